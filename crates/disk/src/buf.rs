@@ -1,0 +1,49 @@
+//! Memory aligned for direct I/O.
+use crate::ALIGN;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// A zeroed heap buffer aligned to [`ALIGN`]; its length is a multiple of it.
+pub struct AlignedBuf {
+    ptr: NonNull<u8>,
+    len: usize,
+}
+// SAFETY: the buffer owns its memory alone, like a Box<[u8]>.
+unsafe impl Send for AlignedBuf {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for AlignedBuf {}
+
+impl AlignedBuf {
+    /// `len` is rounded up to a multiple of [`ALIGN`], and must not be 0.
+    pub fn new(len: usize) -> AlignedBuf {
+        let len = len.next_multiple_of(ALIGN);
+        let layout = Self::layout(len);
+        assert!(len > 0);
+        // SAFETY: the layout has a size above 0.
+        let p = unsafe { alloc_zeroed(layout) };
+        AlignedBuf { ptr: NonNull::new(p).unwrap_or_else(|| handle_alloc_error(layout)), len }
+    }
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, ALIGN).expect("a buffer below isize::MAX")
+    }
+}
+impl Deref for AlignedBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: ptr is valid for len initialised bytes while self lives.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and &mut self is the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+    }
+}
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
+    }
+}

@@ -1,0 +1,138 @@
+//! The names every module shares: identities, positions, failures.
+use crate::lock::LockWait;
+use std::fmt;
+
+/// Bytes of a page, in memory and on disk.
+pub const PAGE_SIZE: usize = 16384;
+
+/// A position in the redo stream: the number of bytes before it, since the instance was created.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Lsn(pub u64);
+impl Lsn {
+    pub const MAX: Lsn = Lsn(u64::MAX);
+}
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A table space: one file. 0 is the system space (dictionary), 1 the undo space, tables follow from 16.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SpaceId(pub u32);
+impl SpaceId {
+    pub const SYSTEM: SpaceId = SpaceId(0);
+    pub const UNDO: SpaceId = SpaceId(1);
+    pub const FIRST_TABLE: SpaceId = SpaceId(16);
+}
+
+/// A page's number in its space; its byte offset is `no * PAGE_SIZE`. 0 is the space's header and serves as "none" in links.
+pub type PageNo = u32;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PageId {
+    pub space: SpaceId,
+    pub no: PageNo,
+}
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.space.0, self.no)
+    }
+}
+
+/// A transaction, numbered when it first writes; also numbers commits (`trx no`), from the same counter. 48 bits. 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct TrxId(pub u64);
+impl TrxId {
+    pub const NONE: TrxId = TrxId(0);
+    pub const MAX: TrxId = TrxId((1 << 48) - 1);
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a user or a disk can cause. A broken invariant panics instead, and a panic aborts the process.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("duplicate entry for key '{index}' of table '{table}'")]
+    DuplicateKey { table: String, index: String, index_no: usize },
+    #[error("lock wait timeout exceeded; try restarting transaction")]
+    LockWaitTimeout,
+    #[error("deadlock found when trying to get lock; try restarting transaction")]
+    Deadlock,
+    #[error("the statement was interrupted")]
+    Interrupted,
+    #[error("table '{0}' does not exist")]
+    NoSuchTable(String),
+    #[error("table '{0}' already exists")]
+    TableExists(String),
+    #[error("database '{0}' does not exist")]
+    NoSuchDatabase(String),
+    #[error("database '{0}' already exists")]
+    DatabaseExists(String),
+    #[error("index '{0}' does not exist")]
+    NoSuchIndex(String),
+    #[error("row size too large: {size} bytes, the maximum is {max}")]
+    RowTooLarge { size: usize, max: usize },
+    #[error("key too long: {size} bytes, the maximum is {max}")]
+    KeyTooLong { size: usize, max: usize },
+    #[error("no more AUTO_INCREMENT values in table '{0}'")]
+    AutoIncrementExhausted(String),
+    #[error("the disk is full: {0}")]
+    DiskFull(String),
+    #[error("page {page} of {file} is corrupt ({why}); table {table}")]
+    Corrupt { page: PageId, file: String, table: String, why: String },
+    #[error("{what}: {why}")]
+    Io { what: String, why: String, full: bool },
+    #[error("the data directory {0} is in use by another process")]
+    InUse(String),
+    #[error("{0}")]
+    Incompatible(String),
+    #[error("a transaction that may not write tried to")]
+    ReadOnly,
+    #[error("savepoint '{0}' does not exist")]
+    NoSuchSavepoint(String),
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+impl Error {
+    /// Wraps an operating system error: a full disk (ENOSPC, EDQUOT) is told apart.
+    pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Error {
+        if e.kind() == std::io::ErrorKind::StorageFull || e.kind() == std::io::ErrorKind::QuotaExceeded {
+            Error::DiskFull(what.to_string())
+        } else {
+            Error::Io { what: what.to_string(), why: e.to_string(), full: false }
+        }
+    }
+}
+
+/// Why a synchronous call below `row` could not finish. It has released every latch and changed nothing; wait for what it names and call again.
+#[derive(Debug)]
+pub enum Stall {
+    /// The page is not in memory: `BufferPool::load`.
+    Page(PageId),
+    /// No free frame: `BufferPool::wait_frame`.
+    Frame,
+    /// No room in the log (buffer or files): `Log::wait_space`.
+    LogSpace,
+    /// The space has no free page: `Spaces::extend`.
+    Extend(SpaceId),
+    /// A row lock is held by another transaction: `LockWait::wait`.
+    Lock(LockWait),
+    /// Not a wait: the call failed.
+    Failed(Error),
+}
+impl From<Error> for Stall {
+    fn from(e: Error) -> Stall {
+        Stall::Failed(e)
+    }
+}
+pub type Try<T> = std::result::Result<T, Stall>;
+
+/// A broken promise of the disk or a broken invariant: says why and ends the process, so that nothing false is acknowledged.
+/// The one place where the engine gives up (architecture: "what is never done", 2).
+#[cold]
+pub fn poison(why: &str) -> ! {
+    eprintln!("redolith: fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; restart to recover");
+    if cfg!(panic = "abort") { std::process::abort() } else { panic!("poisoned: {why}") }
+}

@@ -1,0 +1,9 @@
+//! Redolith's storage engine. Folders are the way of a write: `trx` ► `row` ► `btree` ► `mtr` ► `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
+//!
+//! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a latch; a call that would have to wait gives
+//! back its latches and returns a [`Stall`]. `row` and above is `async`, holds no latch across an `.await`, and makes the call again.
+mod base;
+pub mod buf;
+pub mod host;
+pub mod log;
+pub use base::*;
