@@ -3,7 +3,19 @@
 //! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a latch; a call that would have to wait gives
 //! back its latches and returns a [`Stall`]. `row` and above is `async`, holds no latch across an `.await`, and makes the call again.
 mod base;
+pub mod btree;
 pub mod buf;
+pub mod dict;
+pub mod flush;
 pub mod host;
+pub mod lock;
 pub mod log;
+pub mod mtr;
+pub mod page;
+pub mod purge;
+pub mod recovery;
+pub mod row;
+pub mod space;
+pub mod trx;
+pub mod undo;
 pub use base::*;

@@ -1,0 +1,3 @@
+//! (being built)
+#[derive(Debug)]
+pub struct LockWait;
