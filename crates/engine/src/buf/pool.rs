@@ -162,7 +162,6 @@ impl Pool {
             let page = unsafe { frame.page_mut() };
             page.fill(0);
             header::set_id(page, id);
-            frame.page_lsn.store(0, Relaxed);
             // Latched before it can be found. Nobody holds the latch of a reserved frame, so that this does not wait under the mutex.
             let guard = PageGuard::lock(self, index, frame, Latch::X);
             self.install(&mut shard, id, index);

@@ -3,7 +3,6 @@ use super::testing::{MemDisk, block_on, pid, pool};
 use super::*;
 use crate::page::header;
 use crate::{Error, Lsn, PageId, Stall};
-use std::sync::atomic::Ordering::*;
 
 fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     loop {
