@@ -9,12 +9,11 @@
 //! | 38 | 2 | heap top: first byte never used |
 //! | 40 | 2 | garbage: bytes below the heap top that no record uses |
 //! | 42 | 2 | first record of the free list, 0 = none |
-//! | 44 | 4 | previous page of the level, 0 = none |
-//! | 48 | 4 | next page of the level, 0 = none |
-//! | 52 | 2 | record that holds the high key, 0 = plus infinity |
-//! | 54 | 2 | flags: 1 = incomplete split (the parent does not know `next` yet) |
-//! | 56 | 7 | infimum: a record header without key and value |
-//! | 64 | | record heap, growing up; the directory grows down from the page's end |
+//! | 44 | 4 | next page of the level, 0 = none (there is no link back: a scan downwards descends again by the page's low key) |
+//! | 48 | 2 | record that holds the high key, 0 = plus infinity |
+//! | 50 | 2 | flags: 1 = incomplete split (the parent does not know `next` yet) |
+//! | 52 | 7 | infimum: a record header without key and value |
+//! | 60 | | record heap, growing up; the directory grows down from the page's end |
 //!
 //! A record: `next u16, flags u8, key length u16, value length u16, key, value`. Records are linked in key order from the infimum on.
 //! A directory slot: `record u16, count u16`: the first record of a group of at most [`GROUP`] and the group's size; slot 0's is the infimum.
@@ -38,12 +37,11 @@ const N_SLOTS: usize = 36;
 const HEAP_TOP: usize = 38;
 const GARBAGE: usize = 40;
 const FREE: usize = 42;
-const PREV: usize = 44;
-const NEXT: usize = 48;
-const HIGH: usize = 52;
-const FLAGS: usize = 54;
-pub const INFIMUM: u16 = 56;
-const HEAP: usize = 64;
+const NEXT: usize = 44;
+const HIGH: usize = 48;
+const FLAGS: usize = 50;
+pub const INFIMUM: u16 = 52;
+const HEAP: usize = 60;
 const SLOT: usize = 4;
 /// Records in one group at most.
 const GROUP: u16 = 8;
@@ -86,9 +84,6 @@ pub fn n_recs(p: &Page) -> u16 {
 }
 fn n_slots(p: &Page) -> u16 {
     u16_at(p, N_SLOTS)
-}
-pub fn prev_page(p: &Page) -> PageNo {
-    u32_at(p, PREV)
 }
 pub fn next_page(p: &Page) -> PageNo {
     u32_at(p, NEXT)
@@ -225,9 +220,6 @@ pub fn init(p: &mut impl Patch, index: u64, level: u16) {
     h[HEAP_TOP - BODY..][..2].copy_from_slice(&(HEAP as u16).to_le_bytes());
     p.write(BODY, &h);
     write_slot(p, 0, INFIMUM, 1);
-}
-pub fn set_prev_page(p: &mut impl Patch, no: PageNo) {
-    p.write_u32(PREV, no);
 }
 pub fn set_next_page(p: &mut impl Patch, no: PageNo) {
     p.write_u32(NEXT, no);
@@ -517,9 +509,9 @@ pub fn reorganise(p: &mut impl Patch) {
     copy_links(p.bytes(), &mut b);
     b.store(p);
 }
-/// Copies siblings, high key and flags of `from`.
+/// Copies the link, high key and flags of `from`.
 pub fn copy_links(from: &Page, to: &mut Builder) {
-    to.write(PREV, &from[PREV..HIGH]);
+    to.write(NEXT, &from[NEXT..HIGH]);
     to.write(FLAGS, &from[FLAGS..FLAGS + 2]);
     set_high_key(to, high_key(from));
 }
