@@ -12,8 +12,7 @@
 //! - TREE-2: every key of a page is >= its low key (the parent's record, or the left neighbour's high key) and < its high key.
 //! - TREE-3: a page's `next` has this page's high key as its low key.
 //! - TREE-4: a node page is never empty; a leaf may be.
-pub mod check;
-mod structure;
+pub mod structure;
 
 use crate::buf::{Latch, PageGuard};
 use crate::mtr::{At, Mtr, Store};
@@ -133,6 +132,17 @@ impl Tree {
     /// The leaf for `seek`, to read.
     pub fn leaf(&self, store: &Store, seek: Seek<'_>) -> Try<PageGuard> {
         self.descend(store, seek, 0, Latch::S, None)
+    }
+    /// The page right of `g` on its level, S-latched while `g` still is.
+    pub fn right_of(&self, store: &Store, g: &PageGuard) -> Try<Option<PageGuard>> {
+        match index::next_page(g) {
+            0 => Ok(None),
+            no => {
+                let next = store.pool.fix(self.page_id(no), Latch::S)?;
+                self.expect(&next, Some(index::level(g)))?;
+                Ok(Some(next))
+            }
+        }
     }
     /// The leaf for `key`, X-latched in `m`. Completes a split that it comes by.
     pub fn leaf_x(&self, m: &mut Mtr<'_>, key: &[u8]) -> Try<At> {

@@ -32,6 +32,15 @@ fn choose_cut(p: &Page, key: &[u8]) -> Cut {
             return Cut { first: None, separator };
         }
     }
+    if leaf && index::n_recs(p) == 1 {
+        // Two long records and a long fence: each has a page of its own.
+        let only = index::first_rec(p).expect("one record");
+        return if key > index::key(p, only) {
+            Cut { first: None, separator: index::separator(index::key(p, only), key).to_vec() }
+        } else {
+            Cut { first: Some(only), separator: index::separator(key, index::key(p, only)).to_vec() }
+        };
+    }
     let first = if at_end { pos.prev } else { index::middle(p).expect("a page that must split has two records") };
     let high = index::key(p, first);
     let before = index::prev_rec(p, first);

@@ -50,8 +50,10 @@ pub const REC: usize = 7;
 
 /// Most bytes of a key, so that every page holds at least four records.
 pub const MAX_KEY: usize = 3500;
-/// Most bytes of key and value together.
-pub const MAX_RECORD: usize = 8000;
+/// Most bytes of a value under a key of `key_len` bytes: two such records and a high key as long as the key fit one page.
+pub const fn max_value(key_len: usize) -> usize {
+    (PAGE_SIZE - HEAP - 4 * SLOT - 3 * (REC + key_len)) / 2
+}
 
 pub const INCOMPLETE_SPLIT: u16 = 1;
 pub const DELETE_MARK: u8 = 1;
