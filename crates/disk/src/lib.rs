@@ -9,10 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod buf;
+mod image;
+mod medium;
 mod real;
+mod rng;
+pub mod sim;
 
 pub use buf::AlignedBuf;
+pub use medium::Loss;
 pub use real::{QueueKind, RealDisk};
+pub use sim::SimDisk;
 
 /// Alignment, in bytes, of offsets, lengths and memory of direct I/O.
 pub const ALIGN: usize = 4096;
