@@ -23,7 +23,7 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<
         (n > 0).then(|| (pos / BLOCK, from..from + n, at - n..at))
     })
 }
-fn is_zero(bytes: &[u8]) -> bool {
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<16>();
     words.iter().all(|w| u128::from_le_bytes(*w) == 0) && rest.iter().all(|b| *b == 0)
 }

@@ -12,12 +12,16 @@ mod buf;
 mod image;
 mod medium;
 mod real;
+pub mod record;
 mod rng;
 pub mod sim;
+#[cfg(test)]
+mod test_dir;
 
 pub use buf::AlignedBuf;
 pub use medium::Loss;
 pub use real::{QueueKind, RealDisk};
+pub use record::RecordingDisk;
 pub use sim::SimDisk;
 
 /// Alignment, in bytes, of offsets, lengths and memory of direct I/O.

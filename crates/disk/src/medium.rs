@@ -256,6 +256,14 @@ impl Medium {
         self.forget_unreachable();
         Ok(())
     }
+    /// A file that was there before anybody looked.
+    pub fn name_is_durable(&mut self, path: &Path, id: FileId) {
+        self.name_changes.retain(|c| !matches!(&c.what, NameOp::Create(_, i) if *i == id));
+        self.durable_names.insert(path.into(), id);
+    }
+    pub fn last_seq(&self) -> Seq {
+        self.next_seq
+    }
     /// Files now, with their lengths.
     pub fn files(&self) -> impl Iterator<Item = (&Path, FileId, u64)> {
         self.names.iter().map(|(path, id)| (path.as_path(), *id, self.files[id].now.len()))

@@ -104,14 +104,17 @@ impl Medium {
                 c.what.apply(&mut names);
             }
         }
-        self.names = names.clone();
-        self.durable_names = names;
-        for (id, f) in &mut self.files {
+        for f in self.files.values_mut() {
             f.lose(&fate);
             f.now = f.durable.clone();
             f.open = 0;
-            f.path = self.names.iter().find(|(_, i)| *i == id).map(|(path, _)| path.clone());
+            f.path = None;
         }
+        for (path, id) in &names {
+            self.file(*id).path = Some(path.clone());
+        }
+        self.names = names.clone();
+        self.durable_names = names;
         self.forget_unreachable();
     }
     /// A sync of the file has failed: readers still see its changes, but nobody knows which are durable, and no later sync writes them

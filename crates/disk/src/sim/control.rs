@@ -177,6 +177,34 @@ impl SimDisk {
         let w = self.world.lock();
         w.medium.find(path).map(|id| w.medium.now(id).to_vec())
     }
+    /// Writes the files and folders in `from` to the folder `to` of another disk, durably.
+    pub fn copy_to(&self, from: &Path, disk: &dyn Disk, to: &Path) -> io::Result<()> {
+        const CHUNK: u64 = 1 << 20;
+        let target = |path: &Path| Some(to.join(path.strip_prefix(from).ok()?));
+        let dirs: Vec<PathBuf> = std::iter::once(to.to_path_buf()).chain(self.dirs().iter().filter_map(|d| target(d))).collect();
+        dirs.iter().try_for_each(|d| disk.create_dir_all(d))?;
+        let mut buf = vec![0; CHUNK as usize];
+        for (path, len) in self.files() {
+            let Some(target) = target(&path) else { continue };
+            let file = disk.open(&target, OpenHow::create_new(false))?;
+            file.set_len(len)?;
+            for offset in (0..len).step_by(CHUNK as usize) {
+                let part = &mut buf[..CHUNK.min(len - offset) as usize];
+                let found = {
+                    let w = self.world.lock();
+                    w.medium.find(&path).is_some_and(|id| w.medium.now(id).read(part, offset))
+                };
+                if !found {
+                    return Err(io::Error::other("the simulated disk is in use"));
+                }
+                if !crate::image::is_zero(part) {
+                    file.write_at(part, offset)?;
+                }
+            }
+            file.sync()?;
+        }
+        dirs.iter().try_for_each(|d| disk.sync_dir(d))
+    }
     /// Paths and lengths of all files.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         self.world.lock().medium.files().map(|(path, _, len)| (path.to_path_buf(), len)).collect()

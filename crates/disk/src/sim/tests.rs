@@ -89,7 +89,7 @@ fn fault_2_torn_at_sectors_and_pages_never_inside() {
     }
     let mixed = |unit: usize| some(&out, |c| c.chunks(unit).any(|p| count(p, 1) > 0 && count(p, 2) > 0));
     assert!(mixed(4096) && mixed(16_384));
-    assert!(out.iter().any(|(l, c)| *l == Loss::Pages && count(c, 2) % 4096 == 0 && (1..16_384).contains(&count(c, 2))));
+    assert!(out.iter().any(|(l, c)| *l == Loss::Pages && count(c, 2).is_multiple_of(4096) && (1..16_384).contains(&count(c, 2))));
 }
 
 #[test]
