@@ -14,7 +14,7 @@ use crate::{Result, Stall, TrxId, Try};
 enum Step {
     Insert { table: u64, key: Vec<u8> },
     Change { table: u64, key: Vec<u8>, flags: u8, head: [u8; value::HEAD] },
-    Overflow(u32),
+    Overflow { table: u64, first: u32 },
 }
 
 impl Trx {
@@ -62,7 +62,7 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
         Some(Entry::Change { head, old, key, .. }) => {
             (head.before, Step::Change { table: head.table, key: key.to_vec(), flags: old.flags, head: value::head(old.trx, old.roll) })
         }
-        Some(Entry::Overflow { head, first }) => (head.before, Step::Overflow(first)),
+        Some(Entry::Overflow { head, first }) => (head.before, Step::Overflow { table: head.table, first }),
         other => crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}")),
     })
 }
@@ -70,16 +70,18 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
 impl Engine {
     async fn take_back(&self, trx: TrxId, at: RollPtr, step: Step) -> Result<()> {
         let table = match &step {
-            Step::Overflow(first) => return overflow::free_chain(self, *first, at).await,
-            Step::Insert { table, .. } | Step::Change { table, .. } => self.dict.by_id(*table),
+            Step::Insert { table, .. } | Step::Change { table, .. } | Step::Overflow { table, .. } => self.dict.by_id(*table),
         };
         // A table that is gone takes its rows with it.
         let Some(table) = table else { return Ok(()) };
+        if let Step::Overflow { first, .. } = step {
+            return overflow::free_chain(self, table.space, first, trx).await;
+        }
         loop {
             let done = match &step {
                 Step::Insert { key, .. } => self.take_back_insert(&table, trx, at, key),
                 Step::Change { key, flags, head, .. } => self.take_back_change(&table, trx, at, key, *flags, *head),
-                Step::Overflow(_) => Ok(()),
+                Step::Overflow { .. } => Ok(()),
             };
             match done {
                 Ok(()) => return Ok(()),

@@ -150,13 +150,18 @@ impl UndoLog {
     pub fn head(&self, table: u64) -> record::Head {
         record::Head { undo_no: self.count, before: self.last, table }
     }
+    /// Whether a record of `len` bytes can be written without [`UndoLog::make_room`].
+    pub fn has_room(&self, len: usize) -> bool {
+        let fits = |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
+        self.current.as_ref().is_some_and(|c| fits(c, 0)) || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN))
+    }
     /// Sees to it that a record of `len` bytes has a page: call before the mini-transaction begins. May take or add a page.
     pub fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
         assert!(len <= record::MAX, "an undo record fits a page");
-        let fits = |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
-        if self.current.as_ref().is_some_and(|c| fits(c, 0)) || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN)) {
+        if self.has_room(len) {
             return Ok(());
         }
+        let fits = |c: &Current| c.used as usize + record::LOG_LEN + len + 2 <= crate::PAGE_SIZE;
         if let Some(c) = self.next.take() {
             // Too full for this record: somebody else's.
             self.return_unused(pages, c);
@@ -164,7 +169,7 @@ impl UndoLog {
         let mut unfit: SmallVec<[Current; 4]> = SmallVec::new();
         let found = loop {
             match pages.take() {
-                Some(c) if fits(&c, record::LOG_LEN) => break Ok(c),
+                Some(c) if fits(&c) => break Ok(c),
                 Some(c) => unfit.push(c),
                 None => {
                     if let Err(e) = pages.grow(store) {
