@@ -1,1 +1,3 @@
 //! (being built)
+pub mod sys;
+pub mod view;
