@@ -31,7 +31,7 @@ mod range;
 mod row;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod wait;
 
 pub use counters::LockStats;
