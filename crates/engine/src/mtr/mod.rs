@@ -40,7 +40,7 @@ pub struct At(usize);
 
 pub struct Mtr<'s> {
     store: &'s Store,
-    credit: Option<Credit>,
+    credit: Option<Credit<'s>>,
     pages: SmallVec<[Held; 6]>,
     frame: Vec<u8>,
     /// The page that the frame's last records are of.
@@ -62,7 +62,7 @@ impl<'s> Mtr<'s> {
         let credit = store.log.credit_reserved(MAX_FRAME)?;
         Ok(Self::with_credit(store, credit))
     }
-    fn with_credit(store: &'s Store, credit: Credit) -> Mtr<'s> {
+    fn with_credit(store: &'s Store, credit: Credit<'s>) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
         frame.clear();
         frame.resize(FRAME_HEADER, 0);
