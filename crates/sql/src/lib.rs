@@ -1,2 +1,4 @@
 #![forbid(unsafe_code)]
+pub mod processes;
 pub mod settings;
+pub mod status;

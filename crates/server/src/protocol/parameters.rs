@@ -49,7 +49,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The types sent with this execution, if any.
-    pub fn types(&self) -> Option<impl ExactSizeIterator<Item = ParameterType> + 'a> {
+    pub fn types(&self) -> Option<impl ExactSizeIterator<Item = ParameterType> + Clone + 'a> {
         self.types.map(|t| t.chunks_exact(2).map(|t| ParameterType { field_type: t[0], unsigned: t[1] & 0x80 != 0 }))
     }
 

@@ -2,10 +2,11 @@
 //!
 //!     text row      per column: 0xfb for NULL, or the value as a length-encoded string
 //!     binary row    0x00, NULL bitmap of (columns + 9) / 8 bytes with the bits shifted by 2, then the values that are not NULL, by the type of their column
-use super::capabilities::{field_flag, field_type as t};
+use super::capabilities::field_type as t;
 use super::lenenc::{NULL, put_bytes, put_with};
+use super::packet::HEADER;
 use super::temporal;
-use crate::standin::{ColumnMeta, Value};
+use crate::standin::{ColumnFlags, ColumnMeta, Value};
 use std::io::Write;
 
 /// What encoding a value needs to know of its column.
@@ -18,19 +19,17 @@ pub struct RowColumn {
 
 impl RowColumn {
     pub fn new(c: &ColumnMeta) -> RowColumn {
-        let zerofill_width = if c.flags & field_flag::ZEROFILL != 0 { c.length.min(255) as u8 } else { 0 };
-        RowColumn { field_type: c.field_type, decimals: c.decimals, zerofill_width }
+        let zerofill_width = if c.flags.0 & ColumnFlags::ZEROFILL != 0 { c.ty.length.min(255) as u8 } else { 0 };
+        RowColumn { field_type: c.ty.field_type, decimals: c.ty.decimals, zerofill_width }
     }
 }
 
-pub fn put_text(b: &mut Vec<u8>, columns: &[RowColumn], row: &[Value<'_>]) {
-    debug_assert_eq!(columns.len(), row.len());
-    for (value, column) in row.iter().zip(columns) {
-        match value {
-            Value::Null => b.push(NULL),
-            Value::Bytes(s) => put_bytes(b, s),
-            other => put_with(b, |b| text(b, other, column)),
-        }
+/// Appends a value to a text row.
+pub fn put_text(b: &mut Vec<u8>, column: &RowColumn, value: &Value<'_>) {
+    match value {
+        Value::Null => b.push(NULL),
+        Value::Bytes(s) => put_bytes(b, s),
+        other => put_with(b, |b| text(b, other, column)),
     }
 }
 
@@ -44,22 +43,23 @@ fn text(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
         Value::Double(x) => write!(b, "{x}"),
         Value::Decimal(d) => write!(b, "{d}"),
         Value::Date(d) => write!(b, "{:04}-{:02}-{:02}", d.year, d.month, d.day),
-        Value::Time(_) | Value::DateTime(_) => todo!(),
+        Value::Time(_) | Value::DateTime(_) => Ok(()),
         Value::Null | Value::Bytes(_) => Ok(()),
     };
 }
 
-pub fn put_binary(b: &mut Vec<u8>, columns: &[RowColumn], row: &[Value<'_>]) {
-    debug_assert_eq!(columns.len(), row.len());
+/// Appends the head of a binary row.
+pub fn begin_binary(b: &mut Vec<u8>, columns: usize) {
     b.push(0);
-    let bitmap = b.len();
-    b.resize(bitmap + (row.len() + 9) / 8, 0);
-    for (i, (value, column)) in row.iter().zip(columns).enumerate() {
-        if let Value::Null = value {
-            b[bitmap + (i + 2) / 8] |= 1 << ((i + 2) % 8);
-        } else {
-            binary(b, value, column);
-        }
+    b.resize(b.len() + (columns + 9) / 8, 0);
+}
+
+/// Appends the value of column `i` to the binary row in the packet that begins at `packet_at`.
+pub fn put_binary(b: &mut Vec<u8>, packet_at: usize, i: usize, column: &RowColumn, value: &Value<'_>) {
+    if let Value::Null = value {
+        b[packet_at + HEADER + 1 + (i + 2) / 8] |= 1 << ((i + 2) % 8);
+    } else {
+        binary(b, value, column);
     }
 }
 
