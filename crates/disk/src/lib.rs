@@ -9,10 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod buf;
+mod image;
+mod medium;
 mod real;
+pub mod record;
+mod rng;
+pub mod sim;
+#[cfg(test)]
+mod test_dir;
 
 pub use buf::AlignedBuf;
+pub use medium::Loss;
 pub use real::{QueueKind, RealDisk};
+pub use record::RecordingDisk;
+pub use sim::SimDisk;
 
 /// Alignment, in bytes, of offsets, lengths and memory of direct I/O.
 pub const ALIGN: usize = 4096;

@@ -1,6 +1,8 @@
 //! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by the fake of the tests.
 use crate::protocol::capabilities::Capabilities;
-use crate::standin::{ColumnMeta, ExprType, ResultSink, SqlError, Value};
+use redolith_sql::plan::ty::ExprType;
+use redolith_sql::{ColumnMeta, ResultSink, SqlError};
+use redolith_types::{Collation, Value};
 use redolith_sql::processes::Process;
 use std::sync::Arc;
 
@@ -55,6 +57,8 @@ pub trait Session: Send {
     fn set_multi_statements(&mut self, on: bool);
     /// SERVER_STATUS_* now.
     fn status(&self) -> u16;
+    /// The character set that the client wants strings in; None: as they are stored (`character_set_results` is NULL or binary).
+    fn results_collation(&self) -> Option<Collation>;
     fn wait_timeout_s(&self) -> u32;
     fn net_read_timeout_s(&self) -> u32;
     fn net_write_timeout_s(&self) -> u32;

@@ -9,7 +9,9 @@ use crate::protocol::handshake::Login;
 use crate::protocol::lenenc::Reader;
 use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
-use crate::standin::{ColumnMeta, ExprType, SqlError, Value};
+use redolith_sql::plan::ty::ExprType;
+use redolith_sql::{ColumnMeta, SqlError};
+use redolith_types::Value;
 use crate::wire::{Format, RowState, Wire};
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::status::Counter;
@@ -31,6 +33,7 @@ macro_rules! wire {
             format: $format,
             write_timeout_s: $c.channel.write_timeout_s,
             status: $c.session.status(),
+            results: $c.session.results_collation(),
             row: RowState { columns: &mut $c.columns, packet_at: 0, next_column: 0 },
         }
     };
@@ -180,7 +183,8 @@ impl<B: Backend> Connection<B> {
             b.extend_from_slice(&prepared.warnings.to_le_bytes());
         });
         self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p));
-        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c));
+        let results = self.session.results_collation();
+        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results));
     }
 
     fn put_definitions<T>(&mut self, definitions: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
@@ -283,9 +287,10 @@ impl<B: Backend> Connection<B> {
             Err(e) => return self.answer_error(&e),
         };
         self.session.close_statement(prepared.id);
+        let results = self.session.results_collation();
         for c in &prepared.columns {
             self.channel.output.packet(|b| {
-                column::put(b, c);
+                column::put(b, c, results);
                 // The default value: clients get NULL and ask SHOW COLUMNS if they want to know.
                 b.push(crate::protocol::lenenc::NULL);
             });

@@ -12,7 +12,7 @@ use crate::protocol::packet::{PacketBuffer, PacketError};
 use crate::protocol::row::RowColumn;
 use crate::server::{LoginSlot, Server};
 use crate::socket::{Ended, Input, Socket};
-use crate::standin::SqlError;
+use redolith_sql::SqlError;
 use crate::statements::Statements;
 use crate::protocol::auth::Peer;
 use redolith_sql::processes::{Process, State};

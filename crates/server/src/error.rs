@@ -1,5 +1,5 @@
 //! Errors that arise in the protocol itself, before or beside any statement.
-use crate::standin::SqlError;
+use redolith_sql::SqlError;
 
 fn error(code: u16, sqlstate: &[u8; 5], message: String) -> SqlError {
     SqlError { code, sqlstate: *sqlstate, message: message.into() }

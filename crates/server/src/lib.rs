@@ -9,6 +9,5 @@ mod login;
 pub mod protocol;
 pub mod server;
 mod socket;
-pub mod standin;
 mod statements;
 mod wire;

@@ -5,7 +5,8 @@ use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc};
 use crate::socket::Socket;
-use crate::standin::{ColumnMeta, OkInfo, ResultSink, SqlError, Value};
+use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
+use redolith_types::{Collation, Value};
 use redolith_sql::processes::Process;
 use redolith_sql::status::{Counter, Counters};
 
@@ -26,6 +27,7 @@ pub struct Wire<'a> {
     pub write_timeout_s: u32,
     /// Status flags for the packet between definitions and rows: those of the answer before.
     pub status: u16,
+    pub results: Option<Collation>,
     pub row: RowState<'a>,
 }
 
@@ -54,8 +56,8 @@ impl ResultSink for Wire<'_> {
         self.output.packet(|b| lenenc::put_int(b, columns.len() as u64));
         self.row.columns.clear();
         for c in columns {
-            self.output.packet(|b| column::put(b, c));
-            self.row.columns.push(RowColumn::new(c));
+            self.output.packet(|b| column::put(b, c, self.results));
+            self.row.columns.push(RowColumn::new(c, self.results));
         }
         if !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.output.definitions_end(self.status & !status::MORE_RESULTS, 0);

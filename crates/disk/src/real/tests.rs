@@ -1,29 +1,7 @@
 use super::*;
+use crate::test_dir::Dir;
 use crate::{ALIGN, AlignedBuf, Io, Op};
-use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc;
-
-/// A folder of its own that goes away with the test.
-struct Dir(PathBuf);
-impl Dir {
-    #[allow(clippy::disallowed_methods)] // the tests of the door to files
-    fn new() -> Dir {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("redolith-disk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let dir = std::env::temp_dir().join(name);
-        std::fs::create_dir(&dir).unwrap();
-        Dir(dir)
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn filled(len: usize, seed: u8) -> AlignedBuf {
     let mut buf = AlignedBuf::new(len);

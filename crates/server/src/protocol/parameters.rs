@@ -7,7 +7,7 @@
 use super::capabilities::field_type as t;
 use super::lenenc::{Malformed, Reader};
 use super::temporal;
-use crate::standin::Value;
+use redolith_types::Value;
 use std::borrow::Cow;
 
 /// A parameter's type as the client binds it.
