@@ -3,9 +3,11 @@
 pub mod catalog;
 pub mod error;
 pub mod plan;
+pub mod processes;
 pub mod session;
 pub mod settings;
 pub mod sink;
+pub mod status;
 
 pub use catalog::{Catalog, TableInfo};
 pub use error::SqlError;
