@@ -95,6 +95,7 @@ impl Engine {
                 Ok(())
             }
             Stall::LogSpace => self.store.log.wait_space().await,
+            Stall::LogReserve => self.store.log.wait_space_reserved().await,
             Stall::Extend(space) => self.store.spaces.extend(space),
             Stall::Failed(e) => Err(e),
             Stall::Lock(_) => unreachable!("row locks are waited for by their transaction"),

@@ -87,7 +87,7 @@ impl Engine {
         } else {
             create(&config, mode, &disk, &host, &spaces, &mut report)?
         };
-        let settings = FlushSettings::new();
+        let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
         settings.io_capacity_max.set(config.io_capacity_max);
         let view = Arc::new(View(log.clone()));
@@ -238,7 +238,7 @@ async fn recover(
         checkpoint: report.checkpoint,
         capacity_bytes: config.log().capacity_bytes,
     });
-    let settings = FlushSettings::new();
+    let settings = Arc::new(FlushSettings::default());
     settings.io_capacity.set(config.io_capacity_max);
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
     let cleaner = Flusher::start(
@@ -294,7 +294,7 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
             }
             Err(crate::Stall::Page(id)) => store.pool.load(id).await?,
             Err(crate::Stall::Frame) => store.pool.wait_frame().await,
-            Err(crate::Stall::LogSpace) => store.log.wait_space_reserved().await?,
+            Err(crate::Stall::LogReserve) => store.log.wait_space_reserved().await?,
             Err(other) => unreachable!("the counters' page stalled by {other:?}"),
         }
     }
