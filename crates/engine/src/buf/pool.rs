@@ -308,9 +308,9 @@ impl Pool {
         fence(Acquire);
         any
     }
-    /// Start of the oldest change that may not be in its data file. `from` is the checkpoint, `to` the log's tail.
-    pub fn oldest_dirty(&self, from: Lsn, to: Lsn) -> Lsn {
-        self.dirty.oldest(from, to)
+    /// Start of the oldest change that may not be in its data file; MAX if there is none.
+    pub fn oldest_dirty(&self) -> Lsn {
+        self.dirty.oldest()
     }
     pub fn pages(&self) -> PoolPages {
         let mut sum = PoolPages { total: self.frames.count() as usize, dirty: self.dirty.pages(), ..PoolPages::default() };
