@@ -57,6 +57,8 @@ pub enum Error {
     DuplicateKey { table: String, index: String, index_no: usize },
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
+    #[error("a row is locked by another transaction (NOWAIT)")]
+    LockNoWait,
     #[error("deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
     #[error("the statement was interrupted")]
