@@ -1,0 +1,24 @@
+"""What must hold of a server's tables whatever was done to them."""
+
+
+def tables(connection, schema):
+    """CHECK TABLE of every table of a schema; the complaints."""
+    connection.query(f'USE `{schema}`')
+    names = [row[0].decode() for row in connection.rows('SHOW TABLES')]
+    complaints = []
+    for name in names:
+        for table, _, kind, text in connection.rows(f'CHECK TABLE `{name}`'):
+            if (kind, text) != (b'status', b'OK'):
+                complaints.append(f'{table.decode()}: {kind.decode()}: {text.decode("utf-8", "replace")}')
+    return complaints
+
+
+def row_counts(connection, schema, expected):
+    """Complaints about the sbtest tables that do not hold as many rows as expected."""
+    connection.query(f'USE `{schema}`')
+    out = []
+    for name in [row[0].decode() for row in connection.rows("SHOW TABLES LIKE 'sbtest%'")]:
+        by_key = int(connection.value(f'SELECT COUNT(*) FROM `{name}`'))
+        if by_key != expected:
+            out.append(f'{name}: {by_key} rows, not {expected}')
+    return out
