@@ -68,11 +68,11 @@ const IDLE: Duration = Duration::from_millis(20);
 pub(crate) async fn run(engine: Arc<Engine>) {
     while !engine.closing.load(Acquire) {
         if engine.history.is_empty() || engine.history.paused.load(Relaxed) {
-            engine.host.sleep(IDLE).await;
+            engine.nap(IDLE).await;
             continue;
         }
         if !engine.purge_once().await {
-            engine.host.sleep(IDLE).await;
+            engine.nap(IDLE).await;
         }
     }
 }
@@ -86,7 +86,7 @@ impl Engine {
             if self.closing.load(Acquire) {
                 return false;
             }
-            self.host.sleep(Duration::from_millis(5)).await;
+            self.nap(Duration::from_millis(5)).await;
         }
         let limit = view.low_no();
         // It keeps what it sees; as an open view it would hold up the next one.

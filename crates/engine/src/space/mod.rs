@@ -86,7 +86,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
     p[4..8].copy_from_slice(&id.no.to_le_bytes());
     p[8..12].copy_from_slice(&id.space.0.to_le_bytes());
-    header::stamp_checksum(p);
+    header::stamp(p);
 }
 
 /// The open spaces of an instance.
