@@ -51,6 +51,7 @@ struct Pace {
 
 impl Flusher {
     /// Starts `cleaners` cleaner tasks and the checkpointer on `host`.
+    #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
     pub fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
@@ -126,10 +127,8 @@ impl Flusher {
             if due > 0 {
                 done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
             }
-            if writer.sync_due() || (urgent && done == 0) {
-                if writer.sync().await && urgent {
-                    self.kick();
-                }
+            if (writer.sync_due() || (urgent && done == 0)) && writer.sync().await && urgent {
+                self.kick();
             }
             if done == 0 {
                 // Someone who waits for a frame is not told when a page is unpinned: look again soon.

@@ -275,7 +275,7 @@ fn the_ring_syncs_before_it_laps() {
     for round in 0..12 {
         rig.change(round, 5);
         assert_eq!(block_on(rig.writer.write(rig.claim(9), false)), 1);
-        assert_eq!(rig.writer.sync_due(), true);
+        assert!(rig.writer.sync_due());
     }
     let events = rig.disk.log.lock().clone();
     let (mut unsynced, mut used) = (Vec::new(), [false; 4]);
