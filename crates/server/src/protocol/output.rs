@@ -5,8 +5,6 @@ use super::packet::{HEADER, MAX_BODY};
 
 /// Above this many bytes an answer that is still growing is sent off.
 pub const DRAIN_ABOVE: usize = 64 << 10;
-/// The capacity that an idle connection may keep.
-const IDLE_CAPACITY: usize = 2 << 10;
 
 #[derive(Debug, Default)]
 pub struct Output {
@@ -18,16 +16,25 @@ pub struct Output {
 impl Output {
     /// Writes one packet, whose body `write` appends. Bodies of 16 MiB and more are cut into a chain.
     pub fn packet<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let at = self.buf.len();
-        self.buf.extend_from_slice(&[0; HEADER]);
+        let at = self.begin_packet();
         let result = write(&mut self.buf);
+        self.end_packet(at);
+        result
+    }
+    /// Opens a packet, whose body is then appended to `buf`; the result is for [`Output::end_packet`].
+    #[inline]
+    pub fn begin_packet(&mut self) -> usize {
+        self.buf.extend_from_slice(&[0; HEADER]);
+        self.buf.len() - HEADER
+    }
+    #[inline]
+    pub fn end_packet(&mut self, at: usize) {
         let len = self.buf.len() - at - HEADER;
         if len < MAX_BODY {
             self.put_header(at, len);
         } else {
             self.cut_into_chain(at, len);
         }
-        result
     }
 
     fn put_header(&mut self, at: usize, len: usize) {
@@ -93,9 +100,9 @@ impl Output {
         });
     }
 
-    /// Gives memory back when the connection has nothing to do.
-    pub fn shrink(&mut self) {
-        if self.buf.capacity() > IDLE_CAPACITY && self.buf.is_empty() {
+    /// Gives memory back, unless something is still to be sent.
+    pub fn trim(&mut self) {
+        if self.buf.is_empty() {
             self.buf = Vec::new();
         }
     }

@@ -13,8 +13,6 @@ use std::ops::Range;
 pub const HEADER: usize = 4;
 /// The largest body of one packet; a body of this length says that more follows.
 pub const MAX_BODY: usize = 0xff_ffff;
-/// The capacity that an idle connection may keep.
-const IDLE_CAPACITY: usize = 2 << 10;
 /// What is asked of the socket at least.
 const READ_AT_LEAST: usize = 1 << 10;
 
@@ -111,11 +109,14 @@ impl PacketBuffer {
         &mut self.buf
     }
 
-    /// Gives memory back when the connection has nothing to do.
-    pub fn shrink(&mut self) {
-        if self.buf.capacity() > IDLE_CAPACITY && !self.is_partial() {
+    /// Gives memory back, unless part of a packet is there.
+    pub fn trim(&mut self) {
+        if !self.is_partial() {
             *self = PacketBuffer::default();
         }
+    }
+    pub fn capacity(&self) -> usize {
+        self.buf.capacity()
     }
 }
 

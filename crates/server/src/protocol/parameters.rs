@@ -7,7 +7,7 @@
 use super::capabilities::field_type as t;
 use super::lenenc::{Malformed, Reader};
 use super::temporal;
-use crate::standin::Value;
+use redolith_types::Value;
 use std::borrow::Cow;
 
 /// A parameter's type as the client binds it.
@@ -49,7 +49,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// The types sent with this execution, if any.
-    pub fn types(&self) -> Option<impl ExactSizeIterator<Item = ParameterType> + 'a> {
+    pub fn types(&self) -> Option<impl ExactSizeIterator<Item = ParameterType> + Clone + 'a> {
         self.types.map(|t| t.chunks_exact(2).map(|t| ParameterType { field_type: t[0], unsigned: t[1] & 0x80 != 0 }))
     }
 
