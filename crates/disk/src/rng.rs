@@ -10,11 +10,17 @@ pub(crate) fn mix(word: u64) -> u64 {
 pub(crate) fn mix_all(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |acc, w| mix(acc.rotate_left(23) ^ *w).wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
-/// One word from bytes.
+/// One word from bytes. Four lanes, because a chain of multiplications waits for each of them.
 pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let tail = rest.iter().fold(bytes.len() as u64, |acc, b| acc << 8 | *b as u64);
-    words.iter().fold(mix(tail), |acc, w| (acc.rotate_left(29) ^ u64::from_le_bytes(*w)).wrapping_mul(0x9fb2_1c65_1e98_df25))
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    let mut lanes = [1, 2, 3, 4];
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9fb2_1c65_1e98_df25).rotate_left(29);
+        }
+    }
+    let tail = rest.iter().fold(bytes.len() as u64, |acc, b| mix(acc << 8 | *b as u64));
+    mix_all(&lanes) ^ mix(tail)
 }
 
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! How the binder sees databases and tables.
 //!
-//! **CAT-1** A `TableInfo` never changes: DDL makes a new one and then marks the old one stale, under the table's exclusive metadata lock.
+//! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped, under the table's exclusive metadata lock.
+use redolith_engine::dict::table::Table;
 use redolith_types::{Collation, TableDef};
-use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 pub trait Catalog: Send + Sync {
     /// The database's default collation, if there is such a database. Names are case-sensitive (lower_case_table_names = 0).
@@ -12,43 +12,41 @@ pub trait Catalog: Send + Sync {
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>>;
 }
 
-/// A table as plans hold it: its definition, the engine's handle, and rough statistics.
+/// A table as plans hold it: its definition, and the engine's table to read and write.
 pub struct TableInfo {
-    /// The engine's id of the table: new after TRUNCATE.
-    pub id: u64,
     pub def: TableDef,
-    /// Rows, as far as is known (EXPLAIN, index choice). Kept up by the executor or the engine's statistics.
-    pub rows_estimate: AtomicU64,
-    /// The engine's `Arc<Table>`; the executor downcasts it once per plan, see `TableInfo::handle`.
-    engine: Option<Arc<dyn Any + Send + Sync>>,
-    stale: AtomicBool,
+    /// None in tests of the binder, which need no engine.
+    engine: Option<Arc<Table>>,
 }
 
 impl TableInfo {
-    pub fn new(id: u64, def: TableDef, engine: Option<Arc<dyn Any + Send + Sync>>) -> TableInfo {
-        TableInfo { id, def, rows_estimate: AtomicU64::new(0), engine, stale: AtomicBool::new(false) }
+    pub fn new(engine: Arc<Table>) -> TableInfo {
+        TableInfo { def: engine.def.clone(), engine: Some(engine) }
     }
-    pub fn handle<T: Any>(&self) -> &T {
-        self.engine.as_ref().and_then(|e| e.downcast_ref::<T>()).expect("the table was opened by this engine")
+    /// A definition without a table behind it.
+    pub fn definition(def: TableDef) -> TableInfo {
+        TableInfo { def, engine: None }
+    }
+    pub fn engine(&self) -> &Arc<Table> {
+        self.engine.as_ref().expect("a plan that runs was bound against an engine")
     }
     /// CAT-1: false once DDL has replaced or dropped the table.
+    #[inline]
     pub fn is_current(&self) -> bool {
-        !self.stale.load(Relaxed)
+        self.engine.as_ref().is_none_or(|t| !t.dropped.load(Acquire))
     }
-    pub fn mark_stale(&self) {
-        self.stale.store(true, Relaxed);
-    }
+    /// Rows, as far as is known (EXPLAIN, index choice).
     pub fn rows(&self) -> u64 {
-        self.rows_estimate.load(Relaxed)
+        self.engine.as_ref().map_or(0, |t| t.rows.load(Relaxed).max(0) as u64)
     }
     /// Position of a column by name (names are compared without case).
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.def.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+        self.def.column(name)
     }
 }
 
 impl std::fmt::Debug for TableInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TableInfo({}.{} #{})", self.def.schema, self.def.name, self.id)
+        write!(f, "TableInfo({}.{})", self.def.schema, self.def.name)
     }
 }

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 pub mod catalog;
 pub mod error;
+pub mod parse;
 pub mod plan;
 pub mod processes;
 pub mod session;
 pub mod settings;
 pub mod sink;
+pub mod sql_mode;
 pub mod status;
 
 pub use catalog::{Catalog, TableInfo};

@@ -2,9 +2,9 @@
 //! moments, a temporal value and a string as moments where the string is one.
 use std::cmp::Ordering;
 
-use crate::convert::to_f64;
+use crate::convert::{exact_number, to_f64};
 use crate::temporal::{parse_datetime, parse_time};
-use crate::{Collation, Date, DateTime, Decimal, Time, Value};
+use crate::{Collation, DateTime, Value};
 
 pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>, collation: Collation) -> Ordering {
     use Value as V;
@@ -30,7 +30,7 @@ pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>, collation: Collation) -> Ord
             None => as_text(a, text, collation),
         },
         (V::Bytes(_), V::Date(_) | V::DateTime(_) | V::Time(_)) => compare(b, a, collation).reverse(),
-        _ => match (exact(a), exact(b)) {
+        _ => match (exact_number(a), exact_number(b)) {
             (Some(a), Some(b)) => a.cmp(&b),
             // -0.0 equals 0.0.
             _ => (to_f64(a).value + 0.0).total_cmp(&(to_f64(b).value + 0.0)),
@@ -49,22 +49,5 @@ fn moment(value: &Value<'_>) -> Option<DateTime> {
         Value::Date(date) => Some(date.at(0)),
         Value::DateTime(at) => Some(*at),
         _ => None,
-    }
-}
-
-/// Numbers without rounding: temporal values are numbers like 20240102030405.
-fn exact(value: &Value<'_>) -> Option<Decimal> {
-    let with_fraction = |number: i64, us: u32, negative: bool| {
-        let us = if negative { -i128::from(us) } else { i128::from(us) };
-        Decimal::from_parts(i128::from(number) * 1_000_000 + us, 6)
-    };
-    match value {
-        Value::Int(v) => Some(Decimal::from(*v)),
-        Value::UInt(v) => Some(Decimal::from(*v)),
-        Value::Decimal(v) => Some(*v),
-        Value::Date(v) => Some(Decimal::from(Date::to_number(*v))),
-        Value::Time(v) => Some(with_fraction(Time::to_number(*v), v.microseconds(), v.is_negative())),
-        Value::DateTime(v) => Some(with_fraction(DateTime::to_number(*v), v.microsecond(), false)),
-        Value::Null | Value::Float(_) | Value::Double(_) | Value::Bytes(_) => None,
     }
 }

@@ -12,8 +12,10 @@ pub mod number;
 pub mod row;
 pub mod schema;
 pub mod sql_type;
+pub mod store;
 pub mod temporal;
 pub mod value;
+pub mod wire;
 
 pub use charset::Charset;
 pub use collation::Collation;
@@ -22,5 +24,6 @@ pub use key::KeyLayout;
 pub use row::RowLayout;
 pub use schema::{Column, DefaultValue, IndexColumn, IndexDef, TableDef};
 pub use sql_type::{IntSize, LobSize, Sign, SqlType};
+pub use store::{ConvertError, StoreMode, Stored, convert_for_column};
 pub use temporal::{Date, DateTime, Time};
 pub use value::Value;

@@ -5,6 +5,10 @@
 //! RING-3: only the completion thread reads completions, and it sleeps in the kernel until there is one.
 //! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the completion thread.
 //!
+//! IORING_SETUP_COOP_TASKRUN is off: it saves an interrupt when the submitting thread is in user mode, but its completions then wait for that
+//! thread's next system call or tick. Measured with 2 threads, 8 reads of 16 KiB each in flight, 2 cores: no gain with idle submitters (12.5
+//! against 12.3 us of CPU per read), and 1,400 against 9,000 reads/s with computing ones.
+//!
 //! The lock covers pushing, not the system call: the kernel has its own lock there, and sessions must not queue up on ours behind it.
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;

@@ -5,7 +5,7 @@
 //! FRAME-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
 //! FRAME-4: `WRITING` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
 use super::mapping::Mapping;
-use crate::{Lsn, PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
+use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
 use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 use std::ptr::NonNull;
@@ -46,7 +46,6 @@ pub(crate) struct Frame {
     pub first_access: AtomicU32,
     pub last_access: AtomicU32,
     data: NonNull<u8>,
-    pub page_lsn: AtomicU64,
 
     /// Start LSN of the oldest change that is not on its way to disk, or [`CLEAN`].
     pub oldest: AtomicU64,
@@ -80,7 +79,6 @@ impl Frame {
             first_access: AtomicU32::new(0),
             last_access: AtomicU32::new(0),
             data,
-            page_lsn: AtomicU64::new(0),
             oldest: AtomicU64::new(CLEAN),
             writing: AtomicBool::new(false),
             dirty_prev: AtomicU32::new(NONE),
@@ -160,9 +158,6 @@ impl Frame {
     pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {
         // SAFETY: as in `page`, and nobody else reads by the caller's X latch.
         unsafe { self.data.cast::<Page>().as_mut() }
-    }
-    pub fn page_lsn(&self) -> Lsn {
-        Lsn(self.page_lsn.load(Acquire))
     }
 }
 const _: () = assert!(PAGE_SIZE == size_of::<Page>());

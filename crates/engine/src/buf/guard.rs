@@ -123,7 +123,6 @@ impl PageGuard {
         assert!(self.latch == Latch::X && start < end);
         header::set_lsn(self.bytes_mut(), end);
         let (frame, pool) = (self.meta(), self.pool());
-        frame.page_lsn.store(end.0, Release);
         if !frame.is_dirty() {
             pool.dirty.enter(&pool.frames, self.index, start);
         }

@@ -155,7 +155,6 @@ impl BufferPool {
         let (index, frame) = (load.frame, self.frames.get(load.frame));
         // SAFETY: the frame is reserved by this load.
         unsafe { frame.page_mut() }.copy_from_slice(page);
-        frame.page_lsn.store(header::lsn(page).0, Relaxed);
         self.counters.pages_read.add(1);
         self.counters.data_read_bytes.add(PAGE_SIZE as u64);
         let mut shard = self.table.lock(load.id);

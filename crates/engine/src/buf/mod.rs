@@ -50,7 +50,7 @@ pub struct BufConfig {
     /// Share of the old list (innodb_old_blocks_pct).
     pub old_blocks_pct: u32,
     pub old_blocks_time_ms: u32,
-    /// The most that the log may ever hold between checkpoint and tail: sizes the dirty index.
+    /// What the log holds between checkpoint and tail: sizes the dirty index.
     pub log_capacity_bytes: u64,
 }
 impl BufConfig {

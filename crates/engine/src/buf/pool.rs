@@ -162,7 +162,6 @@ impl Pool {
             let page = unsafe { frame.page_mut() };
             page.fill(0);
             header::set_id(page, id);
-            frame.page_lsn.store(0, Relaxed);
             // Latched before it can be found. Nobody holds the latch of a reserved frame, so that this does not wait under the mutex.
             let guard = PageGuard::lock(self, index, frame, Latch::X);
             self.install(&mut shard, id, index);
@@ -309,9 +308,9 @@ impl Pool {
         fence(Acquire);
         any
     }
-    /// Start of the oldest change that may not be in its data file. `from` is the checkpoint, `to` the log's tail.
-    pub fn oldest_dirty(&self, from: Lsn, to: Lsn) -> Lsn {
-        self.dirty.oldest(from, to)
+    /// Start of the oldest change that may not be in its data file; MAX if there is none.
+    pub fn oldest_dirty(&self) -> Lsn {
+        self.dirty.oldest()
     }
     pub fn pages(&self) -> PoolPages {
         let mut sum = PoolPages { total: self.frames.count() as usize, dirty: self.dirty.pages(), ..PoolPages::default() };

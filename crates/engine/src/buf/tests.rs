@@ -3,7 +3,6 @@ use super::testing::{MemDisk, block_on, pid, pool};
 use super::*;
 use crate::page::header;
 use crate::{Error, Lsn, PageId, Stall};
-use std::sync::atomic::Ordering::*;
 
 fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     loop {
@@ -72,7 +71,7 @@ fn latches_upgrade_and_downgrade_and_versions_move_with_changes() {
     sx.bytes_mut()[500] = 77;
     dirty(&mut sx, 1000);
     assert!(sx.version() > version && sx.is_dirty());
-    assert_eq!((sx.lsn(), pool.oldest_dirty(Lsn(0), Lsn(5000))), (Lsn(1100), Lsn(1000)));
+    assert_eq!((sx.lsn(), pool.oldest_dirty()), (Lsn(1100), Lsn(1000)));
     sx.downgrade(Latch::S);
     assert_eq!(pool.try_fix(pid(16, 1), Latch::S).unwrap().unwrap()[500], 77);
     sx.downgrade(Latch::S);
@@ -177,7 +176,7 @@ fn dropped_spaces_leave_clean_frames() {
     }
     pool.drop_space(SpaceId(16));
     assert_eq!((pool.pages().data, pool.pages().dirty, pool.pages().free), (10, 0, 54));
-    assert_eq!(pool.oldest_dirty(Lsn(0), Lsn(1 << 21)), Lsn::MAX);
+    assert_eq!(pool.oldest_dirty(), Lsn::MAX);
     assert!(!pool.contains(pid(16, 4)) && pool.contains(pid(17, 4)));
 }
 

@@ -21,13 +21,13 @@
 use crate::host::Host;
 use crate::lock::KillFlag;
 use crate::{Error, Result};
-use parking_lot::Mutex;
+use crate::lock::sync::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::lock::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 

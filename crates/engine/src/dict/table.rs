@@ -2,7 +2,7 @@
 use super::mdl::MdlLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
-use crate::{PageNo, SpaceId};
+use crate::{PageNo, SpaceId, TrxId};
 use redolith_types::{IndexDef, KeyLayout, RowLayout, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
@@ -38,7 +38,7 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// No primary key: the clustered key is a hidden row id, and `indexes[0]` is in no definition.
     pub hidden_key: bool,
-    pub mdl: MdlLock,
+    pub mdl: Arc<MdlLock>,
     /// The next AUTO_INCREMENT value.
     pub auto_increment: AtomicU64,
     /// The next hidden row id.
@@ -47,6 +47,9 @@ pub struct Table {
     pub(crate) counter_moved: AtomicBool,
     /// Rows, roughly: counted since the table was opened, from an estimate.
     pub rows: AtomicI64,
+    /// Views that do not see this transaction are older than the table's present form.
+    pub since: TrxId,
+    pub(crate) counters_ready: AtomicBool,
     /// Set when the table was dropped or replaced by DDL: look it up again.
     pub dropped: AtomicBool,
 }

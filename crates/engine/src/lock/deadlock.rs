@@ -15,7 +15,7 @@ use crate::TrxId;
 use hashbrown::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use super::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What the graph mutex guards: the search's memory and the latest report.

@@ -5,11 +5,11 @@
 use super::range::RangeLocks;
 use super::{LockKey, Mode};
 use crate::TrxId;
-use parking_lot::Mutex;
+use super::sync::Mutex;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 /// Keys kept allocated from one transaction to the next.
@@ -160,6 +160,14 @@ impl TrxLocks {
         wait.announced = false;
         wait.target = None;
         wait.waker.take()
+    }
+    /// What request `ticket` is for, while it is queued. Stays so under its queue's mutex (LOCK-4).
+    pub(super) fn pending(&self, ticket: u64) -> Option<Target> {
+        let wait = self.wait.lock();
+        if wait.ticket != ticket || wait.outcome != Outcome::Pending {
+            return None;
+        }
+        wait.target.clone()
     }
     /// The target and ticket of a wait that counts in the wait-for graph.
     pub(super) fn announced_wait(&self) -> Option<(Target, u64)> {

@@ -13,11 +13,11 @@ use super::table::{LockTable, wake};
 use super::wait::LockWait;
 use crate::{Stall, Try};
 use hashbrown::HashMap;
-use parking_lot::Mutex;
+use super::sync::Mutex;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use super::sync::atomic::{AtomicUsize, Ordering};
 
 /// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is itself and a zero byte, so every kind of bound fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -174,10 +174,14 @@ impl RangeLocks {
         set.grant(wakers);
     }
 
-    pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, outcome: Outcome, wakers: &mut Wakers) -> bool {
+    /// Ends the wait `ticket` of `trx`, unless it has ended since it was found to wait here.
+    pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, ticket: u64, outcome: Outcome, wakers: &mut Wakers) -> bool {
         let mut set = self.set.lock();
-        let Some(place) = set.waiters.iter().position(|w| Arc::ptr_eq(&w.trx, trx)) else { return false };
-        set.waiters.swap_remove(place);
+        if trx.pending(ticket).is_none() {
+            return false;
+        }
+        let place = set.waiters.iter().position(|w| Arc::ptr_eq(&w.trx, trx)).expect("LOCK-4");
+        set.waiters.remove(place);
         wakers.extend(trx.end_wait(outcome));
         true
     }

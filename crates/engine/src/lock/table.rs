@@ -7,9 +7,9 @@ use super::{LockKey, LockStats, LockWait, Mode};
 use crate::{Stall, TrxId, Try};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use parking_lot::{Mutex, MutexGuard};
+use super::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const SHARD_BITS: u32 = 8;
@@ -176,25 +176,20 @@ impl LockTable {
 
     /// Ends a wait as `outcome` unless it has ended already. True if it did.
     pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, ticket: u64, outcome: Outcome, wakers: &mut Wakers) -> bool {
-        let target = {
-            let wait = trx.wait.lock();
-            if wait.ticket != ticket || wait.outcome != Outcome::Pending {
-                return false;
-            }
-            wait.target.clone().expect("a pending wait has a target")
-        };
+        let Some(target) = trx.pending(ticket) else { return false };
         let key = match target {
-            Target::Insert { ranges, .. } => return ranges.withdraw(trx, outcome, wakers),
+            Target::Insert { ranges, .. } => return ranges.withdraw(trx, ticket, outcome, wakers),
             Target::Row { key, .. } => key,
         };
         let spread = key.spread();
         let mut shard = self.shard(spread);
-        // The request may have been granted, and even its entry gone, since the look above.
-        let Ok(mut entry) = shard.find_entry(spread, |row| row.key == key) else { return false };
-        let row = entry.get_mut();
-        if !row.dequeue(trx) {
+        // It may have been granted since the look above, and its owner may even queue here again; now that cannot change (LOCK-4).
+        if trx.pending(ticket).is_none() {
             return false;
         }
+        let mut entry = shard.find_entry(spread, |row| row.key == key).ok().expect("LOCK-4");
+        let row = entry.get_mut();
+        row.dequeue(trx);
         wakers.extend(trx.end_wait(outcome));
         if row.grant(wakers) {
             entry.remove();

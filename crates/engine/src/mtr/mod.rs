@@ -15,7 +15,7 @@ use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
 use crate::space::Spaces;
-use crate::{Lsn, PageId, Try};
+use crate::{Lsn, PageId, Stall, Try};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct At(usize);
 
 pub struct Mtr<'s> {
     store: &'s Store,
-    credit: Option<Credit>,
+    credit: Option<Credit<'s>>,
     pages: SmallVec<[Held; 6]>,
     frame: Vec<u8>,
     /// The page that the frame's last records are of.
@@ -59,10 +59,10 @@ impl<'s> Mtr<'s> {
     }
     /// For rollback, undo and DDL clean-up, which must go on when the log is full for others.
     pub fn begin_reserved(store: &'s Store) -> Try<Mtr<'s>> {
-        let credit = store.log.credit_reserved(MAX_FRAME)?;
+        let credit = store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve)?;
         Ok(Self::with_credit(store, credit))
     }
-    fn with_credit(store: &'s Store, credit: Credit) -> Mtr<'s> {
+    fn with_credit(store: &'s Store, credit: Credit<'s>) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
         frame.clear();
         frame.resize(FRAME_HEADER, 0);

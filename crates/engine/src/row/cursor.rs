@@ -23,7 +23,14 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
     Consistent,
+    /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
+    Newest,
     Locking { mode: Mode, conflict: OnConflict },
+}
+impl Read {
+    fn locks(self) -> bool {
+        matches!(self, Read::Locking { .. })
+    }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnConflict {
@@ -119,7 +126,7 @@ impl Cursor {
             last: Vec::new(),
             hint: None,
             batch: Batch::default(),
-            batch_rows: if read == Read::Consistent { FIRST_BATCH } else { 1 },
+            batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
             range_locked: false,
             version: version::Version::default(),
             whole: Vec::new(),
@@ -141,7 +148,7 @@ impl Cursor {
             (h, to) => *h = to.map(<[u8]>::to_vec),
         }
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
-        self.batch_rows = if self.read == Read::Consistent && !point { FIRST_BATCH } else { 1 };
+        self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
     }
     pub fn table(&self) -> &Arc<Table> {
@@ -182,7 +189,7 @@ impl Cursor {
     /// Reads some rows into the batch. After a stall the call goes on where it stopped.
     fn fill(&mut self, trx: &Trx) -> Try<()> {
         if self.batch.entry == self.batch.entries.len() {
-            if self.batch.next > 0 && self.read == Read::Consistent {
+            if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
             }
             self.batch.clear();
@@ -197,7 +204,7 @@ impl Cursor {
         self.rows_of_entries(trx)
     }
     fn lock_range(&mut self, trx: &Trx) {
-        if !self.range_locked && self.read != Read::Consistent && trx.isolation.locks_ranges() {
+        if !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
             let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let range = if self.point { KeyRange::point(&self.low) } else { KeyRange::new(Bound::Included(&self.low), high) };
             self.table.indexes[self.no].ranges.lock_range(&trx.locks, range);
@@ -213,7 +220,7 @@ impl Cursor {
                 self.take_clustered(trx, &g, r)?;
             }
             // That there is no such row must stay so: the gap is locked, and looked into once more.
-            if self.batch.rows.is_empty() && !self.range_locked && self.read != Read::Consistent && trx.isolation.locks_ranges() {
+            if self.batch.rows.is_empty() && !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
                 drop(g);
                 self.lock_range(trx);
                 continue;
@@ -332,6 +339,11 @@ impl Cursor {
                     let stored = std::mem::take(&mut self.version.payload);
                     self.batch.push(index::key(g, r), &stored, (0, 0));
                     self.version.payload = stored;
+                }
+            }
+            Read::Newest => {
+                if !index::is_marked(g, r) {
+                    self.batch.push(index::key(g, r), value::payload(index::value(g, r)), leaf);
                 }
             }
             Read::Locking { mode, conflict } => {

@@ -10,10 +10,17 @@ use std::sync::Arc;
 
 /// Inserts an entry, or revives a marked one. Waits for range locks of others.
 pub fn insert(store: &Store, locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, ix: &Index, key: &[u8]) -> Try<()> {
+    add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
+}
+/// The same where nobody else can have locks: an index that is being built.
+pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+    add_checked(store, ix, key, || Ok(()))
+}
+fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
     loop {
         let mut m = Mtr::begin(store)?;
         let leaf = ix.tree.leaf_x(&mut m, key)?;
-        locks.check_insert(trx, &ix.ranges, key)?;
+        check()?;
         let pos = index::search(m.page(leaf), key);
         match pos.found {
             Some(r) if index::is_marked(m.page(leaf), r) => index::set_flags(&mut m.patch(leaf), r, 0),

@@ -10,6 +10,7 @@
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
 pub mod bitmap;
 
+use crate::buf::PageIo;
 use crate::mtr::{At, Mtr};
 use crate::page::{Patch, header, kind};
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try};
@@ -85,7 +86,7 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
     p[4..8].copy_from_slice(&id.no.to_le_bytes());
     p[8..12].copy_from_slice(&id.space.0.to_le_bytes());
-    header::stamp_checksum(p);
+    header::stamp(p);
 }
 
 /// The open spaces of an instance.
@@ -110,6 +111,10 @@ impl Spaces {
     }
     pub fn get(&self, id: SpaceId) -> Option<Arc<Space>> {
         self.open.read().get(&id).cloned()
+    }
+    /// The space, opened if its file is there.
+    pub fn find(&self, id: SpaceId) -> Option<Arc<Space>> {
+        self.get(id).or_else(|| if self.disk.exists(&self.path(id)) { self.open(id, "").ok() } else { None })
     }
     pub fn all(&self) -> Vec<Arc<Space>> {
         self.open.read().values().cloned().collect()
@@ -153,7 +158,9 @@ impl Spaces {
     /// Opens the file of a space that the dictionary names.
     pub fn open(&self, id: SpaceId, label: &str) -> Result<Arc<Space>> {
         if let Some(s) = self.get(id) {
-            s.set_label(label);
+            if !label.is_empty() {
+                s.set_label(label);
+            }
             return Ok(s);
         }
         let path = self.path(id);
@@ -202,6 +209,16 @@ impl Spaces {
             Some(s) if no >= s.pages() => s.grow(no),
             _ => Ok(()),
         }
+    }
+}
+
+impl PageIo for Spaces {
+    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
+        self.find(space).map(|s| s.file.clone())
+    }
+    fn describe(&self, space: SpaceId) -> (String, String) {
+        let name = |s: Arc<Space>| (s.path.display().to_string(), s.label());
+        self.get(space).map_or_else(|| (self.path(space).display().to_string(), String::new()), name)
     }
 }
 

@@ -15,9 +15,9 @@
 use super::view::{Slots, State};
 use crate::TrxId;
 use crate::lock::TrxLocks;
-use parking_lot::Mutex;
+use crate::lock::sync::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::lock::sync::atomic::{AtomicU64, Ordering};
 
 /// Numbers handed out per write of the high-water mark.
 pub const ID_BLOCK: u64 = 65536;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::lock::{KillFlag, LockTable};
     use std::collections::{BTreeMap, BTreeSet};
-    use std::sync::atomic::AtomicBool;
+    use crate::lock::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     fn table() -> Arc<LockTable> {

@@ -8,9 +8,9 @@
 //! - VIEW-2: an open view's `low_no` is in its slot before the view is used, and purge reads the slots after it has read the state.
 use super::sys::TrxSys;
 use crate::TrxId;
-use parking_lot::Mutex;
+use crate::lock::sync::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::lock::sync::atomic::{AtomicU64, Ordering};
 
 /// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its own.
 #[repr(align(64))]

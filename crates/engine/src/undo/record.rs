@@ -205,7 +205,7 @@ pub struct Rest<'a>(&'a [u8]);
 
 /// Length of the entry at `at`; 0 behind the last.
 pub fn entry_len(page: &[u8], at: usize) -> usize {
-    if at + 2 > PAGE_SIZE { 0 } else { u16_at(page, at) as usize }
+    if at + 2 > page.len() { 0 } else { u16_at(page, at) as usize }
 }
 /// The entry at `at`. None where there is no whole entry of a known kind.
 pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {

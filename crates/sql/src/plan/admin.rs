@@ -11,9 +11,9 @@ pub struct TableName {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransactionStmt {
-    /// Commits an open transaction first.
+    /// Commits an open transaction first. `read_only` None: as `@@transaction_read_only` says.
     Begin {
-        read_only: bool,
+        read_only: Option<bool>,
         consistent_snapshot: bool,
     },
     Commit {

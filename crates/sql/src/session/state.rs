@@ -1,35 +1,12 @@
 //! What a connection has between statements and what a running statement may read and change of it.
 use crate::error::SqlError;
+use crate::processes::Process;
 use redolith_types::{Collation, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// MySQL's default of max_error_count.
 const MAX_WARNINGS: usize = 1024;
-
-/// Asked of a session by KILL; looked at by long loops and lock waits.
-#[derive(Default, Debug)]
-pub struct KillFlag(AtomicU8);
-impl KillFlag {
-    pub fn kill_query(&self) {
-        self.0.fetch_max(1, Relaxed);
-    }
-    pub fn kill_connection(&self) {
-        self.0.store(2, Relaxed);
-    }
-    /// 1317 if the statement is to end.
-    pub fn check(&self) -> Result<(), SqlError> {
-        if self.0.load(Relaxed) == 0 { Ok(()) } else { Err(SqlError::interrupted()) }
-    }
-    pub fn connection_killed(&self) -> bool {
-        self.0.load(Relaxed) == 2
-    }
-    /// At the start of a statement: an old KILL QUERY has nothing to end.
-    pub fn begin_statement(&self) {
-        let _ = self.0.compare_exchange(1, 0, Relaxed, Relaxed);
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -112,5 +89,6 @@ pub struct SessionState {
     pub last_insert_id: u64,
     pub row_count: i64,
     pub found_rows: u64,
-    pub kill: Arc<KillFlag>,
+    /// The connection's entry in the process list; KILL reaches it there.
+    pub process: Arc<Process>,
 }

@@ -115,7 +115,7 @@ impl Time {
 
     /// None outside TIME's range.
     pub fn from_us(us: i64) -> Option<Time> {
-        (us.abs() <= MAX_TIME_US + US_PER_SEC - 1).then_some(Time(us))
+        (us.abs() <= MAX_TIME_US).then_some(Time(us))
     }
 
     /// Clamped into TIME's range, and whether that changed it.

@@ -92,11 +92,11 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     let (us, fsp) = s.fraction();
     let value = DateTime::new(date, u8::try_from(hour).ok()?, u8::try_from(minute).ok()?, u8::try_from(second).ok()?, 0)?;
     let mut value = if us == 1_000_000 { value.add_us(US_PER_SEC)? } else { date.at(value.us_of_day() + i64::from(us)) };
-    if matches!(s.peek(), Some(b'+' | b'-')) {
-        if let Some(offset) = parse_zone(text[s.at..].trim_ascii_end()) {
-            value = value.shift_zone(offset, to_offset_secs)?;
-            s.at = text.len();
-        }
+    if matches!(s.peek(), Some(b'+' | b'-'))
+        && let Some(offset) = parse_zone(text[s.at..].trim_ascii_end())
+    {
+        value = value.shift_zone(offset, to_offset_secs)?;
+        s.at = text.len();
     }
     Some(Parsed { value, fsp, truncated: !s.at_end() })
 }
