@@ -66,7 +66,7 @@ impl Engine {
         settings.io_capacity_max.set(config.io_capacity_max);
         let flusher =
             Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
-        let store = Store { log, pool, spaces };
+        let store = Store { log, pool, spaces, shape: Default::default() };
         let (next, mark) = first_ids(&store).await?;
         let sys = sys::TrxSys::new(next, mark);
         let dict = Dictionary::default();
