@@ -125,7 +125,12 @@ pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, l
         return Ok(out);
     }
     let (file, table) = engine.describe(space);
-    Err(Error::Corrupt { page: PageId { space, no }, file, table, why: format!("a column of {len} bytes has only {} in its pages", out.len()) })
+    Err(Error::Corrupt {
+        page: PageId { space, no },
+        file,
+        table,
+        why: format!("a column of {len} bytes has only {} in its pages", out.len()),
+    })
 }
 /// The row with all its columns inside.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {
