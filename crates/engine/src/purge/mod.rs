@@ -216,7 +216,9 @@ impl Engine {
                     let horizon = self.horizon.read();
                     let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
                     match index::search(&g, key).found {
-                        Some(r) => version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed),
+                        Some(r) => {
+                            version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed)
+                        }
                         None => Ok(true),
                     }
                 })

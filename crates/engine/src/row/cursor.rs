@@ -25,7 +25,10 @@ pub enum Read {
     Consistent,
     /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
     Newest,
-    Locking { mode: Mode, conflict: OnConflict },
+    Locking {
+        mode: Mode,
+        conflict: OnConflict,
+    },
 }
 impl Read {
     fn locks(self) -> bool {

@@ -120,7 +120,12 @@ pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, l
         return Ok(out);
     }
     let (file, table) = engine.describe(space);
-    Err(Error::Corrupt { page: PageId { space, no }, file, table, why: format!("a column of {len} bytes has only {} in its pages", out.len()) })
+    Err(Error::Corrupt {
+        page: PageId { space, no },
+        file,
+        table,
+        why: format!("a column of {len} bytes has only {} in its pages", out.len()),
+    })
 }
 /// Adds the bytes of one page; the next page. None if it is no overflow page.
 fn read_part(engine: &Engine, id: PageId, out: &mut Vec<u8>) -> Try<Option<PageNo>> {
