@@ -11,6 +11,7 @@ pub mod function;
 pub mod select;
 pub mod show;
 pub mod ty;
+mod walk;
 
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
 pub use admin::*;
