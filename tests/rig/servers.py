@@ -46,6 +46,7 @@ def scratch(name):
 
 
 def die_with_parent():
+    """For preexec_fn. The parent is the thread that starts the process: start what must live on from the main thread."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

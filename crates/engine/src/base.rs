@@ -117,6 +117,8 @@ pub enum Stall {
     Frame,
     /// No room in the log (buffer or files): `Log::wait_space`.
     LogSpace,
+    /// The same for those that may use the log's reserve: `Log::wait_space_reserved`.
+    LogReserve,
     /// The space has no free page: `Spaces::extend`.
     Extend(SpaceId),
     /// A row lock is held by another transaction: `LockWait::wait`.

@@ -17,7 +17,7 @@ use redolith_disk::Disk;
 use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -78,7 +78,11 @@ pub struct Engine {
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub flush_settings: Arc<crate::flush::FlushSettings>,
-    pub(crate) _dir_lock: Box<dyn Any + Send + Sync>,
+    /// Background tasks that have not ended.
+    pub(crate) running: AtomicUsize,
+    /// The engine begins to close, or a task has ended.
+    pub(crate) close_step: crate::buf::event::Event,
+    pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Engine {
@@ -95,6 +99,7 @@ impl Engine {
                 Ok(())
             }
             Stall::LogSpace => self.store.log.wait_space().await,
+            Stall::LogReserve => self.store.log.wait_space_reserved().await,
             Stall::Extend(space) => self.store.spaces.extend(space),
             Stall::Failed(e) => Err(e),
             Stall::Lock(_) => unreachable!("row locks are waited for by their transaction"),

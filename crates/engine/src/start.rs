@@ -1,11 +1,12 @@
 //! How an engine starts on its directory, and how it stops.
 use crate::buf::BufferPool;
+use crate::buf::event::{Event, either};
 use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine};
-use crate::flush::{self, Doublewrite, DoublewriteMode, FlushSettings, Flusher, LogView};
-use crate::host::{BoxFuture, Host};
+use crate::flush::{self, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
+use crate::host::Host;
 use crate::lock::{KillFlag, LockTable};
 use crate::log::Log;
 use crate::mtr::{Mtr, Store};
@@ -17,13 +18,13 @@ use crate::space::{Fresh, Spaces};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record};
 use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use redolith_disk::Disk;
 use redolith_types::Collation;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 const DOUBLEWRITE_FILE: &str = "doublewrite.rdl";
@@ -39,33 +40,6 @@ impl CheckpointSource for NoLimit {
         Vec::new()
     }
 }
-struct View(Arc<Log>);
-impl LogView for View {
-    fn tail(&self) -> Lsn {
-        self.0.tail()
-    }
-    fn dirty_low(&self) -> Lsn {
-        self.0.dirty_low()
-    }
-    fn durable(&self) -> Lsn {
-        self.0.durable()
-    }
-    fn checkpoint(&self) -> Lsn {
-        self.0.checkpoint_lsn()
-    }
-    fn capacity_bytes(&self) -> u64 {
-        self.0.capacity_bytes()
-    }
-    fn flush_to(&self, lsn: Lsn) -> BoxFuture<()> {
-        let log = self.0.clone();
-        Box::pin(async move { log.flush_to(lsn).await })
-    }
-    fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) -> Result<()> {
-        self.0.write_checkpoint(lsn, payload);
-        Ok(())
-    }
-}
-
 impl Engine {
     /// Opens the directory, or makes a new instance in it when it is empty. Says what that took.
     pub async fn open(config: Config, disk: Arc<dyn Disk>, host: Arc<dyn Host>) -> Result<(Arc<Engine>, Report)> {
@@ -87,12 +61,11 @@ impl Engine {
         } else {
             create(&config, mode, &disk, &host, &spaces, &mut report)?
         };
-        let settings = FlushSettings::new();
+        let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
         settings.io_capacity_max.set(config.io_capacity_max);
-        let view = Arc::new(View(log.clone()));
         let flusher =
-            Flusher::start(pool.clone(), view, dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
+            Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
         let store = Store { log, pool, spaces };
         let (next, mark) = first_ids(&store).await?;
         let sys = sys::TrxSys::new(next, mark);
@@ -106,7 +79,9 @@ impl Engine {
             undo: UndoPages::default(),
             history: History::default(),
             closing: AtomicBool::new(false),
-            _dir_lock: dir_lock,
+            dir_lock: Mutex::new(Some(dir_lock)),
+            running: AtomicUsize::new(0),
+            close_step: Event::default(),
             config,
             disk,
             host,
@@ -121,28 +96,31 @@ impl Engine {
         engine.sys.open_view(&mut engine.horizon.write(), TrxId::NONE);
         engine.horizon.write().close();
         engine.resolve(&mut report).await?;
-        let e = engine.clone();
-        engine.host.spawn("purge", Box::pin(purge::run(e)));
-        let e = engine.clone();
-        engine.host.spawn("counters", Box::pin(keep_counters(e)));
-        let e = Arc::downgrade(&engine);
-        let log = engine.store.log.clone();
-        engine.host.spawn(
-            "log-pressure",
-            Box::pin(async move {
-                loop {
-                    log.checkpoint_wanted().await;
-                    match e.upgrade() {
-                        Some(e) if !e.closing.load(Acquire) => e.flusher.kick(),
-                        _ => return,
-                    }
-                    let Some(host) = e.upgrade().map(|e| e.host.clone()) else { return };
-                    host.sleep(Duration::from_millis(1)).await;
-                }
-            }),
-        );
+        engine.spawn("purge", purge::run);
+        engine.spawn("counters", keep_counters);
         report.time_ms = (engine.disk.now() - begun).as_millis() as u64;
         Ok((engine, report))
+    }
+
+    /// Runs a background task that ends when `closing` is set.
+    fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Engine>, name: &'static str, task: impl FnOnce(Arc<Engine>) -> F) {
+        self.running.fetch_add(1, AcqRel);
+        let (engine, body) = (self.clone(), task(self.clone()));
+        self.host.spawn(
+            name,
+            Box::pin(async move {
+                body.await;
+                engine.running.fetch_sub(1, AcqRel);
+                engine.close_step.notify();
+            }),
+        );
+    }
+    /// Sleeps, or less if the engine closes.
+    pub(crate) async fn nap(&self, time: Duration) {
+        let seen = self.close_step.seen();
+        if !self.closing.load(Acquire) {
+            either(self.host.sleep(time), self.close_step.after(seen)).await;
+        }
     }
 
     /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
@@ -214,10 +192,19 @@ impl Engine {
     /// Stops the engine cleanly: what is running must have ended. The next start has nothing to recover.
     pub async fn close(&self) -> Result<()> {
         self.closing.store(true, Release);
+        self.close_step.notify();
+        loop {
+            let seen = self.close_step.seen();
+            if self.running.load(Acquire) == 0 {
+                break;
+            }
+            self.close_step.after(seen).await;
+        }
         save_counters(self).await?;
         self.flusher.sharp().await;
         self.flusher.stop().await;
         self.store.log.close().await;
+        *self.dir_lock.lock() = None;
         Ok(())
     }
 }
@@ -238,7 +225,7 @@ async fn recover(
         checkpoint: report.checkpoint,
         capacity_bytes: config.log().capacity_bytes,
     });
-    let settings = FlushSettings::new();
+    let settings = Arc::new(FlushSettings::default());
     settings.io_capacity.set(config.io_capacity_max);
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
     let cleaner = Flusher::start(
@@ -294,7 +281,7 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
             }
             Err(crate::Stall::Page(id)) => store.pool.load(id).await?,
             Err(crate::Stall::Frame) => store.pool.wait_frame().await,
-            Err(crate::Stall::LogSpace) => store.log.wait_space_reserved().await?,
+            Err(crate::Stall::LogReserve) => store.log.wait_space_reserved().await?,
             Err(other) => unreachable!("the counters' page stalled by {other:?}"),
         }
     }
@@ -302,7 +289,7 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
 
 async fn keep_counters(engine: Arc<Engine>) {
     while !engine.closing.load(Acquire) {
-        engine.host.sleep(COUNTERS_EVERY).await;
+        engine.nap(COUNTERS_EVERY).await;
         if engine.closing.load(Acquire) {
             return;
         }

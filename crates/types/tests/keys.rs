@@ -24,16 +24,27 @@ fn key_column() -> impl Strategy<Value = KeyColumn> {
     })
 }
 
-/// Two rows of the same columns; the second shares the first's values in the leading columns, so that later columns decide too.
+/// Two rows of the same columns, alike enough that every part of the order decides now and then: the second has the first's values in the leading
+/// columns, and may have its strings up to some character with other characters from there.
 fn two_rows() -> impl Strategy<Value = (Vec<KeyColumn>, Vec<Value<'static>>, Vec<Value<'static>>)> {
     prop::collection::vec(key_column(), 1..4).prop_flat_map(|columns| {
         let row = || columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect::<Vec<_>>();
         let shared = 0..=columns.len();
-        (Just(columns.clone()), row(), row(), shared).prop_map(|(columns, a, mut b, shared)| {
+        let kept = prop::option::of(0..16usize);
+        (Just(columns.clone()), row(), row(), shared, kept).prop_map(|(columns, a, mut b, shared, kept)| {
             b[..shared].clone_from_slice(&a[..shared]);
+            if let (Some(kept), Some(column)) = (kept, columns.get(shared)) {
+                b[shared] = spliced(&a[shared], &b[shared], column.ty.compare_collation(), kept);
+            }
             (columns, a, b)
         })
     })
+}
+
+fn spliced(head: &Value<'_>, tail: &Value<'static>, collation: Collation, kept: usize) -> Value<'static> {
+    let (Value::Bytes(head), Value::Bytes(tail)) = (head, tail) else { return tail.clone() };
+    let at = |text: &[u8]| collation.charset().prefix_len(text, kept);
+    Value::owned([&head[..at(head)], &tail[at(tail)..]].concat())
 }
 
 fn layouts(columns: &[KeyColumn]) -> (RowLayout, KeyLayout) {
@@ -143,4 +154,19 @@ fn encodings_are_frozen() {
     assert_eq!(encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678x")), *b"12345678\x03x       \x02");
     assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("123456789")), *b"12345678\x099\0\0\0\0\0\0\0\x01");
     assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("")), *b"\0\0\0\0\0\0\0\0\0");
+}
+
+#[test]
+fn the_greatest_length_is_known() {
+    let layout = |ty, nullable, prefix| {
+        let columns = [Column { nullable, ..Column::new("c", ty) }];
+        let index = IndexDef { columns: vec![IndexColumn { prefix, ..IndexColumn::new(0) }], ..IndexDef::secondary("i", false, []) };
+        KeyLayout::new(&columns, &index).max_len(&columns)
+    };
+    let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };
+    let blob = SqlType::Blob { size: redolith_types::LobSize::Normal };
+    assert_eq!(layout(SqlType::INT, true, None), Some(5));
+    assert_eq!(layout(text(100), false, None), Some(50 * 9));
+    assert_eq!(layout(text(100), false, Some(2)), Some(9));
+    assert_eq!((layout(blob.clone(), false, None), layout(blob, false, Some(16))), (None, Some(18)));
 }

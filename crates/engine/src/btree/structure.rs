@@ -3,7 +3,6 @@ use super::{Seek, Tree};
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Builder, Page, Rec};
-use crate::page::Patch;
 use crate::{PAGE_SIZE, PageNo, Try, space};
 
 /// Two pages are merged when what they hold fills at most this part of one.

@@ -178,7 +178,7 @@ impl MemDisk {
             let mut page = [no as u8; PAGE_SIZE];
             header::set_id(&mut page, pid(space, no));
             header::set_lsn(&mut page, Lsn(1));
-            header::stamp_checksum(&mut page);
+            header::stamp(&mut page);
             self.space(space).write_at(&page, u64::from(no) * PAGE_SIZE as u64).unwrap();
         }
         self.space(space).sync().unwrap();

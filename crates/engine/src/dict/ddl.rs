@@ -273,7 +273,7 @@ impl Engine {
     async fn build(self: &Arc<Self>, t: &Arc<Table>, plan: &Table, no: usize, ix: &Index, kill: Arc<KillFlag>) -> Result<()> {
         let mut trx = self.begin(kill.clone());
         let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
-        let (mut keys, mut bytes, mut more): (Vec<Box<[u8]>>, usize, bool) = (Vec::new(), 0, true);
+        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) = (Vec::new(), 0, true);
         let mut e = Vec::new();
         while more {
             more = rows.next(&mut trx).await?;
@@ -284,7 +284,7 @@ impl Engine {
                     return Err(Error::KeyTooLong { size: e.len(), max: index::MAX_KEY });
                 }
                 bytes += e.len() + 16;
-                keys.push(e.as_slice().into());
+                keys.push((e.as_slice().into(), ix.key.has_null(&plan.layout, row.stored)));
             }
             if bytes >= SORT_BYTES || !more {
                 if kill.is_killed() {
@@ -299,15 +299,11 @@ impl Engine {
         }
         trx.rollback().await
     }
-    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[Box<[u8]>]) -> Result<()> {
-        for e in keys {
-            if ix.def.unique {
-                let own = ix.key.skip_columns(e, ix.columns);
-                let nullable = ix.key.columns().any(|c| plan.def.columns[c].nullable);
-                let (prefix, clustered) = e.split_at(own);
-                if !(nullable && ix.key.prefix_has_null(prefix))
-                    && self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered)).await?.is_some()
-                {
+    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)]) -> Result<()> {
+        for (e, has_null) in keys {
+            if ix.def.unique && !has_null {
+                let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
+                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered)).await?.is_some() {
                     return Err(duplicate(plan, no));
                 }
             }

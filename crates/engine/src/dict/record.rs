@@ -1,5 +1,4 @@
 //! What the dictionary's rows hold, and the dictionary's own table.
-use super::mdl::MdlLock;
 use super::table::{Index, Table};
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
@@ -35,8 +34,8 @@ pub struct TableRecord {
 
 /// The dictionary's own table.
 pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
-    let name = Column::new("name", SqlType::VarBinary(800)).not_null();
-    let body = Column::new("body", SqlType::Blob(redolith_types::LobSize::Long));
+    let name = Column::new("name", SqlType::VarBinary { len: 800 }).not_null();
+    let body = Column::new("body", SqlType::Blob { size: redolith_types::LobSize::Long });
     let mut def = TableDef {
         schema: "redolith".into(),
         name: "dictionary".into(),

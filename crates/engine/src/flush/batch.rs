@@ -1,6 +1,7 @@
 //! From a claimed page to a copy that can be written.
 use super::Writer;
 use super::doublewrite::{Copies, SEGMENT_PAGES};
+use crate::Lsn;
 use crate::page::header;
 use parking_lot::lock_api::RawRwLock;
 use redolith_disk::AlignedBuf;
@@ -14,8 +15,8 @@ pub(super) struct Batch {
     pub copies: Copies,
     /// Frames copied, in the order of the copies; each is ours to write (FRAME-4).
     pub frames: Vec<u32>,
-    /// Dirty buckets the pages came out of, with repeats.
-    pub buckets: Vec<u64>,
+    /// Where in the dirty index they stay counted.
+    pub starts: Vec<Lsn>,
 }
 
 impl Writer {
@@ -25,15 +26,18 @@ impl Writer {
         assert!(claimed.len() <= SEGMENT_PAGES);
         let frames = &self.pool.frames;
         claimed.sort_unstable_by_key(|&index| frames.get(index).id.load(Relaxed));
-        let mut batch =
-            Batch { copies: Copies::new(self.buffer(claimed.len())), frames: Vec::with_capacity(claimed.len()), buckets: Vec::new() };
+        let mut batch = Batch {
+            copies: Copies::new(self.buffer(claimed.len())),
+            frames: Vec::with_capacity(claimed.len()),
+            starts: Vec::with_capacity(claimed.len()),
+        };
         for turn in claimed.chunks(TURN) {
             turn.iter().for_each(|&index| self.copy_page(index, wait, &mut batch));
             self.host.yield_now().await;
         }
         for first in (0..batch.frames.len()).step_by(TURN) {
             for n in first..batch.frames.len().min(first + TURN) {
-                header::stamp_checksum(batch.copies.page_mut(n));
+                header::stamp(batch.copies.page_mut(n));
             }
             self.host.yield_now().await;
         }
@@ -54,7 +58,7 @@ impl Writer {
             // SAFETY: S-latched.
             batch.copies.push(frame.page_id(), unsafe { frame.page() });
             batch.frames.push(index);
-            batch.buckets.push(self.pool.dirty.take_out(&self.pool.frames, index, true));
+            batch.starts.push(self.pool.dirty.take_out(&self.pool.frames, index, true));
         } else {
             frame.writing.store(false, Release);
         }

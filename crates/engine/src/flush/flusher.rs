@@ -5,23 +5,25 @@
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
+use crate::Lsn;
 use crate::buf::BufferPool;
 use crate::buf::event::{Event, either};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
 use crate::host::Host;
-use crate::{Error, Lsn, poison};
 use parking_lot::Mutex;
 use redolith_disk::Disk;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 /// Tokens are not spent in smaller portions than this while there are more pages: a batch costs a flush of the doublewrite file.
 const MIN_BATCH: usize = 64;
 /// How often the pace is computed anew.
 const PACE: Duration = Duration::from_millis(100);
+/// How long cleaners go on at full speed after a session had to wait for log space.
+const PRESSED: Duration = Duration::from_millis(100);
 
 pub struct Flusher {
     writer: Writer,
@@ -29,6 +31,7 @@ pub struct Flusher {
     disk: Arc<dyn Disk>,
     settings: Arc<FlushSettings>,
     pace: Mutex<Pace>,
+    pressed_until_ms: AtomicU64,
     stopping: AtomicBool,
     running: AtomicUsize,
     /// Something wants attention now.
@@ -48,6 +51,7 @@ struct Pace {
 
 impl Flusher {
     /// Starts `cleaners` cleaner tasks and the checkpointer on `host`.
+    #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
     pub fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
@@ -65,6 +69,7 @@ impl Flusher {
             writer: Writer::new(pool, log, host.clone(), dblwr),
             disk,
             settings,
+            pressed_until_ms: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             running: AtomicUsize::new(0),
             kicked: Event::default(),
@@ -97,7 +102,7 @@ impl Flusher {
     pub fn kick(&self) {
         self.kicked.notify();
     }
-    /// Ends the tasks; batches under way are finished. Dirty pages stay dirty: see [`Flusher::sharp`].
+    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take over. Dirty pages stay dirty: see [`Flusher::sharp`].
     pub async fn stop(&self) {
         self.stopping.store(true, Release);
         self.kick();
@@ -105,10 +110,12 @@ impl Flusher {
         loop {
             let seen = self.stopped.seen();
             if self.running.load(Acquire) == 0 {
-                return;
+                break;
             }
             self.stopped.after(seen).await;
         }
+        // The dirty index and the doublewrite ring outlive this flusher: what it has written is settled.
+        while self.writer.sync().await {}
     }
 
     async fn clean(&self) {
@@ -122,10 +129,8 @@ impl Flusher {
             if due > 0 {
                 done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
             }
-            if writer.sync_due() || (urgent && done == 0) {
-                if writer.sync().await && urgent {
-                    self.kick();
-                }
+            if (writer.sync_due() || (urgent && done == 0)) && writer.sync().await && urgent {
+                self.kick();
             }
             if done == 0 {
                 // Someone who waits for a frame is not told when a page is unpinned: look again soon.
@@ -152,8 +157,8 @@ impl Flusher {
     }
     /// Writes up to `want` of the oldest dirty pages.
     async fn write_oldest(&self, want: usize, urgent: bool) -> usize {
-        let (pool, (from, to)) = (&self.writer.pool, self.writer.span());
-        let claimed = pool.dirty.claim_oldest(&pool.frames, from, to, want);
+        let pool = &self.writer.pool;
+        let claimed = pool.dirty.claim_oldest(&pool.frames, want);
         self.writer.write(claimed, urgent).await
     }
 
@@ -174,7 +179,7 @@ impl Flusher {
             };
             pace.at = now;
         }
-        if pace.pages_per_s.is_infinite() {
+        if pace.pages_per_s.is_infinite() || self.is_pressed() {
             return usize::MAX;
         }
         let portion = pace.tokens as usize;
@@ -188,7 +193,7 @@ impl Flusher {
     }
     fn load(&self, pace: &mut Pace, now: Duration, dirty: usize) -> Load {
         let (pool, log) = (&self.writer.pool, &self.writer.log);
-        let (checkpoint, tail) = self.writer.span();
+        let tail = log.tail();
         let elapsed = (now - pace.measured).as_secs_f64();
         if elapsed > 0.0 {
             let speed = (tail.0 - pace.tail) as f64 / elapsed;
@@ -197,13 +202,12 @@ impl Flusher {
             pace.log_bytes_per_s = pace.log_bytes_per_s * (1.0 - weight) + speed * weight;
             (pace.measured, pace.tail) = (now, tail.0);
         }
-        let oldest = pool.dirty.oldest(checkpoint, tail).min(tail);
-        let second = Lsn(oldest.0 + pace.log_bytes_per_s as u64).min(tail);
+        let oldest = pool.dirty.oldest().min(tail);
         Load {
-            age_bytes: (tail.0 - oldest.0.min(tail.0)) as f64,
+            age_bytes: (tail.0 - oldest.0) as f64,
             capacity_bytes: log.capacity_bytes() as f64,
             log_bytes_per_s: pace.log_bytes_per_s,
-            due_pages_per_s: if dirty == 0 { 0.0 } else { pool.dirty.count(oldest, second) as f64 },
+            due_pages_per_s: if dirty == 0 { 0.0 } else { pool.dirty.count(oldest, pace.log_bytes_per_s as u64) as f64 },
             dirty_pages: dirty as f64,
             total_pages: f64::from(pool.frames.count()),
         }
@@ -221,33 +225,40 @@ impl Flusher {
         }
     }
 
-    /// The checkpointer: every second or so when something changed, and at once when the log fills.
+    /// The checkpointer: every second or so when something changed, and at once when the log fills or sessions wait for it.
     async fn checkpoints(&self) {
+        let log = &self.writer.log;
         let mut last = self.disk.now();
         while !self.stopping.load(Acquire) {
             let kicked = self.kicked.seen();
-            let log = &self.writer.log;
-            let (checkpoint, tail, capacity) = (log.checkpoint().0, log.tail().0, log.capacity_bytes());
-            let age = tail.saturating_sub(checkpoint);
+            let (checkpoint, capacity) = (log.checkpoint(), log.capacity_bytes());
+            let age = log.tail().0.saturating_sub(checkpoint.0);
+            let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
             let interval = Duration::from_millis(self.settings.checkpoint_interval_ms.get().into());
-            let full = age as f64 >= rate::HARD * capacity as f64;
-            if age > 0
-                && (full || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16) || self.disk.now() - last >= interval)
-            {
+            let due = full || self.disk.now() - last >= interval || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16);
+            if age > 0 && due {
                 last = self.disk.now();
                 self.checkpoint().await;
             }
-            let nap = self.writer.host.sleep(Duration::from_millis(if full { 5 } else { 50 }));
-            either(nap, self.kicked.after(kicked)).await;
+            let nap = Duration::from_millis(if full { 1 } else { 50 });
+            let pressure = async {
+                log.pressure().await;
+                self.pressed_until_ms.store((self.disk.now() + PRESSED).as_millis() as u64, Release);
+                self.kick();
+                // Once more at the earliest after this, however often it rings.
+                self.writer.host.sleep(Duration::from_millis(1)).await;
+            };
+            either(self.writer.host.sleep(nap), either(self.kicked.after(kicked), pressure)).await;
         }
+    }
+    /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for counts too, not only the log's age.
+    fn is_pressed(&self) -> bool {
+        (self.disk.now().as_millis() as u64) < self.pressed_until_ms.load(Acquire)
     }
     /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where it is.
     pub async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
-        match self.checkpointer.write() {
-            Ok(lsn) => lsn,
-            Err(e) => give_up(&e),
-        }
+        self.checkpointer.write()
     }
     /// Writes and syncs every page with changes from below the log's present tail.
     pub async fn flush_all(&self) {
@@ -255,8 +266,7 @@ impl Flusher {
         let target = writer.log.tail();
         loop {
             let progress = writer.progress.seen();
-            let (from, to) = writer.span();
-            if pool.dirty.oldest(from, to) >= target {
+            if pool.dirty.oldest() >= target {
                 return;
             }
             if self.write_oldest(SEGMENT_PAGES, true).await == 0 && !writer.sync().await {
@@ -265,7 +275,7 @@ impl Flusher {
             }
         }
     }
-    /// For a clean shutdown, when nothing changes any more: everything in the data files, the checkpoint at the log's tail.
+    /// For a clean shutdown, when nothing changes any more and before the log is closed: everything in the data files, the checkpoint at the log's tail.
     pub async fn sharp(&self) -> Lsn {
         loop {
             self.flush_all().await;
@@ -279,7 +289,4 @@ impl Flusher {
             self.writer.host.yield_now().await;
         }
     }
-}
-fn give_up(e: &Error) -> ! {
-    poison(&format!("the checkpoint could not be written: {e}"))
 }

@@ -11,8 +11,10 @@
 //! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery makes the pages again from the log.
 //!
 //! No latch is held during I/O or any other wait. Lock order: as in [`crate::buf`]; the mutexes here are leaves.
-use crate::host::BoxFuture;
-use crate::{Lsn, Result};
+use crate::Lsn;
+use crate::log::Log;
+use std::future::Future;
+use std::pin::Pin;
 
 mod batch;
 pub(crate) mod dirty;
@@ -43,7 +45,35 @@ pub trait LogView: Send + Sync + 'static {
     /// The most that may lie between checkpoint and tail.
     fn capacity_bytes(&self) -> u64;
     /// Resolves once the log is durable up to `lsn`, and sees to it that it will be.
-    fn flush_to(&self, lsn: Lsn) -> BoxFuture<()>;
-    /// Makes a checkpoint durable; the log below `lsn` may be used again.
-    fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) -> Result<()>;
+    fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Resolves when sessions wait for the checkpoint to move. For one task.
+    fn pressure(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Makes a checkpoint durable; the log below `lsn` may be used again. A failure ends the process.
+    fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]);
+}
+impl LogView for Log {
+    fn tail(&self) -> Lsn {
+        Log::tail(self)
+    }
+    fn dirty_low(&self) -> Lsn {
+        Log::dirty_low(self)
+    }
+    fn durable(&self) -> Lsn {
+        Log::durable(self)
+    }
+    fn checkpoint(&self) -> Lsn {
+        self.checkpoint_lsn()
+    }
+    fn capacity_bytes(&self) -> u64 {
+        Log::capacity_bytes(self)
+    }
+    fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(Log::flush_to(self, lsn))
+    }
+    fn pressure(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.checkpoint_wanted())
+    }
+    fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
+        Log::write_checkpoint(self, lsn, payload);
+    }
 }

@@ -20,8 +20,8 @@ const MAX_TICKETS: usize = 8;
 /// A batch whose writes have ended and whose files are not synced yet.
 struct Ticket {
     spaces: Vec<SpaceId>,
-    /// Dirty buckets with the number of pages from each.
-    buckets: Vec<(u64, u32)>,
+    /// Where in the dirty index its pages are counted.
+    starts: Vec<Lsn>,
     segment: Option<Segment>,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
             self.log.flush_to(max_lsn).await;
         }
         assert!(self.log.durable() >= max_lsn, "FLUSH-1");
-        let Batch { copies, frames, buckets } = batch;
+        let Batch { copies, frames, starts } = batch;
         let counters = &self.pool.counters;
         counters.pending_writes.add(1);
         let (segment, copies) = self.double(copies).await;
@@ -69,7 +69,7 @@ impl Writer {
         counters.pending_writes.sub(1);
         counters.pages_written.add(count as u64);
         self.give_buffer(copies.into_buf());
-        self.tickets.lock().push(Ticket { spaces, buckets: count_runs(buckets), segment });
+        self.tickets.lock().push(Ticket { spaces, starts, segment });
         for index in frames {
             let was = self.pool.frames.get(index).writing.swap(false, Release);
             assert!(was, "FLUSH-4");
@@ -145,11 +145,6 @@ impl Writer {
     pub fn sync_due(&self) -> bool {
         self.unsynced() >= if self.dblwr.mode() == DoublewriteMode::On { self.dblwr.quarter() } else { MAX_TICKETS }
     }
-    /// The part of the log in which dirty pages may be. The tail is read first, so that it is no longer than the log's capacity.
-    pub fn span(&self) -> (Lsn, Lsn) {
-        let tail = self.log.tail();
-        (self.log.checkpoint(), tail)
-    }
     /// Syncs the data files of all batches written so far, each file once, and settles them. False if there was nothing to do.
     pub async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
@@ -170,18 +165,13 @@ impl Writer {
         }
         counters.pending_fsyncs.sub(1);
         for ticket in tickets {
-            ticket.buckets.into_iter().for_each(|(bucket, count)| self.pool.dirty.settle(bucket, count));
+            self.pool.dirty.settle(ticket.starts);
             if let Some(segment) = ticket.segment {
                 self.dblwr.release(segment);
             }
         }
         true
     }
-}
-
-fn count_runs(mut buckets: Vec<u64>) -> Vec<(u64, u32)> {
-    buckets.sort_unstable();
-    buckets.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
 }
 
 /// Tells those who wait for progress, however a batch or a sync ends.

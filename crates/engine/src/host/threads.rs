@@ -35,8 +35,8 @@ fn keep_time(timers: &Timers, disk: &dyn Disk) {
         while let Some(first) = s.0.first_entry().filter(|e| e.key().0 <= now) {
             first.remove().wake();
         }
-        match s.0.first_key_value() {
-            Some((k, _)) => drop(timers.changed.wait_for(&mut s, k.0.saturating_sub(now))),
+        match s.0.first_key_value().map(|(k, _)| k.0.saturating_sub(now)) {
+            Some(left) => drop(timers.changed.wait_for(&mut s, left)),
             None => timers.changed.wait(&mut s),
         }
     }

@@ -15,7 +15,7 @@ use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
 use crate::space::Spaces;
-use crate::{Lsn, PageId, Try};
+use crate::{Lsn, PageId, Stall, Try};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl<'s> Mtr<'s> {
     }
     /// For rollback, undo and DDL clean-up, which must go on when the log is full for others.
     pub fn begin_reserved(store: &'s Store) -> Try<Mtr<'s>> {
-        let credit = store.log.credit_reserved(MAX_FRAME)?;
+        let credit = store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve)?;
         Ok(Self::with_credit(store, credit))
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>) -> Mtr<'s> {

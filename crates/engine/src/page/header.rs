@@ -52,7 +52,7 @@ pub fn computed_checksum(page: &Page) -> u32 {
     crc32c::crc32c(&page[PAGE_NO..])
 }
 /// Writes the checksum; returns it.
-pub fn stamp_checksum(page: &mut Page) -> u32 {
+pub fn stamp(page: &mut Page) -> u32 {
     let sum = computed_checksum(page);
     page[CHECKSUM..CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
     sum
@@ -98,7 +98,7 @@ mod tests {
         set_page_type(&mut page, 0x1234);
         set_lsn(&mut page, Lsn(u64::MAX - 5));
         page[BODY..].iter_mut().enumerate().for_each(|(i, b)| *b = i as u8);
-        stamp_checksum(&mut page);
+        stamp(&mut page);
         assert_eq!(verify(&page, id7), Ok(()));
         assert_eq!((id(&page), page_type(&page), lsn(&page)), (id7, 0x1234, Lsn(u64::MAX - 5)));
         assert_eq!(verify(&page, PageId { space: SpaceId(16), no: 8 }), Err(Bad::Misplaced(id7)));

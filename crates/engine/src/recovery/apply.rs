@@ -36,8 +36,9 @@ impl LogView for Reading {
     fn flush_to(&self, _: Lsn) -> BoxFuture<()> {
         Box::pin(async {})
     }
-    fn write_checkpoint(&self, _: Lsn, _: &[u8]) -> Result<()> {
-        Ok(())
+    fn write_checkpoint(&self, _: Lsn, _: &[u8]) {}
+    fn pressure(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
     }
 }
 

@@ -38,7 +38,7 @@ pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
         if bitmap::is_bitmap(no) || !engine.settled(|| is_used(engine, no)).await? {
             continue;
         }
-        let page = engine.settled(|| Ok(Box::new(**engine.store.pool.fix(page_id(no), Latch::S)?))).await?;
+        let page = engine.settled(|| Ok(Box::new(*engine.store.pool.fix(page_id(no), Latch::S)?))).await?;
         if u16_at(&page[..], 12) != kind::UNDO {
             continue;
         }

@@ -24,7 +24,7 @@ pub struct RowAt<'a> {
     pub leaf: (u32, u64),
 }
 /// Entries of secondary indexes: number and key.
-type Entries = SmallVec<[(u8, SmallVec<[u8; 40]>); 4]>;
+type Entries = SmallVec<[(u8, SmallVec<[u8; 32]>); 4]>;
 
 impl Trx {
     /// Deletes the row.
@@ -185,11 +185,10 @@ impl Trx {
         let was = OldVersion { trx: owner, roll: value::roll(v), flags: 0 };
         let mut undo = std::mem::take(&mut self.scratch.undo);
         record::change(&mut undo, self.undo.head(table.id), was, key, obsolete, old, new.unwrap_or(old));
-        let tried = (|| {
-            if let Some(n) = new
-                && !index::fits_value(page, r, value::HEAD + n.len())
-            {
-                return Ok(Tried::Full(value::HEAD + n.len()));
+        let grows = new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));
+        let mut run = |mut m: Mtr<'_>| {
+            if let Some(len) = grows {
+                return Ok(Tried::Full(len));
             }
             if !self.undo.has_room(undo.len()) {
                 return Ok(Tried::NeedsUndo(undo.len()));
@@ -209,7 +208,8 @@ impl Trx {
             self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
             m.commit();
             Ok(Tried::Done)
-        })();
+        };
+        let tried = run(m);
         self.scratch.undo = undo;
         tried
     }

@@ -8,7 +8,7 @@ use crate::page::index::{self, DELETE_MARK};
 use crate::row::{entry, overflow, value, version};
 use crate::undo::record::{self, Entry, RollPtr};
 use crate::undo;
-use crate::{Result, Stall, TrxId, Try};
+use crate::{Result, TrxId, Try};
 
 /// A change taken back: what is needed of its undo record, copied.
 enum Step {

@@ -8,10 +8,10 @@ impl Decimal {
     pub fn add(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {
         let scale = self.scale.max(other.scale);
         // Fast path: both sides and the sum fit in 127 bits.
-        if let (Some(a), Some(b)) = (self.small_at(scale), other.small_at(scale)) {
-            if let Some(sum) = a.checked_add(b) {
-                return Ok(Decimal::from_parts(sum, scale));
-            }
+        if let (Some(a), Some(b)) = (self.small_at(scale), other.small_at(scale))
+            && let Some(sum) = a.checked_add(b)
+        {
+            return Ok(Decimal::from_parts(sum, scale));
         }
         let (a, b) = (self.wide_at(scale), other.wide_at(scale));
         let (coef, negative) = if self.negative == other.negative {
@@ -26,7 +26,7 @@ impl Decimal {
     }
 
     pub fn sub(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {
-        self.add(&other.neg())
+        self.add(&-*other)
     }
 
     pub fn mul(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {

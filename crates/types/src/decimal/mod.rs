@@ -10,6 +10,7 @@ mod wide;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Neg;
 
 use wide::{POW10, Wide};
 
@@ -108,11 +109,6 @@ impl Decimal {
         self.digits().saturating_sub(u32::from(self.scale)) as u8
     }
 
-    pub fn neg(mut self) -> Decimal {
-        self.negative = !self.negative && !self.is_zero();
-        self
-    }
-
     pub fn abs(mut self) -> Decimal {
         self.negative = false;
         self
@@ -155,7 +151,7 @@ impl Decimal {
     }
 
     pub fn ceil(&self) -> Decimal {
-        self.neg().floor().neg()
+        -(-*self).floor()
     }
 
     /// Whether the number fits DECIMAL(precision, scale) without losing digits before the point; it must have that scale already.
@@ -294,6 +290,15 @@ impl Decimal {
             out.push(b'.');
             out.extend_from_slice(&digits[point..]);
         }
+    }
+}
+
+impl Neg for Decimal {
+    type Output = Decimal;
+
+    fn neg(mut self) -> Decimal {
+        self.negative = !self.negative && !self.is_zero();
+        self
     }
 }
 

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(packed_len(14, 4), 7);
         number.pack(14, 4, &mut out[..7]);
         assert_eq!(out[..7], [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2]);
-        number.neg().pack(14, 4, &mut out[..7]);
+        (-number).pack(14, 4, &mut out[..7]);
         assert_eq!(out[..7], [0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d]);
         assert_eq!(Decimal::unpack(14, 4, &out).to_string(), "-1234567890.1234");
     }

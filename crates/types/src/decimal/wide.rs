@@ -63,10 +63,9 @@ impl<const N: usize> Wide<N> {
     }
 
     pub fn div_rem_small(self, divisor: u64) -> (Self, u64) {
-        if let Some(small) = self.to_u128() {
-            if let Ok(small) = u64::try_from(small) {
-                return (Self::from_u128(u128::from(small / divisor)), small % divisor);
-            }
+        // One word is one division of the processor.
+        if self.0[1..].iter().all(|limb| *limb == 0) {
+            return (Self::from_u128(u128::from(self.0[0] / divisor)), self.0[0] % divisor);
         }
         let mut rest = 0u128;
         let mut limbs = [0; N];
@@ -80,12 +79,11 @@ impl<const N: usize> Wide<N> {
 
     pub fn checked_add(self, other: Self) -> Option<Self> {
         let mut carry = false;
-        let mut limbs = [0; N];
-        for i in 0..N {
-            let (sum, c1) = self.0[i].overflowing_add(other.0[i]);
+        let mut limbs = self.0;
+        for (limb, add) in limbs.iter_mut().zip(other.0) {
+            let (sum, c1) = limb.overflowing_add(add);
             let (sum, c2) = sum.overflowing_add(u64::from(carry));
-            limbs[i] = sum;
-            carry = c1 | c2;
+            (*limb, carry) = (sum, c1 | c2);
         }
         (!carry).then_some(Wide(limbs))
     }
@@ -93,12 +91,11 @@ impl<const N: usize> Wide<N> {
     /// self - other, which must not be greater.
     pub fn sub(self, other: Self) -> Self {
         let mut borrow = false;
-        let mut limbs = [0; N];
-        for i in 0..N {
-            let (diff, b1) = self.0[i].overflowing_sub(other.0[i]);
+        let mut limbs = self.0;
+        for (limb, take) in limbs.iter_mut().zip(other.0) {
+            let (diff, b1) = limb.overflowing_sub(take);
             let (diff, b2) = diff.overflowing_sub(u64::from(borrow));
-            limbs[i] = diff;
-            borrow = b1 | b2;
+            (*limb, borrow) = (diff, b1 | b2);
         }
         debug_assert!(!borrow);
         Wide(limbs)

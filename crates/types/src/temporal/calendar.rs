@@ -19,7 +19,7 @@ pub struct Interval {
 
 /// Year 0 is none, as in MySQL.
 pub fn is_leap_year(year: u16) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || (year % 400 == 0 && year != 0))
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || (year.is_multiple_of(400) && year != 0))
 }
 
 /// 0 for a month that is not 1..=12.
@@ -135,7 +135,7 @@ impl DateTime {
         DateTime::from_linear_us(self.linear_us()?.checked_add(us)?)
     }
 
-    pub fn add(self, interval: Interval) -> Option<DateTime> {
+    pub fn add_interval(self, interval: Interval) -> Option<DateTime> {
         let date = if interval.months == 0 { self.date() } else { self.date().add_months(interval.months)? };
         let us = interval.days.checked_mul(US_PER_DAY)?.checked_add(interval.us)?;
         if us == 0 { Some(date.at(self.us_of_day())) } else { date.at(self.us_of_day()).add_us(us) }
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(noon.to_unix_us(3600), Some(39_600_000_005));
         assert_eq!(DateTime::from_unix_us(43_200_000_005, 0), Some(noon));
         assert_eq!(noon.add_us(-43_200_000_006).unwrap().to_number(), 19691231235959);
-        assert_eq!(noon.add(Interval { months: 1, days: 1, us: 1 }).unwrap().date(), date(1970, 2, 2));
+        assert_eq!(noon.add_interval(Interval { months: 1, days: 1, us: 1 }).unwrap().date(), date(1970, 2, 2));
         assert_eq!(noon.shift_zone(0, -13 * 3600).unwrap().to_number(), 19691231230000);
         assert_eq!(DateTime::ZERO.shift_zone(0, 3600), Some(DateTime::ZERO));
     }

@@ -115,7 +115,7 @@ impl Time {
 
     /// None outside TIME's range.
     pub fn from_us(us: i64) -> Option<Time> {
-        (us.abs() <= MAX_TIME_US + US_PER_SEC - 1).then_some(Time(us))
+        (us.abs() <= MAX_TIME_US).then_some(Time(us))
     }
 
     /// Clamped into TIME's range, and whether that changed it.
@@ -233,6 +233,11 @@ impl DateTime {
 
     pub fn time(self) -> Time {
         Time(self.us_of_day())
+    }
+
+    /// A whole second with a fraction of `us` microseconds; 1,000,000 of them carry.
+    pub(crate) fn with_fraction(self, us: i64) -> Option<DateTime> {
+        if us < US_PER_SEC { Some(self.date().at(self.us_of_day() + us)) } else { self.add_us(us) }
     }
 
     /// YYYYMMDDhhmmss without the fraction.

@@ -35,17 +35,17 @@ pub fn any_type() -> impl Strategy<Value = SqlType> {
 /// Strings with few distinct characters, so that prefixes, spaces, zeros and equal weights meet often.
 fn string_bytes(collation: Collation) -> BoxedStrategy<Vec<u8>> {
     let piece = match collation {
-        Collation::Binary => prop::sample::select(vec![&b"\0"[..], b"\x01", b" ", b"a", b"\xff"]),
+        Collation::Binary => prop::sample::select(vec![&b"\0"[..], b"\0\0\0\0\0\0\0\0", b"\x01", b" ", b"a", b"\xff"]),
         Collation::Latin1SwedishCi | Collation::Latin1Bin => {
-            prop::sample::select(vec![&b"\0"[..], b" ", b" ", b"a", b"A", b"\xe4", b"\xc6", b"z", b"\t", b"\xff"])
+            prop::sample::select(vec![&b"\0"[..], b" ", b"        ", b"a", b"A", b"\xe4", b"\xc6", b"z", b"\t", b"\xff"])
         }
         Collation::AsciiGeneralCi | Collation::AsciiBin => {
-            prop::sample::select(vec![&b"\0"[..], b" ", b" ", b"a", b"A", b"z", b"\t", b"~"])
+            prop::sample::select(vec![&b"\0"[..], b" ", b"        ", b"a", b"A", b"z", b"\t", b"~"])
         }
         Collation::Utf8mb3GeneralCi | Collation::Utf8mb3Bin => prop::sample::select(vec![
             &b"\0"[..],
             b" ",
-            b" ",
+            b"        ",
             b"a",
             b"A",
             "é".as_bytes(),
@@ -55,7 +55,7 @@ fn string_bytes(collation: Collation) -> BoxedStrategy<Vec<u8>> {
             "東".as_bytes(),
         ]),
         Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin => {
-            let pieces = ["\0", " ", " ", "a", "A", "é", "E", "ß", "s", "\t", "東", "😀", "🦀", "\u{fffd}", "\u{ff21}"];
+            let pieces = ["\0", " ", "        ", "a", "A", "é", "E", "ß", "s", "\t", "東", "😀", "🦀", "\u{fffd}", "\u{ff21}"];
             prop::sample::select(pieces.map(str::as_bytes).to_vec())
         }
     };
@@ -87,7 +87,7 @@ pub fn value_of(ty: &SqlType) -> BoxedStrategy<Value<'static>> {
                     let mut text: Vec<u8> = digits.iter().map(|d| b'0' + d).collect();
                     text.extend_from_slice(format!("e-{scale}").as_bytes());
                     let number = Decimal::parse(&text).unwrap().round(scale).unwrap();
-                    Value::Decimal(if negative { number.neg() } else { number })
+                    Value::Decimal(if negative { -number } else { number })
                 })
                 .boxed()
         }

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Kills the server under load, again and again, and holds it to what it acknowledged.
+
+  tests/kill.py                     20 rounds, a new seed
+  tests/kill.py --rounds 500 --seed 7
+
+Each round: sysbench oltp_write_only and the oracle's own connections write; the server gets SIGKILL at a random moment (one round in four
+once more while it recovers); it is started again; then, over all rounds so far:
+
+  KILL-1  every transaction whose COMMIT was answered is there, whole;
+  KILL-2  one whose answer never came is there whole or not at all, and what was found once stays so;
+  KILL-3  nothing is there that was rolled back or never sent;
+  KILL-4  CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were made with.
+
+An oracle transaction inserts one to three rows under its token into `token`, and counts itself in `worker`. The oracle writes `sent` into its
+record before COMMIT, and `acked` after the answer: the record survives the server. kill -9 keeps the page cache: power loss is the simulator's business.
+"""
+import argparse
+import os
+import random
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import check, servers, sysbench                     # noqa: E402
+from rig.client import MySQLError                            # noqa: E402
+from rig.report import Report                                # noqa: E402
+
+ORACLE = 'oracle'
+SETTINGS = dict(innodb_buffer_pool_size='64M', innodb_flush_log_at_trx_commit=1, max_connections=500, innodb_lock_wait_timeout=5)
+RETRY = {1205, 1213}
+PAD = 'x' * 150
+
+
+class Record:
+    """The oracle's memory: a file of `sent token rows` and `acked token` lines, and the same in memory."""
+
+    def __init__(self, path):
+        self.file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC, 0o644)
+        self.sent, self.acked, self.settled, self.lock, self.next = {}, set(), {}, threading.Lock(), 1
+
+    def token(self):
+        with self.lock:
+            self.next += 1
+            return self.next
+
+    def send(self, token, worker, rows):
+        os.write(self.file, f'sent {token} {worker} {rows}\n'.encode())
+        self.sent[token] = (worker, rows)
+
+    def ack(self, token):
+        os.write(self.file, f'acked {token}\n'.encode())
+        self.acked.add(token)
+
+
+class Worker(threading.Thread):
+    """One connection of the oracle, until the server is gone."""
+
+    def __init__(self, server, record, number, seed):
+        super().__init__(daemon=True)
+        self.server, self.record, self.number, self.random, self.trouble = server, record, number, random.Random(seed), None
+
+    def run(self):
+        try:
+            c = self.server.connect(database=ORACLE)
+            while True:
+                try:
+                    self.transaction(c)
+                except MySQLError as e:
+                    if e.code not in RETRY:
+                        raise
+                    c.query('ROLLBACK')
+        except OSError:
+            pass                      # the kill
+        except MySQLError as e:
+            self.trouble = f'worker {self.number}: {e}'
+
+    def transaction(self, c):
+        token, rows, kind = self.record.token(), self.random.randint(1, 3), self.random.random()
+        c.query('BEGIN')
+        steps = [lambda: c.query(f'UPDATE worker SET n = n + 1, last = {token} WHERE id = {self.number}')]
+        steps += [lambda i=i: c.query(f"INSERT INTO token VALUES ({token}, {i}, {self.number}, '{PAD[:self.random.randint(0, 150)]}')") for i in range(rows)]
+        self.random.shuffle(steps)
+        for step in steps:
+            step()
+        if kind < 0.05:               # never sent: must never be seen
+            c.query('ROLLBACK')
+            return
+        if kind < 0.10:               # something undone inside a transaction that commits
+            c.query('SAVEPOINT s')
+            c.query(f"INSERT INTO token VALUES ({token}, 99, {self.number}, 'undone')")
+            c.query('ROLLBACK TO s')
+        self.record.send(token, self.number, rows)
+        c.query('COMMIT')
+        self.record.ack(token)
+
+
+def prepare(server, a):
+    c = server.connect()
+    c.query(f'CREATE DATABASE {ORACLE}; CREATE DATABASE {sysbench.SCHEMA}; USE {ORACLE}')
+    c.query('CREATE TABLE token (token BIGINT NOT NULL, part INT NOT NULL, worker INT NOT NULL, pad VARCHAR(200), PRIMARY KEY (token, part), KEY worker (worker, token))')
+    c.query('CREATE TABLE worker (id INT PRIMARY KEY, n BIGINT NOT NULL, last BIGINT NOT NULL)')
+    c.query('INSERT INTO worker VALUES ' + ', '.join(f'({i}, 0, 0)' for i in range(a.connections)))
+    c.close()
+    sysbench.run(server, 'oltp_write_only', 'prepare', threads=2, tables=a.tables, table_size=a.table_size)
+
+
+def verify(server, record, a):
+    """Everything that is wrong after a restart."""
+    wrong, c = [], server.connect(database=ORACLE)
+    found = {}
+    for token, part, worker in c.rows('SELECT token, part, worker FROM token'):
+        found.setdefault(int(token), []).append((int(part), int(worker)))
+    for token, (worker, rows) in record.sent.items():
+        there = found.pop(token, [])
+        whole = sorted(there) == [(i, worker) for i in range(rows)]
+        if token in record.acked and not whole:
+            wrong.append(f'KILL-1: token {token} was acknowledged; {len(there)} of its {rows} rows are there')
+        elif there and not whole:
+            wrong.append(f'KILL-2: token {token} is there in part: {there}, not {rows} rows')
+        elif record.settled.setdefault(token, whole) != whole:
+            wrong.append(f'KILL-2: token {token} was {"there" if not whole else "absent"} after an earlier restart, and no longer is')
+    wrong += [f'KILL-3: token {t} is there and was never sent: {rows}' for t, rows in list(found.items())[:10]]
+    lived = [t for t, there in record.settled.items() if there]
+    for id, n, last in c.rows('SELECT id, n, last FROM worker'):
+        own = [t for t in lived if record.sent[t][0] == int(id)]
+        if (int(n), int(last)) != (len(own), max(own, default=0)):
+            wrong.append(f'KILL-2: worker {id.decode()} says n={n.decode()} last={last.decode()}; its tokens say n={len(own)} last={max(own, default=0)}')
+    wrong += [f'KILL-4: {x}' for x in check.tables(c, ORACLE) + check.tables(c, sysbench.SCHEMA) + check.row_counts(c, sysbench.SCHEMA, a.table_size)]
+    c.close()
+    return wrong
+
+
+def one_round(server, record, a, rng):
+    """Load, kill, restart; what is wrong, and what happened in words."""
+    before = len(record.acked)
+    workers = [Worker(server, record, i, rng.random()) for i in range(a.connections)]
+    load = sysbench.spawn(server, 'oltp_write_only', 'run', threads=a.threads, tables=a.tables, table_size=a.table_size, time=600)
+    drain = threading.Thread(target=load.stdout.read, daemon=True)
+    drain.start()
+    for w in workers:
+        w.start()
+    moment_s = rng.uniform(0.2, a.seconds)
+    time.sleep(moment_s)
+    died_before = not server.alive()
+    server.kill()
+    for w in workers:
+        w.join(30)
+    load.kill()
+    load.wait()
+    wrong = [w.trouble for w in workers if w.trouble]
+    if died_before:
+        wrong.append(f'the server ended by itself:\n{server.last_words()}')
+    words = f'killed after {moment_s:.2f} s, {len(record.acked) - before} acked'
+    if rng.random() < 0.25:
+        again_s = rng.uniform(0.0, 0.4)
+        first = server.process
+        start = threading.Thread(target=start_quietly, args=(server,), daemon=True)
+        start.start()
+        while server.process is first and start.is_alive():
+            time.sleep(0.001)
+        time.sleep(again_s)
+        server.kill()
+        start.join(60)
+        words += f', and {again_s:.2f} s into the restart'
+    restart_s = server.start()
+    return wrong + verify(server, record, a), f'{words}; up again in {restart_s:.2f} s'
+
+
+def start_quietly(server):
+    try:
+        server.start()
+    except servers.NotUp:
+        pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--rounds', type=int, default=20)
+    parser.add_argument('--seed', type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument('--seconds', type=float, default=2.5, help='the latest moment of the kill')
+    parser.add_argument('--threads', type=int, default=16, help='of sysbench')
+    parser.add_argument('--connections', type=int, default=6, help='of the oracle')
+    parser.add_argument('--tables', type=int, default=8)
+    parser.add_argument('--table-size', type=int, default=10000)
+    servers.add_arguments(parser)
+    a = parser.parse_args()
+    report = Report()
+    print(f'seed {a.seed}: tests/kill.py --seed {a.seed} --rounds {a.rounds}', flush=True)
+    dir = servers.scratch('kill')
+    server = servers.make(a, dir, **SETTINGS, **({'innodb_log_file_size': '64M'} if a.server == 'mariadb' else {'innodb_redo_log_capacity': '64M'}))
+    with server:
+        prepare(server, a)
+        record = Record(os.path.join(dir, 'record'))
+        for i in range(a.rounds):
+            try:
+                wrong, words = one_round(server, record, a, random.Random(f'{a.seed}/{i}'))
+            except (servers.NotUp, MySQLError, OSError) as e:
+                wrong, words = [f'{type(e).__name__}: {e}', server.last_words()], ''
+            if wrong:
+                report.fail(f'round {i + 1}', '\n'.join(wrong[:20]) + f'\nseed {a.seed}; kept: {os.path.relpath(dir)}')
+                break                 # the state is the evidence: nothing writes to it any more
+            report.ok(f'round {i + 1}', words)
+        print(f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged, {sum(record.settled.values())} there')
+        if report.failed:
+            sys.exit(report.end())    # through the with: the server ends, its files stay
+        if server.stop() != 0:
+            report.fail('clean shutdown', server.last_words())
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
