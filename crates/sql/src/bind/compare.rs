@@ -131,7 +131,14 @@ impl Binder<'_> {
         Ok(if negated { not(any) } else { any })
     }
 
-    pub(super) fn like(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, pattern: &ast::Expr, escape: Option<&ast::Expr>) -> Result<Expr> {
+    pub(super) fn like(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        value: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+    ) -> Result<Expr> {
         let (value, pattern) = (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
         self.learn(&pattern, &value.ty);
         let escape = match escape {
@@ -200,16 +207,24 @@ impl Binder<'_> {
 
 /// AND of all, flattened.
 pub(super) fn and(parts: Vec<Expr>) -> Expr {
-    join(parts, |e| match e.kind {
-        ExprKind::And(inner) => Ok(inner),
-        _ => Err(e),
-    }, ExprKind::And)
+    join(
+        parts,
+        |e| match e.kind {
+            ExprKind::And(inner) => Ok(inner),
+            _ => Err(e),
+        },
+        ExprKind::And,
+    )
 }
 pub(super) fn or(parts: Vec<Expr>) -> Expr {
-    join(parts, |e| match e.kind {
-        ExprKind::Or(inner) => Ok(inner),
-        _ => Err(e),
-    }, ExprKind::Or)
+    join(
+        parts,
+        |e| match e.kind {
+            ExprKind::Or(inner) => Ok(inner),
+            _ => Err(e),
+        },
+        ExprKind::Or,
+    )
 }
 fn join(parts: Vec<Expr>, open: impl Fn(Expr) -> std::result::Result<Vec<Expr>, Expr>, make: impl Fn(Vec<Expr>) -> ExprKind) -> Expr {
     let mut flat = Vec::with_capacity(parts.len());

@@ -36,7 +36,9 @@ impl Binder<'_> {
                 let ty = ExprType::string(text.chars().count() as u32, self.cx.collation);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
-            A::Param(number) => Ok(Expr::new(ExprKind::Param(*number), self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null()))),
+            A::Param(number) => {
+                Ok(Expr::new(ExprKind::Param(*number), self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())))
+            }
             A::Name(name) => self.name(env, name),
             A::UserVariable(name) => Ok(Expr::new(ExprKind::UserVariable(name.as_str().into()), self.user_variable_type())),
             A::Assign(name, value) => {
@@ -178,7 +180,9 @@ impl Binder<'_> {
             }
             None => match alias() {
                 Some(expr) => Ok(expr),
-                None if env.outer.is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) => Err(SqlError::unsupported("correlated subqueries")),
+                None if env.outer.is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) => {
+                    Err(SqlError::unsupported("correlated subqueries"))
+                }
                 None => Err(SqlError::unknown_column(written(name), env.clause.name())),
             },
         }
@@ -215,13 +219,21 @@ impl Binder<'_> {
         Ok(match op {
             ast::UnaryOp::Plus => operand,
             ast::UnaryOp::Not => Expr::new(ExprKind::Unary(UnaryOp::Not, Box::new(operand)), ExprType::boolean().nullable(nullable)),
-            ast::UnaryOp::BitNot => Expr::new(ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)), ExprType::unsigned_bigint(21).nullable(nullable)),
+            ast::UnaryOp::BitNot => {
+                Expr::new(ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)), ExprType::unsigned_bigint(21).nullable(nullable))
+            }
             ast::UnaryOp::Minus => negate(operand),
             ast::UnaryOp::Binary => transcode(operand, Collation::Binary),
         })
     }
 
-    fn case(&mut self, env: &Env<'_>, operand: Option<&ast::Expr>, branches: &[(ast::Expr, ast::Expr)], otherwise: Option<&ast::Expr>) -> Result<Expr> {
+    fn case(
+        &mut self,
+        env: &Env<'_>,
+        operand: Option<&ast::Expr>,
+        branches: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
         let operand = operand.map(|o| self.expr(env, o)).transpose()?;
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
@@ -254,7 +266,9 @@ impl Binder<'_> {
                 };
                 ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), collation) }
             }
-            C::Binary(length) => ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), Collation::Binary) },
+            C::Binary(length) => {
+                ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), Collation::Binary) }
+            }
             C::Decimal(precision, scale) => {
                 check_decimal(*precision, *scale, "CAST")?;
                 ExprType::decimal(*precision, *scale)
@@ -313,7 +327,7 @@ fn negate(operand: Expr) -> Expr {
         Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
         Some(Value::UInt(v)) if *v == 1 << 63 => Some(Value::Int(i64::MIN)),
         Some(Value::Double(v)) => Some(Value::Double(-v)),
-        Some(Value::Decimal(v)) => Some(Value::Decimal(v.neg())),
+        Some(Value::Decimal(v)) => Some(Value::Decimal(-*v)),
         _ => None,
     };
     match value {
@@ -341,7 +355,11 @@ pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
 /// The value in the character set of `ty`, if both are strings and it is in another one.
 pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
     let differs = |a: Collation, b: Collation| a.charset() != b.charset() && a != Collation::Binary && b != Collation::Binary;
-    if value.ty.kind.is_string() && ty.kind.is_string() && differs(value.ty.collation, ty.collation) { transcode(value, ty.collation) } else { value }
+    if value.ty.kind.is_string() && ty.kind.is_string() && differs(value.ty.collation, ty.collation) {
+        transcode(value, ty.collation)
+    } else {
+        value
+    }
 }
 
 pub(super) fn check_fsp(fsp: u8, function: &str) -> Result<u8> {
@@ -377,9 +395,11 @@ fn interval_type(date: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
 
 /// FUNCTION of a name that is none: MySQL takes it for a stored function of the default database.
 pub(super) fn no_such_function(schema: Option<&str>, name: &str) -> SqlError {
-    SqlError::does_not_exist("FUNCTION", match schema {
-        Some(schema) => format!("{schema}.{name}"),
-        None => name.to_string(),
-    })
+    SqlError::does_not_exist(
+        "FUNCTION",
+        match schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.to_string(),
+        },
+    )
 }
-

@@ -62,8 +62,11 @@ impl Binder<'_> {
             Returns::Concat => self.concat_type(args)?,
             Returns::Text(length) => {
                 let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-                let (collation, coercibility) =
-                    if strings.is_empty() { (self.cx.collation, Coercibility::Literal) } else { types::collation_of(&strings, function.name())? };
+                let (collation, coercibility) = if strings.is_empty() {
+                    (self.cx.collation, Coercibility::Literal)
+                } else {
+                    types::collation_of(&strings, function.name())?
+                };
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
             Returns::System(length) => {
@@ -109,7 +112,10 @@ impl Binder<'_> {
                 | Function::FoundRows
                 | Function::IsNull
         );
-        let counts = matches!(function, Function::Length | Function::CharLength | Function::Abs | Function::Concat | Function::Lower | Function::Upper);
+        let counts = matches!(
+            function,
+            Function::Length | Function::CharLength | Function::Abs | Function::Concat | Function::Lower | Function::Upper
+        );
         Ok(ty.nullable(if certain || counts { nullable && !certain } else { true }))
     }
 
@@ -119,7 +125,8 @@ impl Binder<'_> {
             *arg = self.to_string(arg.clone());
         }
         let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-        let (collation, coercibility) = if strings.is_empty() { (self.cx.collation, Coercibility::Literal) } else { types::collation_of(&strings, "concat")? };
+        let (collation, coercibility) =
+            if strings.is_empty() { (self.cx.collation, Coercibility::Literal) } else { types::collation_of(&strings, "concat")? };
         let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
         let ty = ExprType { coercibility, ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation) };
         for arg in args.iter_mut() {
@@ -144,11 +151,13 @@ impl Binder<'_> {
 /// Digits of the fraction: NOW(n) has n, others those of their argument.
 fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
     match function {
-        Function::Now | Function::SysDate | Function::UtcTimestamp | Function::CurTime | Function::UtcTime => match args.first().and_then(|a| a.as_literal()) {
-            None => Ok(0),
-            Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
-            Some(_) => Err(SqlError::wrong_arguments(function.name())),
-        },
+        Function::Now | Function::SysDate | Function::UtcTimestamp | Function::CurTime | Function::UtcTime => {
+            match args.first().and_then(|a| a.as_literal()) {
+                None => Ok(0),
+                Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
+                Some(_) => Err(SqlError::wrong_arguments(function.name())),
+            }
+        }
         Function::MakeTime => Ok(args[2].ty.decimals.min(6)),
         _ => Ok(args.iter().map(|a| if a.ty.kind.is_string() { 6 } else { a.ty.decimals.min(6) }).max().unwrap_or(0)),
     }

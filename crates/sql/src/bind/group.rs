@@ -53,7 +53,8 @@ impl Regroup<'_> {
         if let ExprKind::Column { source, column } = expr.kind {
             if self.strict && !self.depends_on_keys(source, column) {
                 let column = &self.scope.sources[source as usize].columns[column as usize].meta;
-                let name = [&*column.schema, &*column.table, &*column.name].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(".");
+                let name =
+                    [&*column.schema, &*column.table, &*column.name].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(".");
                 return Err(if self.implicit {
                     SqlError::nonaggregated_column(position, clause, name)
                 } else {
@@ -74,14 +75,19 @@ impl Regroup<'_> {
 
     /// The column is the same in all rows of a group: its table's unique key is among the group's keys, or it is fixed by WHERE.
     fn depends_on_keys(&self, source: u16, column: u16) -> bool {
-        let is_key = |c: usize| self.keys.iter().any(|k| matches!(k.kind, ExprKind::Column { source: s, column: k } if s == source && k as usize == c));
+        let is_key = |c: usize| {
+            self.keys.iter().any(|k| matches!(k.kind, ExprKind::Column { source: s, column: k } if s == source && k as usize == c))
+        };
         let fixed = |c: usize| self.conjuncts.iter().any(|e| fixes(e, source, c));
         if fixed(column as usize) {
             return true;
         }
         let Some(table) = &self.scope.sources[source as usize].table else { return false };
         table.def.indexes.iter().filter(|i| i.unique).any(|index| {
-            index.columns.iter().all(|c| c.prefix.is_none() && !table.def.columns[c.column].nullable && (is_key(c.column) || fixed(c.column)))
+            index
+                .columns
+                .iter()
+                .all(|c| c.prefix.is_none() && !table.def.columns[c.column].nullable && (is_key(c.column) || fixed(c.column)))
         })
     }
 

@@ -22,7 +22,8 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
         collation: Collation::Binary,
         length,
     };
-    let text = |kind, length, collation| ExprType { coercibility: Coercibility::Implicit, collation, unsigned: false, ..numeric(kind, length, 0) };
+    let text =
+        |kind, length, collation| ExprType { coercibility: Coercibility::Implicit, collation, unsigned: false, ..numeric(kind, length, 0) };
     let fraction = |fsp: u8| if fsp > 0 { fsp as u32 + 1 } else { 0 };
     match ty {
         SqlType::Int { size, sign, display } => {
@@ -39,8 +40,12 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
             let length = *precision as u32 + (*scale > 0) as u32 + !sign.unsigned as u32;
             numeric(Kind::Decimal, length, *scale)
         }
-        SqlType::Float { digits, .. } => numeric(Kind::Float, digits.map_or(12, |d| d.0 as u32), digits.map_or(NOT_FIXED_DECIMALS, |d| d.1)),
-        SqlType::Double { digits, .. } => numeric(Kind::Double, digits.map_or(22, |d| d.0 as u32), digits.map_or(NOT_FIXED_DECIMALS, |d| d.1)),
+        SqlType::Float { digits, .. } => {
+            numeric(Kind::Float, digits.map_or(12, |d| d.0 as u32), digits.map_or(NOT_FIXED_DECIMALS, |d| d.1))
+        }
+        SqlType::Double { digits, .. } => {
+            numeric(Kind::Double, digits.map_or(22, |d| d.0 as u32), digits.map_or(NOT_FIXED_DECIMALS, |d| d.1))
+        }
         SqlType::Char { chars, collation } => text(Kind::Char, *chars, *collation),
         SqlType::VarChar { chars, collation } => text(Kind::VarChar, *chars, *collation),
         // The protocol's length of a TEXT is its bytes; in characters that is bytes / maximal length.

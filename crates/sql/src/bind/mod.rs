@@ -6,6 +6,7 @@
 mod admin;
 mod aggregate;
 mod column;
+mod column_def;
 mod compare;
 mod ddl;
 mod dml;
@@ -13,6 +14,7 @@ mod explain;
 mod expr;
 mod function;
 mod group;
+mod index_def;
 mod insert;
 pub mod meta;
 mod order;
@@ -50,9 +52,21 @@ pub struct Bound {
     pub pinned: Vec<u32>,
 }
 
-/// `lift`: literals become parameters where that is possible. Otherwise parameters are the `?` of the text.
-pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, lift: bool) -> Result<Bound> {
+/// What parameters are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Params {
+    /// The `?` of the text.
+    Marks,
+    /// Literals, where that is possible. `row_stride`: the one row of the VALUES list stands for more like it.
+    Literals { row_stride: Option<u32> },
+}
+
+pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result<Bound> {
+    let lift = params != Params::Marks;
     let mut binder = Binder::new(parsed, cx, lift);
+    if let Params::Literals { row_stride } = params {
+        binder.row_stride = row_stride;
+    }
     let body = binder.statement(&parsed.statement)?;
     let columns = match &body {
         Statement::Select(s) if s.into.is_empty() => s.columns.clone(),
@@ -61,7 +75,10 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, lift: bool) -> Result<Bou
         Statement::Admin(a) => admin::admin_columns(a),
         _ => Vec::new(),
     };
-    let cacheable = matches!(body, Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_));
+    let cacheable = matches!(
+        body,
+        Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_)
+    );
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
     let plan = Plan { body, columns, params, param_types: binder.param_types, tables: binder.tables, cacheable };
     Ok(Bound { plan, pinned: binder.pinned.into_iter().collect() })
@@ -79,6 +96,8 @@ pub(crate) struct Binder<'a> {
     subqueries: u16,
     /// Where aggregates are collected; None where they are not allowed.
     aggregates: Option<Vec<AggregateCall>>,
+    /// The VALUES list stands for many rows like its one: parameters per row.
+    row_stride: Option<u32>,
     /// Columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
@@ -96,6 +115,7 @@ impl<'a> Binder<'a> {
             tables: Vec::new(),
             subqueries: 0,
             aggregates: None,
+            row_stride: None,
             rows_columns: Vec::new(),
         }
     }

@@ -86,7 +86,13 @@ fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
     Ok(result)
 }
 
-pub(super) fn choose(table: &Arc<TableInfo>, source: u16, mut conjuncts: Vec<Expr>, hints: &[IndexHint], wanted: &Wanted) -> Result<Chosen> {
+pub(super) fn choose(
+    table: &Arc<TableInfo>,
+    source: u16,
+    mut conjuncts: Vec<Expr>,
+    hints: &[IndexHint],
+    wanted: &Wanted,
+) -> Result<Chosen> {
     let allowed = allowed(table, hints)?;
     let clustered = table.def.clustered_index();
     if conjuncts.iter().any(never) {
@@ -114,7 +120,8 @@ pub(super) fn choose(table: &Arc<TableInfo>, source: u16, mut conjuncts: Vec<Exp
         whole.cost = f64::MAX;
     }
     candidates.push(whole);
-    let best = candidates.into_iter().reduce(|a, b| if b.cost < a.cost { b } else { a }).expect("the scan of the whole table is a candidate");
+    let best =
+        candidates.into_iter().reduce(|a, b| if b.cost < a.cost { b } else { a }).expect("the scan of the whole table is a candidate");
     Ok(finish(table, best, conjuncts, possible))
 }
 

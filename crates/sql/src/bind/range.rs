@@ -12,8 +12,14 @@ const MAX_RANGES: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(super) enum Interval {
     /// `null_safe`: NULL equals NULL.
-    Equal { value: Expr, null_safe: bool },
-    Between { low: Option<Bound>, high: Option<Bound> },
+    Equal {
+        value: Expr,
+        null_safe: bool,
+    },
+    Between {
+        low: Option<Bound>,
+        high: Option<Bound>,
+    },
 }
 impl Interval {
     fn bounds(self) -> (Option<Bound>, Option<Bound>) {
@@ -98,7 +104,11 @@ impl Finder<'_> {
     }
 
     pub fn tests(&self, conjuncts: &[Expr]) -> Vec<Test> {
-        conjuncts.iter().enumerate().filter_map(|(n, e)| self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n })).collect()
+        conjuncts
+            .iter()
+            .enumerate()
+            .filter_map(|(n, e)| self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n }))
+            .collect()
     }
 
     /// The column and intervals of a condition, if it is a test.
@@ -168,7 +178,8 @@ impl Finder<'_> {
         if !tests.iter().any(|t| t.column == index.columns[0].column) {
             return self.union(index, conjuncts);
         }
-        let mut found = IndexRanges { ranges: Vec::new(), consumed: Vec::new(), equal_columns: 0, constant: Vec::new(), bounded: Bounded::No };
+        let mut found =
+            IndexRanges { ranges: Vec::new(), consumed: Vec::new(), equal_columns: 0, constant: Vec::new(), bounded: Bounded::No };
         let mut prefixes: Vec<(Vec<Expr>, u32)> = vec![(Vec::new(), 0)];
         let mut last: Vec<(Option<Bound>, Option<Bound>)> = Vec::new();
         for (position, part) in index.columns.iter().enumerate() {
@@ -258,8 +269,13 @@ impl Finder<'_> {
     fn union(&self, index: &IndexDef, conjuncts: &[Expr]) -> Option<IndexRanges> {
         for (n, conjunct) in conjuncts.iter().enumerate() {
             let ExprKind::Or(branches) = &conjunct.kind else { continue };
-            let mut union =
-                IndexRanges { ranges: Vec::new(), consumed: Vec::new(), equal_columns: usize::MAX, constant: Vec::new(), bounded: Bounded::BothSides };
+            let mut union = IndexRanges {
+                ranges: Vec::new(),
+                consumed: Vec::new(),
+                equal_columns: usize::MAX,
+                constant: Vec::new(),
+                bounded: Bounded::BothSides,
+            };
             let mut whole = true;
             let useful = branches.iter().all(|branch| {
                 let mut parts = Vec::new();

@@ -91,13 +91,20 @@ impl Scope {
             meta.org_table = Arc::from("");
             meta.org_name = meta.name.clone();
             meta.ty.nullable |= outer;
-            list.push(ScopeColumn { name: meta.name.clone(), meta, hidden: false, merged: false, expr: ExprKind::Column { source, column: i as u16 } });
+            list.push(ScopeColumn {
+                name: meta.name.clone(),
+                meta,
+                hidden: false,
+                merged: false,
+                expr: ExprKind::Column { source, column: i as u16 },
+            });
         }
         self.add(ScopeSource { schema: None, alias, table: None, columns: list })
     }
 
     pub fn add(&mut self, source: ScopeSource) -> Result<u16> {
-        let same = |s: &ScopeSource| s.alias == source.alias && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none());
+        let same =
+            |s: &ScopeSource| s.alias == source.alias && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none());
         if self.sources.iter().any(same) {
             return Err(SqlError::not_unique_table(&source.alias));
         }

@@ -1,10 +1,10 @@
 //! SELECT: the clauses in the order in which they see each other's names, then the ways to the rows.
+use super::Binder;
 use super::compare::and;
 use super::expr::Env;
 use super::order::Wanted;
 use super::path;
 use super::scope::{Clause, Scope};
-use super::Binder;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
@@ -146,7 +146,10 @@ impl Binder<'_> {
         let last = scope.sources.len() - 1;
         for name in columns {
             let find = |sources: &[super::scope::ScopeSource]| {
-                sources.iter().enumerate().find_map(|(s, source)| source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).map(|c| (s, c)))
+                sources
+                    .iter()
+                    .enumerate()
+                    .find_map(|(s, source)| source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).map(|c| (s, c)))
             };
             let before = find(&scope.sources[..last]);
             let new = find(&scope.sources[last..]).map(|(_, c)| (last, c));
@@ -250,10 +253,18 @@ impl Binder<'_> {
     }
 
     /// Sort keys; what is not selected becomes a hidden output.
-    pub(super) fn order(&mut self, env: &Env<'_>, items: &[ast::OrderItem], aliases: &[(String, Expr)], output: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
+    pub(super) fn order(
+        &mut self,
+        env: &Env<'_>,
+        items: &[ast::OrderItem],
+        aliases: &[(String, Expr)],
+        output: &mut Vec<Expr>,
+    ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(items.len());
         for item in items {
-            let named = |name: &ast::ColumnName| name.table.is_none().then(|| aliases.iter().position(|(a, _)| a.eq_ignore_ascii_case(&name.column))).flatten();
+            let named = |name: &ast::ColumnName| {
+                name.table.is_none().then(|| aliases.iter().position(|(a, _)| a.eq_ignore_ascii_case(&name.column))).flatten()
+            };
             let index = match (&item.expr.kind, self.position(&item.expr, aliases.len(), env.clause)?) {
                 (_, Some(n)) => n,
                 (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
@@ -292,7 +303,15 @@ impl Binder<'_> {
     }
 
     /// Gives each source its conditions and its way to the rows.
-    fn place(&mut self, plan: &mut SelectPlan, raw: Vec<Raw>, conjuncts: Vec<Expr>, lock: RowLock, select: &ast::Select, scope: &Scope) -> Result<()> {
+    fn place(
+        &mut self,
+        plan: &mut SelectPlan,
+        raw: Vec<Raw>,
+        conjuncts: Vec<Expr>,
+        lock: RowLock,
+        select: &ast::Select,
+        scope: &Scope,
+    ) -> Result<()> {
         let count = raw.len();
         // Conditions by the last source they read; `None` reads none.
         let mut constant = Vec::new();
@@ -314,7 +333,7 @@ impl Binder<'_> {
                 }
             }
         }
-        let mut wanted = Wanted::of(plan, count);
+        let (mut wanted, nothing) = (Wanted::of(plan, count), Wanted::NOTHING);
         for (s, item) in raw.into_iter().enumerate() {
             let left = item.join == JoinKind::Left;
             let here = if left { item.on } else { std::mem::take(&mut by_source[s]) };
@@ -324,7 +343,7 @@ impl Binder<'_> {
                     // A left join's ON may name earlier sources only: it is no condition on this table's rows.
                     let (own, other): (Vec<Expr>, Vec<Expr>) =
                         here.into_iter().partition(|e| !left || e.last_source() == Some(s as u16) || e.last_source().is_none());
-                    let chosen = path::choose(&table, s as u16, own, &hints, if s == 0 { &wanted } else { &Wanted::NOTHING })?;
+                    let chosen = path::choose(&table, s as u16, own, &hints, if s == 0 { &wanted } else { &nothing })?;
                     if s == 0 {
                         wanted.satisfied(plan, &chosen, &table);
                     }
@@ -382,4 +401,3 @@ pub(super) fn single_extreme(aggregates: &[AggregateCall]) -> Option<(bool, u16)
         _ => None,
     }
 }
-

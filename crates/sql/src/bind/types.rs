@@ -24,7 +24,11 @@ pub fn domain(ty: &ExprType) -> Domain {
         kind if kind.is_integer() => Domain::Int,
         Kind::Decimal => Domain::Decimal,
         kind if kind.is_temporal() => {
-            if ty.decimals > 0 { Domain::Decimal } else { Domain::Int }
+            if ty.decimals > 0 {
+                Domain::Decimal
+            } else {
+                Domain::Int
+            }
         }
         _ => Domain::Double,
     }
@@ -120,7 +124,9 @@ pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, 
     for ty in types.iter().filter(|t| t.kind.is_string()) {
         result = Some(match result {
             None => (ty.collation, ty.coercibility),
-            Some(so_far) => stronger(so_far, (ty.collation, ty.coercibility)).ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?,
+            Some(so_far) => {
+                stronger(so_far, (ty.collation, ty.coercibility)).ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?
+            }
         });
     }
     Ok(result.unwrap_or((Collation::Utf8mb4GeneralCi, Coercibility::Numeric)))

@@ -69,6 +69,16 @@ pub enum Statement {
         query_only: bool,
     },
     Admin(AdminStmt),
+    /// PREPARE, EXECUTE, DEALLOCATE PREPARE: run by the session.
+    Prepare {
+        name: Box<str>,
+        text: Expr,
+    },
+    Execute {
+        name: Box<str>,
+        using: Vec<Box<str>>,
+    },
+    Deallocate(Box<str>),
     /// Accepted without effect.
     Nothing,
 }

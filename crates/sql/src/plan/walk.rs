@@ -7,11 +7,21 @@ impl Expr {
     pub fn parts(&self, f: &mut dyn FnMut(&Expr)) {
         use ExprKind::*;
         match &self.kind {
-            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
+            Literal(_)
+            | Param(_)
+            | Column { .. }
+            | GroupKey(_)
+            | Aggregate(_)
+            | InsertedValue(_)
+            | UserVariable(_)
+            | SystemVariable { .. } => {}
             AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | ConvertTo(e) | IsNull { value: e, .. } | IsTruth { value: e, .. } => f(e),
-            Arith { sides, .. } | Compare { sides, .. } | Like { sides, .. } | Regexp { sides, .. } | Interval { sides, .. } | Xor(sides) => {
-                sides.iter().for_each(f)
-            }
+            Arith { sides, .. }
+            | Compare { sides, .. }
+            | Like { sides, .. }
+            | Regexp { sides, .. }
+            | Interval { sides, .. }
+            | Xor(sides) => sides.iter().for_each(f),
             Between { args, .. } => args.iter().for_each(f),
             In { value, list, .. } => {
                 f(value);
@@ -41,11 +51,21 @@ impl Expr {
     pub fn parts_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
         use ExprKind::*;
         match &mut self.kind {
-            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
+            Literal(_)
+            | Param(_)
+            | Column { .. }
+            | GroupKey(_)
+            | Aggregate(_)
+            | InsertedValue(_)
+            | UserVariable(_)
+            | SystemVariable { .. } => {}
             AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | ConvertTo(e) | IsNull { value: e, .. } | IsTruth { value: e, .. } => f(e),
-            Arith { sides, .. } | Compare { sides, .. } | Like { sides, .. } | Regexp { sides, .. } | Interval { sides, .. } | Xor(sides) => {
-                sides.iter_mut().for_each(f)
-            }
+            Arith { sides, .. }
+            | Compare { sides, .. }
+            | Like { sides, .. }
+            | Regexp { sides, .. }
+            | Interval { sides, .. }
+            | Xor(sides) => sides.iter_mut().for_each(f),
             Between { args, .. } => args.iter_mut().for_each(f),
             In { value, list, .. } => {
                 f(value);
@@ -90,7 +110,11 @@ impl Expr {
     /// The same value for every row of a statement: parameters, variables that are only read, NOW().
     pub fn is_constant(&self) -> bool {
         !self.any(&|e| match &e.kind {
-            ExprKind::Column { .. } | ExprKind::GroupKey(_) | ExprKind::Aggregate(_) | ExprKind::InsertedValue(_) | ExprKind::AssignUserVariable(..) => true,
+            ExprKind::Column { .. }
+            | ExprKind::GroupKey(_)
+            | ExprKind::Aggregate(_)
+            | ExprKind::InsertedValue(_)
+            | ExprKind::AssignUserVariable(..) => true,
             // Assignments elsewhere in the statement may change a variable between rows.
             ExprKind::UserVariable(_) => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
@@ -122,7 +146,9 @@ impl Expr {
             (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => (s, n) == (s2, n2),
             (Unary(o, a), Unary(o2, b)) => o == o2 && a.same(b),
             (Arith { op, sides }, Arith { op: op2, sides: sides2 }) => op == op2 && all(&**sides, &**sides2),
-            (Compare { op, how, sides }, Compare { op: op2, how: how2, sides: sides2 }) => (op, how) == (op2, how2) && all(&**sides, &**sides2),
+            (Compare { op, how, sides }, Compare { op: op2, how: how2, sides: sides2 }) => {
+                (op, how) == (op2, how2) && all(&**sides, &**sides2)
+            }
             (Like { negated, collation, escape, sides }, Like { negated: n, collation: c, escape: e, sides: s }) => {
                 (negated, collation, escape) == (n, c, e) && all(&**sides, &**s)
             }
