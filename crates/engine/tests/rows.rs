@@ -222,3 +222,61 @@ fn isolation_of_a_repeatable_reader_and_a_dirty_one() {
         e.close().await.unwrap();
     });
 }
+
+#[test]
+fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
+    let dir = Dir::new("check");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def("a"), 1).await.unwrap();
+        let (mut x, mut trx) = (7u64, e.begin(KillFlag::new()));
+        let mut rnd = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let mut model = std::collections::BTreeMap::new();
+        for round in 0..300 {
+            let before = model.clone();
+            for _ in 0..rnd(60) {
+                let id = rnd(2500) as i64;
+                match rnd(3) {
+                    0 => {
+                        let k = rnd(30) as i64;
+                        let done = trx.insert(&t, &row(&t, id, k, &"y".repeat(rnd(199) as usize))).await;
+                        assert_eq!(done.is_ok(), !model.contains_key(&id), "{done:?}");
+                        model.entry(id).or_insert(k);
+                    }
+                    1 => {
+                        assert_eq!(update_k(&mut trx, &t, id, 3).await.unwrap(), model.contains_key(&id));
+                        model.entry(id).and_modify(|k| *k += 3);
+                    }
+                    _ => assert_eq!(delete(&mut trx, &t, id).await.unwrap(), model.remove(&id).is_some()),
+                }
+            }
+            if rnd(4) == 0 {
+                trx.rollback().await.unwrap();
+                model = before;
+            } else {
+                trx.commit().await.unwrap().durable().await;
+            }
+            if round % 50 == 49 {
+                let want: Vec<_> = model.iter().map(|(a, b)| (*a, *b)).collect();
+                assert_eq!(all(&mut trx, &t, 0, false).await, want);
+                trx.commit().await.unwrap().wait();
+                let c = e.check_table(&t).await.unwrap();
+                assert!(c.errors.is_empty(), "{:?}", c.errors);
+                assert_eq!(c.rows, model.len() as u64);
+            }
+        }
+        let mut waited = 0;
+        while e.history.len() > 0 && waited < 2000 {
+            e.host.sleep(std::time::Duration::from_millis(5)).await;
+            waited += 1;
+        }
+        assert_eq!(e.history.len(), 0);
+        let c = e.check_table(&t).await.unwrap();
+        assert!(c.errors.is_empty() && c.notes.is_empty(), "{c:?}");
+        e.close().await.unwrap();
+    });
+}

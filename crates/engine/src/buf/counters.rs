@@ -1,35 +1,64 @@
 //! What the pool and the cleaners count (Innodb_buffer_pool_*, Innodb_pages_*, Innodb_dblwr_*, Innodb_data_*).
-use std::cell::Cell;
+use parking_lot::Mutex;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-const SHARDS: usize = 64;
+/// Threads with a cache line of their own in each counter; those that come when all are taken share one more.
+const OWNED: usize = 127;
 
 #[repr(align(64))]
 #[derive(Default)]
 struct Shard(AtomicU64);
 
-/// A counter for the hit path: each thread adds to a cache line that is, up to 64 threads, its own.
-pub struct Sharded(Box<[Shard; SHARDS]>);
+/// A counter for the hit path: a thread adds to a line that only it writes, so that adding is a load and a store.
+pub struct Sharded(Box<[Shard]>);
 impl Default for Sharded {
     fn default() -> Sharded {
-        Sharded(Box::new(std::array::from_fn(|_| Shard::default())))
+        Sharded((0..=OWNED).map(|_| Shard::default()).collect())
     }
 }
-#[inline]
-fn shard() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static SHARD: Cell<usize> = const { Cell::new(usize::MAX) });
-    let mine = SHARD.get();
-    if mine != usize::MAX {
-        return mine;
+
+/// Lines that belong to no living thread. What is counted in a line stays when its thread ends.
+static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Gives a thread's line back when the thread ends.
+struct Lease(usize);
+impl Drop for Lease {
+    fn drop(&mut self) {
+        LINE.set(OWNED);
+        if self.0 < OWNED {
+            FREE.lock().push(self.0);
+        }
     }
-    SHARD.set(THREADS.fetch_add(1, Relaxed) % SHARDS);
-    SHARD.get()
+}
+thread_local! {
+    static LINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    static LEASE: RefCell<Option<Lease>> = const { RefCell::new(None) };
+}
+#[cold]
+fn lease() -> usize {
+    let free = FREE.lock().pop();
+    let line = free.unwrap_or_else(|| USED.fetch_add(1, Relaxed)).min(OWNED);
+    // A thread that is ending has no lease to keep any more.
+    match LEASE.try_with(|lease| *lease.borrow_mut() = Some(Lease(line))) {
+        Ok(()) => LINE.set(line),
+        Err(_) => LINE.set(OWNED),
+    }
+    LINE.get()
 }
 impl Sharded {
     #[inline]
     pub fn add(&self, n: u64) {
-        self.0[shard()].0.fetch_add(n, Relaxed);
+        let mut line = LINE.get();
+        if line == usize::MAX {
+            line = lease();
+        }
+        let sum = &self.0[line].0;
+        if line < OWNED {
+            sum.store(sum.load(Relaxed) + n, Relaxed);
+        } else {
+            sum.fetch_add(n, Relaxed);
+        }
     }
     pub fn get(&self) -> u64 {
         self.0.iter().map(|s| s.0.load(Relaxed)).sum()
@@ -91,4 +120,27 @@ pub struct PoolPages {
     pub free: usize,
     pub old: usize,
     pub made_young: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_threads_than_lines_and_later_threads_lose_no_count() {
+        let counter = Sharded::default();
+        for _ in 0..3 {
+            let barrier = std::sync::Barrier::new(150);
+            std::thread::scope(|scope| {
+                for _ in 0..150 {
+                    scope.spawn(|| {
+                        counter.add(1);
+                        barrier.wait();
+                        (0..99).for_each(|_| counter.add(1));
+                    });
+                }
+            });
+        }
+        assert_eq!(counter.get(), 45_000);
+    }
 }

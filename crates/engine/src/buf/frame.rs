@@ -1,9 +1,13 @@
-//! One frame: a page's place in memory, with its pin count, latch and state.
+//! One frame: a page's place in memory, with its latch, pin count and state.
+//!
+//! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step back. A pin keeps the page while its latch is waited for;
+//! without it the waiter might wait for a frame that has become another page's, out of latch order.
 //!
 //! FRAME-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the free list, a load, a create, an eviction.
-//! FRAME-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`; pinning a reserved frame is undone at once, and is a miss.
+//! FRAME-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch tried for and got; `id` is taken away before that
+//! latch goes. Pinning a reserved frame is undone at once, and is a miss, and so is a latch got on one.
 //! FRAME-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
-//! FRAME-4: `WRITING` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
+//! FRAME-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
 use super::mapping::Mapping;
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
 use parking_lot::RawRwLock;
@@ -116,28 +120,37 @@ impl Frame {
     pub fn is_dirty(&self) -> bool {
         self.oldest.load(Acquire) != CLEAN
     }
-    /// FRAME-2, and BUF-2: takes the frame from all readers if nobody has it pinned and its page is clean and not being written.
+    /// FRAME-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its page is clean and not being written.
     pub fn try_reserve(&self) -> bool {
-        if self.pins.load(Relaxed) != 0 || self.is_dirty() || self.writing.load(Acquire) {
-            return false;
-        }
         if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
             return false;
         }
+        let latched = self.latch.try_lock_exclusive();
         // `oldest` before `writing`: a cleaner sets `writing`, then `oldest` to clean, so that one of the two is seen.
-        if self.is_dirty() || self.writing.load(Acquire) {
-            self.pins.fetch_sub(RESERVED, Release);
-            return false;
+        let taken = latched && !self.is_dirty() && !self.writing.load(Acquire);
+        if taken {
+            self.id.store(NO_PAGE, Relaxed);
         }
-        true
+        if latched {
+            // SAFETY: X-latched above.
+            unsafe { self.latch.unlock_exclusive() };
+        }
+        if !taken {
+            self.pins.fetch_sub(RESERVED, Release);
+        }
+        taken
     }
-    /// Opens a reserved frame that now holds `id`; the caller has one pin.
-    pub fn publish_pinned(&self, id: u64) {
+    /// Opens a reserved frame that now holds `id`.
+    pub fn publish(&self, id: u64) {
         assert!(self.is_reserved());
         self.version.fetch_add(1, Relaxed);
         self.id.store(id, Release);
         // Not a store: readers that ran into the reserved frame may be about to take back their pins.
-        self.pins.fetch_sub(RESERVED - 1, Release);
+        self.pins.fetch_sub(RESERVED, Release);
+    }
+    /// Whether the page is fixed, or about to be.
+    pub fn is_held(&self) -> bool {
+        self.is_pinned() || self.latch.is_locked()
     }
 
     /// The page, to read.

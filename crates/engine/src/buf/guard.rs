@@ -19,15 +19,29 @@ pub enum Latch {
 /// A page fixed in memory and latched, until dropped. Not `Send`: no latch lives across an `.await`.
 pub struct PageGuard {
     frame: NonNull<Frame>,
-    /// The pool outlives its guards: [`super::BufferPool`] leaks it rather than free it under a pin (BUF-1).
+    /// The pool outlives its guards: [`super::BufferPool`] leaks it rather than free it under a latch (BUF-1).
     pool: NonNull<Pool>,
     index: u32,
     latch: Latch,
 }
 
 impl PageGuard {
-    /// `frame` is pinned by the caller, and the pin passes to the guard. Waits for the latch.
+    /// Latches `frame` if that takes no waiting and it has page `id`.
     #[inline]
+    pub(super) fn try_lock(pool: &Pool, index: u32, frame: &Frame, id: u64, latch: Latch) -> Option<PageGuard> {
+        let locked = match latch {
+            Latch::S => frame.latch.try_lock_shared(),
+            Latch::SX => frame.latch.try_lock_upgradable(),
+            Latch::X => frame.latch.try_lock_exclusive(),
+        };
+        if !locked {
+            return None;
+        }
+        let guard = PageGuard { frame: NonNull::from_ref(frame), pool: NonNull::from_ref(pool), index, latch };
+        // Else the guard goes, and the latch with it.
+        (frame.id.load(Acquire) == id).then_some(guard)
+    }
+    /// Waits for the latch. The caller has the frame pinned or reserved.
     pub(super) fn lock(pool: &Pool, index: u32, frame: &Frame, latch: Latch) -> PageGuard {
         match latch {
             Latch::S => frame.latch.lock_shared(),
@@ -36,23 +50,14 @@ impl PageGuard {
         }
         PageGuard { frame: NonNull::from_ref(frame), pool: NonNull::from_ref(pool), index, latch }
     }
-    /// As [`PageGuard::lock`] without waiting; on failure the pin stays the caller's.
-    pub(super) fn try_lock(pool: &Pool, index: u32, frame: &Frame, latch: Latch) -> Option<PageGuard> {
-        let locked = match latch {
-            Latch::S => frame.latch.try_lock_shared(),
-            Latch::SX => frame.latch.try_lock_upgradable(),
-            Latch::X => frame.latch.try_lock_exclusive(),
-        };
-        locked.then(|| PageGuard { frame: NonNull::from_ref(frame), pool: NonNull::from_ref(pool), index, latch })
-    }
     #[inline]
     fn meta(&self) -> &Frame {
-        // SAFETY: frames live as long as the pool, and the pool as long as our pin.
+        // SAFETY: frames live as long as the pool, and the pool as long as our latch.
         unsafe { self.frame.as_ref() }
     }
     #[inline]
     fn pool(&self) -> &Pool {
-        // SAFETY: the pool lives as long as our pin.
+        // SAFETY: the pool lives as long as our latch.
         unsafe { self.pool.as_ref() }
     }
     pub fn id(&self) -> PageId {
@@ -142,16 +147,15 @@ impl Deref for PageGuard {
 impl Drop for PageGuard {
     #[inline]
     fn drop(&mut self) {
-        let frame = self.meta();
+        let latch = &self.meta().latch;
+        // The last touch: after it the pool may go.
         // SAFETY: we hold the latch in this mode.
         unsafe {
             match self.latch {
-                Latch::S => frame.latch.unlock_shared(),
-                Latch::SX => frame.latch.unlock_upgradable(),
-                Latch::X => frame.latch.unlock_exclusive(),
+                Latch::S => latch.unlock_shared(),
+                Latch::SX => latch.unlock_upgradable(),
+                Latch::X => latch.unlock_exclusive(),
             }
         }
-        // The last touch: after it the pool may go.
-        frame.unpin();
     }
 }

@@ -167,7 +167,6 @@ impl BufferPool {
         self.install(&mut shard, load.id, index);
         drop(shard);
         self.enlist(load.id, index);
-        frame.unpin();
         Ok(())
     }
     fn unreadable(&self, id: PageId, doing: &str, e: &io::Error) -> Error {

@@ -1,10 +1,10 @@
 //! The buffer pool: pages in memory.
 //!
-//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, a pin, a latch; no list is touched. A page that is not there is a
+//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is touched. A page that is not there is a
 //! `Stall::Page`: the caller lets go of its latches, awaits [`BufferPool::load`] and starts again.
 //!
-//! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is pinned is leaked.
-//! BUF-2: a frame is evicted only if it is unpinned, clean, and not being written.
+//! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is latched is leaked.
+//! BUF-2: a frame is evicted only if it is unlatched, clean, and not being written.
 //! BUF-3: no latch is held while waiting for a page, a frame or the disk; guards are not `Send`, so that the compiler sees to it.
 //! BUF-4: a page that fails its checksum never becomes visible.
 //!
@@ -123,9 +123,9 @@ impl Deref for BufferPool {
 }
 impl Drop for BufferPool {
     fn drop(&mut self) {
-        // BUF-1. Nobody can make a guard any more; those that live have pins.
-        if !self.any_pinned() {
-            // SAFETY: from Box::leak, and with no pin there is no guard that points here.
+        // BUF-1. Nobody can make a guard any more; those that live have latches.
+        if !self.any_held() {
+            // SAFETY: from Box::leak, and with no latch there is no guard that points here.
             drop(unsafe { Box::from_raw(self.pool.as_ptr()) });
         }
     }

@@ -73,48 +73,54 @@ impl Pool {
         })
     }
 
-    /// Fixes a page that is in memory: pins and latches it, waiting for the latch. `Stall::Page` if it is not.
+    /// Fixes a page that is in memory: latches it, waiting for the latch. `Stall::Page` if it is not.
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
-        let (index, frame) = self.pin(id)?;
-        Ok(PageGuard::lock(self, index, frame, latch))
-    }
-    /// As [`Pool::fix`], but None where the latch is taken.
-    pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
-        let (index, frame) = self.pin(id)?;
-        let guard = PageGuard::try_lock(self, index, frame, latch);
-        if guard.is_none() {
-            frame.unpin();
+        let hit = self.table.find(&self.frames, pack(id));
+        if let Some((index, frame)) = hit
+            && let Some(guard) = PageGuard::try_lock(self, index, frame, pack(id), latch)
+        {
+            self.touch(frame);
+            return Ok(guard);
         }
-        Ok(guard)
+        self.fix_slowly(id, latch, hit)
     }
-    /// Fixes the page where it was seen before, without a look-up; None if the frame has another page now.
-    pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
-        let frame = self.frames.get(at.0);
-        if !frame.pin(pack(id)) {
-            return None;
-        }
-        self.touch(frame);
-        Some(PageGuard::lock(self, at.0, frame, latch))
-    }
-    #[inline]
-    fn pin(&self, id: PageId) -> Try<(u32, &Frame)> {
-        let (index, frame) = match self.table.pin(&self.frames, pack(id)) {
+    /// The latch is taken, or the walk without a lock missed, perhaps by accident.
+    #[cold]
+    fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
+        let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
             Some(hit) => hit,
-            None => self.pin_slowly(id).ok_or(Stall::Page(id))?,
+            None => self.pin(id).ok_or(Stall::Page(id))?,
         };
         self.touch(frame);
-        Ok((index, frame))
+        let guard = PageGuard::lock(self, index, frame, latch);
+        frame.unpin();
+        Ok(guard)
     }
-    /// A miss of the walk without a lock may be one by accident.
-    #[cold]
-    fn pin_slowly(&self, id: PageId) -> Option<(u32, &Frame)> {
+    fn pin(&self, id: PageId) -> Option<(u32, &Frame)> {
         let shard = self.table.lock(id);
         let index = shard.find(&self.frames)?;
         let frame = self.frames.get(index);
         // TABLE-2
         assert!(frame.pin(pack(id)));
         Some((index, frame))
+    }
+    /// As [`Pool::fix`], but None where the latch is taken.
+    pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
+        let (index, frame) = self.pin(id).ok_or(Stall::Page(id))?;
+        self.touch(frame);
+        let guard = PageGuard::try_lock(self, index, frame, pack(id), latch);
+        frame.unpin();
+        Ok(guard)
+    }
+    /// Fixes the page where it was seen before, without a look-up; None if the frame has another page now.
+    pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
+        let frame = self.frames.get(at.0);
+        if let Some(guard) = PageGuard::try_lock(self, at.0, frame, pack(id), latch) {
+            self.touch(frame);
+            return Some(guard);
+        }
+        self.fix_slowly(id, latch, Some((at.0, frame))).ok().filter(|guard| guard.frame() == at)
     }
     #[inline]
     fn touch(&self, frame: &Frame) {
@@ -135,8 +141,7 @@ impl Pool {
     /// An X-latched frame of zeros (but for id and LSN in the header) for a page that is being made, whatever is on disk or in memory of it.
     pub fn create(&self, id: PageId) -> Try<PageGuard> {
         loop {
-            if let Ok((index, frame)) = self.pin(id) {
-                let mut guard = PageGuard::lock(self, index, frame, Latch::X);
+            if let Ok(mut guard) = self.fix(id, Latch::X) {
                 let lsn = guard.lsn();
                 let page = guard.bytes_mut();
                 page.fill(0);
@@ -162,7 +167,7 @@ impl Pool {
             let page = unsafe { frame.page_mut() };
             page.fill(0);
             header::set_id(page, id);
-            // Latched before it can be found. Nobody holds the latch of a reserved frame, so that this does not wait under the mutex.
+            // Latched before it can be found. A reserved frame's latch is taken only for a look at its id.
             let guard = PageGuard::lock(self, index, frame, Latch::X);
             self.install(&mut shard, id, index);
             drop(shard);
@@ -173,13 +178,13 @@ impl Pool {
         }
     }
 
-    /// Makes a reserved, filled frame findable; it is pinned once.
+    /// Makes a reserved, filled frame findable.
     pub(super) fn install(&self, shard: &mut ShardGuard<'_>, id: PageId, index: u32) {
         let frame = self.frames.get(index);
         frame.first_access.store(0, Relaxed);
         frame.last_access.store(0, Relaxed);
         assert!(frame.oldest.load(Relaxed) == CLEAN && !frame.writing.load(Relaxed));
-        frame.publish_pinned(pack(id));
+        frame.publish(pack(id));
         shard.insert(&self.frames, index);
     }
     /// Puts an installed frame into its LRU list; until then nobody evicts it.
@@ -207,10 +212,10 @@ impl Pool {
         for index in (0..self.frames.count()).filter(|&i| self.is_touched(i)) {
             let frame = self.frames.get(index);
             let packed = frame.id.load(Acquire);
-            if packed == NO_PAGE || (packed >> 32) as u32 != space.0 || !frame.pin(packed) {
+            if packed == NO_PAGE || (packed >> 32) as u32 != space.0 {
                 continue;
             }
-            let guard = PageGuard::lock(self, index, frame, Latch::X);
+            let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X) else { continue };
             if frame.is_dirty() {
                 self.dirty.take_out(&self.frames, index, false);
             }
@@ -234,7 +239,7 @@ impl Pool {
     /// Reserves a frame with a page and takes it out of the page table. Under the mutex of its instance.
     fn unhook(&self, index: u32, frame: &Frame) -> bool {
         let id = frame.id.load(Acquire);
-        if id == NO_PAGE || frame.is_pinned() || frame.is_dirty() {
+        if id == NO_PAGE || frame.is_held() || frame.is_dirty() {
             return false;
         }
         let mut shard = self.table.lock(super::frame::unpack(id));
@@ -242,7 +247,6 @@ impl Pool {
             return false;
         }
         shard.remove(&self.frames, index);
-        frame.id.store(NO_PAGE, Release);
         self.counters.pages_evicted.add(1);
         true
     }
@@ -302,9 +306,9 @@ impl Pool {
         index < instance.touched_end.load(Acquire)
     }
     /// BUF-1: whether any guard is alive.
-    pub(super) fn any_pinned(&self) -> bool {
-        let any = (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_pinned());
-        // What the last holders did to frame and latch happened before their unpin.
+    pub(super) fn any_held(&self) -> bool {
+        let any = (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
+        // What the last holders did to frame and latch happened before they let go.
         fence(Acquire);
         any
     }

@@ -1,6 +1,6 @@
 //! The page table: which frame holds a page.
 //!
-//! Chains through the frames from an array of heads. Readers walk them without a lock: frames are never unmapped, a pin makes sure of the page, and a
+//! Chains through the frames from an array of heads. Readers walk them without a lock: frames are never unmapped, the latch makes sure of the page, and a
 //! walk that a concurrent change led astray is a miss, looked up again under the shard's mutex.
 //!
 //! TABLE-1: chains and loads of a shard change only under its mutex. TABLE-2: under that mutex no chained frame is reserved.
@@ -48,14 +48,14 @@ impl Table {
         // SAFETY: hash >> shift is below the number of heads; zeroed memory is a valid AtomicU32.
         unsafe { self.heads.base().cast::<AtomicU32>().add((hash >> self.shift) as usize).as_ref() }
     }
-    /// Pins the frame of page `id` if it is in the pool. May miss while the chain is being changed.
+    /// The frame that page `id` was in a moment ago; to be made sure of under its latch or pin. May miss while the chain is being changed.
     #[inline]
-    pub fn pin<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
+    pub fn find<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
         let mut link = self.head(hash(id)).load(Acquire);
         for _ in 0..MAX_WALK {
             let index = link.checked_sub(1)?;
             let frame = frames.get(index);
-            if frame.id.load(Relaxed) == id && frame.pin(id) {
+            if frame.id.load(Relaxed) == id {
                 return Some((index, frame));
             }
             link = frame.next.load(Acquire);

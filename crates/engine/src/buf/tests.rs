@@ -35,7 +35,7 @@ fn a_page_is_read_once_and_then_hit() {
     assert!(pool.fix_at(a.frame(), pid(16, 3), Latch::S).is_some());
     drop((a, b));
     assert_eq!((disk.space(16).reads.load(Relaxed), pool.counters.reads.get(), pool.pages().data), (1, 1, 1));
-    assert!(!pool.any_pinned());
+    assert!(!pool.any_held());
 }
 
 #[test]
@@ -213,5 +213,5 @@ fn threads_and_evictions() {
     threads.into_iter().for_each(|t| t.join().unwrap());
     let pages = pool.pages();
     assert_eq!(pages.data + pages.free, 96);
-    assert!(pool.counters.pages_evicted.get() > 900 && !pool.any_pinned());
+    assert!(pool.counters.pages_evicted.get() > 900 && !pool.any_held());
 }

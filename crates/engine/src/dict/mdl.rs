@@ -20,14 +20,14 @@
 //! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under the queue's mutex.
 use crate::host::Host;
 use crate::lock::KillFlag;
-use crate::{Error, Result};
 use crate::lock::sync::Mutex;
+use crate::lock::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::{Error, Result};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
-use crate::lock::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 

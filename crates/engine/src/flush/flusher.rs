@@ -51,6 +51,7 @@ struct Pace {
 
 impl Flusher {
     /// Starts `cleaners` cleaner tasks and the checkpointer on `host`.
+    #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
     pub fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
@@ -101,7 +102,7 @@ impl Flusher {
     pub fn kick(&self) {
         self.kicked.notify();
     }
-    /// Ends the tasks; batches under way are finished. Dirty pages stay dirty: see [`Flusher::sharp`].
+    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take over. Dirty pages stay dirty: see [`Flusher::sharp`].
     pub async fn stop(&self) {
         self.stopping.store(true, Release);
         self.kick();
@@ -109,10 +110,12 @@ impl Flusher {
         loop {
             let seen = self.stopped.seen();
             if self.running.load(Acquire) == 0 {
-                return;
+                break;
             }
             self.stopped.after(seen).await;
         }
+        // The dirty index and the doublewrite ring outlive this flusher: what it has written is settled.
+        while self.writer.sync().await {}
     }
 
     async fn clean(&self) {
@@ -126,10 +129,8 @@ impl Flusher {
             if due > 0 {
                 done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
             }
-            if writer.sync_due() || (urgent && done == 0) {
-                if writer.sync().await && urgent {
-                    self.kick();
-                }
+            if (writer.sync_due() || (urgent && done == 0)) && writer.sync().await && urgent {
+                self.kick();
             }
             if done == 0 {
                 // Someone who waits for a frame is not told when a page is unpinned: look again soon.
@@ -235,15 +236,11 @@ impl Flusher {
             let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
             let interval = Duration::from_millis(self.settings.checkpoint_interval_ms.get().into());
             let due = full || self.disk.now() - last >= interval || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16);
-            let moved = age > 0 && due && {
+            if age > 0 && due {
                 last = self.disk.now();
-                self.checkpoint().await > checkpoint
-            };
-            let nap = match (full, moved) {
-                (true, true) => continue,
-                (true, false) => Duration::from_millis(2),
-                (false, _) => Duration::from_millis(50),
-            };
+                self.checkpoint().await;
+            }
+            let nap = Duration::from_millis(if full { 1 } else { 50 });
             let pressure = async {
                 log.pressure().await;
                 self.pressed_until_ms.store((self.disk.now() + PRESSED).as_millis() as u64, Release);

@@ -9,13 +9,13 @@
 //! that queue waits for it, so reaching its row again closes the cycle.
 use super::owner::{Outcome, Target, TrxLocks};
 use super::row::Wakers;
+use super::sync::atomic::Ordering;
 use super::table::{LockTable, wake};
 use super::{LockKey, WaitInfo};
 use crate::TrxId;
 use hashbrown::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use super::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What the graph mutex guards: the search's memory and the latest report.

@@ -3,13 +3,13 @@
 //! A session makes one `TrxLocks` and uses it for one transaction after another, so that its vectors keep their memory; identity is the `Arc`'s
 //! address. A transaction that is detached from its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::{LockKey, Mode};
 use crate::TrxId;
-use super::sync::Mutex;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
-use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 /// Keys kept allocated from one transaction to the next.

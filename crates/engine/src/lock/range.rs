@@ -9,15 +9,15 @@
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicUsize, Ordering};
 use super::table::{LockTable, wake};
 use super::wait::LockWait;
 use crate::{Stall, Try};
 use hashbrown::HashMap;
-use super::sync::Mutex;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
-use super::sync::atomic::{AtomicUsize, Ordering};
 
 /// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is itself and a zero byte, so every kind of bound fits.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,13 +3,13 @@ use super::counters::Counters;
 use super::deadlock::Graph;
 use super::owner::{KillFlag, Outcome, Target, TrxLocks};
 use super::row::{Answer, Row, Wakers};
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::{Mutex, MutexGuard};
 use super::{LockKey, LockStats, LockWait, Mode};
 use crate::{Stall, TrxId, Try};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use super::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
-use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const SHARD_BITS: u32 = 8;

@@ -30,9 +30,9 @@ mod leader;
 mod scan;
 mod space;
 mod sync;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
 mod waits;

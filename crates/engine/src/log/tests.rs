@@ -1,5 +1,4 @@
 //! The log as a whole, on a disk in memory.
-#![cfg(not(loom))]
 use super::testing::{MemDisk, TestHost};
 use super::*;
 use crate::base::Stall;

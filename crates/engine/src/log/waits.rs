@@ -100,7 +100,7 @@ impl Waits {
     }
 
     pub fn try_lead(&self) -> bool {
-        !self.lease.load(Relaxed) && !self.lease.swap(true, AcqRel)
+        !self.lease.load(Relaxed) && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     }
     /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1, WAIT-2).
     pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
@@ -175,7 +175,7 @@ impl Waits {
                     }
                 }
             }
-            self.lease.store(false, Release);
+            self.lease.swap(false, AcqRel);
             fence(SeqCst);
             if self.head.load(Relaxed).is_null() || !self.try_lead() {
                 return None;
@@ -222,3 +222,95 @@ fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
 }
 #[cfg(loom)]
 pub(super) fn recycle(_: Arc<Node>) {}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::super::leader::{Desk, Event, Waiter};
+    use super::*;
+    use crate::host::BoxFuture;
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    /// A log whose flush takes everything that has been appended.
+    struct Model {
+        waits: Waits,
+        tail: AtomicU64,
+        flushing: AtomicBool,
+    }
+    impl Model {
+        fn new() -> Model {
+            Model { waits: Waits::new(0), tail: AtomicU64::new(0), flushing: AtomicBool::new(false) }
+        }
+        fn append(&self) -> Goal {
+            Goal { lsn: self.tail.fetch_add(1, AcqRel) + 1, durable: true }
+        }
+        fn commit(&self) {
+            let goal = self.append();
+            let mut w = Waiter::new(goal);
+            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
+            assert!(self.waits.durable() >= goal.lsn);
+        }
+        /// Polls once and drops the future.
+        fn give_up(&self) {
+            let mut w = Waiter::new(self.append());
+            loom::future::block_on(poll_fn(|cx| {
+                let _ = w.poll(self, cx);
+                Poll::Ready(())
+            }));
+            w.leave(self);
+        }
+    }
+    impl Desk for Model {
+        fn waits(&self) -> &Waits {
+            &self.waits
+        }
+        fn ready(&self) -> u64 {
+            u64::MAX
+        }
+        fn flush(&self, _: bool) {
+            assert!(!self.flushing.swap(true, AcqRel), "LEAD-1");
+            let ready = self.tail.load(Acquire);
+            self.waits.advance(ready, ready);
+            let mut wake = Vec::new();
+            self.waits.settle(&mut wake);
+            self.flushing.store(false, Release);
+            wake.into_iter().for_each(Waker::wake);
+        }
+        fn yield_now(&self) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn count(&self, _: &Goal, _: Event) {}
+    }
+    fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(preemptions);
+        b.check(move || {
+            let m = Arc::new(Model::new());
+            let others: Vec<_> = threads[1..]
+                .iter()
+                .map(|f| {
+                    let m = m.clone();
+                    loom::thread::spawn(move || f(&m))
+                })
+                .collect();
+            threads[0](&m);
+            others.into_iter().for_each(|t| t.join().unwrap());
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+
+    /// WAIT-1, WAIT-2: loom reports a waiter that nobody wakes as a deadlock.
+    #[test]
+    fn loom_two_commit() {
+        model(4, &[Model::commit, Model::commit]);
+    }
+    #[test]
+    fn loom_three_commit() {
+        model(2, &[Model::commit, Model::commit, Model::commit]);
+    }
+    /// WAIT-4
+    #[test]
+    fn loom_one_gives_up() {
+        model(2, &[Model::commit, Model::give_up, Model::commit]);
+    }
+}

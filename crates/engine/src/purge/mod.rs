@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
 /// A committed transaction's log.
@@ -37,6 +37,9 @@ pub struct History {
     pub purged: AtomicU64,
     /// Innodb_purge stop and resume.
     pub paused: AtomicBool,
+    /// How many hold purge off for a while (CHECK TABLE); and whether a log is being purged now.
+    pub(crate) held: AtomicUsize,
+    purging: AtomicBool,
 }
 impl History {
     pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
@@ -49,6 +52,18 @@ impl History {
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+    pub(crate) fn is_purging(&self) -> bool {
+        self.purging.load(SeqCst)
+    }
+    /// Announces that purge works, unless it is held off.
+    fn start(&self) -> bool {
+        self.purging.store(true, SeqCst);
+        if self.held.load(SeqCst) > 0 {
+            self.purging.store(false, SeqCst);
+            return false;
+        }
+        true
     }
     fn pop_below(&self, limit: TrxId) -> Option<Item> {
         let mut q = self.queue.lock();
@@ -93,7 +108,8 @@ impl Engine {
         view.close();
         *self.horizon.write() = view;
         let mut n = 0;
-        while let Some(item) = self.history.pop_below(limit) {
+        while self.history.start() {
+            let Some(item) = self.history.pop_below(limit) else { break };
             if let Err(e) = self.purge_log(&item).await {
                 eprintln!("redolith: purge passed over an undo log: {e}");
             }
@@ -101,6 +117,7 @@ impl Engine {
                 self.undo.purged(*page);
             }
             self.history.purged.fetch_add(1, Relaxed);
+            self.history.purging.store(false, SeqCst);
             n += 1;
             if n % ROUND == 0 {
                 if self.closing.load(Acquire) {
@@ -109,6 +126,7 @@ impl Engine {
                 self.host.yield_now().await;
             }
         }
+        self.history.purging.store(false, SeqCst);
         true
     }
 

@@ -16,8 +16,8 @@ use super::view::{Slots, State};
 use crate::TrxId;
 use crate::lock::TrxLocks;
 use crate::lock::sync::Mutex;
-use std::sync::Arc;
 use crate::lock::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Numbers handed out per write of the high-water mark.
 pub const ID_BLOCK: u64 = 65536;
@@ -207,9 +207,9 @@ impl Active {
 mod tests {
     use super::super::view::ReadView;
     use super::*;
+    use crate::lock::sync::atomic::AtomicBool;
     use crate::lock::{KillFlag, LockTable};
     use std::collections::{BTreeMap, BTreeSet};
-    use crate::lock::sync::atomic::AtomicBool;
     use std::time::Duration;
 
     fn table() -> Arc<LockTable> {

@@ -9,8 +9,8 @@
 use super::sys::TrxSys;
 use crate::TrxId;
 use crate::lock::sync::Mutex;
-use std::sync::Arc;
 use crate::lock::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its own.
 #[repr(align(64))]

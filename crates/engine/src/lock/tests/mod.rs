@@ -1,14 +1,16 @@
 //! Tests of the lock rules, and what they share: a small generator, a host whose clock stands still until told, threads that block on futures.
+#[cfg(shuttle)]
+mod model;
 mod rules;
 mod stress;
 
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::host::{BoxFuture, Host};
 use crate::{Error, Result, Stall, Try};
-use parking_lot::Mutex;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 

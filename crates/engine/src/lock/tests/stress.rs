@@ -1,7 +1,8 @@
 //! Threads against the lock table: mutual exclusion, deadlocks broken, no wake-up lost (a lost one hangs the test: nothing times out here).
+#![cfg(not(shuttle))]
 use super::Mode::{S, X};
 use super::*;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use crate::lock::sync::atomic::{AtomicI64, AtomicU64};
 
 /// What the locks protect: readers count up from 0, a writer sets -1.
 struct Cell(AtomicI64);
