@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 pub mod catalog;
 pub mod error;
+pub mod exec;
 pub mod parse;
 pub mod plan;
 pub mod processes;
