@@ -63,7 +63,7 @@ impl Accumulator {
     pub fn add<'v>(&mut self, call: &'v AggregateCall, at: Scope<'v>, env: &mut Env<'_>) -> Result<()> {
         if let Some(seen) = &mut self.seen {
             let mut key = Vec::new();
-            for e in &call.args {
+            for e in own(call) {
                 let value = Eval::new(at, env).eval(e)?;
                 if value.is_null() {
                     return Ok(());
@@ -75,7 +75,7 @@ impl Accumulator {
             }
         }
         let mut eval = Eval::new(at, env);
-        match (&mut self.state, call.args.as_slice()) {
+        match (&mut self.state, own(call)) {
             (State::Count(n), []) => *n += 1,
             (State::Count(n), args) => {
                 for e in args {
@@ -145,6 +145,11 @@ impl Accumulator {
             _ => {}
         }
         Ok(())
+    }
+
+    /// MIN and MAX: some value has been met.
+    pub fn has_value(&self) -> bool {
+        matches!(&self.state, State::Pick(v) if !v.is_null())
     }
 
     pub fn finish(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<Value<'static>> {
@@ -218,4 +223,9 @@ impl Sum {
         }
         Ok(())
     }
+}
+
+/// The function's own arguments; COUNT of what is never NULL has none.
+fn own(call: &AggregateCall) -> &[crate::plan::Expr] {
+    &call.args[..call.args.len().min(call.values as usize)]
 }

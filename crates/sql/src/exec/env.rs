@@ -5,12 +5,11 @@ use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
 use redolith_types::store::StoreMode;
-use redolith_types::temporal::US_PER_DAY;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
 
 /// What a statement takes from the session's variables; fixed while it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct StatementSettings {
     pub sql_mode: SqlMode,
     /// `@@time_zone` as seconds east of UTC.
     pub zone_offset_secs: i32,
@@ -29,9 +28,9 @@ pub struct Settings {
     pub insert_id: Option<u64>,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for StatementSettings {
+    fn default() -> StatementSettings {
+        StatementSettings {
             sql_mode: SqlMode::default(),
             zone_offset_secs: 0,
             connection: Collation::Utf8mb4GeneralCi,
@@ -65,7 +64,7 @@ pub struct Env<'a> {
     pub session: &'a mut SessionState,
     pub variables: &'a dyn Variables,
     pub disk: &'a dyn Disk,
-    pub settings: Settings,
+    pub settings: StatementSettings,
     /// The row of INSERT and the like that is being made, from 1, for messages.
     pub row: u64,
     /// The statement changes rows in strict mode without IGNORE: what else is a warning is an error.
@@ -79,7 +78,7 @@ pub struct Env<'a> {
 }
 
 impl<'a> Env<'a> {
-    pub fn new(session: &'a mut SessionState, variables: &'a dyn Variables, disk: &'a dyn Disk, settings: Settings) -> Env<'a> {
+    pub fn new(session: &'a mut SessionState, variables: &'a dyn Variables, disk: &'a dyn Disk, settings: StatementSettings) -> Env<'a> {
         Env { session, variables, disk, settings, row: 1, strict: false, sleep_us: 0, regex: None, now_us: settings.timestamp_us, random: None }
     }
     /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
@@ -145,6 +144,3 @@ impl<'a> Env<'a> {
         if self.settings.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) { self.warn(SqlError::division_by_zero()) } else { Ok(()) }
     }
 }
-
-/// Days are this long where no zone has daylight saving.
-pub(crate) const DAY_US: i64 = US_PER_DAY;

@@ -75,6 +75,11 @@ impl<'p> Groups<'p> {
         Ok(n)
     }
 
+    /// The first group's first aggregate has met a value.
+    pub fn has_value(&self) -> bool {
+        self.accumulators.first().is_some_and(Accumulator::has_value)
+    }
+
     /// A group's key values and results.
     pub fn finish(&mut self, n: usize, env: &Env<'_>) -> Result<Finished<'_>> {
         let each = self.plan.aggregates.len();

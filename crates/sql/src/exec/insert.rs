@@ -16,7 +16,7 @@ use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::row::update::RowAt;
 use redolith_types::convert::{to_f64, to_integer};
-use redolith_types::{Charset, DefaultValue, KeyLayout, SqlType, Value};
+use redolith_types::{Charset, KeyLayout, SqlType, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,7 +47,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize
                 work.row(cx, Given::Exprs(row), at, after).await?;
             }
         }
-        InsertRows::Select(select) => Box::pin(insert_select(cx, &mut work, select, at)).await?,
+        InsertRows::Select { select, .. } => Box::pin(insert_select(cx, &mut work, select, at)).await?,
     }
     Ok(work.finish(cx, warnings))
 }
@@ -66,10 +66,15 @@ fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
     match &plan.rows {
         InsertRows::Rows(rows) => rows.iter().flatten().for_each(|v| found.value(v)),
         InsertRows::Repeat { row, .. } => row.iter().for_each(|v| found.value(v)),
-        InsertRows::Select(_) => {}
+        InsertRows::Select { .. } => {}
     }
     if let OnDuplicate::Update(assignments) = &plan.on_duplicate {
-        assignments.iter().for_each(|a| found.value(&a.value));
+        assignments.iter().for_each(|a| found.expr(&a.value));
+    }
+    for (default, fill) in plan.defaults.iter().zip(&plan.fill) {
+        if let (DefaultFill::Expr(e), Fill::Default) = (default, fill) {
+            found.expr(e);
+        }
     }
 }
 
@@ -182,21 +187,24 @@ impl<'p> Work<'p> {
         let table = info.engine();
         let mut values: SmallVec<[Value<'v>; 16]> = SmallVec::with_capacity(plan.fill.len());
         self.auto.current = None;
-        for (column, fill) in info.def.columns.iter().zip(&plan.fill) {
-            let (value, from) = match (fill, given) {
-                (Fill::Given(n), Given::Exprs(row)) => match &row[*n as usize] {
-                    InsertValue::Expr(e) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
-                    InsertValue::Default if column.auto_increment => (Value::Null, Charset::Binary),
-                    InsertValue::Default => {
-                        values.push(default_value(info, values.len(), env)?);
-                        continue;
-                    }
+        for (n, column) in info.def.columns.iter().enumerate() {
+            let given = match (plan.fill[n], given) {
+                (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
+                    InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
+                    InsertValue::Default => None,
                 },
-                (Fill::Given(n), Given::Values(row, exprs)) => (row[*n as usize].borrow(), charset_of(&exprs[*n as usize], env)),
-                (Fill::Absent(DefaultFill::Literal(v)), _) => (v.borrow(), Charset::Utf8mb4),
-                (Fill::Absent(DefaultFill::Expr(e)), _) => (Eval::new(at, env).eval(e)?, charset_of(e, env)),
-                (Fill::Absent(DefaultFill::AutoIncrement), _) => (Value::Null, Charset::Binary),
-                (Fill::Absent(DefaultFill::Missing), _) => {
+                (Fill::Given(n), Given::Values(row, exprs)) => Some((row[n as usize].borrow(), charset_of(&exprs[n as usize], env))),
+                (Fill::Default, _) => None,
+            };
+            let (value, from) = match (given, &plan.defaults[n]) {
+                (Some(given), _) => given,
+                (None, DefaultFill::Literal(v)) => {
+                    values.push(v.borrow());
+                    continue;
+                }
+                (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
+                (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
+                (None, DefaultFill::Missing) => {
                     env.warn(SqlError::no_default(&column.name))?;
                     values.push(store::zero(&column.ty));
                     continue;
@@ -386,24 +394,6 @@ impl Rewriter {
             return Ok(None);
         }
         Ok(Some(self.cursor.payload(trx).await?.to_vec()))
-    }
-}
-
-/// What DEFAULT means for a column.
-pub fn default_value(table: &TableInfo, n: usize, env: &mut Env<'_>) -> Result<Value<'static>> {
-    let column = &table.def.columns[n];
-    match &column.default {
-        Some(DefaultValue::Literal(text)) => {
-            let from = if column.ty.collation().is_some() || !column.ty.is_string() { Charset::Utf8mb4 } else { Charset::Binary };
-            Ok(store::convert(Value::bytes(text), column, from, env.row, env)?.into_owned())
-        }
-        Some(DefaultValue::CurrentTimestamp(_)) => Ok(now_for(&column.ty, env)),
-        Some(DefaultValue::Expr(_)) => Err(SqlError::unsupported("DEFAULT for a column with an expression as its default")),
-        Some(DefaultValue::Null) | None if column.nullable => Ok(Value::Null),
-        Some(DefaultValue::Null) | None => {
-            env.warn(SqlError::no_default(&column.name))?;
-            Ok(store::zero(&column.ty))
-        }
     }
 }
 

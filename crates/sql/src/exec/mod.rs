@@ -7,12 +7,15 @@
 //! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
 mod aggregate;
 mod bounds;
+pub mod catalog;
 mod collect;
+pub mod ddl;
 mod delete;
 pub mod env;
 pub mod eval;
 mod group;
 mod insert;
+pub mod locks;
 mod rows;
 pub mod scan;
 mod select;
@@ -23,7 +26,7 @@ pub mod subquery;
 mod tests;
 mod update;
 
-pub use env::{Env, NoVariables, Settings, Variables};
+pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use scan::Scratch;
 
 use crate::error::{Result, SqlError};

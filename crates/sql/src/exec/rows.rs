@@ -4,7 +4,7 @@ use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{JoinKind, SelectPlan, Source, SourceKind};
+use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use redolith_types::Value;
 use smallvec::SmallVec;
@@ -165,28 +165,34 @@ impl<'p> Loops<'p> {
                 }
             };
             if !more {
-                level.nulls = level.source.join == JoinKind::Left && !level.matched;
-                return Ok(level.nulls);
+                if level.source.join != JoinKind::Left || level.matched {
+                    return Ok(false);
+                }
+                level.nulls = true;
+            } else if !self.matches(depth, at, cx)? {
+                check_killed(&cx.env)?;
+                continue;
             }
-            if self.passes(depth, at, cx)? {
-                self.levels[depth].matched = true;
+            self.levels[depth].matched = true;
+            if self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)? {
                 return Ok(true);
             }
-            check_killed(&cx.env)?;
         }
     }
-    fn passes(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+    /// Whether the current row is one of the join: its table's own conditions, and ON.
+    fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
             SourceKind::Table(access) => access.filter.as_ref(),
             SourceKind::Derived(_) => None,
         };
-        if own.is_none() && source.filter.is_none() {
-            return Ok(true);
-        }
+        Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
+    }
+    #[inline]
+    fn holds(&self, depth: usize, condition: Option<&Expr>, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        let Some(condition) = condition else { return Ok(true) };
         let sources = self.upto(depth + 1);
-        let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
-        Ok(eval.passes(own)? && eval.passes(source.filter.as_ref())?)
+        Ok(Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).truth(condition)? == Some(true))
     }
 }
 

@@ -282,6 +282,9 @@ async fn keep(
     while open && loops.next(cx, at.params, at.subqueries).await? {
         let sources = loops.current();
         groups.add(Scope { sources: &sources, ..at }, &mut cx.env)?;
+        if grouping.first_row && groups.has_value() {
+            break;
+        }
     }
     for n in 0..groups.len() {
         if kept.is_full() {

@@ -82,6 +82,7 @@ impl<'p> Found<'p> {
     }
     pub fn select(&mut self, plan: &'p SelectPlan) {
         for source in &plan.sources {
+            self.exprs(source.on.as_slice());
             self.exprs(source.filter.as_slice());
             if let SourceKind::Table(access) = &source.kind {
                 self.access(access);

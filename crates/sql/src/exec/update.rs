@@ -1,13 +1,13 @@
 //! UPDATE: rows are changed as they are found; found first and changed then where the change could meet the scan again, or where they are sorted.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
-use super::insert::{default_value, duplicate_entry};
+use super::insert::duplicate_entry;
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
 use super::{ExecContext, select, sortkey, store};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
-use crate::plan::{Assignment, DmlSort, Expr, InsertValue, Limit, TableAccess, UpdatePlan};
+use crate::plan::{Assignment, DmlSort, Expr, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
 use redolith_engine::Error as EngineError;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
@@ -29,7 +29,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut found = Found::default();
     found.access(&plan.access);
-    plan.assignments.iter().for_each(|a| found.value(&a.value));
+    plan.assignments.iter().for_each(|a| found.expr(&a.value));
     let subqueries = found.run(cx, params).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;
@@ -132,21 +132,18 @@ pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope
     let mut changes = Changes::new();
     for a in assignments {
         let column = &table.def.columns[a.column as usize];
-        let value = match &a.value {
-            InsertValue::Default => default_value(table, a.column as usize, env)?,
-            InsertValue::Expr(e) if a.reads_assigned && !changes.is_empty() => {
-                let Row::Stored { def, layout, payload } = at.sources[0] else { continue };
-                let mut so_far = Vec::new();
-                layout.update(payload, &changes, &mut so_far);
-                let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
-                sources[0] = Row::Stored { def, layout, payload: &so_far };
-                let value = Eval::new(Scope { sources: &sources, ..at }, env).eval(e)?;
-                store::convert(value, column, charset_of(e, env), env.row, env)?.into_owned()
-            }
-            InsertValue::Expr(e) => {
-                let value = Eval::new(at, env).stored(e, &column.ty)?;
-                store::convert(value, column, charset_of(e, env), env.row, env)?
-            }
+        let e = &a.value;
+        let value = if a.reads_assigned && !changes.is_empty() {
+            let Row::Stored { def, layout, payload } = at.sources[0] else { continue };
+            let mut so_far = Vec::new();
+            layout.update(payload, &changes, &mut so_far);
+            let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
+            sources[0] = Row::Stored { def, layout, payload: &so_far };
+            let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;
+            store::convert(value, column, charset_of(e, env), env.row, env)?.into_owned()
+        } else {
+            let value = Eval::new(at, env).stored(e, &column.ty)?;
+            store::convert(value, column, charset_of(e, env), env.row, env)?
         };
         match changes.iter_mut().find(|(c, _)| *c == a.column as usize) {
             Some(change) => change.1 = value,
