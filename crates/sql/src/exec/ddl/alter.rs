@@ -53,8 +53,7 @@ fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Re
         match action {
             AlterAction::AddIndex(index) if index.primary => return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY")),
             AlterAction::DropPrimaryKey => return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY")),
-            AlterAction::AddColumn { .. } => return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN")),
-            AlterAction::DropColumn(_) => return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN")),
+            AlterAction::Collation(_) => return Err(SqlError::unsupported("ALTER TABLE ... CHARACTER SET")),
             AlterAction::AddIndex(index) => c.add.push(index.clone()),
             AlterAction::DropIndex(index) => c.drop_index(def, index)?,
             AlterAction::RenameIndex { from, to } => c.rename_index(def, from, to)?,
