@@ -9,12 +9,12 @@ use crate::protocol::handshake::Login;
 use crate::protocol::lenenc::Reader;
 use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
-use redolith_sql::plan::ty::ExprType;
-use redolith_sql::{ColumnMeta, SqlError};
-use redolith_types::Value;
 use crate::wire::{Format, RowState, Wire};
+use redolith_sql::plan::ty::ExprType;
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::status::Counter;
+use redolith_sql::{ColumnMeta, SqlError};
+use redolith_types::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
 

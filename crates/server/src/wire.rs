@@ -5,10 +5,10 @@ use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc};
 use crate::socket::Socket;
-use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
-use redolith_types::{Collation, Value};
 use redolith_sql::processes::Process;
 use redolith_sql::status::{Counter, Counters};
+use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
+use redolith_types::{Collation, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {

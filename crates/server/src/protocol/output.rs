@@ -118,7 +118,8 @@ pub struct OkPacket<'a> {
 }
 
 impl OkPacket<'_> {
-    pub const AUTOCOMMIT: OkPacket<'static> = OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
+    pub const AUTOCOMMIT: OkPacket<'static> =
+        OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
 
     fn write(&self, header: u8, b: &mut Vec<u8>) {
         b.push(header);

@@ -147,10 +147,10 @@ impl Session for FakeSession {
         self.wait_timeout_s
     }
     fn net_read_timeout_s(&self) -> u32 {
-        1
+        2
     }
     fn net_write_timeout_s(&self) -> u32 {
-        1
+        2
     }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
@@ -263,11 +263,6 @@ impl Raw {
         let mut raw = Raw::connect(server);
         assert_eq!(raw.login("", DEPRECATE_EOF)[0], 0);
         raw
-    }
-    /// Reads to the end of the stream; false if that does not come.
-    pub fn ends(&mut self) -> bool {
-        let mut rest = Vec::new();
-        matches!(self.stream.read_to_end(&mut rest), Ok(_)) || true && rest.is_empty() && self.stream.write(&[0]).is_err()
     }
 }
 
