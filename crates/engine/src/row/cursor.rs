@@ -154,6 +154,22 @@ impl Cursor {
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
     }
+    /// Turns to another table or index for the next statement; keeps the memory. `reset` has to follow.
+    pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
+        (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
+        self.place = Place::Done;
+        self.batch.clear();
+    }
+    /// Gives back memory beyond `bytes`.
+    pub fn trim(&mut self, bytes: usize) {
+        if self.batch.bytes.capacity() > bytes {
+            self.batch = Batch::default();
+        }
+        if self.whole.capacity() > bytes {
+            self.whole = Vec::new();
+        }
+        self.version = version::Version::default();
+    }
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
