@@ -237,7 +237,6 @@ impl From<EngineError> for SqlError {
                 SqlError::duplicate_entry("?", format!("{table}.{index}"))
             }
             EngineError::LockWaitTimeout => SqlError::lock_wait_timeout(),
-            EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Deadlock => SqlError::deadlock(),
             EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),

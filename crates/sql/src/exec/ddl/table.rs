@@ -8,9 +8,6 @@ use redolith_types::TableDef;
 use std::sync::Arc;
 
 pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Result<Done> {
-    if create.select.is_some() {
-        return Err(SqlError::unsupported("CREATE TABLE ... SELECT"));
-    }
     for (code, message) in &create.notes {
         cx.session.warnings.push(Level::Warning, *code, message.as_str());
     }
