@@ -150,8 +150,9 @@ impl Kind {
     }
 }
 
+/// Appends a string as keys have it, memcomparable: for sorting and grouping elsewhere.
 /// Weight bytes are appended, then spread into chunks from the last to the first: no second buffer.
-fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
+pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     collation.append_weights(bytes, out);
     let len = out.len() - start;
