@@ -166,6 +166,9 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
                 columns: Vec::new(),
             };
             let over = connection.converse(login.database).await;
+            if matches!(over, Over::Ended(_)) {
+                server.status.counters.add(Counter::AbortedClients, 1);
+            }
             connection.session.end().await;
             server.give_back_statements(connection.statements.clear());
             say_goodbye(&mut connection.channel, over).await;

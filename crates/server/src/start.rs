@@ -23,7 +23,7 @@ pub struct Parts {
 }
 
 /// Runs the server until a signal ends it. An error is for the person who started it.
-pub fn run<B: Backend>(settings: Settings, disk: Arc<dyn Disk>, backend: impl FnOnce(&Parts) -> B) -> Result<(), String> {
+pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: impl FnOnce(&Parts) -> B) -> Result<(), String> {
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -33,7 +33,7 @@ pub fn run<B: Backend>(settings: Settings, disk: Arc<dyn Disk>, backend: impl Fn
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
-    runtime.block_on(run_inside(Arc::new(settings), disk, workers, backend))
+    runtime.block_on(run_inside(settings, disk, workers, backend))
 }
 
 async fn run_inside<B: Backend>(

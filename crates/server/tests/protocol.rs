@@ -116,6 +116,19 @@ fn rows_stream_in_parts_and_big_values_in_chains() {
 }
 
 #[test]
+fn an_error_in_the_middle_of_a_row_leaves_no_half_row() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(QUERY, b"HALF");
+    for _ in 0..3 {
+        raw.read();
+    }
+    assert_eq!(raw.read(), b"\x011\x012");
+    assert_eq!(error_code(&raw.read()), 1317);
+    assert_eq!(raw.ask(0x0e, b"")[0], 0);
+}
+
+#[test]
 fn large_statements_come_in_chains_and_too_large_ones_are_refused() {
     let server = start(LIMITS);
     let mut raw = Raw::logged_in(&server);

@@ -7,12 +7,13 @@ use redolith_disk::Disk;
 use redolith_sql::settings::{Settings, Var};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub enum Request {
     /// Run with these settings; the notes are for the person who started it.
-    Run { settings: Settings, notes: Vec<String> },
+    Run { settings: Arc<Settings>, notes: Vec<String> },
     /// Print this and end.
     Print(String),
 }
@@ -46,7 +47,7 @@ pub fn read(args: &[String], disk: &dyn Disk) -> Result<Request, String> {
         notes.extend(note);
     }
     notes.extend(check_together(&settings)?);
-    Ok(Request::Run { settings, notes })
+    Ok(Request::Run { settings: Arc::new(settings), notes })
 }
 
 pub fn version_line() -> String {
@@ -162,7 +163,7 @@ mod tests {
     use redolith_disk::RealDisk;
     use redolith_types::Collation;
 
-    fn run(args: &[&str]) -> Result<(Settings, Vec<String>), String> {
+    fn run(args: &[&str]) -> Result<(Arc<Settings>, Vec<String>), String> {
         let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
         match read(&args, &RealDisk::new())? {
             Request::Run { settings, notes } => Ok((settings, notes)),
@@ -257,6 +258,14 @@ mod tests {
         let help = run(&["--help"]).unwrap_err();
         assert!(help.contains("--innodb-redo-log-capacity") && help.contains("Usage: redolith server"));
         assert!(run(&["--version"]).unwrap_err().contains(redolith_sql::settings::SERVER_VERSION));
+    }
+
+    #[test]
+    fn the_manual_names_every_option() {
+        let manual = include_str!("../../../../docs/settings.md");
+        for v in Var::all().iter().filter(|v| v.is_option()) {
+            assert!(manual.contains(&format!("`--{}`", dashed(v.get().name))), "docs/settings.md lacks --{}", dashed(v.get().name));
+        }
     }
 
     #[test]

@@ -85,6 +85,13 @@ impl Session for FakeSession {
                 out.row(&[Value::owned(vec![b'y'; n as usize])]);
                 out.finish_rows(&ok());
             }
+            "HALF" => {
+                out.columns(&[column("a", ExprType::bigint(20)), column("b", ExprType::bigint(20))]);
+                out.row(&[Value::Int(1), Value::Int(2)]);
+                out.begin_row();
+                out.value(&Value::Int(3));
+                out.error(&SqlError::interrupted());
+            }
             "WAIT" => {
                 poll_fn(|_| if self.process.killed() == Kill::None { Poll::Pending } else { Poll::Ready(()) }).await;
                 out.error(&SqlError::interrupted());
@@ -214,7 +221,7 @@ impl Raw {
     }
     pub fn write(&mut self, body: &[u8]) {
         let mut parts = body.chunks(0xff_ffff).collect::<Vec<_>>();
-        if body.len() % 0xff_ffff == 0 {
+        if body.len().is_multiple_of(0xff_ffff) {
             parts.push(&[]);
         }
         for part in parts {
