@@ -10,7 +10,7 @@ mod tests;
 
 use super::locks::SessionLocks;
 use crate::error::{Result, SqlError};
-use crate::plan::{DdlStmt, Plan, Statement};
+use crate::plan::DdlStmt;
 use crate::session::state::{Done, Level, SessionState};
 use redolith_engine::Engine;
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
@@ -34,16 +34,15 @@ pub struct DdlContext<'a> {
 /// Databases that are not there to be created or dropped.
 const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
 
-/// Runs a plan with [`Statement::Ddl`]. None: a table that the plan was made for has changed since; bind again.
-pub async fn run(cx: &mut DdlContext<'_>, plan: &Plan) -> Result<Option<Done>> {
-    let Statement::Ddl(stmt) = &plan.body else { unreachable!("only definitions are run here") };
+/// Runs a definition. `bound_at`: the dictionary's version before it was bound. None: the table is not the one it was bound to; bind again.
+pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     let mark = cx.locks.mdl.mark();
-    let done = run_locking(cx, stmt, plan).await;
+    let done = run_locking(cx, stmt, bound_at).await;
     cx.locks.mdl.release_to(mark);
     done
 }
 
-async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, plan: &Plan) -> Result<Option<Done>> {
+async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     match stmt {
         DdlStmt::CreateDatabase { name, if_not_exists, collation } => database::create(cx, name, *if_not_exists, *collation).await.map(Some),
         DdlStmt::AlterDatabase { name, collation } => database::alter(cx, name, *collation).await.map(Some),
@@ -53,12 +52,12 @@ async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, plan: &Plan) -> Re
         DdlStmt::DropTables { names, if_exists } => table::drop(cx, names, *if_exists).await.map(Some),
         DdlStmt::Truncate(name) => table::truncate(cx, name).await.map(Some),
         DdlStmt::RenameTables(renames) => table::rename(cx, renames).await.map(Some),
-        DdlStmt::AlterTable { table, actions } => alter::run(cx, table, actions, plan).await,
+        DdlStmt::AlterTable { table, actions } => alter::run(cx, table, actions, bound_at).await,
     }
 }
 
-impl DdlContext<'_> {
-    fn wait(&self) -> MdlWait<'_> {
+impl<'a> DdlContext<'a> {
+    fn wait(&self) -> MdlWait<'a> {
         MdlWait { host: &self.engine.host, timeout: self.lock_wait_timeout, kill: self.kill }
     }
     /// Locks tables exclusively and their schemas as intention. Under LOCK TABLES they must be among those locked for writing.
@@ -69,7 +68,7 @@ impl DdlContext<'_> {
         }
         let schemas: Vec<_> = tables.iter().map(|(schema, _)| (*schema, MdlMode::Read)).collect();
         let tables: Vec<_> = tables.iter().map(|(schema, name)| (*schema, *name, MdlMode::Exclusive)).collect();
-        let wait = MdlWait { host: &self.engine.host, timeout: self.lock_wait_timeout, kill: self.kill };
+        let wait = self.wait();
         self.locks.take(self.engine, &schemas, &tables, wait).await
     }
     fn note(&mut self, error: SqlError) {

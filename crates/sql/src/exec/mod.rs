@@ -13,6 +13,8 @@ pub mod ddl;
 mod delete;
 pub mod env;
 pub mod eval;
+#[cfg(test)]
+mod fixture;
 mod group;
 mod insert;
 pub mod locks;

@@ -3,13 +3,13 @@
 //! All actions are checked against the definition before anything is done. What can fail on the rows (a new index) comes first; what follows cannot.
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
-use crate::plan::{AlterAction, Plan, TableName};
+use crate::plan::{AlterAction, TableName};
 use crate::session::state::Done;
 use hashbrown::HashSet;
 use redolith_engine::dict::table::Table;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Error as EngineError, Engine};
-use redolith_types::{IndexDef, KeyLayout, TableDef};
+use redolith_types::{Charset, Collation, IndexDef, KeyLayout, TableDef};
 use std::sync::Arc;
 
 /// What MySQL allows: 64 secondary indexes.
@@ -23,17 +23,23 @@ struct Changes {
     drop: Vec<usize>,
     rename_index: Vec<(String, String)>,
     comment: Option<String>,
+    /// Of columns to come.
+    collation: Option<Collation>,
     auto_increment: Option<u64>,
     rename: Option<TableName>,
 }
 
-pub(super) async fn run(cx: &mut DdlContext<'_>, name: &TableName, actions: &[AlterAction], plan: &Plan) -> Result<Option<Done>> {
+pub(super) async fn run(cx: &mut DdlContext<'_>, name: &TableName, actions: &[AlterAction], bound_at: u64) -> Result<Option<Done>> {
     let new_name = actions.iter().find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
     let mut names = vec![(&*name.schema, &*name.name)];
     names.extend(new_name.filter(|to| *to != name).map(|to| (&*to.schema, &*to.name)));
+    let bound = table::find(cx, name)?;
+    if cx.engine.dict.version() != bound_at {
+        return Ok(None);
+    }
     cx.lock_tables(&names).await?;
     let table = table::find(cx, name)?;
-    if !plan.is_current() {
+    if !Arc::ptr_eq(&bound, &table) {
         return Ok(None);
     }
     let changes = plan_changes(&table.def, name, actions)?;
@@ -53,12 +59,12 @@ fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Re
         match action {
             AlterAction::AddIndex(index) if index.primary => return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY")),
             AlterAction::DropPrimaryKey => return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY")),
-            AlterAction::Collation(_) => return Err(SqlError::unsupported("ALTER TABLE ... CHARACTER SET")),
             AlterAction::AddIndex(index) => c.add.push(index.clone()),
             AlterAction::DropIndex(index) => c.drop_index(def, index)?,
             AlterAction::RenameIndex { from, to } => c.rename_index(def, from, to)?,
             AlterAction::RenameTable(to) => c.rename = (to != name).then(|| to.clone()),
             AlterAction::AutoIncrement(n) => c.auto_increment = Some((*n).max(1)),
+            AlterAction::Collation(collation) => c.collation = Some(*collation),
             AlterAction::Comment(text) => c.comment = Some(text.to_string()),
             AlterAction::Rebuild => {}
         }
@@ -72,6 +78,10 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 impl Changes {
+    /// Whether something changes that is in the definition only.
+    fn redefines(&self) -> bool {
+        self.comment.is_some() || self.collation.is_some() || self.auto_increment.is_some() || !self.rename_index.is_empty()
+    }
     /// Whether an index of the definition stays.
     fn keeps(&self, no: usize) -> bool {
         !self.drop.contains(&no)
@@ -127,12 +137,13 @@ async fn apply(cx: &mut DdlContext<'_>, mut table: Arc<Table>, changes: Changes)
     if !changes.drop.is_empty() {
         table = engine.drop_indexes(&table, &changes.drop).await?;
     }
-    if changes.comment.is_some() || changes.auto_increment.is_some() || !changes.rename_index.is_empty() {
+    if changes.redefines() {
         let mut def = table.def.clone();
         def.indexes.iter_mut().for_each(|x| x.name = changes.new_name(&x.name).to_string());
         if let Some(comment) = changes.comment {
             def.comment = comment;
         }
+        def.collation = changes.collation.unwrap_or(def.collation);
         table = engine.redefine_table(&table, def, changes.auto_increment).await?;
     }
     if let Some(to) = changes.rename {
@@ -165,12 +176,11 @@ async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added
 
 /// A row's values of an index's columns, as 1062 shows them.
 fn key_text(table: &Table, index: &IndexDef, payload: &[u8]) -> String {
-    let mut out = Vec::new();
-    for (i, c) in index.columns.iter().enumerate() {
-        if i > 0 {
-            out.push(b'-');
-        }
-        table.def.columns[c.column].ty.write_text(&table.layout.get(payload, c.column), &mut out);
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    let text = |column: usize| {
+        let (ty, mut bytes) = (&table.def.columns[column].ty, Vec::new());
+        ty.write_text(&table.layout.get(payload, column), &mut bytes);
+        let charset = ty.collation().filter(|c| *c != Collation::Binary).map_or(Charset::Utf8mb4, Collation::charset);
+        String::from_utf8_lossy(&charset.convert_lossy(&bytes, Charset::Utf8mb4)).into_owned()
+    };
+    index.columns.iter().map(|c| text(c.column)).collect::<Vec<_>>().join("-")
 }
