@@ -91,7 +91,7 @@ class Server:
                 Connection(socket=self.socket, timeout=wait_s).close()
                 return time.monotonic() - started
             except (OSError, MySQLError):
-                time.sleep(0.01)
+                time.sleep(0.002)
         raise NotUp(f'{self.name} does not answer after {wait_s} s:\n{self.last_words()}')
 
     def last_words(self, lines=20):
