@@ -9,7 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod buf;
+mod image;
+mod medium;
+mod real;
+pub mod record;
+mod rng;
+pub mod sim;
+#[cfg(test)]
+mod test_dir;
+
 pub use buf::AlignedBuf;
+pub use medium::Loss;
+pub use real::{QueueKind, RealDisk};
+pub use record::RecordingDisk;
+pub use sim::SimDisk;
 
 /// Alignment, in bytes, of offsets, lengths and memory of direct I/O.
 pub const ALIGN: usize = 4096;
@@ -35,8 +48,11 @@ pub trait Disk: Send + Sync + 'static {
     fn exists(&self, path: &Path) -> bool;
     /// Names (not paths) of the entries of a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Creates a folder and its missing parents. They are durable when this returns; what is put into them needs [`Disk::sync_dir`].
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Removes a file or an empty folder. Open handles of the file stay usable.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Atomic; replaces `to` if it exists.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
@@ -46,10 +62,12 @@ pub trait Disk: Send + Sync + 'static {
     fn now(&self) -> Duration;
     /// Microseconds since the Unix epoch, UTC.
     fn wall_us(&self) -> i64;
+    /// Unpredictable: the real disk takes it from the operating system.
     fn random(&self) -> u64;
 }
 
 /// One open file. All offsets are in bytes. Calls may come from any thread.
+#[allow(clippy::len_without_is_empty)] // a length in bytes that can fail, not a collection
 pub trait File: Send + Sync {
     /// Fills `buf`, or fails with `UnexpectedEof` when the file ends before.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
@@ -64,6 +82,10 @@ pub trait File: Send + Sync {
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Starts one operation and returns; `done` is called once, from any thread, and must not block.
     fn submit(&self, io: Io);
+    /// The same for many operations at once: on the real disk one system call per batch instead of one per operation.
+    fn submit_many(&self, ios: Vec<Io>) {
+        ios.into_iter().for_each(|io| self.submit(io));
+    }
 }
 
 /// What a submitted operation does. A buffer is given away and comes back to `done`.
@@ -78,4 +100,26 @@ pub struct Io {
     pub op: Op,
     pub offset: u64,
     pub done: Done,
+}
+
+impl OpenHow {
+    pub const fn existing(direct: bool) -> OpenHow {
+        OpenHow { create: Create::Existing, direct }
+    }
+    pub const fn create(direct: bool) -> OpenHow {
+        OpenHow { create: Create::Create, direct }
+    }
+    pub const fn create_new(direct: bool) -> OpenHow {
+        OpenHow { create: Create::CreateNew, direct }
+    }
+}
+
+/// A broken caller, not a broken disk: so it panics, on every disk and also where direct I/O fell back to buffered.
+fn assert_aligned(direct: bool, buf: &[u8], offset: u64) {
+    assert!(
+        !direct || (buf.as_ptr().addr() | buf.len() | offset as usize).is_multiple_of(ALIGN),
+        "direct I/O of {} bytes at offset {offset}, address {:p}: not aligned to {ALIGN}",
+        buf.len(),
+        buf.as_ptr()
+    );
 }

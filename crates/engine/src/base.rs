@@ -57,6 +57,8 @@ pub enum Error {
     DuplicateKey { table: String, index: String, index_no: usize },
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
+    #[error("a row is locked by another transaction (NOWAIT)")]
+    LockNoWait,
     #[error("deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
     #[error("the statement was interrupted")]
@@ -115,6 +117,8 @@ pub enum Stall {
     Frame,
     /// No room in the log (buffer or files): `Log::wait_space`.
     LogSpace,
+    /// The same for those that may use the log's reserve: `Log::wait_space_reserved`.
+    LogReserve,
     /// The space has no free page: `Spaces::extend`.
     Extend(SpaceId),
     /// A row lock is held by another transaction: `LockWait::wait`.

@@ -1,1 +1,16 @@
+//! Statements to plans to rows. Text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ► [`sink::ResultSink`]; [`session`] is the way in.
 #![forbid(unsafe_code)]
+pub mod catalog;
+pub mod error;
+pub mod parse;
+pub mod plan;
+pub mod processes;
+pub mod session;
+pub mod settings;
+pub mod sink;
+pub mod sql_mode;
+pub mod status;
+
+pub use catalog::{Catalog, TableInfo};
+pub use error::SqlError;
+pub use sink::{ColumnFlags, ColumnMeta, OkInfo, ResultSink, StatusFlags};

@@ -1,1 +1,29 @@
+//! SQL types, values, collations, and the two encodings the engine stores: row payloads and memcomparable keys. No I/O, no clock, no allocation on the
+//! read path of a row. Strings are kept in their column's own character set; `sql` converts at the edges.
 #![forbid(unsafe_code)]
+pub mod charset;
+pub mod collation;
+mod compare;
+pub mod convert;
+pub mod decimal;
+mod general_ci;
+pub mod key;
+pub mod number;
+pub mod row;
+pub mod schema;
+pub mod sql_type;
+pub mod store;
+pub mod temporal;
+pub mod value;
+pub mod wire;
+
+pub use charset::Charset;
+pub use collation::Collation;
+pub use decimal::Decimal;
+pub use key::KeyLayout;
+pub use row::RowLayout;
+pub use schema::{Column, DefaultValue, IndexColumn, IndexDef, TableDef};
+pub use sql_type::{IntSize, LobSize, Sign, SqlType};
+pub use store::{ConvertError, StoreMode, Stored, convert_for_column};
+pub use temporal::{Date, DateTime, Time};
+pub use value::Value;

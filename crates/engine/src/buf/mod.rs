@@ -1,1 +1,132 @@
-//! (being built)
+//! The buffer pool: pages in memory.
+//!
+//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is touched. A page that is not there is a
+//! `Stall::Page`: the caller lets go of its latches, awaits [`BufferPool::load`] and starts again.
+//!
+//! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is latched is leaked.
+//! BUF-2: a frame is evicted only if it is unlatched, clean, and not being written.
+//! BUF-3: no latch is held while waiting for a page, a frame or the disk; guards are not `Send`, so that the compiler sees to it.
+//! BUF-4: a page that fails its checksum never becomes visible.
+//!
+//! Lock order: page latches; then an instance's mutex; then a page table shard; then, as leaves, a dirty bucket, a load's state, an event.
+//! Submitting I/O happens outside all of them.
+use crate::{PAGE_SIZE, Result, SpaceId};
+use redolith_disk::{Disk, File};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+mod counters;
+pub(crate) mod event;
+pub(crate) mod frame;
+mod guard;
+mod load;
+mod lru;
+mod mapping;
+mod pool;
+mod table;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+pub use counters::{Counter, Counters, PoolPages, Sharded};
+pub use frame::FrameRef;
+pub use guard::{Latch, PageGuard};
+pub use pool::Pool;
+
+/// Where pages live: the files of the spaces. Page `no` is at byte `no * PAGE_SIZE`.
+pub trait PageIo: Send + Sync + 'static {
+    /// The file of a space, opened for direct I/O; None if there is no such space (any more).
+    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>>;
+    /// Names of the file and the table, for people.
+    fn describe(&self, space: SpaceId) -> (String, String);
+}
+
+#[derive(Clone, Debug)]
+pub struct BufConfig {
+    pub frames: usize,
+    pub instances: usize,
+    /// Share of the old list (innodb_old_blocks_pct).
+    pub old_blocks_pct: u32,
+    pub old_blocks_time_ms: u32,
+    /// What the log holds between checkpoint and tail: sizes the dirty index.
+    pub log_capacity_bytes: u64,
+}
+impl BufConfig {
+    /// The defaults for a pool of that size; MySQL's rule for instances.
+    pub fn new(pool_bytes: u64, log_capacity_bytes: u64) -> BufConfig {
+        let instances = if pool_bytes >= 1 << 30 { 8 } else { 1 };
+        BufConfig {
+            frames: (pool_bytes / PAGE_SIZE as u64) as usize,
+            instances,
+            old_blocks_pct: 37,
+            old_blocks_time_ms: 1000,
+            log_capacity_bytes,
+        }
+    }
+}
+
+/// A number that may be set while others read it.
+#[derive(Default)]
+pub struct Setting(AtomicU32);
+impl Setting {
+    pub fn new(value: u32) -> Setting {
+        Setting(AtomicU32::new(value))
+    }
+    #[inline]
+    pub fn get(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+    pub fn set(&self, value: u32) {
+        self.0.store(value, Relaxed);
+    }
+}
+
+/// The pool with its files. Everything that does not wait is in [`Pool`], to which it derefs.
+pub struct BufferPool {
+    pool: NonNull<Pool>,
+    pub(crate) io: Arc<dyn PageIo>,
+}
+// SAFETY: `pool` is a Box in all but name (see Drop), and Pool is Send and Sync.
+unsafe impl Send for BufferPool {}
+// SAFETY: as above.
+unsafe impl Sync for BufferPool {}
+const _: fn() = || {
+    fn send_sync<T: Send + Sync>() {}
+    send_sync::<Pool>();
+};
+
+impl BufferPool {
+    pub fn new(config: &BufConfig, io: Arc<dyn PageIo>, disk: Arc<dyn Disk>) -> Result<Arc<BufferPool>> {
+        let pool = Box::new(Pool::new(config, disk)?);
+        Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
+    }
+    /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners.
+    pub async fn wait_frame(&self) {
+        let seen = self.frame_freed.seen();
+        self.wait_frame_after(seen).await;
+    }
+    async fn wait_frame_after(&self, freed: u64) {
+        if !self.frame_at_hand() {
+            self.frame_wanted.notify();
+            self.frame_freed.after(freed).await;
+        }
+    }
+}
+impl Deref for BufferPool {
+    type Target = Pool;
+    fn deref(&self) -> &Pool {
+        // SAFETY: valid until drop.
+        unsafe { self.pool.as_ref() }
+    }
+}
+impl Drop for BufferPool {
+    fn drop(&mut self) {
+        // BUF-1. Nobody can make a guard any more; those that live have latches.
+        if !self.any_held() {
+            // SAFETY: from Box::leak, and with no latch there is no guard that points here.
+            drop(unsafe { Box::from_raw(self.pool.as_ptr()) });
+        }
+    }
+}

@@ -1,1 +1,117 @@
-//! (being built)
+//! The data dictionary: which schemas and tables there are. It lives in a tree of the system space, in rows like any other, so a definition changes
+//! atomically: by a transaction.
+//!
+//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record. Names: `d` schema; `t` schema 0 table.
+//! Page 2 of the system space holds the counters (after the common header): next object id u64 at 24 (tables, indexes and spaces share one sequence),
+//! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
+//!
+//! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the record's end is durable. So a file without a record is rubbish.
+//! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again by name.
+pub mod ddl;
+pub mod mdl;
+pub mod record;
+pub mod table;
+
+use crate::{Error, PageId, Result, SpaceId};
+use hashbrown::HashMap;
+use mdl::MdlLock;
+use parking_lot::{Mutex, RwLock};
+use record::SchemaRecord;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use table::Table;
+
+pub const DICT_TABLE: u64 = 1;
+pub const DICT_INDEX: u64 = 1;
+pub const DICT_ROOT: u32 = 3;
+pub const COUNTERS: PageId = PageId { space: SpaceId::SYSTEM, no: 2 };
+/// Offsets in the counters' page.
+pub const NEXT_ID: usize = 24;
+pub const HIGH_WATER: usize = 32;
+/// First id of an object that is not the system's; above the reserved space ids.
+pub const FIRST_ID: u64 = 1024;
+
+/// All definitions, in memory.
+#[derive(Default)]
+pub struct Dictionary {
+    state: RwLock<State>,
+    /// Metadata locks by name; names that were used once stay (a few bytes each).
+    mdl: Mutex<HashMap<String, Arc<MdlLock>>>,
+    version: AtomicU64,
+}
+#[derive(Default)]
+struct State {
+    schemas: BTreeMap<String, SchemaRecord>,
+    /// By schema, then name.
+    tables: BTreeMap<String, BTreeMap<String, Arc<Table>>>,
+    ids: HashMap<u64, Arc<Table>>,
+}
+
+impl Dictionary {
+    /// Changes with every definition: plans made under another number are made again.
+    pub fn version(&self) -> u64 {
+        self.version.load(Acquire)
+    }
+    pub fn schema(&self, name: &str) -> Option<SchemaRecord> {
+        self.state.read().schemas.get(name).cloned()
+    }
+    pub fn schemas(&self) -> Vec<String> {
+        self.state.read().schemas.keys().cloned().collect()
+    }
+    /// The table's present definition. Its counters may not be ready: `Engine::table` sees to that.
+    pub fn table(&self, schema: &str, name: &str) -> Option<Arc<Table>> {
+        self.state.read().tables.get(schema)?.get(name).cloned()
+    }
+    pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
+        self.state.read().tables.get(schema).map(|t| t.values().cloned().collect()).unwrap_or_default()
+    }
+    pub fn all_tables(&self) -> Vec<Arc<Table>> {
+        self.state.read().ids.values().cloned().collect()
+    }
+    pub fn by_id(&self, id: u64) -> Option<Arc<Table>> {
+        self.state.read().ids.get(&id).cloned()
+    }
+    pub fn mdl(&self, name: &str) -> Arc<MdlLock> {
+        self.mdl.lock().entry_ref(name).or_insert_with(MdlLock::new).clone()
+    }
+    pub fn require_schema(&self, name: &str) -> Result<SchemaRecord> {
+        self.schema(name).ok_or_else(|| Error::NoSuchDatabase(name.to_string()))
+    }
+
+    pub(crate) fn put_schema(&self, name: &str, record: SchemaRecord) {
+        self.state.write().schemas.insert(name.to_string(), record);
+        self.version.fetch_add(1, AcqRel);
+    }
+    pub(crate) fn remove_schema(&self, name: &str) {
+        self.state.write().schemas.remove(name);
+        self.version.fetch_add(1, AcqRel);
+    }
+    /// Enters a table, in the place of one with its id (perhaps under another name) or its name.
+    pub(crate) fn put_table(&self, table: Arc<Table>) {
+        let mut s = self.state.write();
+        if let Some(old) = s.ids.insert(table.id, table.clone()) {
+            old.dropped.store(true, Release);
+            if let Some(t) = s.tables.get_mut(&old.def.schema) {
+                t.remove(&old.def.name);
+            }
+        }
+        if table.id != DICT_TABLE {
+            let old = s.tables.entry(table.def.schema.clone()).or_default().insert(table.def.name.clone(), table);
+            if let Some(old) = old {
+                old.dropped.store(true, Release);
+                s.ids.remove(&old.id);
+            }
+        }
+        self.version.fetch_add(1, AcqRel);
+    }
+    pub(crate) fn remove_table(&self, table: &Table) {
+        let mut s = self.state.write();
+        table.dropped.store(true, Release);
+        s.ids.remove(&table.id);
+        if let Some(t) = s.tables.get_mut(&table.def.schema) {
+            t.remove(&table.def.name);
+        }
+        self.version.fetch_add(1, AcqRel);
+    }
+}

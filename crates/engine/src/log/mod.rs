@@ -1,1 +1,447 @@
-//! (being built)
+//! The redo log: one endless stream of frames, made durable in groups.
+//!
+//!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable ─► waits wake
+//!                                                                                     checkpoint ─► segments are reused, credit is free again
+//!
+//! | file | what |
+//! |---|---|
+//! | `frame.rs` | a frame's bytes, checksums, epochs |
+//! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
+//! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
+//! | `writer.rs` | what to write next, and how far it is |
+//! | `waits.rs`, `leader.rs` | who waits, who leads, and how a session waits and leads |
+//! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
+//! | `control.rs`, `scan.rs` | checkpoint and epoch; recovery |
+//!
+//! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a contiguous completed prefix.
+//! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
+//! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
+//!
+//! Lock order: `control` before nothing; `writer` (lease holder) before `waits.kept` or `segments.open`; all are leaves for the rest of the engine.
+mod buffer;
+mod control;
+mod counters;
+mod credit;
+mod files;
+mod frame;
+mod keeper;
+mod kick;
+mod leader;
+mod scan;
+mod space;
+mod sync;
+#[cfg(all(test, not(loom)))]
+mod testing;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod threads;
+mod waits;
+mod writer;
+
+pub use control::CHECKPOINT_PAYLOAD_MAX;
+pub use credit::Credit;
+pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
+pub use leader::{CommitTicket, DurableWait};
+pub use scan::{Frame, FrameScanner};
+pub use space::SpaceWait;
+
+use crate::base::{Error, Lsn, Result, Try, poison};
+use crate::host::{BoxFuture, Host};
+use buffer::{Reservations, Ring};
+use control::{Control, State};
+use counters::Counters;
+use credit::{Bounds, Class, Space};
+use files::Segments;
+use kick::Kick;
+use leader::{Desk, Event};
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, Disk, File};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::task::Waker;
+use waits::{Goal, Waits};
+use writer::{BLOCK, LogWriter, WRITE_MAX};
+
+/// LSN of the first frame of a new log, so that 0 is no position of anything.
+pub const FIRST_LSN: Lsn = Lsn(BLOCK);
+
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    pub dir: PathBuf,
+    /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it was made with counts.
+    pub segment_bytes: u64,
+    /// Most bytes of stream between checkpoint and tail; at least four segments.
+    pub capacity_bytes: u64,
+    /// Size of the log buffer: a power of two, at least 65536.
+    pub buffer_bytes: usize,
+}
+impl LogConfig {
+    pub fn new(dir: impl Into<PathBuf>) -> LogConfig {
+        LogConfig { dir: dir.into(), segment_bytes: 16 << 20, capacity_bytes: 1 << 30, buffer_bytes: 16 << 20 }
+    }
+    fn check(&self) -> Result<()> {
+        let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
+        match self {
+            c if !c.segment_bytes.is_multiple_of(BLOCK) || c.segment_bytes < 16384 => {
+                wrong("a segment is a multiple of 4096 bytes, at least 16384")
+            }
+            c if c.capacity_bytes < 4 * c.segment_bytes => wrong("the capacity is at least four segments"),
+            c if !c.buffer_bytes.is_power_of_two() || c.buffer_bytes < 65536 => wrong("the buffer is a power of two, at least 65536"),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub struct Log {
+    host: Arc<dyn Host>,
+    disk: Arc<dyn Disk>,
+    /// CRC-32C of log id and epoch: where the checksum of every frame begins.
+    seed: u32,
+    order: Reservations,
+    ring: Ring,
+    space: Space,
+    waits: Waits,
+    /// Locked by the lease holder alone.
+    writer: Mutex<Writing>,
+    segments: Segments,
+    control: Mutex<Checkpoints>,
+    checkpoint: AtomicU64,
+    counters: Counters,
+    keeper: Arc<Kick>,
+    /// Number of the segment that was being written when the keeper was last called.
+    segments_asked: AtomicU64,
+    /// Rung when writers stall because the checkpoint must move.
+    pressure: Kick,
+    closed: AtomicBool,
+}
+struct Checkpoints {
+    control: Control,
+    /// First LSN and number of each epoch at or after the checkpoint.
+    epochs: Vec<(u64, u64)>,
+}
+struct Writing {
+    state: LogWriter,
+    /// Every write goes through it: appenders go on filling the block that a write ends in.
+    staging: AlignedBuf,
+    /// Files with writes that are not durable yet.
+    unsynced: Vec<Arc<dyn File>>,
+    wake: Vec<Waker>,
+}
+
+impl Log {
+    /// Whether there is a log. One whose creation was interrupted is none.
+    pub fn exists(disk: &dyn Disk, config: &LogConfig) -> bool {
+        disk.exists(&Control::path(&config.dir))
+    }
+    /// A new, empty log. What an interrupted creation left is cleared away.
+    pub fn create(disk: Arc<dyn Disk>, host: Arc<dyn Host>, config: LogConfig) -> Result<Arc<Log>> {
+        config.check()?;
+        let dir = config.dir.clone();
+        let fail = |e: std::io::Error| Error::io(dir.display(), &e);
+        disk.create_dir_all(&dir).map_err(fail)?;
+        if let Some(parent) = dir.parent() {
+            disk.sync_dir(parent).map_err(fail)?;
+        }
+        if Log::exists(&*disk, &config) {
+            return Err(Error::Unsupported(format!("{} holds a redo log already", dir.display())));
+        }
+        for name in disk.list(&dir).map_err(fail)? {
+            if name.starts_with("log_") || name.starts_with("control") {
+                disk.remove(&dir.join(&name)).map_err(fail)?;
+            }
+        }
+        let first = FIRST_LSN.0;
+        let state = State {
+            log_id: disk.random(),
+            sequence: 0,
+            checkpoint: first,
+            checkpoint_epoch: 1,
+            epoch: 1,
+            segment_bytes: config.segment_bytes,
+            payload: Vec::new(),
+        };
+        let segments = Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
+        // Last: with this file the log exists.
+        let control = Control::create(&*disk, &dir, state)?;
+        Log::start(disk, host, config, control, segments, vec![(first, 1)], first, &[])
+    }
+    /// Opens an existing log for recovery: read the frames, then `finish`.
+    pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
+        let scanner = FrameScanner::open(disk, config)?;
+        scanner.config().check()?;
+        Ok((scanner.checkpoint_payload().to_vec(), scanner))
+    }
+    /// Everything below `block + tail_block.len()` is durable; `block` is where the last block begins and `tail_block` what is in it.
+    #[allow(clippy::too_many_arguments)]
+    fn start(
+        disk: Arc<dyn Disk>,
+        host: Arc<dyn Host>,
+        config: LogConfig,
+        control: Control,
+        segments: Segments,
+        epochs: Vec<(u64, u64)>,
+        block: u64,
+        tail_block: &[u8],
+    ) -> Result<Arc<Log>> {
+        let tail = block + tail_block.len() as u64;
+        let ring = Ring::new(config.buffer_bytes);
+        // SAFETY: nobody else has the ring yet.
+        unsafe { ring.fill(block, tail_block) };
+        let state = control.state();
+        let bounds = Bounds {
+            written: tail,
+            buffer_bytes: ring.size(),
+            checkpoint: state.checkpoint,
+            capacity_bytes: config.capacity_bytes,
+            files_end: segments.end(),
+            segment_bytes: config.segment_bytes,
+        };
+        let log = Arc::new(Log {
+            host,
+            disk,
+            seed: frame::seed(state.log_id, state.epoch),
+            order: Reservations::new(tail, buffer::SLOTS),
+            ring,
+            space: Space::new(tail, bounds),
+            waits: Waits::new(tail),
+            writer: Mutex::new(Writing {
+                state: LogWriter::new(tail, config.segment_bytes),
+                staging: AlignedBuf::new(WRITE_MAX as usize),
+                unsynced: Vec::new(),
+                wake: Vec::new(),
+            }),
+            segments,
+            checkpoint: AtomicU64::new(state.checkpoint),
+            control: Mutex::new(Checkpoints { control, epochs }),
+            counters: Counters::new(),
+            keeper: Arc::new(Kick::default()),
+            segments_asked: AtomicU64::new(tail / config.segment_bytes),
+            pressure: Kick::default(),
+            closed: AtomicBool::new(false),
+        });
+        log.keeper.kick();
+        keeper::spawn(&log);
+        Ok(log)
+    }
+
+    /// Room for a frame of at most `max_bytes`, header included. Taken before latches; `Stall::LogSpace` if there is none now: then [`Log::wait_space`].
+    pub fn credit(&self, max_bytes: usize) -> Try<Credit<'_>> {
+        self.space.credit(max_bytes as u64, Class::Ordinary)
+    }
+    /// The same for rollback, undo and the cleaners, without which no room would ever come: may use the reserve.
+    pub fn credit_reserved(&self, max_bytes: usize) -> Try<Credit<'_>> {
+        self.space.credit(max_bytes as u64, Class::Reserved)
+    }
+    /// The largest frame that can ever get credit, in bytes.
+    pub fn credit_max(&self) -> usize {
+        (self.space.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)
+    }
+
+    /// Appends a frame: `FRAME_HEADER` bytes that are filled in here, then the payload. `enter` gets the frame's first LSN and the one after its end, and stamps
+    /// pages and enters them in the dirty index; only then may a checkpoint pass. Returns the end: durable when `durable()` is at or above it.
+    pub fn append(&self, frame: &mut [u8], credit: Credit<'_>, enter: impl FnOnce(Lsn, Lsn)) -> Lsn {
+        let len = frame.len() as u64;
+        assert!(frame.len() > FRAME_HEADER && frame.len() <= FRAME_HEADER + FRAME_PAYLOAD_MAX, "a frame has a payload of at most 16 MiB");
+        assert!(len <= credit.bytes(), "CREDIT-1: {len} bytes with credit for {}", credit.bytes());
+        let crc = frame::payload_crc(self.seed, &frame[FRAME_HEADER..]);
+        let seat = self.order.seat();
+        let start = seat.reserve(&self.order, len);
+        frame::finish(frame, frame::KIND_CHANGES, start, crc);
+        // SAFETY: the range was just reserved, and credit keeps it clear of what is not written yet (CREDIT-1, CREDIT-2).
+        unsafe { self.ring.fill(start, frame) };
+        seat.copied();
+        enter(Lsn(start), Lsn(start + len));
+        seat.entered(len);
+        credit.spend(len);
+        Lsn(start + len)
+    }
+
+    /// Resolves when everything below `lsn`, at most the tail, is durable. Dropping the future gives up the wait, not the write.
+    pub fn wait_durable(&self, lsn: Lsn) -> DurableWait<'_> {
+        DurableWait::new(self, lsn, true)
+    }
+    /// Resolves when everything below `lsn` is handed to the operating system: it survives the end of the process, not that of the machine.
+    pub fn wait_written(&self, lsn: Lsn) -> DurableWait<'_> {
+        DurableWait::new(self, lsn, false)
+    }
+    /// `wait_durable` that borrows nothing.
+    pub fn ticket(self: &Arc<Self>, lsn: Lsn) -> CommitTicket {
+        CommitTicket::new(self.clone(), lsn)
+    }
+    /// Makes everything below `lsn` durable on behalf of the engine, not of a commit: the same wait, not counted as a session's.
+    pub fn flush_to(&self, lsn: Lsn) -> DurableWait<'_> {
+        DurableWait::uncounted(self, lsn)
+    }
+    /// After `Stall::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a segment is needed and cannot be made; each call tries once more.
+    pub fn wait_space(&self) -> SpaceWait<'_> {
+        SpaceWait::new(self, Class::Ordinary)
+    }
+    /// The same after a stalled `credit_reserved`.
+    pub fn wait_space_reserved(&self) -> SpaceWait<'_> {
+        SpaceWait::new(self, Class::Reserved)
+    }
+
+    /// Where the next frame will begin.
+    pub fn tail(&self) -> Lsn {
+        Lsn(self.order.tail())
+    }
+    pub fn written(&self) -> Lsn {
+        Lsn(self.waits.written())
+    }
+    pub fn durable(&self) -> Lsn {
+        Lsn(self.waits.durable())
+    }
+    /// Every frame below has been entered in the dirty index. For the checkpoint: read this first, then the index.
+    pub fn dirty_low(&self) -> Lsn {
+        Lsn(self.order.dirty_low())
+    }
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.checkpoint.load(Acquire))
+    }
+    pub fn capacity_bytes(&self) -> u64 {
+        self.space.bounds().capacity_bytes
+    }
+    /// Changes the capacity while running; at least four segments. A smaller one takes effect as the checkpoint moves.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.space.update(|b| b.capacity_bytes = bytes.max(4 * b.segment_bytes));
+        self.keeper.kick();
+    }
+    /// Resolves when writers are stalled until the checkpoint moves. For one task.
+    pub async fn checkpoint_wanted(&self) {
+        self.pressure.wait().await;
+    }
+
+    /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX` bytes, is given back there. All pages changed below are
+    /// synced in their files. Segments wholly below are then reused.
+    pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
+        assert!(lsn <= self.durable(), "LOG-1: checkpoint {lsn} above durable {}", self.durable());
+        let mut c = self.control.lock();
+        let past = c.epochs.partition_point(|e| e.0 <= lsn.0);
+        assert!(past > 0, "CTL-2: checkpoint {lsn} goes back");
+        let epoch = c.epochs[past - 1].1;
+        c.control.checkpoint(lsn.0, epoch, payload);
+        c.epochs.drain(..past - 1);
+        self.checkpoint.store(lsn.0, Release);
+        drop(c);
+        self.counters.writer.log_checkpoints.fetch_add(1, Relaxed);
+        self.space.update(|b| b.checkpoint = lsn.0);
+        self.keeper.kick();
+    }
+
+    /// Every counter with its name.
+    pub fn counters(&self, mut f: impl FnMut(&'static str, u64)) {
+        let (frames, bytes) = self.order.counts();
+        f("log_write_requests", frames);
+        f("log_write_request_bytes", bytes);
+        self.counters.each(&mut f);
+        f("log_lsn_current", self.tail().0);
+        f("log_lsn_last_flush", self.durable().0);
+        f("log_lsn_last_checkpoint", self.checkpoint_lsn().0);
+        f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
+        f("log_segments", self.segments.count() as u64);
+    }
+    /// Makes everything durable and ends the background tasks. Appends must have ended.
+    pub async fn close(&self) {
+        self.flush_to(self.tail()).await;
+        self.stop();
+    }
+    fn stop(&self) {
+        self.closed.store(true, Release);
+        self.keeper.close();
+    }
+    fn is_closed(&self) -> bool {
+        self.closed.load(Acquire)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Desk for Log {
+    fn waits(&self) -> &Waits {
+        &self.waits
+    }
+    fn ready(&self) -> u64 {
+        self.order.ready()
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.host.yield_now()
+    }
+    fn count(&self, goal: &Goal, event: Event) {
+        use counters::Session as S;
+        self.counters.session(match (event, goal.durable) {
+            (Event::NoWait, true) => S::log_on_flush_no_waits,
+            (Event::Wait, true) => S::log_on_flush_waits,
+            (Event::Loop, true) => S::log_on_flush_wait_loops,
+            (Event::NoWait, false) => S::log_on_write_no_waits,
+            (Event::Wait, false) => S::log_on_write_waits,
+            (Event::Loop, false) => S::log_on_write_wait_loops,
+            (Event::CopyLoop, _) => S::log_on_recent_written_wait_loops,
+        });
+    }
+    fn flush(&self, durable: bool) {
+        let durable = durable || self.waits.wants_durable();
+        let mut w = self.writer.lock();
+        let before = w.state.durable();
+        let begun = self.disk.now();
+        self.write_out(&mut w, durable);
+        let (written, now_durable) = (w.state.written(), w.state.durable());
+        self.waits.advance(written, now_durable);
+        let mut wake = std::mem::take(&mut w.wake);
+        drop(w);
+        self.space.update(|b| b.written = written);
+        self.check_segments(written);
+        let woken = self.waits.settle(&mut wake);
+        if now_durable > before {
+            self.counters.flushed(now_durable - before, self.disk.now() - begun, woken);
+        }
+        wake.drain(..).for_each(Waker::wake);
+        self.writer.lock().wake = wake;
+    }
+}
+
+impl Log {
+    /// Writes everything that is ready, and syncs it if `durable`.
+    fn write_out(&self, w: &mut Writing, durable: bool) {
+        let ready = self.order.ready();
+        let count = &self.counters.writer;
+        while let Some(write) = w.state.begin(ready) {
+            let (bytes, padded) = (write.bytes(), write.padded_bytes());
+            // SAFETY: the range is below `ready`, and its first block is the one that `written` lies in (CREDIT-2 keeps that block in the ring).
+            unsafe { self.ring.read(write.start, &mut w.staging[..bytes]) };
+            w.staging[bytes..padded].fill(0);
+            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
+            let at_once = durable && w.state.durable() == w.state.written();
+            let data = &w.staging[..padded];
+            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
+            if let Err(e) = done {
+                poison(&format!("writing the redo log at {}: {e}", write.start));
+            }
+            if at_once {
+                count.os_log_fsyncs.fetch_add(1, Relaxed);
+            } else if !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
+                w.unsynced.push(file);
+            }
+            w.state.finish(at_once);
+            count.log_writes.fetch_add(1, Relaxed);
+            count.os_log_written.fetch_add(padded as u64, Relaxed);
+            count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
+            let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
+            kind.fetch_add(1, Relaxed);
+        }
+        if durable && w.state.durable() < w.state.written() {
+            for file in w.unsynced.drain(..) {
+                if let Err(e) = file.sync() {
+                    poison(&format!("syncing the redo log: {e}"));
+                }
+                count.os_log_fsyncs.fetch_add(1, Relaxed);
+            }
+            w.state.synced();
+        }
+    }
+}

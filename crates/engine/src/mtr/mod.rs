@@ -1,1 +1,183 @@
-//! (being built)
+//! Mini-transactions: the unit in which pages change. All of one's changes survive a crash, or none.
+//!
+//! The order of a logged change:
+//! 1. [`Mtr::begin`] takes log credit; [`Mtr::x`] latches every page that will change, [`Mtr::create`] takes frames for new ones, in latch order.
+//!    Each of these may return a `Stall`; dropping the mtr then releases everything, and nothing has changed.
+//! 2. Changes, through [`Mtr::patch`]. They cannot fail, and go to the page and to the frame alike.
+//! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the dirty index before the frame counts as closed; unlatch.
+//!
+//! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never dropped.
+//! - MTR-2: a frame is at most [`MAX_FRAME`] bytes: the credit taken.
+pub mod record;
+
+use crate::buf::{BufferPool, Latch, PageGuard};
+use crate::log::{Credit, FRAME_HEADER, Log};
+use crate::page::Patch;
+use crate::page::index::Page;
+use crate::space::Spaces;
+use crate::{Lsn, PageId, Stall, Try};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Most bytes of one mini-transaction's redo: a split writes three whole pages and some more.
+pub const MAX_FRAME: usize = 5 * crate::PAGE_SIZE;
+
+/// Pages, and the log that protects them.
+pub struct Store {
+    pub log: Arc<Log>,
+    pub pool: Arc<BufferPool>,
+    pub spaces: Arc<Spaces>,
+}
+
+struct Held {
+    guard: PageGuard,
+    dirty: bool,
+}
+/// A page that a mini-transaction holds X-latched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct At(usize);
+
+pub struct Mtr<'s> {
+    store: &'s Store,
+    credit: Option<Credit<'s>>,
+    pages: SmallVec<[Held; 6]>,
+    frame: Vec<u8>,
+    /// The page that the frame's last records are of.
+    current: Option<At>,
+}
+
+thread_local! {
+    /// Frames' memory, used again.
+    static FRAMES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<'s> Mtr<'s> {
+    pub fn begin(store: &'s Store) -> Try<Mtr<'s>> {
+        let credit = store.log.credit(MAX_FRAME)?;
+        Ok(Self::with_credit(store, credit))
+    }
+    /// For rollback, undo and DDL clean-up, which must go on when the log is full for others.
+    pub fn begin_reserved(store: &'s Store) -> Try<Mtr<'s>> {
+        let credit = store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve)?;
+        Ok(Self::with_credit(store, credit))
+    }
+    fn with_credit(store: &'s Store, credit: Credit<'s>) -> Mtr<'s> {
+        let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
+        frame.clear();
+        frame.resize(FRAME_HEADER, 0);
+        Mtr { store, credit: Some(credit), pages: SmallVec::new(), frame, current: None }
+    }
+    pub fn store(&self) -> &'s Store {
+        self.store
+    }
+    /// Latches a page for change; a page that is held already is found again.
+    pub fn x(&mut self, id: PageId) -> Try<At> {
+        if let Some(i) = self.pages.iter().position(|h| h.guard.id() == id) {
+            return Ok(At(i));
+        }
+        let guard = self.store.pool.fix(id, Latch::X)?;
+        Ok(self.hold(guard))
+    }
+    /// Takes over an X guard.
+    pub fn hold(&mut self, guard: PageGuard) -> At {
+        self.assert_unchanged();
+        self.pages.push(Held { guard, dirty: false });
+        At(self.pages.len() - 1)
+    }
+    /// A frame for a page whose contents on disk do not matter; [`Mtr::init`] begins its changes.
+    pub fn create(&mut self, id: PageId) -> Try<At> {
+        let guard = self.store.pool.create(id)?;
+        Ok(self.hold(guard))
+    }
+    /// Releases everything held so far, when nothing has been changed.
+    pub fn release_all(&mut self) {
+        self.assert_unchanged();
+        self.pages.clear();
+    }
+    fn assert_unchanged(&self) {
+        assert!(self.frame.len() == FRAME_HEADER, "MTR-1: no latch after the first change");
+    }
+    pub fn id(&self, at: At) -> PageId {
+        self.pages[at.0].guard.id()
+    }
+    pub fn page(&self, at: At) -> &Page {
+        &self.pages[at.0].guard
+    }
+    pub fn patch(&mut self, at: At) -> PagePatch<'_, 's> {
+        PagePatch { mtr: self, at }
+    }
+    /// Makes the page all zeros.
+    pub fn init(&mut self, at: At) {
+        self.enter(at);
+        record::put_init(&mut self.frame);
+        let id = self.id(at);
+        record::init_page(self.pages[at.0].guard.bytes_mut(), id);
+    }
+    fn enter(&mut self, at: At) {
+        if self.current != Some(at) {
+            let held = &mut self.pages[at.0];
+            held.dirty = true;
+            record::put_page(&mut self.frame, held.guard.id());
+            self.current = Some(at);
+        }
+    }
+    /// Publishes the frame. Returns the position behind it: the changes are durable when the log is durable up to there.
+    pub fn commit(mut self) -> Lsn {
+        let credit = self.credit.take().expect("committed once");
+        if self.current.is_none() {
+            return self.store.log.tail();
+        }
+        assert!(self.frame.len() <= MAX_FRAME, "MTR-2: {} bytes of redo", self.frame.len());
+        let pages = &mut self.pages;
+        let end = self.store.log.append(&mut self.frame, credit, |start, end| {
+            for h in pages.iter_mut().filter(|h| h.dirty) {
+                h.guard.mark_dirty(start, end);
+            }
+        });
+        self.current = None;
+        end
+    }
+}
+impl Drop for Mtr<'_> {
+    fn drop(&mut self) {
+        if self.current.is_some() && !std::thread::panicking() {
+            crate::poison("MTR-1: a mini-transaction was dropped after its first change");
+        }
+        let frame = std::mem::take(&mut self.frame);
+        FRAMES.with_borrow_mut(|f| {
+            if f.len() < 4 {
+                f.push(frame);
+            }
+        });
+    }
+}
+
+/// One held page, open for change.
+pub struct PagePatch<'m, 's> {
+    mtr: &'m mut Mtr<'s>,
+    at: At,
+}
+impl Patch for PagePatch<'_, '_> {
+    fn bytes(&self) -> &Page {
+        self.mtr.page(self.at)
+    }
+    fn write(&mut self, at: usize, data: &[u8]) {
+        self.write_parts(at, &[data]);
+    }
+    fn fill(&mut self, at: usize, len: usize, byte: u8) {
+        self.mtr.enter(self.at);
+        record::put_fill(&mut self.mtr.frame, at, len, byte);
+        self.mtr.pages[self.at.0].guard.bytes_mut()[at..at + len].fill(byte);
+    }
+    fn write_parts(&mut self, at: usize, parts: &[&[u8]]) {
+        self.mtr.enter(self.at);
+        record::put_write(&mut self.mtr.frame, at, parts);
+        let page = self.mtr.pages[self.at.0].guard.bytes_mut();
+        let mut to = at;
+        for b in parts {
+            page[to..to + b.len()].copy_from_slice(b);
+            to += b.len();
+        }
+    }
+}

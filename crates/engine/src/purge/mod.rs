@@ -1,1 +1,261 @@
-//! (being built)
+//! Purge: what no read view can need any more is removed: delete-marked records and entries, replaced long columns, and the undo logs themselves.
+//!
+//! Purge works from a view of its own. It opens one, waits until every older view has closed, and may then remove whatever transactions that it sees
+//! have made obsolete. That view is the engine's `horizon`: walks over older versions end at a version by a transaction that it sees.
+//!
+//! - PURGE-1: a log is purged only when every open view sees its transaction.
+//! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
+//! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
+//! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
+use crate::btree::{Seek, structure};
+use crate::buf::Latch;
+use crate::dict::table::Table;
+use crate::engine::Engine;
+use crate::mtr::Mtr;
+use crate::page::{Patch, index};
+use crate::row::{entry, overflow, value, version};
+use crate::undo::record::{self, Entry, Obsolete, RollPtr};
+use crate::{PageNo, Result, TrxId, Try, undo};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::time::Duration;
+
+/// A committed transaction's log.
+struct Item {
+    no: TrxId,
+    first: (PageNo, u16),
+    pages: SmallVec<[PageNo; 2]>,
+}
+/// Committed transactions that are to be purged, in the order of their commits.
+#[derive(Default)]
+pub struct History {
+    queue: Mutex<VecDeque<Item>>,
+    len: AtomicU64,
+    pub purged: AtomicU64,
+    /// Innodb_purge stop and resume.
+    pub paused: AtomicBool,
+    /// How many hold purge off for a while (CHECK TABLE); and whether a log is being purged now.
+    pub(crate) held: AtomicUsize,
+    purging: AtomicBool,
+}
+impl History {
+    pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
+        self.queue.lock().push_back(Item { no, first, pages });
+        self.len.fetch_add(1, Relaxed);
+    }
+    /// Innodb_history_list_length.
+    pub fn len(&self) -> u64 {
+        self.len.load(Relaxed)
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    pub(crate) fn is_purging(&self) -> bool {
+        self.purging.load(SeqCst)
+    }
+    /// Announces that purge works, unless it is held off.
+    fn start(&self) -> bool {
+        self.purging.store(true, SeqCst);
+        if self.held.load(SeqCst) > 0 {
+            self.purging.store(false, SeqCst);
+            return false;
+        }
+        true
+    }
+    fn pop_below(&self, limit: TrxId) -> Option<Item> {
+        let mut q = self.queue.lock();
+        let item = if q.front()?.no < limit { q.pop_front() } else { None };
+        if item.is_some() {
+            self.len.fetch_sub(1, Relaxed);
+        }
+        item
+    }
+}
+
+/// Logs purged between two looks at the clock and the other tasks.
+const ROUND: usize = 32;
+const IDLE: Duration = Duration::from_millis(20);
+
+/// The background task.
+pub(crate) async fn run(engine: Arc<Engine>) {
+    while !engine.closing.load(Acquire) {
+        if engine.history.is_empty() || engine.history.paused.load(Relaxed) {
+            engine.nap(IDLE).await;
+            continue;
+        }
+        if !engine.purge_once().await {
+            engine.nap(IDLE).await;
+        }
+    }
+}
+
+impl Engine {
+    /// Purges what is in the history now, once older views have closed. False if that took too long or purging failed.
+    pub async fn purge_once(&self) -> bool {
+        let mut view = self.sys.new_view();
+        self.sys.open_view(&mut view, TrxId::NONE);
+        while self.sys.oldest_view_no() < view.low_no() {
+            if self.closing.load(Acquire) {
+                return false;
+            }
+            self.nap(Duration::from_millis(5)).await;
+        }
+        let limit = view.low_no();
+        // It keeps what it sees; as an open view it would hold up the next one.
+        view.close();
+        *self.horizon.write() = view;
+        let mut n = 0;
+        while self.history.start() {
+            let Some(item) = self.history.pop_below(limit) else { break };
+            if let Err(e) = self.purge_log(&item).await {
+                eprintln!("redolith: purge passed over an undo log: {e}");
+            }
+            for page in &item.pages {
+                self.undo.purged(*page);
+            }
+            self.history.purged.fetch_add(1, Relaxed);
+            self.history.purging.store(false, SeqCst);
+            n += 1;
+            if n % ROUND == 0 {
+                if self.closing.load(Acquire) {
+                    return false;
+                }
+                self.host.yield_now().await;
+            }
+        }
+        self.history.purging.store(false, SeqCst);
+        true
+    }
+
+    async fn purge_log(&self, item: &Item) -> Result<()> {
+        let mut chains = Vec::new();
+        let mut copy = Vec::new();
+        let mut owner = TrxId::NONE;
+        for (i, no) in item.pages.iter().enumerate() {
+            let from = if i == 0 { Some(item.first.1) } else { None };
+            let Some(start) = self.settled(|| self.copy_log(*no, from, &mut owner, &mut copy)).await? else { continue };
+            let mut at = start;
+            while at - start < copy.len() {
+                // Entries keep their offsets: roll pointers are made of them.
+                let Some(e) = parse_shifted(&copy, at, start) else { break };
+                let len = e.0;
+                if let Entry::Change { head, old, key, rest } = e.1
+                    && let Some(table) = self.dict.by_id(head.table)
+                {
+                    let (obsolete, _) = rest.obsolete();
+                    let roll = RollPtr::new(*no, at, false);
+                    let done = self.purge_change(&table, key, &obsolete, old.flags & index::DELETE_MARK == 0, roll).await;
+                    match done {
+                        Err(e) if !table.dropped.load(Acquire) => return Err(e),
+                        _ => {}
+                    }
+                    chains.extend(obsolete.iter().filter_map(|o| if let Obsolete::Chain(p) = o { Some((table.space, *p)) } else { None }));
+                }
+                at += len;
+            }
+        }
+        if !chains.is_empty() {
+            self.end_log(item.first).await?;
+            for (space, first) in chains {
+                overflow::free_chain(self, space, first, owner).await?;
+            }
+        }
+        Ok(())
+    }
+    /// Copies the part of a transaction's log that is in page `no`; where it begins. None if it is not there (the page has been used again).
+    fn copy_log(&self, no: PageNo, from: Option<u16>, owner: &mut TrxId, out: &mut Vec<u8>) -> Try<Option<usize>> {
+        let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
+        let mut at = from.map_or(record::FIRST, usize::from);
+        if from.is_none() {
+            loop {
+                match record::parse(&g[..], at) {
+                    Some(Entry::More { trx }) if trx == *owner => break,
+                    Some(_) => at += record::entry_len(&g[..], at),
+                    None => return Ok(None),
+                }
+            }
+        } else if let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) {
+            *owner = trx;
+        } else {
+            return Ok(None);
+        }
+        let start = at + record::entry_len(&g[..], at);
+        let mut end = start;
+        while !matches!(record::parse(&g[..], end), None | Some(Entry::Log { .. } | Entry::More { .. })) {
+            end += record::entry_len(&g[..], end);
+        }
+        out.clear();
+        out.extend_from_slice(&g[start..end]);
+        Ok(Some(start))
+    }
+    async fn end_log(&self, (page, at): (PageNo, u16)) -> Result<()> {
+        self.settled(|| {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            let p = m.x(undo::page_id(page))?;
+            m.patch(p).write(at as usize + record::STATE_AT, &[record::ENDED]);
+            m.commit();
+            Ok(())
+        })
+        .await
+    }
+    async fn purge_change(&self, table: &Table, key: &[u8], obsolete: &[Obsolete<'_>], was_live: bool, roll: RollPtr) -> Result<()> {
+        for o in obsolete {
+            let Obsolete::Entry { index: no, key: e } = o else { continue };
+            let Some(ix) = table.indexes.get(*no as usize) else { continue };
+            if !e.ends_with(key) {
+                continue;
+            }
+            self.settled(|| {
+                entry::remove(&self.store, ix, e, |marked| {
+                    if !marked {
+                        return Ok(false);
+                    }
+                    let horizon = self.horizon.read();
+                    let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
+                    match index::search(&g, key).found {
+                        Some(r) => version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed),
+                        None => Ok(true),
+                    }
+                })
+            })
+            .await?;
+        }
+        if was_live {
+            self.settled(|| self.remove_deleted(table, key, roll)).await?;
+        }
+        Ok(())
+    }
+    /// Removes the record if it is the deleted one that `roll` made.
+    fn remove_deleted(&self, table: &Table, key: &[u8], roll: RollPtr) -> Try<()> {
+        let ix = table.clustered();
+        {
+            let g = ix.tree.leaf(&self.store, Seek::Key(key))?;
+            let gone = |r| index::is_marked(&g, r) && value::roll(index::value(&g, r)) == roll;
+            if !index::search(&g, key).found.is_some_and(gone) {
+                return Ok(());
+            }
+        }
+        let mut m = Mtr::begin_reserved(&self.store)?;
+        let leaf = ix.tree.leaf_x(&mut m, key)?;
+        let pos = index::search(m.page(leaf), key);
+        let Some(r) = pos.found else { return Ok(()) };
+        if !index::is_marked(m.page(leaf), r) || value::roll(index::value(m.page(leaf), r)) != roll {
+            return Ok(());
+        }
+        index::remove(&mut m.patch(leaf), pos);
+        let thin = structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+        m.commit();
+        if thin {
+            entry::merge(&self.store, ix, key);
+        }
+        Ok(())
+    }
+}
+/// The entry at page offset `at` of a copy that begins at offset `start`: its length and what it says.
+fn parse_shifted(copy: &[u8], at: usize, start: usize) -> Option<(usize, Entry<'_>)> {
+    let len = record::entry_len(copy, at - start);
+    Some((len, record::parse(copy, at - start)?))
+}

@@ -1,1 +1,292 @@
-//! (being built)
+//! Table spaces: one file of pages each, and which of the pages are in use.
+//!
+//! Files: `system.rdl` (space 0: dictionary), `undo.rdl` (space 1), `tables/<space id>.rdl`. A file is known by its space's number, which is never used
+//! again, so that renaming a table touches the dictionary only, and a file that the dictionary does not name is the rest of an unfinished
+//! statement and can be removed at start.
+//!
+//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32.
+//!
+//! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and allocated.
+//! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
+pub mod bitmap;
+
+use crate::buf::PageIo;
+use crate::mtr::{At, Mtr};
+use crate::page::{Patch, header, kind};
+use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try};
+use parking_lot::{Mutex, RwLock};
+use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
+const FORMAT: u32 = 1;
+/// Pages of a new file: header, bitmap, and room for some indexes' roots.
+pub const FIRST_PAGES: u32 = 8;
+
+pub struct Space {
+    pub id: SpaceId,
+    pub file: Arc<dyn File>,
+    pub path: PathBuf,
+    pages: AtomicU32,
+    /// Where the next search for a free page without a better hint begins.
+    search_from: AtomicU32,
+    /// Whose data it is, for messages.
+    label: RwLock<String>,
+    growing: Mutex<()>,
+}
+impl Space {
+    pub fn pages(&self) -> u32 {
+        self.pages.load(Acquire)
+    }
+    pub fn label(&self) -> String {
+        self.label.read().clone()
+    }
+    pub fn set_label(&self, label: &str) {
+        *self.label.write() = label.to_string();
+    }
+    /// Makes the file longer by at least one extent, by an eighth of its length if that is more.
+    fn grow(&self, at_least: u32) -> Result<()> {
+        let _one = self.growing.lock();
+        let old = self.pages();
+        if old > at_least {
+            return Ok(());
+        }
+        let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096)).max(at_least + 1).next_multiple_of(bitmap::EXTENT);
+        self.file
+            .set_len(new as u64 * PAGE_SIZE as u64)
+            .and_then(|()| init_bitmaps(&*self.file, self.id, old, new))
+            .map_err(|e| Error::io(format_args!("table space {} ({}) cannot grow to {new} pages", self.path.display(), self.label()), &e))?;
+        self.pages.store(new, Release);
+        Ok(())
+    }
+}
+
+/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet (a crash may have come between growth and this).
+fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<()> {
+    for first in (1..to.div_ceil(bitmap::PAGES)).map(|k| k * bitmap::PAGES).filter(|f| (from..to).contains(&(f + 1))) {
+        let mut buf = AlignedBuf::new(PAGE_SIZE);
+        let at = (first + 1) as u64 * PAGE_SIZE as u64;
+        file.read_at(&mut buf, at)?;
+        if buf.iter().all(|b| *b == 0) {
+            let mut map = Fresh(Box::new([0; PAGE_SIZE]));
+            bitmap::init(&mut map, first);
+            finish(&mut map.0, PageId { space: id, no: first + 1 });
+            buf.copy_from_slice(&map.0[..]);
+            file.write_at(&buf, at)?;
+            file.sync()?;
+        }
+    }
+    Ok(())
+}
+/// Numbers a page and stamps its checksum.
+fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
+    p[4..8].copy_from_slice(&id.no.to_le_bytes());
+    p[8..12].copy_from_slice(&id.space.0.to_le_bytes());
+    header::stamp(p);
+}
+
+/// The open spaces of an instance.
+pub struct Spaces {
+    pub disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    open: RwLock<HashMap<SpaceId, Arc<Space>>>,
+}
+impl Spaces {
+    pub fn new(disk: Arc<dyn Disk>, dir: &Path) -> Spaces {
+        Spaces { disk, dir: dir.to_path_buf(), open: RwLock::new(HashMap::new()) }
+    }
+    pub fn path(&self, id: SpaceId) -> PathBuf {
+        match id {
+            SpaceId::SYSTEM => self.dir.join("system.rdl"),
+            SpaceId::UNDO => self.dir.join("undo.rdl"),
+            SpaceId(n) => self.tables_dir().join(format!("{n}.rdl")),
+        }
+    }
+    pub fn tables_dir(&self) -> PathBuf {
+        self.dir.join("tables")
+    }
+    pub fn get(&self, id: SpaceId) -> Option<Arc<Space>> {
+        self.open.read().get(&id).cloned()
+    }
+    /// The space, opened if its file is there.
+    pub fn find(&self, id: SpaceId) -> Option<Arc<Space>> {
+        self.get(id).or_else(|| if self.disk.exists(&self.path(id)) { self.open(id, "").ok() } else { None })
+    }
+    pub fn all(&self) -> Vec<Arc<Space>> {
+        self.open.read().values().cloned().collect()
+    }
+    /// Creates the file of a space with its header, bitmap and the given further pages (from page 2 on), durably.
+    pub fn create(&self, id: SpaceId, label: &str, pages: &[&crate::page::index::Page]) -> Result<Arc<Space>> {
+        let path = self.path(id);
+        let fail = |e: std::io::Error| Error::io(format_args!("cannot create table space {}", path.display()), &e);
+        let file = self.disk.open(&path, OpenHow { create: Create::CreateNew, direct: true }).map_err(fail)?;
+        let made = (|| {
+            let first = (2 + pages.len() as u32).max(FIRST_PAGES);
+            file.set_len(first as u64 * PAGE_SIZE as u64)?;
+            let mut buf = AlignedBuf::new((2 + pages.len()) * PAGE_SIZE);
+            let mut fresh = Fresh(Box::new([0; PAGE_SIZE]));
+            fresh.write_u16(12, kind::SPACE_HEADER);
+            fresh.write_u64(24, MAGIC);
+            fresh.write_u32(32, FORMAT);
+            let mut map = Fresh(Box::new([0; PAGE_SIZE]));
+            bitmap::init(&mut map, 0);
+            for no in 0..pages.len() as u32 {
+                bitmap::set(&mut map, 2 + no, true);
+            }
+            for (no, page) in [&*fresh.0, &*map.0].into_iter().chain(pages.iter().copied()).enumerate() {
+                let to: &mut [u8; PAGE_SIZE] = (&mut buf[no * PAGE_SIZE..][..PAGE_SIZE]).try_into().expect("a page");
+                to.copy_from_slice(page);
+                finish(to, PageId { space: id, no: no as PageNo });
+            }
+            file.write_at(&buf, 0)?;
+            file.sync()?;
+            self.disk.sync_dir(path.parent().unwrap_or(&self.dir))?;
+            Ok(first)
+        })();
+        match made {
+            Ok(n) => Ok(self.enter(id, file, path, n, label)),
+            Err(e) => {
+                let _ = self.disk.remove(&path);
+                Err(fail(e))
+            }
+        }
+    }
+    /// Opens the file of a space that the dictionary names.
+    pub fn open(&self, id: SpaceId, label: &str) -> Result<Arc<Space>> {
+        if let Some(s) = self.get(id) {
+            if !label.is_empty() {
+                s.set_label(label);
+            }
+            return Ok(s);
+        }
+        let path = self.path(id);
+        let fail = |e: std::io::Error| Error::io(format_args!("cannot open table space {} of {label}", path.display()), &e);
+        let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
+        let len = file.len().map_err(fail)?;
+        // A crash while the file grew can leave a part of a page.
+        let pages = (len / PAGE_SIZE as u64) as u32;
+        if pages < 2 {
+            return Err(Error::Incompatible(format!("table space {} of {label} is cut off: {len} bytes", path.display())));
+        }
+        init_bitmaps(&*file, id, 0, pages).map_err(fail)?;
+        Ok(self.enter(id, file, path, pages, label))
+    }
+    fn enter(&self, id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
+        let s = Arc::new(Space {
+            id,
+            file,
+            path,
+            pages: AtomicU32::new(pages),
+            search_from: AtomicU32::new(2),
+            label: RwLock::new(label.to_string()),
+            growing: Mutex::new(()),
+        });
+        self.open.write().insert(id, s.clone());
+        s
+    }
+    /// Forgets a space and removes its file. Its pages have left the buffer pool.
+    pub fn remove(&self, id: SpaceId) -> Result<()> {
+        self.open.write().remove(&id);
+        let path = self.path(id);
+        if self.disk.exists(&path) {
+            let gone = self.disk.remove(&path).and_then(|()| self.disk.sync_dir(path.parent().unwrap_or(&self.dir)));
+            gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))?;
+        }
+        Ok(())
+    }
+    /// Resolves `Stall::Extend`. Blocks for the file system's allocation, not for data.
+    pub fn extend(&self, id: SpaceId) -> Result<()> {
+        let s = self.get(id).ok_or_else(|| Error::NoSuchTable(format!("table space {}", id.0)))?;
+        s.grow(s.pages())
+    }
+    /// For recovery: makes page `no` exist.
+    pub fn ensure(&self, id: SpaceId, no: PageNo) -> Result<()> {
+        match self.get(id) {
+            Some(s) if no >= s.pages() => s.grow(no),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl PageIo for Spaces {
+    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
+        self.find(space).map(|s| s.file.clone())
+    }
+    fn describe(&self, space: SpaceId) -> (String, String) {
+        let name = |s: Arc<Space>| (s.path.display().to_string(), s.label());
+        self.get(space).map_or_else(|| (self.path(space).display().to_string(), String::new()), name)
+    }
+}
+
+/// Pages that a mini-transaction has found free, their bitmap pages latched; in use once [`Reserved::take`] is called.
+pub struct Reserved {
+    pub pages: SmallVec<[PageNo; 4]>,
+    maps: SmallVec<[At; 4]>,
+}
+/// Finds `n` free pages near `hint` (0: anywhere). Latches bitmap pages, so it comes last (SPACE-2).
+pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Reserved> {
+    let space = m.store().spaces.get(id).ok_or_else(|| Stall::Failed(Error::NoSuchTable(format!("table space {}", id.0))))?;
+    let limit = space.pages();
+    let mut out = Reserved { pages: SmallVec::new(), maps: SmallVec::new() };
+    let start = if hint != 0 { hint } else { space.search_from.load(Relaxed) };
+    let maps = limit.div_ceil(bitmap::PAGES);
+    let home = (start / bitmap::PAGES).min(maps - 1);
+    // The hint's range first; the others after it. Only one is latched unless it is full.
+    for k in (0..maps).map(|i| (home + i) % maps) {
+        let first = k * bitmap::PAGES;
+        let page = PageId { space: id, no: first + 1 };
+        if page.no >= limit {
+            continue;
+        }
+        let map = m.x(page)?;
+        while out.pages.len() < n {
+            let near = out.pages.last().map_or(start, |p| p + 1);
+            let Some(no) = bitmap::find(m.page(map), first, limit.min(first + bitmap::PAGES), near, &out.pages) else { break };
+            out.pages.push(no);
+            out.maps.push(map);
+        }
+        if out.pages.len() == n {
+            if hint == 0 {
+                space.search_from.store(out.pages[n - 1] + 1, Relaxed);
+            }
+            return Ok(out);
+        }
+    }
+    Err(Stall::Extend(id))
+}
+impl Reserved {
+    /// Marks the pages in use: a change.
+    pub fn take(&self, m: &mut Mtr<'_>) {
+        for (no, map) in self.pages.iter().zip(&self.maps) {
+            bitmap::set(&mut m.patch(*map), *no, true);
+        }
+    }
+}
+/// Latches the bitmap page of a page that is going to be freed.
+pub fn prepare_free(m: &mut Mtr<'_>, id: PageId) -> Try<At> {
+    m.x(PageId { space: id.space, no: bitmap::page_of(id.no) })
+}
+/// Frees a held page: a change.
+pub fn free(m: &mut Mtr<'_>, page: At, map: At) {
+    let no = m.id(page).no;
+    m.patch(page).write_u16(12, kind::FREE);
+    bitmap::set(&mut m.patch(map), no, false);
+}
+
+/// A page in the making that belongs to no mini-transaction: of a file that is made durable as a whole.
+pub struct Fresh(pub Box<[u8; PAGE_SIZE]>);
+impl Patch for Fresh {
+    fn bytes(&self) -> &[u8; PAGE_SIZE] {
+        &self.0
+    }
+    fn write(&mut self, at: usize, data: &[u8]) {
+        self.0[at..at + data.len()].copy_from_slice(data);
+    }
+    fn fill(&mut self, at: usize, len: usize, byte: u8) {
+        self.0[at..at + len].fill(byte);
+    }
+}

@@ -1,5 +1,8 @@
 //! What the engine asks of whoever runs it: somewhere to run its background tasks, a timer, and a way to step back in the run queue.
 //! The server gives tokio's, the simulator its seeded scheduler, an embedding program [`Threads`].
+mod threads;
+pub use threads::Threads;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -15,5 +18,24 @@ pub trait Host: Send + Sync + 'static {
     /// Whether calls may block the calling thread for the length of a device flush (false in the simulator's trace).
     fn may_block(&self) -> bool {
         true
+    }
+}
+
+/// Runs a future on the calling thread, which sleeps while it waits.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(x) => return x,
+            std::task::Poll::Pending => std::thread::park(),
+        }
     }
 }

@@ -1,0 +1,171 @@
+//! One open file: positioned reads and writes to the end, durable writes, length.
+use super::queue::Pending;
+use super::{Shared, again, at};
+use crate::{ALIGN, AlignedBuf, File, Io, Op, assert_aligned};
+use parking_lot::Mutex;
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(super) struct RealFile(pub Arc<Inner>);
+
+pub(super) struct Inner {
+    pub fd: OwnedFd,
+    pub path: PathBuf,
+    /// The caller asked for direct I/O and keeps to its alignment.
+    pub direct: bool,
+    /// The kernel granted it.
+    pub bypass: bool,
+    /// Growing is two steps when the disk is full: one at a time.
+    pub size: Mutex<()>,
+    pub shared: Arc<Shared>,
+}
+
+/// How many bytes of `len` are done when `at` were and `n` more came; `None` when that is no progress (end of file, nothing written).
+/// Direct I/O goes on from a block border: a count inside a block repeats that block.
+pub(super) fn progress(at: usize, n: usize, len: usize, bypass: bool) -> Option<usize> {
+    match at + n {
+        whole if whole >= len => Some(len),
+        part => Some(if bypass { part / ALIGN * ALIGN } else { part }).filter(|p| *p > at),
+    }
+}
+
+impl Inner {
+    pub fn raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+    pub fn error(&self, what: &str, offset: u64, error: impl Into<io::Error>) -> io::Error {
+        let error = error.into();
+        at(&self.path, io::Error::new(error.kind(), format!("{what} at {offset}: {error}")))
+    }
+    pub fn end_of_file(&self, offset: u64) -> io::Error {
+        self.error("read", offset, io::ErrorKind::UnexpectedEof)
+    }
+    pub fn wrote_nothing(&self, offset: u64) -> io::Error {
+        self.error("write", offset, io::ErrorKind::WriteZero)
+    }
+
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buf.len() {
+            let from = offset + done as u64;
+            let n = again(|| rustix::io::pread(&self.fd, &mut buf[done..], from)).map_err(|e| self.error("read", from, e))?;
+            done = progress(done, n, buf.len(), self.bypass).ok_or_else(|| self.end_of_file(from))?;
+        }
+        Ok(())
+    }
+    pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write_with(buf, offset, |buf, from| rustix::io::pwrite(&self.fd, buf, from)).map_err(|(from, e)| self.error("write", from, e))
+    }
+    fn write_with(
+        &self,
+        buf: &[u8],
+        offset: u64,
+        mut write: impl FnMut(&[u8], u64) -> rustix::io::Result<usize>,
+    ) -> Result<(), (u64, io::Error)> {
+        let mut done = 0;
+        while done < buf.len() {
+            let from = offset + done as u64;
+            let n = again(|| write(&buf[done..], from)).map_err(|e| (from, e.into()))?;
+            done = progress(done, n, buf.len(), self.bypass).ok_or_else(|| (from, io::ErrorKind::WriteZero.into()))?;
+        }
+        Ok(())
+    }
+    pub fn sync(&self) -> io::Result<()> {
+        again(|| rustix::fs::fdatasync(&self.fd)).map_err(|e| self.error("fdatasync", 0, e))
+    }
+
+    /// Writes zeros where the file system cannot allocate ahead.
+    pub fn zero_fill(&self, from: u64, to: u64) -> io::Result<()> {
+        const CHUNK: u64 = 1 << 20;
+        // A block that the old end lies in is read and written whole: direct I/O knows only blocks.
+        let start = from / ALIGN as u64 * ALIGN as u64;
+        let mut chunk = AlignedBuf::new(CHUNK as usize);
+        let kept = (from - start) as usize;
+        if kept > 0 {
+            let got = again(|| rustix::io::pread(&self.fd, &mut chunk[..ALIGN], start)).map_err(|e| self.error("read", start, e))?;
+            chunk[got.min(kept)..ALIGN].fill(0);
+        }
+        let mut offset = start;
+        while offset < to {
+            let n = (to - offset).next_multiple_of(ALIGN as u64).min(CHUNK);
+            self.write_at(&chunk[..n as usize], offset)?;
+            chunk[..ALIGN].fill(0);
+            offset += n;
+        }
+        again(|| rustix::fs::ftruncate(&self.fd, to)).map_err(|e| self.error("truncate", to, e))
+    }
+    fn grow(&self, from: u64, to: u64) -> io::Result<()> {
+        match again(|| rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), from, to - from)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.zero_fill(from, to),
+            Err(e) => Err(self.error("allocate", from, e)),
+        }
+    }
+}
+
+impl RealFile {
+    fn pending(&self, io: Io) -> Box<Pending> {
+        if let Op::Read(buf) | Op::Write(buf) = &io.op {
+            assert_aligned(self.0.direct, buf, io.offset);
+        }
+        Box::new(Pending { file: self.0.clone(), io, at: 0 })
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        assert_aligned(self.0.direct, buf, offset);
+        self.0.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        assert_aligned(self.0.direct, buf, offset);
+        self.0.write_at(buf, offset)
+    }
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        let f = &*self.0;
+        assert_aligned(f.direct, buf, offset);
+        if !f.shared.no_dsync.load(Ordering::Relaxed) {
+            let write = |buf: &[u8], from| rustix::io::pwritev2(&f.fd, &[io::IoSlice::new(buf)], from, ReadWriteFlags::DSYNC);
+            match f.write_with(buf, offset, write) {
+                Ok(()) => return Ok(()),
+                Err((_, e)) if [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|r| e.raw_os_error() == Some(r.raw_os_error())) => {
+                    f.shared.no_dsync.store(true, Ordering::Relaxed);
+                }
+                Err((from, e)) => return Err(f.error("durable write", from, e)),
+            }
+        }
+        f.write_at(buf, offset)?;
+        f.sync()
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        let stat = again(|| rustix::fs::fstat(&self.0.fd)).map_err(|e| at(&self.0.path, e))?;
+        Ok(stat.st_size as u64)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let f = &*self.0;
+        let _one = f.size.lock();
+        let old = self.len()?;
+        let cut = |len| again(|| rustix::fs::ftruncate(&f.fd, len)).map_err(|e| f.error("truncate", len, e));
+        if len <= old {
+            return cut(len);
+        }
+        f.grow(old, len).inspect_err(|_| {
+            // A full disk may have given a part. The first error is the one to report.
+            let _ = cut(old);
+        })
+    }
+    fn submit(&self, io: Io) {
+        self.0.shared.queue().submit(self.pending(io));
+    }
+    fn submit_many(&self, ios: Vec<Io>) {
+        self.0.shared.queue().submit_many(&mut ios.into_iter().map(|io| self.pending(io)));
+    }
+}

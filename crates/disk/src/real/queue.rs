@@ -1,0 +1,107 @@
+//! A submitted operation on its way, and the two machines that can run it.
+use super::QueueKind;
+use super::file::{Inner, progress};
+use super::pool::Pool;
+use super::ring::Ring;
+use crate::{Io, Op};
+use std::io;
+use std::sync::Arc;
+
+/// An operation in flight: owns its file, its buffer and its `done`.
+pub(super) struct Pending {
+    pub file: Arc<Inner>,
+    pub io: Io,
+    /// Bytes done by earlier, short rounds.
+    pub at: usize,
+}
+
+impl Pending {
+    pub fn finish(self, result: io::Result<()>) {
+        let Pending { file, io, .. } = self;
+        // `done` may be what ends the last use of the disk; our share of it goes first.
+        drop(file);
+        match io.op {
+            Op::Read(buf) | Op::Write(buf) => (io.done)(result, Some(buf)),
+            Op::Sync => (io.done)(result, None),
+        }
+    }
+    /// Runs it here, blocking.
+    pub fn run(mut self) {
+        let offset = self.io.offset;
+        let result = match &mut self.io.op {
+            Op::Read(buf) => self.file.read_at(buf, offset),
+            Op::Write(buf) => self.file.write_at(buf, offset),
+            Op::Sync => self.file.sync(),
+        };
+        self.finish(result);
+    }
+    /// Takes in one completion: `None` when a part is left to do.
+    pub fn advance(&mut self, outcome: Result<usize, io::Error>) -> Option<io::Result<()>> {
+        let from = self.io.offset + self.at as u64;
+        let (what, len) = match &self.io.op {
+            Op::Read(buf) => ("read", buf.len()),
+            Op::Write(buf) => ("write", buf.len()),
+            Op::Sync => ("fdatasync", 0),
+        };
+        let n = match outcome {
+            Ok(n) => n,
+            Err(e) => return Some(Err(self.file.error(what, from, e))),
+        };
+        match progress(self.at, n, len, self.file.bypass) {
+            Some(all) if all == len => Some(Ok(())),
+            Some(part) => {
+                self.at = part;
+                None
+            }
+            None if what == "read" => Some(Err(self.file.end_of_file(from))),
+            None => Some(Err(self.file.wrote_nothing(from))),
+        }
+    }
+}
+
+pub(super) enum Queue {
+    Ring(Ring),
+    Pool(Pool),
+}
+
+impl Queue {
+    pub fn start(kind: QueueKind) -> Queue {
+        if kind == QueueKind::Threads {
+            return Queue::Pool(Pool::start());
+        }
+        match Ring::start() {
+            Ok(ring) => Queue::Ring(ring),
+            Err(e) => {
+                assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
+                eprintln!("redolith: io_uring refused ({e}), using threads for page I/O");
+                Queue::Pool(Pool::start())
+            }
+        }
+    }
+    pub fn kind(&self) -> QueueKind {
+        match self {
+            Queue::Ring(_) => QueueKind::Ring,
+            Queue::Pool(_) => QueueKind::Threads,
+        }
+    }
+    pub fn submit(&self, op: Box<Pending>) {
+        self.submit_many(&mut std::iter::once(op));
+    }
+    pub fn submit_many(&self, ops: &mut dyn Iterator<Item = Box<Pending>>) {
+        match self {
+            Queue::Ring(ring) => ring.submit(ops),
+            Queue::Pool(pool) => pool.submit(ops),
+        }
+    }
+}
+
+/// A panic in `done` would leave every waiter of the queue waiting for ever.
+pub(super) struct AbortOnPanic;
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("redolith: panic in an I/O completion");
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Submitted operations through one io_uring.
+//!
+//! RING-1: at most `CQ_ENTRIES` operations are in the kernel, so the completion queue never overflows; more wait in `backlog`.
+//! RING-2: whoever pushes n entries enters the kernel until n were taken or none was left: nothing stays behind unseen.
+//! RING-3: only the completion thread reads completions, and it sleeps in the kernel until there is one.
+//! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the completion thread.
+//!
+//! IORING_SETUP_COOP_TASKRUN is off: it saves an interrupt when the submitting thread is in user mode, but its completions then wait for that
+//! thread's next system call or tick. Measured with 2 threads, 8 reads of 16 KiB each in flight, 2 cores: no gain with idle submitters (12.5
+//! against 12.3 us of CPU per read), and 1,400 against 9,000 reads/s with computing ones.
+//!
+//! The lock covers pushing, not the system call: the kernel has its own lock there, and sessions must not queue up on ours behind it.
+use super::queue::{AbortOnPanic, Pending};
+use crate::Op;
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+use parking_lot::Mutex;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const SQ_ENTRIES: u32 = 256;
+const CQ_ENTRIES: u32 = 1024;
+/// One entry is at most this long (the kernel's own limit is near 2 GiB); the rest follows as after a short write.
+const MAX_BYTES: usize = 1 << 30;
+const IORING_ENTER_GETEVENTS: u32 = 1;
+
+pub(super) struct Ring {
+    core: Arc<Core>,
+    thread: Option<JoinHandle<()>>,
+}
+struct Core {
+    ring: IoUring,
+    /// Also the right to touch the submission queue.
+    state: Mutex<State>,
+    stop: AtomicBool,
+}
+#[derive(Default)]
+struct State {
+    in_kernel: u32,
+    backlog: VecDeque<Box<Pending>>,
+}
+
+impl Ring {
+    pub fn start() -> io::Result<Ring> {
+        let ring: IoUring = IoUring::builder().setup_cqsize(CQ_ENTRIES).build(SQ_ENTRIES)?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if ![opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Nop::CODE].iter().all(|c| probe.is_supported(*c)) {
+            return Err(io::Error::other("kernel too old"));
+        }
+        let core = Arc::new(Core { ring, state: Mutex::default(), stop: AtomicBool::new(false) });
+        core.try_out()?;
+        let thread = {
+            let core = core.clone();
+            std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
+        };
+        Ok(Ring { core, thread: Some(thread) })
+    }
+    pub fn submit(&self, ops: &mut dyn Iterator<Item = Box<Pending>>) {
+        // Collected first: the iterator is the caller's code and must not run under our lock.
+        let mut first = ops.next();
+        let rest: Vec<_> = ops.collect();
+        let mut state = self.core.state.lock();
+        let mut pushed = 0;
+        for op in first.take().into_iter().chain(rest) {
+            if state.in_kernel == CQ_ENTRIES {
+                state.backlog.push_back(op);
+            } else {
+                state.in_kernel += 1;
+                pushed += 1;
+                self.core.push_op(op);
+            }
+        }
+        drop(state);
+        self.core.enter(pushed);
+    }
+}
+
+impl Core {
+    /// A filter of system calls may allow the set-up and refuse the rest: one empty operation goes there and back.
+    fn try_out(&self) -> io::Result<()> {
+        {
+            let _state = self.state.lock();
+            self.push(&opcode::Nop::new().build());
+        }
+        while let Err(e) = self.ring.submitter().submit_and_wait(1) {
+            if e.kind() != io::ErrorKind::Interrupted {
+                return Err(e);
+            }
+        }
+        // SAFETY: no completion thread runs yet, so this is the only reader.
+        let taken = unsafe { self.ring.completion_shared() }.next();
+        assert!(taken.is_some_and(|c| c.user_data() == 0), "io_uring answers something else than was asked");
+        Ok(())
+    }
+    /// The caller holds the state lock and has counted the entry.
+    fn push(&self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: the submission queue is only touched under the state lock.
+            let mut queue = unsafe { self.ring.submission_shared() };
+            // SAFETY: buffer and descriptor of the entry live in the Pending that the kernel side owns until its completion (RING-4).
+            if unsafe { queue.push(entry) }.is_ok() {
+                return;
+            }
+            drop(queue);
+            self.enter(SQ_ENTRIES);
+        }
+    }
+    fn push_op(&self, mut op: Box<Pending>) {
+        let fd = types::Fd(op.file.raw_fd());
+        let at = op.at;
+        let offset = op.io.offset + at as u64;
+        let entry = match &mut op.io.op {
+            Op::Read(buf) => {
+                let part = &mut buf[at..];
+                opcode::Read::new(fd, part.as_mut_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).build()
+            }
+            Op::Write(buf) => {
+                let part = &buf[at..];
+                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).build()
+            }
+            Op::Sync => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+        };
+        self.push(&entry.user_data(Box::into_raw(op).expose_provenance() as u64));
+    }
+    /// Hands `n` entries of the submission queue to the kernel (RING-2).
+    fn enter(&self, n: u32) {
+        let mut left = n;
+        while left > 0 {
+            // SAFETY: no argument structure is passed, and the entries were pushed with their buffers owned (see `push`).
+            match unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) } {
+                Ok(0) => return,
+                Ok(taken) => left = left.saturating_sub(taken as u32),
+                Err(e) => match e.raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::INTR) => {}
+                    // The kernel is out of memory for requests: those in flight give theirs back.
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    Some(Errno::AGAIN | Errno::BUSY) => std::thread::sleep(Duration::from_millis(1)),
+                    _ => panic!("io_uring_enter: {e}"),
+                },
+            }
+        }
+    }
+
+    /// The completion thread.
+    fn complete(&self) {
+        let _abort = AbortOnPanic;
+        let mut completions: Vec<cqueue::Entry> = Vec::with_capacity(CQ_ENTRIES as usize);
+        let mut finished = Vec::new();
+        while !self.stop.load(Ordering::Acquire) {
+            self.wait(&mut completions);
+            let mut unfinished = Vec::new();
+            for c in completions.drain(..).filter(|c| c.user_data() != 0) {
+                // SAFETY: RING-4: each operation's box comes back exactly once, here.
+                let mut op = unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Pending>(c.user_data() as usize)) };
+                match outcome(c.result()).and_then(|r| op.advance(r)) {
+                    Some(result) => finished.push((op, result)),
+                    None => unfinished.push(op),
+                }
+            }
+            let pushed = {
+                let mut state = self.state.lock();
+                state.in_kernel -= finished.len() as u32;
+                let free = ((CQ_ENTRIES - state.in_kernel) as usize).min(state.backlog.len());
+                state.in_kernel += free as u32;
+                let pushed = unfinished.len() + free;
+                unfinished.into_iter().for_each(|op| self.push_op(op));
+                for _ in 0..free {
+                    let op = state.backlog.pop_front().expect("counted above");
+                    self.push_op(op);
+                }
+                pushed as u32
+            };
+            self.enter(pushed);
+            finished.drain(..).for_each(|(op, result)| op.finish(result));
+        }
+    }
+    fn wait(&self, out: &mut Vec<cqueue::Entry>) {
+        loop {
+            // SAFETY: RING-3: this thread is the only reader.
+            out.extend(unsafe { self.ring.completion_shared() });
+            if !out.is_empty() {
+                return;
+            }
+            // SAFETY: nothing is submitted and no argument structure is passed.
+            match unsafe { self.ring.submitter().enter::<()>(0, 1, IORING_ENTER_GETEVENTS, None) } {
+                Err(e) if e.kind() != io::ErrorKind::Interrupted => panic!("io_uring_enter: {e}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `None` where the operation has not run at all and is to be submitted again. ECANCELED: the thread that submitted it ended while it waited
+/// for one of that thread's kernel workers.
+fn outcome(result: i32) -> Option<io::Result<usize>> {
+    if result >= 0 {
+        return Some(Ok(result as usize));
+    }
+    match Errno::from_raw_os_error(-result) {
+        Errno::INTR | Errno::AGAIN | Errno::CANCELED => None,
+        e => Some(Err(e.into())),
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.core.stop.store(true, Ordering::Release);
+        let thread = self.thread.take().expect("taken here only");
+        // The last file may go in a `done` that runs on the completion thread: that one sees `stop` by itself.
+        if thread.thread().id() != std::thread::current().id() {
+            {
+                // Every operation in flight holds its file, and so this ring: none is left, and there is room for one entry.
+                let _state = self.core.state.lock();
+                self.core.push(&opcode::Nop::new().build());
+            }
+            self.core.enter(1);
+            let _ = thread.join();
+        }
+    }
+}

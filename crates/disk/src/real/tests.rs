@@ -1,0 +1,292 @@
+use super::*;
+use crate::test_dir::Dir;
+use crate::{ALIGN, AlignedBuf, Io, Op};
+use std::sync::mpsc;
+
+fn filled(len: usize, seed: u8) -> AlignedBuf {
+    let mut buf = AlignedBuf::new(len);
+    buf.iter_mut().enumerate().for_each(|(i, b)| *b = (i / 7) as u8 ^ seed);
+    buf
+}
+fn read(file: &dyn File, offset: u64, len: usize) -> Vec<u8> {
+    let mut buf = AlignedBuf::new(len);
+    file.read_at(&mut buf, offset).unwrap();
+    buf.to_vec()
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    for direct in [false, true] {
+        let path = dir.path(if direct { "direct" } else { "buffered" });
+        let file = disk.open(&path, OpenHow::create_new(direct)).unwrap();
+        let (a, b) = (filled(3 * ALIGN, 1), filled(ALIGN, 2));
+        file.write_at(&a, 0).unwrap();
+        file.write_durable_at(&b, ALIGN as u64).unwrap();
+        file.sync().unwrap();
+        drop(file);
+        let file = disk.open(&path, OpenHow::existing(direct)).unwrap();
+        assert_eq!(file.len().unwrap(), 3 * ALIGN as u64);
+        let got = read(&*file, 0, 3 * ALIGN);
+        assert_eq!(got[..ALIGN], a[..ALIGN]);
+        assert_eq!(got[ALIGN..2 * ALIGN], b[..]);
+        assert_eq!(got[2 * ALIGN..], a[2 * ALIGN..]);
+    }
+}
+
+#[test]
+fn buffered_files_take_any_offset_and_length() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let file = disk.open(&dir.path("f"), OpenHow::create(false)).unwrap();
+    file.write_durable_at(b"hello", 3).unwrap();
+    let mut got = [9; 8];
+    file.read_at(&mut got, 0).unwrap();
+    assert_eq!(&got, b"\0\0\0hello");
+    assert_eq!(file.read_at(&mut got, 1).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn direct_file_of_an_odd_length() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let path = dir.path("f");
+    disk.open(&path, OpenHow::create(false)).unwrap().write_at(&filled(10_000, 5)[..10_000], 0).unwrap();
+    let file = disk.open(&path, OpenHow::existing(true)).unwrap();
+    assert_eq!(file.len().unwrap(), 10_000);
+    assert_eq!(read(&*file, 4096, 4096), filled(10_000, 5)[4096..8192]);
+    // The last block is not whole, whether it is asked for alone or behind whole ones, blocking or not.
+    for (offset, len) in [(8192, 4096), (0, 12_288), (12_288, 4096)] {
+        let mut buf = AlignedBuf::new(len);
+        assert_eq!(file.read_at(&mut buf, offset).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        for kind in [QueueKind::Ring, QueueKind::Threads] {
+            let disk = RealDisk::with_queue(kind);
+            let file = disk.open(&path, OpenHow::existing(true)).unwrap();
+            let (result, _) = wait(&*file, Op::Read(AlignedBuf::new(len)), offset);
+            assert_eq!(result.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+    // A write over it makes it whole.
+    file.write_durable_at(&filled(4096, 6), 8192).unwrap();
+    assert_eq!(file.len().unwrap(), 12_288);
+    assert_eq!(read(&*file, 8192, 4096), filled(4096, 6)[..]);
+}
+
+#[test]
+#[should_panic(expected = "not aligned")]
+fn unaligned_use_of_a_direct_file_panics() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+    let _ = file.write_at(&filled(ALIGN, 0), 512);
+}
+
+#[test]
+fn set_len_grows_with_zeros_and_cuts() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    for direct in [false, true] {
+        let file = disk.open(&dir.path(&format!("f{direct}")), OpenHow::create(direct)).unwrap();
+        file.set_len(0).unwrap();
+        file.write_at(&filled(2 * ALIGN, 3), 0).unwrap();
+        file.set_len(1_000).unwrap();
+        assert_eq!(file.len().unwrap(), 1_000);
+        file.set_len(1 << 20).unwrap();
+        assert_eq!(file.len().unwrap(), 1 << 20);
+        let got = read(&*file, 0, 1 << 20);
+        assert_eq!(got[..1_000], filled(2 * ALIGN, 3)[..1_000]);
+        assert!(got[1_000..].iter().all(|b| *b == 0));
+    }
+}
+
+#[test]
+fn zero_fill_does_what_fallocate_does() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    for bypass in [false, true] {
+        let path = dir.path(&format!("f{bypass}"));
+        disk.open(&path, OpenHow::create(false)).unwrap().write_at(&[7; 5_000], 0).unwrap();
+        let flags = if bypass { OFlags::RDWR | OFlags::DIRECT } else { OFlags::RDWR };
+        let Ok(fd) = open(&path, flags) else { continue };
+        let inner = Inner { fd, path: path.clone(), direct: bypass, bypass, size: Mutex::new(()), shared: disk.shared.clone() };
+        inner.zero_fill(5_000, (2 << 20) + 100).unwrap();
+        let file = disk.open(&path, OpenHow::existing(false)).unwrap();
+        assert_eq!(file.len().unwrap(), (2 << 20) + 100);
+        let mut got = vec![1; (2 << 20) + 100];
+        file.read_at(&mut got, 0).unwrap();
+        assert!(got[..5_000].iter().all(|b| *b == 7) && got[5_000..].iter().all(|b| *b == 0));
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_by_set_len_and_leaves_the_length() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+    file.set_len(8192).unwrap();
+    // 8 EiB - 4 KiB: too large for the disk, or for the file system's file format.
+    let error = file.set_len((i64::MAX as u64) / ALIGN as u64 * ALIGN as u64).unwrap_err();
+    assert!(matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge), "{error:?}");
+    assert!(error.to_string().contains(dir.path("f").to_str().unwrap()), "{error}");
+    assert_eq!(file.len().unwrap(), 8192);
+    let full = at(Path::new("f"), Errno::NOSPC);
+    assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    assert_eq!(at(Path::new("f"), Errno::DQUOT).kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn names() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let sub = dir.path("a/b/c");
+    disk.create_dir_all(&sub).unwrap();
+    disk.create_dir_all(&sub).unwrap();
+    assert_eq!(disk.open(&sub.join("x"), OpenHow::existing(false)).err().unwrap().kind(), io::ErrorKind::NotFound);
+    let x = disk.open(&sub.join("x"), OpenHow::create_new(true)).unwrap();
+    assert_eq!(disk.open(&sub.join("x"), OpenHow::create_new(true)).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    x.write_at(&filled(ALIGN, 1), 0).unwrap();
+    disk.open(&sub.join("w"), OpenHow::create(false)).unwrap();
+    disk.rename(&sub.join("x"), &sub.join("z")).unwrap();
+    assert_eq!(disk.list(&sub).unwrap(), ["w", "z"]);
+    disk.rename(&sub.join("z"), &sub.join("w")).unwrap();
+    assert_eq!(disk.list(&sub).unwrap(), ["w"]);
+    disk.sync_dir(&sub).unwrap();
+    assert_eq!(disk.open(&sub.join("w"), OpenHow::existing(true)).unwrap().len().unwrap(), ALIGN as u64);
+    assert!(disk.exists(&sub.join("w")) && !disk.exists(&sub.join("x")));
+    disk.remove(&sub.join("w")).unwrap();
+    assert_eq!(read(&*x, 0, ALIGN), filled(ALIGN, 1)[..]); // an open handle stays usable
+    assert_eq!(disk.remove(&sub.join("w")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    disk.remove(&sub).unwrap();
+    assert!(!disk.exists(&sub));
+    assert_eq!(disk.list(&sub).unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_data_directory_is_locked_once() {
+    let (dir, disk) = (Dir::new(), RealDisk::new());
+    let held = disk.lock_dir(&dir.0).unwrap();
+    let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    drop(held);
+    assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
+}
+
+#[test]
+fn random_numbers_differ_and_clocks_run() {
+    let disk = Arc::new(RealDisk::new());
+    let draw = |disk: Arc<RealDisk>| move || (0..1000).map(|_| disk.random()).collect::<Vec<_>>();
+    let mut all: Vec<u64> =
+        [draw(disk.clone()), draw(disk.clone())].map(std::thread::spawn).into_iter().flat_map(|t| t.join().unwrap()).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 2000);
+    let (now, wall) = (disk.now(), disk.wall_us());
+    assert!(disk.now() >= now);
+    assert!(wall > 1_600_000_000_000_000, "{wall}");
+}
+
+fn wait(file: &dyn File, op: Op, offset: u64) -> (io::Result<()>, Option<AlignedBuf>) {
+    let (tx, rx) = mpsc::channel();
+    file.submit(Io { op, offset, done: Box::new(move |result, buf| tx.send((result, buf)).unwrap()) });
+    rx.recv().unwrap()
+}
+
+/// Many threads, each with many operations at once: every buffer comes back once, with the right content.
+fn submits(kind: QueueKind, direct: bool) {
+    const THREADS: usize = 4;
+    const EACH: usize = 700; // more than the ring holds
+    let (dir, disk) = (Dir::new(), RealDisk::with_queue(kind));
+    let file = disk.open(&dir.path("f"), OpenHow::create(direct)).unwrap();
+    assert_eq!(disk.queue_kind(), kind);
+    let run = |write: bool| {
+        let (tx, rx) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for t in 0..THREADS {
+                let (tx, file) = (tx.clone(), &file);
+                let ios = (0..EACH).map(move |i| {
+                    let block = t * EACH + i;
+                    let tx = tx.clone();
+                    let op = if write { Op::Write(filled(ALIGN, block as u8)) } else { Op::Read(AlignedBuf::new(ALIGN)) };
+                    let done = move |result: io::Result<()>, buf: Option<AlignedBuf>| tx.send((block, result, buf.unwrap())).unwrap();
+                    Io { op, offset: (block * ALIGN) as u64, done: Box::new(done) }
+                });
+                // One by one and in batches; the threads end while their operations run.
+                scope.spawn(move || if t % 2 == 0 { file.submit_many(ios.collect()) } else { ios.for_each(|io| file.submit(io)) });
+            }
+        });
+        drop(tx);
+        let mut seen = vec![false; THREADS * EACH];
+        for (block, result, buf) in rx {
+            result.unwrap();
+            assert!(!std::mem::replace(&mut seen[block], true));
+            assert_eq!(buf[..], filled(ALIGN, block as u8)[..], "block {block}");
+        }
+        assert!(seen.iter().all(|s| *s));
+    };
+    run(true);
+    let (result, buf) = wait(&*file, Op::Sync, 0);
+    result.unwrap();
+    assert!(buf.is_none());
+    run(false);
+    assert_eq!(read(&*file, (5 * ALIGN) as u64, ALIGN), filled(ALIGN, 5)[..]);
+}
+#[test]
+fn submitted_through_the_ring() {
+    submits(QueueKind::Ring, true);
+    submits(QueueKind::Ring, false);
+}
+#[test]
+fn submitted_through_threads() {
+    submits(QueueKind::Threads, true);
+    submits(QueueKind::Threads, false);
+}
+
+#[test]
+fn syncs_outlive_the_thread_that_asked_for_them() {
+    let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
+    let file = disk.open(&dir.path("f"), OpenHow::create(false)).unwrap();
+    let (tx, rx) = mpsc::channel();
+    for i in 0..50 {
+        let (file, tx) = (file.clone(), tx.clone());
+        let thread = std::thread::spawn(move || {
+            file.write_at(&filled(1 << 16, i), i as u64 * (1 << 16)).unwrap();
+            for _ in 0..4 {
+                let tx = tx.clone();
+                file.submit(Io { op: Op::Sync, offset: 0, done: Box::new(move |result, _| tx.send(result).unwrap()) });
+            }
+        });
+        thread.join().unwrap();
+    }
+    drop(tx);
+    let results: Vec<_> = rx.into_iter().collect();
+    assert_eq!(results.len(), 200);
+    results.into_iter().for_each(|r| r.unwrap());
+}
+
+#[test]
+fn the_last_use_of_a_disk_may_be_a_completion() {
+    for kind in [QueueKind::Ring, QueueKind::Threads] {
+        let dir = Dir::new();
+        let disk = RealDisk::with_queue(kind);
+        let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+        drop(disk);
+        let (tx, rx) = mpsc::channel();
+        let keep = file.clone();
+        let done = move |result: io::Result<()>, _| {
+            drop(keep);
+            tx.send(result).unwrap();
+        };
+        file.submit(Io { op: Op::Write(filled(ALIGN, 1)), offset: 0, done: Box::new(done) });
+        drop(file);
+        rx.recv().unwrap().unwrap();
+        let disk = RealDisk::with_queue(kind);
+        let file = disk.open(&dir.path("f"), OpenHow::create(true)).unwrap();
+        drop(disk);
+        let (result, buf) = wait(&*file, Op::Read(AlignedBuf::new(ALIGN)), 0);
+        result.unwrap();
+        assert_eq!(buf.unwrap()[..], filled(ALIGN, 1)[..]);
+    }
+}
+
+#[test]
+fn progress_of_short_rounds() {
+    use super::file::progress;
+    assert_eq!(progress(0, 8192, 8192, true), Some(8192));
+    assert_eq!(progress(0, 5000, 8192, true), Some(4096));
+    assert_eq!(progress(4096, 904, 8192, true), None);
+    assert_eq!(progress(0, 5000, 8192, false), Some(5000));
+    assert_eq!(progress(5000, 0, 8192, false), None);
+}

@@ -1,0 +1,228 @@
+//! Splits and merges: the mini-transactions that change a tree's shape.
+use super::{Seek, Tree};
+use crate::buf::Latch;
+use crate::mtr::{At, Mtr, Store};
+use crate::page::index::{self, Builder, Page, Rec};
+use crate::{PAGE_SIZE, PageNo, Try, space};
+
+/// Two pages are merged when what they hold fills at most this part of one.
+const MERGED_MAX: usize = PAGE_SIZE * 3 / 4;
+/// A page that holds less is worth a merge.
+const UNDERFULL: usize = PAGE_SIZE / 4;
+
+/// Whether a page should be merged with a neighbour.
+pub fn is_underfull(p: &Page) -> bool {
+    index::used(p) < UNDERFULL
+}
+
+/// Where a page is cut: the first record that moves right, and the key that parts the two.
+struct Cut {
+    first: Option<Rec>,
+    separator: Vec<u8>,
+}
+/// `key` is what shall be inserted. Inserts at the right end of the tree leave the full page full.
+fn choose_cut(p: &Page, key: &[u8]) -> Cut {
+    let pos = index::search(p, key);
+    let at_end = pos.found.is_none() && index::next_rec(p, pos.prev).is_none() && index::high_key(p).is_none();
+    let leaf = index::level(p) == 0;
+    if at_end && leaf {
+        let separator = index::separator(index::key(p, pos.prev), key).to_vec();
+        if index::fits(p, separator.len(), 0) {
+            return Cut { first: None, separator };
+        }
+    }
+    if leaf && index::n_recs(p) == 1 {
+        // Two long records and a long fence: each has a page of its own.
+        let only = index::first_rec(p).expect("one record");
+        return if key > index::key(p, only) {
+            Cut { first: None, separator: index::separator(index::key(p, only), key).to_vec() }
+        } else {
+            Cut { first: Some(only), separator: index::separator(key, index::key(p, only)).to_vec() }
+        };
+    }
+    let first = if at_end { pos.prev } else { index::middle(p).expect("a page that must split has two records") };
+    let high = index::key(p, first);
+    let before = index::prev_rec(p, first);
+    assert!(before != index::INFIMUM, "a cut leaves a record on the left");
+    let separator = if leaf { index::separator(index::key(p, before), high).to_vec() } else { high.to_vec() };
+    Cut { first: Some(first), separator }
+}
+
+impl Tree {
+    /// Makes room for a record of these sizes in the page of `level` that `key` belongs to. Call again what had no room.
+    pub fn split(&self, store: &Store, level: u16, key: &[u8], value_len: usize) -> Try<()> {
+        let mut m = Mtr::begin_reserved(store)?;
+        let g = self.descend(store, Seek::Key(key), level, Latch::X, None)?;
+        let l = m.hold(g);
+        if index::fits(m.page(l), key.len(), value_len) {
+            return Ok(());
+        }
+        let left = m.id(l).no;
+        if index::is_incomplete(m.page(l)) {
+            drop(m);
+            return self.complete(store, level, left);
+        }
+        if left == self.root {
+            return self.raise_root(m, l, key);
+        }
+        let free = space::reserve(&mut m, self.space, 1, left + 1)?;
+        let right = free.pages[0];
+        let r = m.create(self.page_id(right))?;
+        // From here on nothing fails.
+        free.take(&mut m);
+        let cut = choose_cut(m.page(l), key);
+        let mut b = Builder::new(self.index, level);
+        if cut.first.is_some() {
+            b.push_from(m.page(l), cut.first, None);
+        }
+        index::copy_links(m.page(l), &mut b);
+        m.init(r);
+        b.store(&mut m.patch(r));
+        let p = &mut m.patch(l);
+        if let Some(first) = cut.first {
+            index::truncate(p, first);
+        }
+        index::set_high_key(p, Some(&cut.separator));
+        index::set_next_page(p, right);
+        index::set_incomplete(p, true);
+        m.commit();
+        self.complete(store, level, left)
+    }
+
+    /// Tells the parent of a page about its new right neighbour, if it does not know yet.
+    pub(super) fn complete(&self, store: &Store, level: u16, left: PageNo) -> Try<()> {
+        loop {
+            let (separator, right) = {
+                let g = store.pool.fix(self.page_id(left), Latch::S)?;
+                if !self.is_incomplete_at(&g, level) {
+                    return Ok(());
+                }
+                (index::high_key(&g).expect("a split page has a high key").to_vec(), index::next_page(&g))
+            };
+            let mut m = Mtr::begin_reserved(store)?;
+            let parent = self.descend(store, Seek::Key(&separator), level + 1, Latch::X, None)?;
+            let p = m.hold(parent);
+            let pos = index::search(m.page(p), &separator);
+            if pos.found.is_none() && !index::fits(m.page(p), separator.len(), 4) {
+                drop(m);
+                self.split(store, level + 1, &separator, 4)?;
+                continue;
+            }
+            let l = m.x(self.page_id(left))?;
+            if !self.is_incomplete_at(m.page(l), level) || index::next_page(m.page(l)) != right {
+                continue;
+            }
+            match pos.found {
+                Some(r) => assert!(index::child(m.page(p), r) == right, "TREE-2: two pages with one low key"),
+                None => {
+                    index::insert(&mut m.patch(p), pos, 0, &separator, &[&right.to_le_bytes()]);
+                }
+            }
+            index::set_incomplete(&mut m.patch(l), false);
+            m.commit();
+            return Ok(());
+        }
+    }
+    fn is_incomplete_at(&self, p: &Page, level: u16) -> bool {
+        index::is_index(p) && index::index_id(p) == self.index && index::level(p) == level && index::is_incomplete(p)
+    }
+
+    fn raise_root(&self, mut m: Mtr<'_>, root: At, key: &[u8]) -> Try<()> {
+        let free = space::reserve(&mut m, self.space, 2, self.root + 1)?;
+        let (left, right) = (free.pages[0], free.pages[1]);
+        let l = m.create(self.page_id(left))?;
+        let r = m.create(self.page_id(right))?;
+        free.take(&mut m);
+        let p = m.page(root);
+        let level = index::level(p);
+        let cut = choose_cut(p, key);
+        let mut low = Builder::new(self.index, level);
+        low.push_from(p, None, cut.first);
+        index::set_high_key(&mut low, Some(&cut.separator));
+        index::set_next_page(&mut low, right);
+        let mut high = Builder::new(self.index, level);
+        if cut.first.is_some() {
+            high.push_from(p, cut.first, None);
+        }
+        let mut top = Builder::new(self.index, level + 1);
+        top.push(0, b"", &left.to_le_bytes());
+        top.push(0, &cut.separator, &right.to_le_bytes());
+        for (at, b) in [(l, &low), (r, &high), (root, &top)] {
+            m.init(at);
+            b.store(&mut m.patch(at));
+        }
+        m.commit();
+        Ok(())
+    }
+
+    /// Merges the page of `level` that `key` belongs to with a neighbour under the same parent, if both fit into one. True if it did.
+    pub fn merge(&self, store: &Store, level: u16, key: &[u8]) -> Try<bool> {
+        let mut m = Mtr::begin_reserved(store)?;
+        let parent = self.descend(store, Seek::Key(key), level + 1, Latch::X, None)?;
+        if index::level(&parent) != level + 1 {
+            return Ok(false);
+        }
+        let p = m.hold(parent);
+        if index::n_recs(m.page(p)) == 1 {
+            return if m.id(p).no == self.root { self.lower_root(m, p) } else { Ok(false) };
+        }
+        let here = index::search_child(m.page(p), key);
+        let (left, right) = match index::next_rec(m.page(p), here) {
+            Some(r) => (here, r),
+            None => (index::prev_rec(m.page(p), here), here),
+        };
+        let (left, low, right) = (index::child(m.page(p), left), index::key(m.page(p), right).to_vec(), index::child(m.page(p), right));
+        let l = m.x(self.page_id(left))?;
+        if index::is_incomplete(m.page(l)) || index::next_page(m.page(l)) != right {
+            return Ok(false);
+        }
+        let r = m.x(self.page_id(right))?;
+        if index::is_incomplete(m.page(r)) || index::used(m.page(l)) + index::used(m.page(r)) > MERGED_MAX {
+            return Ok(false);
+        }
+        let map = space::prepare_free(&mut m, self.page_id(right))?;
+        let mut b = Builder::new(self.index, level);
+        b.push_from(m.page(l), None, None);
+        b.push_from(m.page(r), None, None);
+        index::copy_links(m.page(r), &mut b);
+        b.store(&mut m.patch(l));
+        space::free(&mut m, r, map);
+        let pos = index::search(m.page(p), &low);
+        index::remove(&mut m.patch(p), pos);
+        let again = is_underfull(m.page(p)) || index::n_recs(m.page(p)) == 1;
+        m.commit();
+        if again {
+            // Only worth it, never needed: a stall ends it.
+            let _ = self.merge(store, level + 1, key);
+            if level + 1 == self.root_level(store)? {
+                let mut m = Mtr::begin_reserved(store)?;
+                let root = m.x(self.page_id(self.root))?;
+                if index::level(m.page(root)) == level + 1 && index::n_recs(m.page(root)) == 1 {
+                    let _ = self.lower_root(m, root);
+                }
+            }
+        }
+        Ok(true)
+    }
+    fn root_level(&self, store: &Store) -> Try<u16> {
+        let g = store.pool.fix(self.page_id(self.root), Latch::S)?;
+        Ok(index::level(&g))
+    }
+    /// A root with one child takes the child's records.
+    fn lower_root(&self, mut m: Mtr<'_>, root: At) -> Try<bool> {
+        let only = index::first_rec(m.page(root)).expect("TREE-4");
+        let child = self.page_id(index::child(m.page(root), only));
+        let c = m.x(child)?;
+        if index::is_incomplete(m.page(c)) || index::next_page(m.page(c)) != 0 {
+            return Ok(false);
+        }
+        let map = space::prepare_free(&mut m, child)?;
+        let mut b = Builder::new(self.index, index::level(m.page(c)));
+        b.push_from(m.page(c), None, None);
+        m.init(root);
+        b.store(&mut m.patch(root));
+        space::free(&mut m, c, map);
+        m.commit();
+        Ok(true)
+    }
+}

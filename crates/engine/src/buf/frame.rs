@@ -1,0 +1,213 @@
+//! One frame: a page's place in memory, with its latch, pin count and state.
+//!
+//! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step back. A pin keeps the page while its latch is waited for;
+//! without it the waiter might wait for a frame that has become another page's, out of latch order.
+//!
+//! FRAME-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the free list, a load, a create, an eviction.
+//! FRAME-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch tried for and got; `id` is taken away before that
+//! latch goes. Pinning a reserved frame is undone at once, and is a miss, and so is a latch got on one.
+//! FRAME-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
+//! FRAME-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
+use super::mapping::Mapping;
+use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
+use parking_lot::RawRwLock;
+use parking_lot::lock_api::RawRwLock as _;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+
+/// Index of a frame in its pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct FrameRef(pub(crate) u32);
+
+/// End of a chain of frame indexes.
+pub(crate) const NONE: u32 = u32::MAX;
+/// `pins`: the frame belongs to one owner and is in no reader's reach.
+const RESERVED: u32 = 1 << 31;
+/// `id` of a frame without a page.
+pub(crate) const NO_PAGE: u64 = u64::MAX;
+/// `oldest` of a frame whose page is on disk as it is in memory.
+pub(crate) const CLEAN: u64 = u64::MAX;
+
+pub(crate) fn pack(id: PageId) -> u64 {
+    (u64::from(id.space.0) << 32) | u64::from(id.no)
+}
+pub(crate) fn unpack(id: u64) -> PageId {
+    PageId { space: SpaceId((id >> 32) as u32), no: id as u32 }
+}
+
+/// The first cache line is what a hit touches; the second belongs to the lists.
+#[repr(C, align(128))]
+pub(crate) struct Frame {
+    /// Packed page id, or [`NO_PAGE`].
+    pub id: AtomicU64,
+    pins: AtomicU32,
+    /// Chain of the page table: index + 1, 0 at the end.
+    pub next: AtomicU32,
+    pub latch: RawRwLock,
+    /// Moves on whenever the page's bytes may have changed or the frame has another page.
+    pub version: AtomicU64,
+    /// Pool clock (ms) of the first and the last access since the page came; 0 is never.
+    pub first_access: AtomicU32,
+    pub last_access: AtomicU32,
+    data: NonNull<u8>,
+
+    /// Start LSN of the oldest change that is not on its way to disk, or [`CLEAN`].
+    pub oldest: AtomicU64,
+    pub writing: AtomicBool,
+    /// Links of the dirty bucket (guarded by its mutex).
+    pub dirty_prev: AtomicU32,
+    pub dirty_next: AtomicU32,
+    /// Links of the LRU lists and which one (guarded by the instance's mutex).
+    pub lru_prev: AtomicU32,
+    pub lru_next: AtomicU32,
+    pub lru_list: AtomicU32,
+    /// Pool clock when the frame entered its LRU list.
+    pub lru_since: AtomicU32,
+}
+// SAFETY: `data` is memory of the pool that lives as long as the frame; access to it follows the latch.
+unsafe impl Send for Frame {}
+// SAFETY: as above.
+unsafe impl Sync for Frame {}
+
+const _: () = assert!(size_of::<Frame>() == 128);
+
+impl Frame {
+    /// A reserved frame over `data`, PAGE_SIZE bytes.
+    pub fn new(data: NonNull<u8>) -> Frame {
+        Frame {
+            id: AtomicU64::new(NO_PAGE),
+            pins: AtomicU32::new(RESERVED),
+            next: AtomicU32::new(0),
+            latch: RawRwLock::INIT,
+            version: AtomicU64::new(0),
+            first_access: AtomicU32::new(0),
+            last_access: AtomicU32::new(0),
+            data,
+            oldest: AtomicU64::new(CLEAN),
+            writing: AtomicBool::new(false),
+            dirty_prev: AtomicU32::new(NONE),
+            dirty_next: AtomicU32::new(NONE),
+            lru_prev: AtomicU32::new(NONE),
+            lru_next: AtomicU32::new(NONE),
+            lru_list: AtomicU32::new(0),
+            lru_since: AtomicU32::new(0),
+        }
+    }
+
+    pub fn page_id(&self) -> PageId {
+        unpack(self.id.load(Acquire))
+    }
+    /// Pins the frame if it holds page `id`.
+    #[inline]
+    pub fn pin(&self, id: u64) -> bool {
+        if self.pins.fetch_add(1, Acquire) & RESERVED != 0 || self.id.load(Relaxed) != id {
+            self.pins.fetch_sub(1, Release);
+            return false;
+        }
+        true
+    }
+    #[inline]
+    pub fn unpin(&self) {
+        let before = self.pins.fetch_sub(1, Release);
+        debug_assert!(before & !RESERVED > 0);
+    }
+    pub fn is_pinned(&self) -> bool {
+        self.pins.load(Relaxed) & !RESERVED != 0
+    }
+    pub fn is_reserved(&self) -> bool {
+        self.pins.load(Relaxed) & RESERVED != 0
+    }
+    pub fn is_dirty(&self) -> bool {
+        self.oldest.load(Acquire) != CLEAN
+    }
+    /// FRAME-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its page is clean and not being written.
+    pub fn try_reserve(&self) -> bool {
+        if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        let latched = self.latch.try_lock_exclusive();
+        // `oldest` before `writing`: a cleaner sets `writing`, then `oldest` to clean, so that one of the two is seen.
+        let taken = latched && !self.is_dirty() && !self.writing.load(Acquire);
+        if taken {
+            self.id.store(NO_PAGE, Relaxed);
+        }
+        if latched {
+            // SAFETY: X-latched above.
+            unsafe { self.latch.unlock_exclusive() };
+        }
+        if !taken {
+            self.pins.fetch_sub(RESERVED, Release);
+        }
+        taken
+    }
+    /// Opens a reserved frame that now holds `id`.
+    pub fn publish(&self, id: u64) {
+        assert!(self.is_reserved());
+        self.version.fetch_add(1, Relaxed);
+        self.id.store(id, Release);
+        // Not a store: readers that ran into the reserved frame may be about to take back their pins.
+        self.pins.fetch_sub(RESERVED, Release);
+    }
+    /// Whether the page is fixed, or about to be.
+    pub fn is_held(&self) -> bool {
+        self.is_pinned() || self.latch.is_locked()
+    }
+
+    /// The page, to read.
+    ///
+    /// # Safety
+    /// The caller has the latch (any mode) for 'a, or the frame is reserved by it.
+    #[inline]
+    pub unsafe fn page<'a>(&self) -> &'a Page {
+        // SAFETY: data points at PAGE_SIZE bytes of the pool's mapping; no writer by the caller's latch.
+        unsafe { self.data.cast::<Page>().as_ref() }
+    }
+    /// The page, to change.
+    ///
+    /// # Safety
+    /// The caller has the X latch for 'a, or the frame is reserved by it, and no other reference from it lives.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {
+        // SAFETY: as in `page`, and nobody else reads by the caller's X latch.
+        unsafe { self.data.cast::<Page>().as_mut() }
+    }
+}
+const _: () = assert!(PAGE_SIZE == size_of::<Page>());
+
+/// The frames of a pool: metadata and pages, each in one mapping, touched only as frames come into use.
+pub(crate) struct Frames {
+    meta: Mapping,
+    data: Mapping,
+    count: u32,
+}
+impl Frames {
+    pub fn new(count: u32) -> Result<Frames> {
+        assert!(count > 0 && count < NONE);
+        Ok(Frames { meta: Mapping::new(count as usize * size_of::<Frame>())?, data: Mapping::new(count as usize * PAGE_SIZE)?, count })
+    }
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+    fn slot(&self, index: u32) -> NonNull<Frame> {
+        assert!(index < self.count);
+        // SAFETY: inside the mapping of `count` frames, which is page aligned.
+        unsafe { self.meta.base().cast::<Frame>().add(index as usize) }
+    }
+    /// Brings a frame into use, reserved.
+    ///
+    /// # Safety
+    /// Once per frame, before any other thread can name it.
+    pub unsafe fn init(&self, index: u32) {
+        // SAFETY: slot() checked the index; the data mapping has as many pages.
+        let data = unsafe { self.data.base().add(index as usize * PAGE_SIZE) };
+        // SAFETY: the slot is ours alone by the caller's promise.
+        unsafe { self.slot(index).write(Frame::new(data)) }
+    }
+    /// A frame in use. Indexes come only out of lists and chains, which only ever hold initialised frames.
+    #[inline]
+    pub fn get(&self, index: u32) -> &Frame {
+        // SAFETY: initialised by `init` before the index was given to a list.
+        unsafe { self.slot(index).as_ref() }
+    }
+}

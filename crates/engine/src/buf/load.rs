@@ -1,0 +1,203 @@
+//! Reading pages into the pool.
+//!
+//! LOAD-1: one page has one read under way, shared by all who want it. A page becomes visible only after its checksum and id were verified.
+//! LOAD-2: a load overtaken by `create` or `drop_space` is cancelled: what it read is thrown away.
+//! LOAD-3: the completion runs on any thread and waits for nothing but short mutexes; it needs nobody to poll the loader.
+use super::frame::unpack;
+use super::{BufferPool, PageIo, pool::Pool};
+use crate::page::header::{self, Page};
+use crate::{Error, PAGE_SIZE, PageId, Result};
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, Io, Op};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::task::{Context, Poll, Waker};
+
+/// One read under way.
+pub(crate) struct Load {
+    pub id: PageId,
+    /// The reserved frame that the page will have.
+    frame: u32,
+    cancelled: AtomicBool,
+    state: Mutex<State>,
+}
+#[derive(Default)]
+struct State {
+    result: Option<Result<()>>,
+    wakers: Vec<Waker>,
+}
+impl Load {
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Relaxed)
+    }
+    /// LOAD-2. Under the mutex of the page's shard.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Relaxed);
+    }
+    fn finish(&self, result: Result<()>) {
+        let wakers = {
+            let mut state = self.state.lock();
+            state.result = Some(result);
+            std::mem::take(&mut state.wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+struct Finished(Arc<Load>);
+impl Future for Finished {
+    type Output = Result<()>;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut state = self.0.state.lock();
+        if let Some(result) = &state.result {
+            return Poll::Ready(result.clone());
+        }
+        if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+enum Started {
+    Present,
+    Reading(Arc<Load>),
+    NoFrame,
+    /// Enough reads are under way.
+    Crowded,
+}
+
+impl BufferPool {
+    /// Brings a page into the pool. It may be gone again before the caller fixes it: call again then.
+    /// Errors: `Corrupt` when what is on disk is not that page, `Io`.
+    pub async fn load(self: &Arc<Self>, id: PageId) -> Result<()> {
+        loop {
+            let freed = self.frame_freed.seen();
+            match self.start_load(id, false)? {
+                Started::Present => return Ok(()),
+                Started::Reading(load) => return Finished(load).await,
+                Started::NoFrame => self.wait_frame_after(freed).await,
+                Started::Crowded => self.frame_freed.after(freed).await,
+            }
+        }
+    }
+    /// Starts to read a page that will be wanted soon, if a frame is at hand. Waits for nothing.
+    pub fn prefetch(self: &Arc<Self>, id: PageId) {
+        // A failure is found again by whoever wants the page.
+        let _ = self.start_load(id, true);
+    }
+
+    fn start_load(self: &Arc<Self>, id: PageId, ahead: bool) -> Result<Started> {
+        let known = |shard: &super::table::ShardGuard<'_>| {
+            if shard.find(&self.frames).is_some() {
+                return Some(Started::Present);
+            }
+            shard.load().map(|load| Started::Reading(load.clone()))
+        };
+        if let Some(started) = known(&self.table.lock(id)) {
+            return Ok(started);
+        }
+        let file = self.io.file(id.space).ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
+        self.tick();
+        // A pool full of pages that wait for their readers would get nowhere: a quarter of it may be on its way in.
+        if self.counters.pending_reads.get() >= u64::from(self.frames.count() / 4).max(8) {
+            return Ok(Started::Crowded);
+        }
+        let Some(frame) = self.take_frame(id) else { return Ok(Started::NoFrame) };
+        let load = Arc::new(Load { id, frame, cancelled: AtomicBool::new(false), state: Mutex::default() });
+        {
+            let mut shard = self.table.lock(id);
+            if let Some(started) = known(&shard) {
+                drop(shard);
+                self.give_frame(id, frame);
+                return Ok(started);
+            }
+            shard.loads.push(load.clone());
+        }
+        let counters = &self.counters;
+        counters.pending_reads.add(1);
+        counters.data_reads.add(1);
+        (if ahead { &counters.read_ahead } else { &counters.reads }).add(1);
+        let buf = self.spare.lock().pop().unwrap_or_else(|| AlignedBuf::new(PAGE_SIZE));
+        let (pool, of) = (self.clone(), load.clone());
+        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| pool.loaded(&of, result, buf));
+        file.submit(Io { op: Op::Read(buf), offset: u64::from(id.no) * PAGE_SIZE as u64, done });
+        Ok(Started::Reading(load))
+    }
+
+    /// LOAD-3: the read has ended.
+    fn loaded(&self, load: &Arc<Load>, result: io::Result<()>, buf: Option<AlignedBuf>) {
+        let result = match (result, &buf) {
+            (Ok(()), Some(buf)) => self.place(load, buf.first_chunk().expect("a whole page was read")),
+            (Ok(()), None) => unreachable!("a read gives its buffer back"),
+            (Err(e), _) if e.kind() == io::ErrorKind::UnexpectedEof => Err(corrupt(&*self.io, load.id, "it is past the end of the file")),
+            (Err(e), _) => Err(self.unreadable(load.id, "reading", &e)),
+        };
+        let result = result.or_else(|e| {
+            self.table.lock(load.id).loads.retain(|l| !Arc::ptr_eq(l, load));
+            self.give_frame(load.id, load.frame);
+            if load.is_cancelled() { Ok(()) } else { Err(e) }
+        });
+        if let Some(buf) = buf {
+            let mut spare = self.spare.lock();
+            if spare.len() < 64 {
+                spare.push(buf);
+            }
+        }
+        self.counters.pending_reads.sub(1);
+        load.finish(result);
+        self.frame_freed.notify();
+    }
+    fn place(&self, load: &Arc<Load>, page: &Page) -> Result<()> {
+        header::verify(page, load.id).map_err(|bad| corrupt(&*self.io, load.id, &bad.to_string()))?;
+        let (index, frame) = (load.frame, self.frames.get(load.frame));
+        // SAFETY: the frame is reserved by this load.
+        unsafe { frame.page_mut() }.copy_from_slice(page);
+        self.counters.pages_read.add(1);
+        self.counters.data_read_bytes.add(PAGE_SIZE as u64);
+        let mut shard = self.table.lock(load.id);
+        shard.loads.retain(|l| !Arc::ptr_eq(l, load));
+        if load.is_cancelled() {
+            drop(shard);
+            self.give_frame(load.id, index);
+            return Ok(());
+        }
+        self.install(&mut shard, load.id, index);
+        drop(shard);
+        self.enlist(load.id, index);
+        Ok(())
+    }
+    fn unreadable(&self, id: PageId, doing: &str, e: &io::Error) -> Error {
+        let (file, table) = self.io.describe(id.space);
+        Error::io(format_args!("{doing} page {id} of {file}, table {table}"), e)
+    }
+}
+
+pub(crate) fn corrupt(io: &dyn PageIo, page: PageId, why: &str) -> Error {
+    let (file, table) = io.describe(page.space);
+    Error::Corrupt { page, file, table, why: why.to_string() }
+}
+
+impl Pool {
+    /// LOAD-2: forgets reads of a space under way.
+    pub(super) fn cancel_loads(&self, space: crate::SpaceId) {
+        self.table.for_each_load(|load| {
+            if load.id.space == space {
+                load.cancel();
+            }
+        });
+    }
+    /// The page ids in memory, hottest first within each instance, for saving across a restart.
+    pub fn resident(&self, max: usize) -> Vec<PageId> {
+        let touched = (0..self.frames.count()).filter(|&i| self.is_touched(i));
+        let mut pages: Vec<(u32, u64)> = touched
+            .map(|i| (self.frames.get(i).last_access.load(Relaxed), self.frames.get(i).id.load(Relaxed)))
+            .filter(|&(_, id)| id != super::frame::NO_PAGE)
+            .collect();
+        pages.sort_unstable_by(|a, b| b.cmp(a));
+        pages.truncate(max);
+        pages.into_iter().map(|(_, id)| unpack(id)).collect()
+    }
+}

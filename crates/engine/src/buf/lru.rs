@@ -1,0 +1,264 @@
+//! Free frames and the order of eviction of one instance.
+//!
+//! Two lists, young and old. A page enters at the head of old (the midpoint), and is evicted from old's tail; young's tail flows over into old, which
+//! keeps about 3/8 of the pages. A hit touches no list: it leaves the pool's clock in the frame, and whoever looks for a victim acts on it:
+//! - accessed again `old_blocks_time` after its first access: to the head of young (InnoDB's rule, so that a scan cannot push out the hot pages);
+//! - accessed since it entered old, though not for long enough: once more round old (so that a small pool keeps its index roots);
+//! - young's tail accessed since it came there: once more round young, instead of over into old.
+//!
+//! Lock order: an instance's mutex, then a page table shard; nothing else inside.
+use super::frame::{Frame, Frames, NONE};
+use std::ops::Range;
+use std::sync::atomic::Ordering::*;
+
+const YOUNG: u32 = 1;
+const OLD: u32 = 2;
+/// Young's tail is turned round at most this often before one page must go over.
+const MAX_ROTATE: usize = 8;
+/// Accesses of one visit to a page fall within this time; a later one is another visit.
+pub(crate) const VISIT_MS: u32 = 3;
+
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+    tag: u32,
+}
+impl List {
+    fn new(tag: u32) -> List {
+        List { head: NONE, tail: NONE, len: 0, tag }
+    }
+    fn push_head(&mut self, frames: &Frames, index: u32, now: u32) {
+        let frame = frames.get(index);
+        debug_assert_eq!(frame.lru_list.load(Relaxed), 0);
+        frame.lru_prev.store(NONE, Relaxed);
+        frame.lru_next.store(self.head, Relaxed);
+        match self.head {
+            NONE => self.tail = index,
+            head => frames.get(head).lru_prev.store(index, Relaxed),
+        }
+        self.head = index;
+        self.len += 1;
+        frame.lru_list.store(self.tag, Relaxed);
+        frame.lru_since.store(now, Relaxed);
+    }
+    fn remove(&mut self, frames: &Frames, index: u32) {
+        let frame = frames.get(index);
+        debug_assert_eq!(frame.lru_list.load(Relaxed), self.tag);
+        let (prev, next) = (frame.lru_prev.load(Relaxed), frame.lru_next.load(Relaxed));
+        match prev {
+            NONE => self.head = next,
+            prev => frames.get(prev).lru_next.store(next, Relaxed),
+        }
+        match next {
+            NONE => self.tail = prev,
+            next => frames.get(next).lru_prev.store(prev, Relaxed),
+        }
+        self.len -= 1;
+        frame.lru_list.store(0, Relaxed);
+    }
+}
+
+/// What an eviction scan does with the page at the tail.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Promote,
+    SecondChance,
+    Victim,
+}
+fn judge(frame: &Frame, old_blocks_time_ms: u32) -> Verdict {
+    let (first, last) = (frame.first_access.load(Relaxed), frame.last_access.load(Relaxed));
+    let since = frame.lru_since.load(Relaxed);
+    if last <= since.saturating_add(VISIT_MS) || first == 0 {
+        Verdict::Victim
+    } else if last.saturating_sub(first) >= old_blocks_time_ms {
+        Verdict::Promote
+    } else {
+        Verdict::SecondChance
+    }
+}
+
+pub(crate) struct Lists {
+    free: Vec<u32>,
+    /// Frames never used, whose memory is not resident.
+    fresh: Range<u32>,
+    young: List,
+    old: List,
+    old_share: f64,
+    /// Pages that moved to young.
+    pub made_young: u64,
+}
+
+impl Lists {
+    pub fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
+        let old_share = f64::from(old_blocks_pct.clamp(5, 95)) / 100.0;
+        Lists { free: Vec::new(), fresh: frames, young: List::new(YOUNG), old: List::new(OLD), old_share, made_young: 0 }
+    }
+    pub fn free_len(&self) -> usize {
+        self.free.len() + self.fresh.len()
+    }
+    pub fn pages(&self) -> usize {
+        self.young.len + self.old.len
+    }
+    pub fn old_pages(&self) -> usize {
+        self.old.len
+    }
+    /// Frames that have been in use are below this.
+    pub fn touched_end(&self) -> u32 {
+        self.fresh.start
+    }
+    /// A reserved frame off the free list.
+    pub fn take_free(&mut self, frames: &Frames) -> Option<u32> {
+        if let Some(index) = self.free.pop() {
+            return Some(index);
+        }
+        let index = self.fresh.next()?;
+        // SAFETY: each index leaves the range once, and nobody has it before.
+        unsafe { frames.init(index) };
+        Some(index)
+    }
+    /// Gives back a reserved frame without a page.
+    pub fn give_free(&mut self, index: u32) {
+        self.free.push(index);
+    }
+    pub fn insert(&mut self, frames: &Frames, index: u32, now: u32) {
+        self.old.push_head(frames, index, now);
+        self.balance(frames, now);
+    }
+    pub fn remove(&mut self, frames: &Frames, index: u32) {
+        match frames.get(index).lru_list.load(Relaxed) {
+            YOUNG => self.young.remove(frames, index),
+            OLD => self.old.remove(frames, index),
+            _ => {}
+        }
+    }
+    /// Lets young's tail flow over until old has its share.
+    fn balance(&mut self, frames: &Frames, now: u32) {
+        let mut rotations = 0;
+        while self.young.len > 0 && (self.old.len as f64) < self.old_share * self.pages() as f64 {
+            let index = self.young.tail;
+            let frame = frames.get(index);
+            let again = frame.last_access.load(Relaxed) > frame.lru_since.load(Relaxed).saturating_add(VISIT_MS);
+            self.young.remove(frames, index);
+            if again && rotations < MAX_ROTATE {
+                rotations += 1;
+                self.young.push_head(frames, index, now);
+            } else {
+                self.old.push_head(frames, index, now);
+            }
+        }
+    }
+    /// Walks old from its tail over at most `depth` frames, moving those that earned it, and calls `take` on each victim in turn: true takes it out of
+    /// the lists. Stops after `want` were taken.
+    pub fn scan(
+        &mut self,
+        frames: &Frames,
+        now: u32,
+        old_time_ms: u32,
+        depth: usize,
+        want: usize,
+        mut take: impl FnMut(u32, &Frame) -> bool,
+    ) {
+        let (mut at, mut seen, mut taken) = (self.old.tail, 0, 0);
+        while at != NONE && seen < depth && taken < want {
+            let (index, frame) = (at, frames.get(at));
+            at = frame.lru_prev.load(Relaxed);
+            seen += 1;
+            match judge(frame, old_time_ms) {
+                Verdict::Promote => {
+                    self.old.remove(frames, index);
+                    self.young.push_head(frames, index, now);
+                    self.made_young += 1;
+                }
+                Verdict::SecondChance => {
+                    self.old.remove(frames, index);
+                    self.old.push_head(frames, index, now);
+                }
+                Verdict::Victim if take(index, frame) => {
+                    self.old.remove(frames, index);
+                    taken += 1;
+                }
+                Verdict::Victim => {}
+            }
+        }
+        self.balance(frames, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(frames: &Frames, index: u32, at: u32) {
+        let frame = frames.get(index);
+        frame.last_access.store(at, Relaxed);
+        let _ = frame.first_access.compare_exchange(0, at, Relaxed, Relaxed);
+    }
+    fn victims(lists: &mut Lists, frames: &Frames, now: u32, want: usize) -> Vec<u32> {
+        let mut out = Vec::new();
+        lists.scan(frames, now, 1000, 100, want, |i, _| {
+            out.push(i);
+            true
+        });
+        out
+    }
+    fn filled(n: u32) -> (Frames, Lists) {
+        let frames = Frames::new(n).unwrap();
+        let mut lists = Lists::new(0..n, 37);
+        for i in 0..n {
+            assert_eq!(lists.take_free(&frames), Some(i));
+            lists.insert(&frames, i, 10);
+            access(&frames, i, 11);
+        }
+        assert_eq!((lists.take_free(&frames), lists.pages()), (None, n as usize));
+        (frames, lists)
+    }
+
+    #[test]
+    fn pages_seen_once_leave_in_the_order_they_came() {
+        let (frames, mut lists) = filled(8);
+        assert_eq!(victims(&mut lists, &frames, 50, 3), [0, 1, 2]);
+        assert_eq!(victims(&mut lists, &frames, 50, 99), [3, 4, 5, 6, 7]);
+        assert_eq!(lists.pages(), 0);
+    }
+
+    #[test]
+    fn a_page_used_again_after_old_blocks_time_becomes_young_and_outlives_a_scan() {
+        let (frames, mut lists) = filled(8);
+        access(&frames, 0, 1100);
+        access(&frames, 1, 500);
+        assert_eq!(victims(&mut lists, &frames, 1200, 2), [2, 3], "0 is promoted, 1 has a second chance");
+        assert_eq!((lists.made_young, lists.old_pages()), (1, 5));
+        // 1 was not used again: it goes after those before it in the list.
+        assert_eq!(victims(&mut lists, &frames, 1300, 4), [4, 5, 6, 7]);
+        // Young keeps page 0 only while old has its share.
+        assert_eq!(victims(&mut lists, &frames, 1400, 4), [1]);
+        assert_eq!(lists.pages(), 1);
+    }
+
+    #[test]
+    fn young_overflows_into_old_and_its_used_tail_goes_round() {
+        let (frames, mut lists) = filled(10);
+        (0..10).for_each(|i| access(&frames, i, 2000));
+        assert_eq!(victims(&mut lists, &frames, 2000, 1), [], "all are promoted, the overflow is not looked at in this scan");
+        assert_eq!((lists.made_young, lists.old_pages()), (10, 4));
+        access(&frames, 4, 2500);
+        lists.remove(&frames, 0);
+        lists.remove(&frames, 1);
+        lists.remove(&frames, 2);
+        lists.balance(&frames, 2600);
+        assert_eq!(frames.get(4).lru_list.load(Relaxed), YOUNG, "used since: turned round");
+        assert_eq!(frames.get(5).lru_list.load(Relaxed), OLD);
+    }
+
+    #[test]
+    fn what_the_caller_refuses_stays() {
+        let (frames, mut lists) = filled(4);
+        let mut asked = Vec::new();
+        lists.scan(&frames, 50, 1000, 3, 2, |i, _| {
+            asked.push(i);
+            i == 1
+        });
+        assert_eq!((asked, lists.pages()), (vec![0, 1, 2], 3));
+    }
+}

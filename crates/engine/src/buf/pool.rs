@@ -1,0 +1,349 @@
+//! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits for nothing slower than a latch.
+use super::counters::{Counters, PoolPages};
+use super::event::Event;
+use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
+use super::guard::{Latch, PageGuard};
+use super::lru::Lists;
+use super::table::{ShardGuard, Table, hash};
+use super::{BufConfig, Setting};
+use crate::flush::dirty::DirtyIndex;
+use crate::page::header;
+use crate::{Lsn, PageId, Result, SpaceId, Stall, Try};
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, Disk};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*, fence};
+
+/// How far a session looks for a clean page at the tail of an instance before it leaves the work to the cleaners.
+const SESSION_SCAN: usize = 64;
+
+pub(super) struct Instance {
+    lists: Mutex<Lists>,
+    frames: Range<u32>,
+    /// Frames of the range that have been in use are below this.
+    touched_end: AtomicU32,
+}
+
+pub struct Pool {
+    pub(crate) frames: Frames,
+    pub(super) table: Table,
+    instances: Box<[Instance]>,
+    pub(crate) dirty: DirtyIndex,
+    pub counters: Counters,
+    /// A frame has become free, or may have.
+    pub(crate) frame_freed: Event,
+    /// Somebody waits for a frame: work for the cleaners.
+    pub(crate) frame_wanted: Event,
+    /// Buffers of a page for direct reads and writes, kept for reuse.
+    pub(crate) spare: Mutex<Vec<AlignedBuf>>,
+    /// Coarse time, ms since the pool was made, from 1: access stamps.
+    clock_ms: AtomicU32,
+    disk: Arc<dyn Disk>,
+    born_ms: u128,
+    pub old_blocks_time_ms: Setting,
+}
+
+impl Pool {
+    pub(super) fn new(config: &BufConfig, disk: Arc<dyn Disk>) -> Result<Pool> {
+        let count = u32::try_from(config.frames.max(64)).expect("a pool below 64 TiB");
+        let instances = (config.instances as u32).clamp(1, (count / 64).min(64));
+        let share = count / instances;
+        let instance = |i: u32| {
+            let frames = i * share..if i + 1 == instances { count } else { (i + 1) * share };
+            Instance {
+                lists: Mutex::new(Lists::new(frames.clone(), config.old_blocks_pct)),
+                touched_end: AtomicU32::new(frames.start),
+                frames,
+            }
+        };
+        Ok(Pool {
+            frames: Frames::new(count)?,
+            table: Table::new(count)?,
+            instances: (0..instances).map(instance).collect(),
+            dirty: DirtyIndex::new(config.log_capacity_bytes),
+            counters: Counters::default(),
+            frame_freed: Event::default(),
+            frame_wanted: Event::default(),
+            spare: Mutex::default(),
+            clock_ms: AtomicU32::new(1),
+            born_ms: disk.now().as_millis(),
+            disk,
+            old_blocks_time_ms: Setting::new(config.old_blocks_time_ms),
+        })
+    }
+
+    /// Fixes a page that is in memory: latches it, waiting for the latch. `Stall::Page` if it is not.
+    #[inline]
+    pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
+        let hit = self.table.find(&self.frames, pack(id));
+        if let Some((index, frame)) = hit
+            && let Some(guard) = PageGuard::try_lock(self, index, frame, pack(id), latch)
+        {
+            self.touch(frame);
+            return Ok(guard);
+        }
+        self.fix_slowly(id, latch, hit)
+    }
+    /// The latch is taken, or the walk without a lock missed, perhaps by accident.
+    #[cold]
+    fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
+        let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
+            Some(hit) => hit,
+            None => self.pin(id).ok_or(Stall::Page(id))?,
+        };
+        self.touch(frame);
+        let guard = PageGuard::lock(self, index, frame, latch);
+        frame.unpin();
+        Ok(guard)
+    }
+    fn pin(&self, id: PageId) -> Option<(u32, &Frame)> {
+        let shard = self.table.lock(id);
+        let index = shard.find(&self.frames)?;
+        let frame = self.frames.get(index);
+        // TABLE-2
+        assert!(frame.pin(pack(id)));
+        Some((index, frame))
+    }
+    /// As [`Pool::fix`], but None where the latch is taken.
+    pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
+        let (index, frame) = self.pin(id).ok_or(Stall::Page(id))?;
+        self.touch(frame);
+        let guard = PageGuard::try_lock(self, index, frame, pack(id), latch);
+        frame.unpin();
+        Ok(guard)
+    }
+    /// Fixes the page where it was seen before, without a look-up; None if the frame has another page now.
+    pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
+        let frame = self.frames.get(at.0);
+        if let Some(guard) = PageGuard::try_lock(self, at.0, frame, pack(id), latch) {
+            self.touch(frame);
+            return Some(guard);
+        }
+        self.fix_slowly(id, latch, Some((at.0, frame))).ok().filter(|guard| guard.frame() == at)
+    }
+    #[inline]
+    fn touch(&self, frame: &Frame) {
+        self.counters.read_requests.add(1);
+        let now = self.clock_ms.load(Relaxed);
+        // A hot page's line is written for its pin anyhow, but not for the stamp more than once a tick.
+        if frame.last_access.load(Relaxed) != now {
+            frame.last_access.store(now, Relaxed);
+            if frame.first_access.load(Relaxed) == 0 {
+                frame.first_access.store(now, Relaxed);
+            }
+        }
+    }
+    pub fn contains(&self, id: PageId) -> bool {
+        self.table.lock(id).find(&self.frames).is_some()
+    }
+
+    /// An X-latched frame of zeros (but for id and LSN in the header) for a page that is being made, whatever is on disk or in memory of it.
+    pub fn create(&self, id: PageId) -> Try<PageGuard> {
+        loop {
+            if let Ok(mut guard) = self.fix(id, Latch::X) {
+                let lsn = guard.lsn();
+                let page = guard.bytes_mut();
+                page.fill(0);
+                header::set_id(page, id);
+                header::set_lsn(page, lsn);
+                return Ok(guard);
+            }
+            let Some(index) = self.take_frame(id) else {
+                self.counters.wait_free.add(1);
+                return Err(Stall::Frame);
+            };
+            let frame = self.frames.get(index);
+            let mut shard = self.table.lock(id);
+            if shard.find(&self.frames).is_some() {
+                drop(shard);
+                self.give_frame(id, index);
+                continue;
+            }
+            if let Some(load) = shard.load() {
+                load.cancel();
+            }
+            // SAFETY: the frame is reserved by us.
+            let page = unsafe { frame.page_mut() };
+            page.fill(0);
+            header::set_id(page, id);
+            // Latched before it can be found. A reserved frame's latch is taken only for a look at its id.
+            let guard = PageGuard::lock(self, index, frame, Latch::X);
+            self.install(&mut shard, id, index);
+            drop(shard);
+            self.touch(frame);
+            self.enlist(id, index);
+            self.counters.pages_created.add(1);
+            return Ok(guard);
+        }
+    }
+
+    /// Makes a reserved, filled frame findable.
+    pub(super) fn install(&self, shard: &mut ShardGuard<'_>, id: PageId, index: u32) {
+        let frame = self.frames.get(index);
+        frame.first_access.store(0, Relaxed);
+        frame.last_access.store(0, Relaxed);
+        assert!(frame.oldest.load(Relaxed) == CLEAN && !frame.writing.load(Relaxed));
+        frame.publish(pack(id));
+        shard.insert(&self.frames, index);
+    }
+    /// Puts an installed frame into its LRU list; until then nobody evicts it.
+    pub(super) fn enlist(&self, id: PageId, index: u32) {
+        self.instance(id).lists.lock().insert(&self.frames, index, self.clock_ms.load(Relaxed));
+    }
+    fn instance(&self, id: PageId) -> &Instance {
+        // Other bits than the page table's.
+        &self.instances[(hash(pack(id)) >> 8) as usize % self.instances.len()]
+    }
+    /// A reserved frame: a free one, or a clean cold page's, of the page's own instance or of any other.
+    pub(super) fn take_frame(&self, id: PageId) -> Option<u32> {
+        let own = (hash(pack(id)) >> 8) as usize;
+        (0..self.instances.len()).find_map(|i| self.instances[(own + i) % self.instances.len()].take(self))
+    }
+    /// Gives back a reserved frame without a page.
+    pub(super) fn give_frame(&self, id: PageId, index: u32) {
+        self.instance(id).lists.lock().give_free(index);
+        self.frame_freed.notify();
+    }
+
+    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps, a cleaner.
+    pub fn drop_space(&self, space: SpaceId) {
+        self.cancel_loads(space);
+        for index in (0..self.frames.count()).filter(|&i| self.is_touched(i)) {
+            let frame = self.frames.get(index);
+            let packed = frame.id.load(Acquire);
+            if packed == NO_PAGE || (packed >> 32) as u32 != space.0 {
+                continue;
+            }
+            let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X) else { continue };
+            if frame.is_dirty() {
+                self.dirty.take_out(&self.frames, index, false);
+            }
+            drop(guard);
+            // One that is being written goes the way of all clean pages later.
+            self.evict_page(index, packed);
+        }
+        self.frame_freed.notify();
+    }
+    /// Evicts one page if it can be.
+    fn evict_page(&self, index: u32, packed: u64) -> bool {
+        let id = super::frame::unpack(packed);
+        let mut lists = self.instance(id).lists.lock();
+        let gone = self.unhook(index, self.frames.get(index));
+        if gone {
+            lists.remove(&self.frames, index);
+            lists.give_free(index);
+        }
+        gone
+    }
+    /// Reserves a frame with a page and takes it out of the page table. Under the mutex of its instance.
+    fn unhook(&self, index: u32, frame: &Frame) -> bool {
+        let id = frame.id.load(Acquire);
+        if id == NO_PAGE || frame.is_held() || frame.is_dirty() {
+            return false;
+        }
+        let mut shard = self.table.lock(super::frame::unpack(id));
+        if frame.id.load(Acquire) != id || frame.lru_list.load(Relaxed) == 0 || !frame.try_reserve() {
+            return false;
+        }
+        shard.remove(&self.frames, index);
+        self.counters.pages_evicted.add(1);
+        true
+    }
+
+    /// Moves clean cold pages to the free lists until each instance has its share of `target` free frames; looks at `depth` pages of each.
+    /// Returns the frames of cold dirty pages that stand in the way, coldest first.
+    pub(crate) fn refill_free(&self, target: usize, depth: usize) -> Vec<u32> {
+        let share = target.div_ceil(self.instances.len());
+        let (now, old_time) = (self.clock_ms.load(Relaxed), self.old_blocks_time_ms.get());
+        let (mut in_the_way, mut freed) = (Vec::new(), 0);
+        for instance in &self.instances {
+            let mut lists = instance.lists.lock();
+            let want = share.saturating_sub(lists.free_len());
+            if want == 0 {
+                continue;
+            }
+            let (mut dirty, mut free) = (Vec::new(), Vec::new());
+            lists.scan(&self.frames, now, old_time, depth, want, |index, frame| {
+                if frame.is_dirty() {
+                    dirty.push(index);
+                }
+                let taken = self.unhook(index, frame);
+                if taken {
+                    free.push(index);
+                }
+                taken
+            });
+            freed += free.len();
+            dirty.truncate(want - free.len());
+            free.into_iter().for_each(|index| lists.give_free(index));
+            in_the_way.extend(dirty);
+        }
+        if freed > 0 {
+            self.frame_freed.notify();
+        }
+        in_the_way
+    }
+    pub(crate) fn free_frames(&self) -> usize {
+        self.instances.iter().map(|i| i.lists.lock().free_len()).sum()
+    }
+    /// Whether a frame is free or can be made so at once.
+    pub(super) fn frame_at_hand(&self) -> bool {
+        self.free_frames() > 0 || {
+            self.refill_free(1, SESSION_SCAN);
+            self.free_frames() > 0
+        }
+    }
+
+    /// Brings the access clock up to date: loads and cleaners do, hits only read it.
+    pub(crate) fn tick(&self) {
+        let now = (self.disk.now().as_millis() - self.born_ms + 1) as u32;
+        self.clock_ms.fetch_max(now, Relaxed);
+    }
+    pub(super) fn is_touched(&self, index: u32) -> bool {
+        let share = self.instances[0].frames.len() as u32;
+        let instance = &self.instances[((index / share) as usize).min(self.instances.len() - 1)];
+        index < instance.touched_end.load(Acquire)
+    }
+    /// BUF-1: whether any guard is alive.
+    pub(super) fn any_held(&self) -> bool {
+        let any = (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
+        // What the last holders did to frame and latch happened before they let go.
+        fence(Acquire);
+        any
+    }
+    /// Start of the oldest change that may not be in its data file; MAX if there is none.
+    pub fn oldest_dirty(&self) -> Lsn {
+        self.dirty.oldest()
+    }
+    pub fn pages(&self) -> PoolPages {
+        let mut sum = PoolPages { total: self.frames.count() as usize, dirty: self.dirty.pages(), ..PoolPages::default() };
+        for instance in &self.instances {
+            let lists = instance.lists.lock();
+            sum.data += lists.pages();
+            sum.free += lists.free_len();
+            sum.old += lists.old_pages();
+            sum.made_young += lists.made_young;
+        }
+        sum
+    }
+}
+
+impl Instance {
+    fn take(&self, pool: &Pool) -> Option<u32> {
+        let mut lists = self.lists.lock();
+        if let Some(index) = lists.take_free(&pool.frames) {
+            self.touched_end.store(lists.touched_end(), Release);
+            return Some(index);
+        }
+        let mut victim = None;
+        lists.scan(&pool.frames, pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get(), SESSION_SCAN, 1, |index, frame| {
+            let taken = pool.unhook(index, frame);
+            if taken {
+                victim = Some(index);
+            }
+            taken
+        });
+        victim
+    }
+}

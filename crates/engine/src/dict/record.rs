@@ -1,0 +1,123 @@
+//! What the dictionary's rows hold, and the dictionary's own table.
+use super::table::{Index, Table};
+use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary};
+use crate::{Error, PageNo, Result, SpaceId, TrxId};
+use redolith_types::{Collation, Column, IndexColumn, IndexDef, RowLayout, SqlType, TableDef, Value};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SchemaRecord {
+    pub collation: Collation,
+}
+
+/// One tree of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TreeRecord {
+    pub id: u64,
+    pub root: PageNo,
+}
+/// A table: definition and where it lies. Trees: the clustered one first, then one for each further index of the definition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TableRecord {
+    pub id: u64,
+    pub space: u32,
+    pub trees: Vec<TreeRecord>,
+    /// The next AUTO_INCREMENT value is at least this.
+    pub auto_increment: u64,
+    pub def: TableDef,
+    /// Trees that belong to no index: of an index that was being built or dropped when the record was written. Freed at start.
+    pub unfinished: Vec<TreeRecord>,
+}
+
+/// The dictionary's own table.
+pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
+    let name = Column::new("name", SqlType::VarBinary { len: 800 }).not_null();
+    let body = Column::new("body", SqlType::Blob { size: redolith_types::LobSize::Long });
+    let mut def = TableDef {
+        schema: "redolith".into(),
+        name: "dictionary".into(),
+        columns: vec![name, body],
+        indexes: vec![IndexDef::primary([0])],
+        collation: Collation::Binary,
+        comment: String::new(),
+    };
+    def.indexes[0].columns = vec![IndexColumn::new(0)];
+    let record = TableRecord {
+        id: DICT_TABLE,
+        space: SpaceId::SYSTEM.0,
+        trees: vec![TreeRecord { id: DICT_INDEX, root: DICT_ROOT }],
+        auto_increment: 1,
+        def,
+        unfinished: Vec::new(),
+    };
+    make_table(dict, record, TrxId::NONE)
+}
+/// The running form of a table. `since`: the transaction whose views it is right for, and all later ones.
+pub fn make_table(dict: &Dictionary, r: TableRecord, since: TrxId) -> Arc<Table> {
+    let space = SpaceId(r.space);
+    let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
+    let hidden = hidden_key.then(|| IndexDef { name: String::new(), unique: true, primary: true, columns: Vec::new() });
+    let defs = hidden.iter().chain(&r.def.indexes);
+    let indexes = defs.zip(&r.trees).map(|(d, t)| Index::new(t.id, space, t.root, d, &r.def)).collect::<Vec<_>>();
+    assert_eq!(indexes.len(), r.def.indexes.len() + hidden_key as usize, "a tree for each index");
+    Arc::new(Table {
+        id: r.id,
+        space,
+        layout: RowLayout::new(&r.def.columns),
+        indexes,
+        hidden_key,
+        mdl: dict.mdl(&format!("t/{}/{}", r.def.schema, r.def.name)),
+        auto_increment: AtomicU64::new(r.auto_increment.max(1)),
+        row_id: AtomicU64::new(1),
+        counter_moved: AtomicBool::new(false),
+        rows: AtomicI64::new(0),
+        dropped: AtomicBool::new(false),
+        since,
+        counters_ready: AtomicBool::new(false),
+        def: r.def,
+    })
+}
+impl Table {
+    /// The record that describes the table as it is.
+    pub(crate) fn record(&self) -> TableRecord {
+        TableRecord {
+            id: self.id,
+            space: self.space.0,
+            trees: self.indexes.iter().map(|i| TreeRecord { id: i.id, root: i.tree.root }).collect(),
+            auto_increment: self.auto_increment.load(std::sync::atomic::Ordering::Relaxed),
+            def: self.def.clone(),
+            unfinished: Vec::new(),
+        }
+    }
+}
+
+pub fn schema_name(schema: &str) -> Vec<u8> {
+    [b"d", schema.as_bytes()].concat()
+}
+pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
+    [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
+}
+/// The dictionary row of a name and a record.
+pub fn row(dict: &Table, name: &[u8], body: &impl Serialize) -> Vec<u8> {
+    let body = postcard::to_allocvec(body).expect("a record is plain data");
+    let mut out = Vec::new();
+    dict.layout.encode(&[Value::Bytes(Cow::Borrowed(name)), Value::Bytes(Cow::Borrowed(&body))], &mut out);
+    out
+}
+pub enum Named {
+    Schema(String, SchemaRecord),
+    Table(Box<TableRecord>),
+}
+pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
+    let (Value::Bytes(name), Value::Bytes(body)) = (dict.layout.get(payload, 0), dict.layout.get(payload, 1)) else {
+        return Err(Error::Incompatible("the dictionary has a row without a record".into()));
+    };
+    let wrong = |e| Error::Incompatible(format!("the dictionary's record of {} cannot be read: {e}", String::from_utf8_lossy(&name)));
+    Ok(match name.first() {
+        Some(b'd') => Named::Schema(String::from_utf8_lossy(&name[1..]).into_owned(), postcard::from_bytes(&body).map_err(wrong)?),
+        _ => Named::Table(Box::new(postcard::from_bytes(&body).map_err(wrong)?)),
+    })
+}

@@ -1,0 +1,103 @@
+//! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that have it open.
+use super::mdl::MdlLock;
+use crate::btree::Tree;
+use crate::lock::RangeLocks;
+use crate::{PageNo, SpaceId, TrxId};
+use redolith_types::{IndexDef, KeyLayout, RowLayout, TableDef};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
+
+/// An index: number 0 of a table is the clustered one, which holds the rows.
+pub struct Index {
+    pub id: u64,
+    pub def: IndexDef,
+    pub tree: Tree,
+    pub key: KeyLayout,
+    pub ranges: Arc<RangeLocks>,
+    /// How many columns the index has of its own; a secondary key goes on with the clustered key.
+    pub columns: usize,
+}
+impl Index {
+    pub fn new(id: u64, space: SpaceId, root: PageNo, def: &IndexDef, table: &TableDef) -> Index {
+        Index {
+            id,
+            def: def.clone(),
+            tree: Tree::new(space, root, id),
+            key: KeyLayout::new(&table.columns, def),
+            ranges: RangeLocks::new(id),
+            columns: def.columns.len(),
+        }
+    }
+}
+
+pub struct Table {
+    pub id: u64,
+    pub space: SpaceId,
+    pub def: TableDef,
+    pub layout: RowLayout,
+    pub indexes: Vec<Index>,
+    /// No primary key: the clustered key is a hidden row id, and `indexes[0]` is in no definition.
+    pub hidden_key: bool,
+    pub mdl: Arc<MdlLock>,
+    /// The next AUTO_INCREMENT value.
+    pub auto_increment: AtomicU64,
+    /// The next hidden row id.
+    pub(crate) row_id: AtomicU64,
+    /// Whether `auto_increment` has passed what the dictionary remembers.
+    pub(crate) counter_moved: AtomicBool,
+    /// Rows, roughly: counted since the table was opened, from an estimate.
+    pub rows: AtomicI64,
+    /// Views that do not see this transaction are older than the table's present form.
+    pub since: TrxId,
+    pub(crate) counters_ready: AtomicBool,
+    /// Set when the table was dropped or replaced by DDL: look it up again.
+    pub dropped: AtomicBool,
+}
+impl Table {
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.def.schema, self.def.name)
+    }
+    /// The engine's number of an index of the definition.
+    pub fn index_no(&self, in_definition: usize) -> usize {
+        in_definition + self.hidden_key as usize
+    }
+    pub fn clustered(&self) -> &Index {
+        &self.indexes[0]
+    }
+    /// Secondary indexes with their numbers.
+    pub fn secondary(&self) -> impl Iterator<Item = (usize, &Index)> {
+        self.indexes.iter().enumerate().skip(1)
+    }
+    /// Writes the clustered key of a row. A table without a primary key takes a new row id.
+    pub(crate) fn new_key(&self, payload: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        if self.hidden_key {
+            out.extend_from_slice(&self.row_id.fetch_add(1, Relaxed).to_be_bytes());
+        } else {
+            self.indexes[0].key.encode_row(&self.layout, payload, out);
+        }
+    }
+    /// Writes the whole key of a row's entry in secondary index `no`.
+    pub(crate) fn entry_key(&self, no: usize, payload: &[u8], clustered: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        self.indexes[no].key.encode_row(&self.layout, payload, out);
+        out.extend_from_slice(clustered);
+    }
+    /// Takes `n` consecutive AUTO_INCREMENT values; the first.
+    pub fn take_auto_increment(&self, n: u64) -> u64 {
+        self.counter_moved.store(true, Relaxed);
+        self.auto_increment.fetch_update(Relaxed, Relaxed, |v| Some(v.saturating_add(n))).unwrap_or_else(|v| v)
+    }
+    /// A row came with a value of its own: the next generated one is above it.
+    pub fn saw_auto_increment(&self, value: u64) {
+        if value >= self.auto_increment.load(Relaxed) {
+            self.counter_moved.store(true, Relaxed);
+            self.auto_increment.fetch_max(value.saturating_add(1), Relaxed);
+        }
+    }
+}
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Table({} {})", self.id, self.full_name())
+    }
+}

@@ -1,0 +1,149 @@
+//! The engine as a whole: what it is made of, how it starts and stops.
+use crate::buf::{BufConfig, PageIo};
+use crate::dict::{self, Dictionary};
+use crate::host::Host;
+use crate::lock::{KillFlag, LockTable};
+use crate::log::LogConfig;
+use crate::mtr::{Mtr, Store};
+use crate::page::Patch;
+use crate::purge::History;
+use crate::trx::Trx;
+use crate::trx::sys::TrxSys;
+use crate::trx::view::ReadView;
+use crate::undo::UndoPages;
+use crate::{Result, SpaceId, Stall, Try};
+use parking_lot::{Mutex, RwLock};
+use redolith_disk::Disk;
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// How an engine is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub dir: PathBuf,
+    /// Bytes of the buffer pool.
+    pub pool_bytes: u64,
+    /// Most bytes of redo between checkpoint and tail.
+    pub log_capacity_bytes: u64,
+    pub log_segment_bytes: u64,
+    pub log_buffer_bytes: usize,
+    pub doublewrite: bool,
+    /// Page writes a second in the background, and at most.
+    pub io_capacity: u32,
+    pub io_capacity_max: u32,
+}
+impl Config {
+    pub fn new(dir: impl Into<PathBuf>) -> Config {
+        Config {
+            dir: dir.into(),
+            pool_bytes: 128 << 20,
+            log_capacity_bytes: 1 << 30,
+            log_segment_bytes: 16 << 20,
+            log_buffer_bytes: 16 << 20,
+            doublewrite: true,
+            io_capacity: 2000,
+            io_capacity_max: 4000,
+        }
+    }
+    pub(crate) fn log(&self) -> LogConfig {
+        LogConfig {
+            dir: self.dir.join("redo"),
+            segment_bytes: self.log_segment_bytes,
+            capacity_bytes: self.log_capacity_bytes.max(4 * self.log_segment_bytes),
+            buffer_bytes: self.log_buffer_bytes.next_power_of_two().max(65536),
+        }
+    }
+    pub(crate) fn buf(&self) -> BufConfig {
+        BufConfig::new(self.pool_bytes, self.log_capacity_bytes.max(4 * self.log_segment_bytes))
+    }
+}
+
+pub struct Engine {
+    pub config: Config,
+    pub disk: Arc<dyn Disk>,
+    pub host: Arc<dyn Host>,
+    pub store: Store,
+    pub locks: Arc<LockTable>,
+    pub sys: Arc<TrxSys>,
+    pub undo: UndoPages,
+    pub history: History,
+    /// Purge has removed nothing that this view could need: a version by a transaction that it sees is where walks backwards end.
+    pub(crate) horizon: RwLock<ReadView>,
+    pub dict: Dictionary,
+    pub(crate) dict_table: Arc<crate::dict::table::Table>,
+    pub(crate) closing: AtomicBool,
+    /// Tables with trees that belong to no index; see [`crate::dict::record::TableRecord`].
+    pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
+    pub(crate) flusher: Arc<crate::flush::Flusher>,
+    pub flush_settings: Arc<crate::flush::FlushSettings>,
+    /// Background tasks that have not ended.
+    pub(crate) running: AtomicUsize,
+    /// The engine begins to close, or a task has ended.
+    pub(crate) close_step: crate::buf::event::Event,
+    pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+}
+
+impl Engine {
+    /// A transaction of a session; `kill` ends its waits.
+    pub fn begin(self: &Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
+        Trx::new(self.clone(), kill)
+    }
+    /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).
+    pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {
+        match stall {
+            Stall::Page(id) => self.store.pool.load(id).await,
+            Stall::Frame => {
+                self.store.pool.wait_frame().await;
+                Ok(())
+            }
+            Stall::LogSpace => self.store.log.wait_space().await,
+            Stall::LogReserve => self.store.log.wait_space_reserved().await,
+            Stall::Extend(space) => self.store.spaces.extend(space),
+            Stall::Failed(e) => Err(e),
+            Stall::Lock(_) => unreachable!("row locks are waited for by their transaction"),
+        }
+    }
+    /// Calls until it does not stall.
+    pub(crate) async fn settled<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
+        loop {
+            match call() {
+                Ok(x) => return Ok(x),
+                Err(s) => self.settle(s).await?,
+            }
+        }
+    }
+    /// File and table of a space, for messages.
+    pub(crate) fn describe(&self, space: SpaceId) -> (String, String) {
+        self.store.spaces.describe(space)
+    }
+    /// Persists a higher mark below which transaction numbers may be handed out.
+    pub(crate) async fn raise_high_water(self: Arc<Engine>) -> Result<()> {
+        let Some(mark) = self.sys.reserve_needed() else { return Ok(()) };
+        let lsn = self
+            .settled(|| {
+                let mut m = Mtr::begin_reserved(&self.store)?;
+                let p = m.x(dict::COUNTERS)?;
+                let now = crate::page::u64_at(m.page(p), dict::HIGH_WATER);
+                m.patch(p).write_u64(dict::HIGH_WATER, now.max(mark.0));
+                Ok(m.commit())
+            })
+            .await?;
+        self.store.log.flush_to(lsn).await;
+        self.sys.set_high_water(mark);
+        Ok(())
+    }
+    /// Takes `n` consecutive object ids.
+    pub(crate) async fn take_ids(&self, n: u64) -> Result<u64> {
+        self.settled(|| {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            let p = m.x(dict::COUNTERS)?;
+            let first = crate::page::u64_at(m.page(p), dict::NEXT_ID);
+            m.patch(p).write_u64(dict::NEXT_ID, first + n);
+            m.commit();
+            Ok(first)
+        })
+        .await
+    }
+}

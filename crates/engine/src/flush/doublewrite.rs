@@ -1,0 +1,182 @@
+//! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash can be mended.
+//!
+//! The file is a ring of segments, each one batch of up to [`SEGMENT_PAGES`] pages:
+//!
+//! | offset in segment | bytes | what |
+//! |---|---|---|
+//! | 0 | 4 | CRC-32C of bytes 4..4096 |
+//! | 4 | 4 | number of pages |
+//! | 8 | 8 | magic `RDLDBLW1` |
+//! | 16 | 8 | batch number, rising |
+//! | 24 | 8 | 0 |
+//! | 32 | 16 each | page number u32, space u32, checksum of the page u32, 0 u32 |
+//! | 4096 | 16384 each | the pages, as they will be in their files |
+//!
+//! DBLWR-1: segments are used in the order of the ring, so that of two copies of a page the older is overwritten first.
+//! DBLWR-2 (FLUSH-3): a segment is free from its release, after the sync of its pages' files, to its next use.
+//! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole: its file was not synced since.
+use super::group::{Submission, submit};
+use crate::buf::event::Event;
+use crate::page::header;
+use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
+use parking_lot::Mutex;
+use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Pages of a segment, and the largest batch.
+pub const SEGMENT_PAGES: usize = 128;
+pub(super) const HEADER: usize = ALIGN;
+pub(super) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
+const MAGIC: u64 = u64::from_le_bytes(*b"RDLDBLW1");
+const ENTRIES: usize = 32;
+const ENTRY: usize = 16;
+const _: () = assert!(ENTRIES + SEGMENT_PAGES * ENTRY <= HEADER && HEADER.is_multiple_of(ALIGN));
+
+/// What protects pages against tearing (innodb_doublewrite).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoublewriteMode {
+    /// Copies first.
+    On,
+    /// Nothing: a torn page is found and cannot be mended.
+    Off,
+}
+
+/// Copies of pages on their way to disk: room for the segment header, then the pages.
+pub(super) struct Copies {
+    buf: AlignedBuf,
+    pub ids: Vec<PageId>,
+    pub max_lsn: Lsn,
+}
+impl Copies {
+    pub fn bytes(capacity: usize) -> usize {
+        HEADER + capacity * PAGE_SIZE
+    }
+    /// Over a buffer of [`Copies::bytes`].
+    pub fn new(buf: AlignedBuf) -> Copies {
+        Copies { buf, ids: Vec::with_capacity(SEGMENT_PAGES), max_lsn: Lsn(0) }
+    }
+    pub fn push(&mut self, id: PageId, page: &header::Page) {
+        // In pairs: what `load` will ask of the page is asked before it is written.
+        assert_eq!(header::id(page), id, "a page in memory has its own id");
+        let at = self.ids.len();
+        self.ids.push(id);
+        self.page_mut(at).copy_from_slice(page);
+        self.max_lsn = self.max_lsn.max(header::lsn(page));
+    }
+    pub fn page(&self, n: usize) -> &header::Page {
+        self.buf[HEADER + n * PAGE_SIZE..].first_chunk().expect("inside the buffer")
+    }
+    pub fn page_mut(&mut self, n: usize) -> &mut header::Page {
+        self.buf[HEADER + n * PAGE_SIZE..].first_chunk_mut().expect("inside the buffer")
+    }
+    pub fn into_buf(self) -> AlignedBuf {
+        self.buf
+    }
+    /// Fills in the header. The pages have their checksums.
+    fn seal(&mut self, batch: u64) {
+        let count = self.ids.len();
+        assert!(count <= SEGMENT_PAGES);
+        let sums: Vec<u32> = (0..count).map(|n| header::checksum(self.page(n))).collect();
+        let head = &mut self.buf[..HEADER];
+        head.fill(0);
+        head[4..8].copy_from_slice(&(count as u32).to_le_bytes());
+        head[8..16].copy_from_slice(&MAGIC.to_le_bytes());
+        head[16..24].copy_from_slice(&batch.to_le_bytes());
+        for ((id, sum), entry) in self.ids.iter().zip(sums).zip(head[ENTRIES..].chunks_exact_mut(ENTRY)) {
+            entry[..4].copy_from_slice(&id.no.to_le_bytes());
+            entry[4..8].copy_from_slice(&id.space.0.to_le_bytes());
+            entry[8..12].copy_from_slice(&sum.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&head[4..]);
+        head[..4].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+/// The pages a segment header names, with their checksums; None if it is torn, or never was one.
+pub(super) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
+    let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+    let count = u32_at(4) as usize;
+    if u32_at(0) != crc32c::crc32c(&head[4..HEADER]) || head[8..16] != MAGIC.to_le_bytes() || count > SEGMENT_PAGES {
+        return None;
+    }
+    let entry = |n: usize| ENTRIES + n * ENTRY;
+    Some((0..count).map(|n| (PageId { no: u32_at(entry(n)), space: SpaceId(u32_at(entry(n) + 4)) }, u32_at(entry(n) + 8))).collect())
+}
+
+/// The open doublewrite file.
+pub struct Doublewrite {
+    mode: DoublewriteMode,
+    file: Option<Arc<dyn File>>,
+    ring: Mutex<Ring>,
+    /// A segment has become free.
+    pub(super) freed: Event,
+}
+struct Ring {
+    busy: Vec<bool>,
+    next: usize,
+    batch: u64,
+}
+/// A segment in use, until [`Doublewrite::release`].
+#[derive(Debug)]
+pub(super) struct Segment(usize);
+
+impl Doublewrite {
+    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::repair`] comes before.
+    pub fn open(disk: &dyn Disk, path: &Path, mode: DoublewriteMode, segments: usize) -> Result<Arc<Doublewrite>> {
+        let segments = segments.max(2);
+        let fail = |e: io::Error| Error::io(format_args!("opening the doublewrite file {}", path.display()), &e);
+        let file = match mode {
+            DoublewriteMode::Off => None,
+            DoublewriteMode::On => {
+                let file = disk.open(path, OpenHow::create(true)).map_err(fail)?;
+                if file.len().map_err(fail)? < segments as u64 * SEGMENT_BYTES {
+                    file.set_len(segments as u64 * SEGMENT_BYTES).map_err(fail)?;
+                    file.sync().map_err(fail)?;
+                    disk.sync_dir(path.parent().unwrap_or(Path::new("."))).map_err(fail)?;
+                }
+                Some(file)
+            }
+        };
+        let ring = Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
+        Ok(Arc::new(Doublewrite { mode, file, ring, freed: Event::default() }))
+    }
+    pub fn mode(&self) -> DoublewriteMode {
+        self.mode
+    }
+    /// Segments that may wait for a sync before one is due.
+    pub(super) fn quarter(&self) -> usize {
+        (self.ring.lock().busy.len() / 4).max(1)
+    }
+    /// DBLWR-1: the next segment of the ring, if it is free.
+    pub(super) fn acquire(&self) -> Option<Segment> {
+        let mut ring = self.ring.lock();
+        let next = ring.next;
+        if ring.busy[next] {
+            return None;
+        }
+        ring.busy[next] = true;
+        ring.next = (next + 1) % ring.busy.len();
+        Some(Segment(next))
+    }
+    /// DBLWR-2.
+    pub(super) fn release(&self, segment: Segment) {
+        assert!(std::mem::replace(&mut self.ring.lock().busy[segment.0], false), "DBLWR-2");
+        self.freed.notify();
+    }
+    /// Makes the copies durable in `segment`.
+    pub(super) async fn write(&self, segment: &Segment, mut copies: Copies) -> io::Result<Copies> {
+        let Some(file) = &self.file else { return Ok(copies) };
+        let batch = {
+            let mut ring = self.ring.lock();
+            ring.batch += 1;
+            ring.batch
+        };
+        copies.seal(batch);
+        let Copies { buf, ids, max_lsn } = copies;
+        let write = Submission { file: file.clone(), op: Op::Write(buf), offset: segment.0 as u64 * SEGMENT_BYTES };
+        let buf = submit(vec![write]).await.map_err(|(_, e)| e)?.pop().expect("a write gives its buffer back");
+        submit(vec![Submission { file: file.clone(), op: Op::Sync, offset: 0 }]).await.map_err(|(_, e)| e)?;
+        Ok(Copies { buf, ids, max_lsn })
+    }
+}

@@ -1,0 +1,292 @@
+//! The background tasks: cleaners and the checkpointer.
+//!
+//! Each cleaner turns round: first the frames (cold pages out of the way, so that sessions find free frames), then its share of the rate
+//! ([`super::rate`]) from the oldest dirty pages, then a sync if enough batches wait for one. The pace is a bucket of tokens shared by all cleaners.
+use super::doublewrite::SEGMENT_PAGES;
+use super::rate::{self, Limits, Load};
+use super::{Doublewrite, FlushSettings, LogView, Writer};
+use crate::Lsn;
+use crate::buf::BufferPool;
+use crate::buf::event::{Event, either};
+use crate::checkpoint::{CheckpointSource, Checkpointer};
+use crate::host::Host;
+use parking_lot::Mutex;
+use redolith_disk::Disk;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::time::Duration;
+
+/// Tokens are not spent in smaller portions than this while there are more pages: a batch costs a flush of the doublewrite file.
+const MIN_BATCH: usize = 64;
+/// How often the pace is computed anew.
+const PACE: Duration = Duration::from_millis(100);
+/// How long cleaners go on at full speed after a session had to wait for log space.
+const PRESSED: Duration = Duration::from_millis(100);
+
+pub struct Flusher {
+    writer: Writer,
+    checkpointer: Checkpointer,
+    disk: Arc<dyn Disk>,
+    settings: Arc<FlushSettings>,
+    pace: Mutex<Pace>,
+    pressed_until_ms: AtomicU64,
+    stopping: AtomicBool,
+    running: AtomicUsize,
+    /// Something wants attention now.
+    kicked: Event,
+    stopped: Event,
+}
+#[derive(Default)]
+struct Pace {
+    at: Duration,
+    /// When and where the log's speed was last measured.
+    measured: Duration,
+    tail: u64,
+    log_bytes_per_s: f64,
+    pages_per_s: f64,
+    tokens: f64,
+}
+
+impl Flusher {
+    /// Starts `cleaners` cleaner tasks and the checkpointer on `host`.
+    #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
+    pub fn start(
+        pool: Arc<BufferPool>,
+        log: Arc<dyn LogView>,
+        dblwr: Arc<Doublewrite>,
+        disk: Arc<dyn Disk>,
+        host: Arc<dyn Host>,
+        settings: Arc<FlushSettings>,
+        source: Arc<dyn CheckpointSource>,
+        cleaners: usize,
+    ) -> Arc<Flusher> {
+        let now = disk.now();
+        let flusher = Arc::new(Flusher {
+            pace: Mutex::new(Pace { at: now, measured: now, tail: log.tail().0, ..Pace::default() }),
+            checkpointer: Checkpointer::new(pool.clone(), log.clone(), source),
+            writer: Writer::new(pool, log, host.clone(), dblwr),
+            disk,
+            settings,
+            pressed_until_ms: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            kicked: Event::default(),
+            stopped: Event::default(),
+        });
+        for _ in 0..cleaners.max(1) {
+            flusher.spawn(&*host, "cleaner", |this| Box::pin(async move { this.clean().await }));
+        }
+        flusher.spawn(&*host, "checkpointer", |this| Box::pin(async move { this.checkpoints().await }));
+        flusher
+    }
+    fn spawn(
+        self: &Arc<Self>,
+        host: &dyn Host,
+        name: &'static str,
+        task: impl FnOnce(Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    ) {
+        self.running.fetch_add(1, AcqRel);
+        let (this, body) = (self.clone(), task(self.clone()));
+        host.spawn(
+            name,
+            Box::pin(async move {
+                body.await;
+                this.running.fetch_sub(1, AcqRel);
+                this.stopped.notify();
+            }),
+        );
+    }
+    /// The log is short of space, or somebody is in a hurry: look now.
+    pub fn kick(&self) {
+        self.kicked.notify();
+    }
+    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take over. Dirty pages stay dirty: see [`Flusher::sharp`].
+    pub async fn stop(&self) {
+        self.stopping.store(true, Release);
+        self.kick();
+        self.writer.pool.frame_wanted.notify();
+        loop {
+            let seen = self.stopped.seen();
+            if self.running.load(Acquire) == 0 {
+                break;
+            }
+            self.stopped.after(seen).await;
+        }
+        // The dirty index and the doublewrite ring outlive this flusher: what it has written is settled.
+        while self.writer.sync().await {}
+    }
+
+    async fn clean(&self) {
+        let (writer, pool) = (&self.writer, &self.writer.pool);
+        while !self.stopping.load(Acquire) {
+            let (wanted, kicked) = (pool.frame_wanted.seen(), self.kicked.seen());
+            pool.tick();
+            let mut done = self.free_frames().await;
+            let due = self.due();
+            let urgent = due == usize::MAX;
+            if due > 0 {
+                done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
+            }
+            if (writer.sync_due() || (urgent && done == 0)) && writer.sync().await && urgent {
+                self.kick();
+            }
+            if done == 0 {
+                // Someone who waits for a frame is not told when a page is unpinned: look again soon.
+                let hurry = urgent || pool.frame_freed.has_waiters();
+                let nap = writer.host.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
+                either(nap, either(pool.frame_wanted.after(wanted), self.kicked.after(kicked))).await;
+            }
+        }
+    }
+    /// Keeps frames free; writes cold dirty pages that stand in the way. Returns pages written.
+    async fn free_frames(&self) -> usize {
+        let (writer, pool) = (&self.writer, &self.writer.pool);
+        let pages = pool.pages().total;
+        let target = (self.settings.lru_scan_depth.get() as usize).min(pages / 16).max(4);
+        let depth = if pool.frame_freed.has_waiters() { pages } else { 4 * target };
+        let in_the_way = pool.refill_free(target, depth);
+        let claimed = in_the_way.into_iter().filter(|&index| pool.dirty.claim(pool.frames.get(index))).take(SEGMENT_PAGES).collect();
+        let written = writer.write(claimed, false).await;
+        if written > 0 {
+            pool.counters.pages_written_lru.add(written as u64);
+            pool.refill_free(target, depth);
+        }
+        written
+    }
+    /// Writes up to `want` of the oldest dirty pages.
+    async fn write_oldest(&self, want: usize, urgent: bool) -> usize {
+        let pool = &self.writer.pool;
+        let claimed = pool.dirty.claim_oldest(&pool.frames, want);
+        self.writer.write(claimed, urgent).await
+    }
+
+    /// How many pages a cleaner should write now; MAX: all it can.
+    fn due(&self) -> usize {
+        let dirty = self.writer.pool.dirty.pages();
+        let now = self.disk.now();
+        let mut pace = self.pace.lock();
+        if now - pace.at >= PACE || pace.pages_per_s.is_infinite() {
+            let load = self.load(&mut pace, now, dirty);
+            pace.pages_per_s = rate::pages_per_second(&load, &self.limits());
+            pace.tokens = if pace.pages_per_s.is_infinite() {
+                SEGMENT_PAGES as f64
+            } else {
+                // At most a second's worth is saved up.
+                let saved = pace.tokens + pace.pages_per_s * (now - pace.at).as_secs_f64();
+                saved.min(pace.pages_per_s.max(SEGMENT_PAGES as f64))
+            };
+            pace.at = now;
+        }
+        if pace.pages_per_s.is_infinite() || self.is_pressed() {
+            return usize::MAX;
+        }
+        let portion = pace.tokens as usize;
+        if dirty == 0 || portion < MIN_BATCH.min(dirty) {
+            drop(pace);
+            return 0;
+        }
+        let take = portion.min(SEGMENT_PAGES).min(dirty);
+        pace.tokens -= take as f64;
+        take
+    }
+    fn load(&self, pace: &mut Pace, now: Duration, dirty: usize) -> Load {
+        let (pool, log) = (&self.writer.pool, &self.writer.log);
+        let tail = log.tail();
+        let elapsed = (now - pace.measured).as_secs_f64();
+        if elapsed > 0.0 {
+            let speed = (tail.0 - pace.tail) as f64 / elapsed;
+            // A mean over about a second.
+            let weight = elapsed.min(1.0);
+            pace.log_bytes_per_s = pace.log_bytes_per_s * (1.0 - weight) + speed * weight;
+            (pace.measured, pace.tail) = (now, tail.0);
+        }
+        let oldest = pool.dirty.oldest().min(tail);
+        Load {
+            age_bytes: (tail.0 - oldest.0) as f64,
+            capacity_bytes: log.capacity_bytes() as f64,
+            log_bytes_per_s: pace.log_bytes_per_s,
+            due_pages_per_s: if dirty == 0 { 0.0 } else { pool.dirty.count(oldest, pace.log_bytes_per_s as u64) as f64 },
+            dirty_pages: dirty as f64,
+            total_pages: f64::from(pool.frames.count()),
+        }
+    }
+    fn limits(&self) -> Limits {
+        let s = &self.settings;
+        let percent = |setting: &crate::buf::Setting| f64::from(setting.get()) / 100.0;
+        Limits {
+            io_capacity: f64::from(s.io_capacity.get()),
+            io_capacity_max: f64::from(s.io_capacity_max.get().max(s.io_capacity.get())),
+            max_dirty: percent(&s.max_dirty_pct),
+            max_dirty_lwm: percent(&s.max_dirty_pct_lwm),
+            age_lwm: percent(&s.adaptive_lwm_pct),
+            idle_flush: percent(&s.idle_flush_pct),
+        }
+    }
+
+    /// The checkpointer: every second or so when something changed, and at once when the log fills or sessions wait for it.
+    async fn checkpoints(&self) {
+        let log = &self.writer.log;
+        let mut last = self.disk.now();
+        while !self.stopping.load(Acquire) {
+            let kicked = self.kicked.seen();
+            let (checkpoint, capacity) = (log.checkpoint(), log.capacity_bytes());
+            let age = log.tail().0.saturating_sub(checkpoint.0);
+            let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
+            let interval = Duration::from_millis(self.settings.checkpoint_interval_ms.get().into());
+            let due = full || self.disk.now() - last >= interval || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16);
+            if age > 0 && due {
+                last = self.disk.now();
+                self.checkpoint().await;
+            }
+            let nap = Duration::from_millis(if full { 1 } else { 50 });
+            let pressure = async {
+                log.pressure().await;
+                self.pressed_until_ms.store((self.disk.now() + PRESSED).as_millis() as u64, Release);
+                self.kick();
+                // Once more at the earliest after this, however often it rings.
+                self.writer.host.sleep(Duration::from_millis(1)).await;
+            };
+            either(self.writer.host.sleep(nap), either(self.kicked.after(kicked), pressure)).await;
+        }
+    }
+    /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for counts too, not only the log's age.
+    fn is_pressed(&self) -> bool {
+        (self.disk.now().as_millis() as u64) < self.pressed_until_ms.load(Acquire)
+    }
+    /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where it is.
+    pub async fn checkpoint(&self) -> Lsn {
+        self.writer.sync().await;
+        self.checkpointer.write()
+    }
+    /// Writes and syncs every page with changes from below the log's present tail.
+    pub async fn flush_all(&self) {
+        let (writer, pool) = (&self.writer, &self.writer.pool);
+        let target = writer.log.tail();
+        loop {
+            let progress = writer.progress.seen();
+            if pool.dirty.oldest() >= target {
+                return;
+            }
+            if self.write_oldest(SEGMENT_PAGES, true).await == 0 && !writer.sync().await {
+                // All that is left is being written by somebody else, or its frame is not closed yet.
+                either(writer.host.sleep(Duration::from_millis(1)), writer.progress.after(progress)).await;
+            }
+        }
+    }
+    /// For a clean shutdown, when nothing changes any more and before the log is closed: everything in the data files, the checkpoint at the log's tail.
+    pub async fn sharp(&self) -> Lsn {
+        loop {
+            self.flush_all().await;
+            let tail = self.writer.log.tail();
+            if self.writer.log.durable() < tail {
+                self.writer.log.flush_to(tail).await;
+            }
+            if self.checkpoint().await >= tail && self.writer.log.tail() == tail {
+                return tail;
+            }
+            self.writer.host.yield_now().await;
+        }
+    }
+}

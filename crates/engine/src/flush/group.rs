@@ -1,0 +1,75 @@
+//! Several submitted operations awaited together.
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, File, Io, Op};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// One operation of a group.
+pub(crate) struct Submission {
+    pub file: Arc<dyn File>,
+    pub op: Op,
+    pub offset: u64,
+}
+struct State {
+    left: usize,
+    /// The first failure: which operation, why.
+    failed: Option<(usize, io::Error)>,
+    bufs: Vec<AlignedBuf>,
+    waker: Option<Waker>,
+}
+/// Resolves when all have ended: their buffers, in no order, or the first failure with the number of its operation.
+pub(crate) struct Group(Arc<Mutex<State>>);
+
+/// Submits everything; operations on one file that follow each other go down together.
+pub(crate) fn submit(ops: Vec<Submission>) -> Group {
+    let state = State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };
+    let group = Group(Arc::new(Mutex::new(state)));
+    let mut run: Option<(Arc<dyn File>, Vec<Io>)> = None;
+    for (number, Submission { file, op, offset }) in ops.into_iter().enumerate() {
+        let state = group.0.clone();
+        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| finished(&state, number, result, buf));
+        let io = Io { op, offset, done };
+        match &mut run {
+            Some((same, ios)) if Arc::ptr_eq(same, &file) => ios.push(io),
+            _ => {
+                if let Some((file, ios)) = run.replace((file, vec![io])) {
+                    file.submit_many(ios);
+                }
+            }
+        }
+    }
+    if let Some((file, ios)) = run {
+        file.submit_many(ios);
+    }
+    group
+}
+fn finished(state: &Mutex<State>, number: usize, result: io::Result<()>, buf: Option<AlignedBuf>) {
+    let mut state = state.lock();
+    state.left -= 1;
+    state.bufs.extend(buf);
+    if let (Err(e), None) = (result, &state.failed) {
+        state.failed = Some((number, e));
+    }
+    let waker = if state.left == 0 { state.waker.take() } else { None };
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+impl Future for Group {
+    type Output = Result<Vec<AlignedBuf>, (usize, io::Error)>;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.lock();
+        if state.left > 0 {
+            state.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(match state.failed.take() {
+            Some(failure) => Err(failure),
+            None => Ok(std::mem::take(&mut state.bufs)),
+        })
+    }
+}

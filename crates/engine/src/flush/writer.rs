@@ -1,0 +1,183 @@
+//! Batches to disk, and the syncs that settle them.
+use super::batch::Batch;
+use super::doublewrite::{Copies, Doublewrite, Segment};
+use super::group::{Submission, submit};
+use super::{DoublewriteMode, LogView};
+use crate::buf::BufferPool;
+use crate::buf::event::Event;
+use crate::host::Host;
+use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, Op};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// Neighbouring pages written by one operation.
+const MAX_RUN: usize = 32;
+/// Batches that may wait for their sync when there is no doublewrite ring to say so.
+const MAX_TICKETS: usize = 8;
+
+/// A batch whose writes have ended and whose files are not synced yet.
+struct Ticket {
+    spaces: Vec<SpaceId>,
+    /// Where in the dirty index its pages are counted.
+    starts: Vec<Lsn>,
+    segment: Option<Segment>,
+}
+
+/// What all cleaners share.
+pub(crate) struct Writer {
+    pub(super) pool: Arc<BufferPool>,
+    pub(super) log: Arc<dyn LogView>,
+    pub(super) host: Arc<dyn Host>,
+    dblwr: Arc<Doublewrite>,
+    pub(super) buffers: Mutex<Vec<AlignedBuf>>,
+    tickets: Mutex<Vec<Ticket>>,
+    /// A batch or a sync has ended.
+    pub(crate) progress: Event,
+}
+
+impl Writer {
+    pub fn new(pool: Arc<BufferPool>, log: Arc<dyn LogView>, host: Arc<dyn Host>, dblwr: Arc<Doublewrite>) -> Writer {
+        let (buffers, tickets) = Default::default();
+        Writer { pool, log, host, dblwr, buffers, tickets, progress: Event::default() }
+    }
+
+    /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were written; with `wait` false, pages whose latch was
+    /// taken are left dirty.
+    pub async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
+        if claimed.is_empty() {
+            return 0;
+        }
+        let _progress = Progress(self);
+        let batch = self.copy(claimed, wait).await;
+        let count = batch.frames.len();
+        if count == 0 {
+            self.give_buffer(batch.copies.into_buf());
+            return 0;
+        }
+        let max_lsn = batch.copies.max_lsn;
+        if self.log.durable() < max_lsn {
+            self.log.flush_to(max_lsn).await;
+        }
+        assert!(self.log.durable() >= max_lsn, "FLUSH-1");
+        let Batch { copies, frames, starts } = batch;
+        let counters = &self.pool.counters;
+        counters.pending_writes.add(1);
+        let (segment, copies) = self.double(copies).await;
+        let spaces = self.write_in_place(&copies).await;
+        counters.pending_writes.sub(1);
+        counters.pages_written.add(count as u64);
+        self.give_buffer(copies.into_buf());
+        self.tickets.lock().push(Ticket { spaces, starts, segment });
+        for index in frames {
+            let was = self.pool.frames.get(index).writing.swap(false, Release);
+            assert!(was, "FLUSH-4");
+        }
+        count
+    }
+    /// FLUSH-2.
+    async fn double(&self, copies: Copies) -> (Option<Segment>, Copies) {
+        if self.dblwr.mode() == DoublewriteMode::Off {
+            return (None, copies);
+        }
+        let segment = loop {
+            let (freed, progress) = (self.dblwr.freed.seen(), self.progress.seen());
+            if let Some(segment) = self.dblwr.acquire() {
+                break segment;
+            }
+            // FLUSH-3: nothing free before a sync.
+            if !self.sync().await {
+                crate::buf::event::either(self.dblwr.freed.after(freed), self.progress.after(progress)).await;
+            }
+        };
+        let counters = &self.pool.counters;
+        counters.dblwr_writes.add(1);
+        counters.dblwr_pages_written.add(copies.ids.len() as u64);
+        counters.data_written_bytes.add((copies.ids.len() * PAGE_SIZE) as u64);
+        counters.data_fsyncs.add(1);
+        match self.dblwr.write(&segment, copies).await {
+            Ok(copies) => (Some(segment), copies),
+            Err(e) => poison(&format!("writing page copies to the doublewrite file failed: {e}")),
+        }
+    }
+    /// Returns the spaces written to. Pages of spaces that have been dropped are left out.
+    async fn write_in_place(&self, copies: &Copies) -> Vec<SpaceId> {
+        let (mut spaces, mut ops, mut starts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = 0;
+        while first < copies.ids.len() {
+            let id = copies.ids[first];
+            let follows = |n: &usize| copies.ids.get(first + n).is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32);
+            let run = 1 + (1..MAX_RUN).take_while(follows).count();
+            if let Some(file) = self.pool.io.file(id.space) {
+                let mut buf =
+                    if run == 1 { self.pool.spare.lock().pop() } else { None }.unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
+                (0..run).for_each(|n| buf[n * PAGE_SIZE..][..PAGE_SIZE].copy_from_slice(copies.page(first + n)));
+                ops.push(Submission { file, op: Op::Write(buf), offset: u64::from(id.no) * PAGE_SIZE as u64 });
+                starts.push(id);
+                if spaces.last() != Some(&id.space) {
+                    spaces.push(id.space);
+                }
+                self.pool.counters.data_writes.add(1);
+                self.pool.counters.data_written_bytes.add((run * PAGE_SIZE) as u64);
+            }
+            first += run;
+        }
+        match submit(ops).await {
+            Ok(bufs) => {
+                let mut spare = self.pool.spare.lock();
+                let room = 128usize.saturating_sub(spare.len());
+                spare.extend(bufs.into_iter().filter(|b| b.len() == PAGE_SIZE).take(room));
+                spaces
+            }
+            Err((op, e)) => {
+                let (file, table) = self.pool.io.describe(starts[op].space);
+                poison(&format!("writing page {} of {file} (table {table}) failed: {e}", starts[op]))
+            }
+        }
+    }
+
+    /// Batches waiting for a sync.
+    pub fn unsynced(&self) -> usize {
+        self.tickets.lock().len()
+    }
+    /// Whether enough of them wait.
+    pub fn sync_due(&self) -> bool {
+        self.unsynced() >= if self.dblwr.mode() == DoublewriteMode::On { self.dblwr.quarter() } else { MAX_TICKETS }
+    }
+    /// Syncs the data files of all batches written so far, each file once, and settles them. False if there was nothing to do.
+    pub async fn sync(&self) -> bool {
+        let tickets = std::mem::take(&mut *self.tickets.lock());
+        if tickets.is_empty() {
+            return false;
+        }
+        let _progress = Progress(self);
+        let mut spaces: Vec<SpaceId> = tickets.iter().flat_map(|t| &t.spaces).copied().collect();
+        spaces.sort_unstable();
+        spaces.dedup();
+        let files: Vec<_> = spaces.into_iter().filter_map(|space| Some((space, self.pool.io.file(space)?))).collect();
+        let ops: Vec<_> = files.iter().map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 }).collect();
+        let counters = &self.pool.counters;
+        counters.data_fsyncs.add(ops.len() as u64);
+        counters.pending_fsyncs.add(1);
+        if let Err((op, e)) = submit(ops).await {
+            poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
+        }
+        counters.pending_fsyncs.sub(1);
+        for ticket in tickets {
+            self.pool.dirty.settle(ticket.starts);
+            if let Some(segment) = ticket.segment {
+                self.dblwr.release(segment);
+            }
+        }
+        true
+    }
+}
+
+/// Tells those who wait for progress, however a batch or a sync ends.
+struct Progress<'a>(&'a Writer);
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.0.progress.notify();
+    }
+}

@@ -1,0 +1,238 @@
+//! A transaction as the lock table sees it: what it holds, what it waits for, its weight, its kill flag.
+//!
+//! A session makes one `TrxLocks` and uses it for one transaction after another, so that its vectors keep their memory; identity is the `Arc`'s
+//! address. A transaction that is detached from its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
+use super::range::RangeLocks;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::{LockKey, Mode};
+use crate::TrxId;
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// Keys kept allocated from one transaction to the next.
+const KEPT_KEYS: usize = 1024;
+
+/// Key bytes of waiting inserts and range bounds; most are short.
+pub(super) type KeyBuf = SmallVec<[u8; 32]>;
+
+pub struct TrxLocks {
+    owner: u64,
+    trx_id: AtomicU64,
+    undo_records: AtomicU64,
+    kill: Arc<KillFlag>,
+    pub(super) held: Mutex<Held>,
+    pub(super) wait: Mutex<Wait>,
+}
+
+#[derive(Default)]
+pub(super) struct Held {
+    /// Every key of which this transaction is a holder, once; in the order taken.
+    pub(super) keys: Vec<LockKey>,
+    /// Every index in which it has ranges, once.
+    pub(super) ranges: Vec<Arc<RangeLocks>>,
+}
+
+/// What a queued request is for.
+#[derive(Clone)]
+pub(super) enum Target {
+    /// `converts`: the owner is a holder already, and wants more.
+    Row {
+        key: LockKey,
+        mode: Mode,
+        converts: bool,
+    },
+    Insert {
+        ranges: Arc<RangeLocks>,
+        key: KeyBuf,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// Queued.
+    Pending,
+    Granted,
+    /// Chosen to break a deadlock.
+    Victim,
+    /// Taken back by its owner; also the state before the first wait.
+    Withdrawn,
+}
+
+pub(super) struct Wait {
+    /// Number of the request: tells a stale [`super::LockWait`] from the present one.
+    pub(super) ticket: u64,
+    pub(super) outcome: Outcome,
+    pub(super) announced: bool,
+    pub(super) target: Option<Target>,
+    pub(super) waker: Option<Waker>,
+}
+
+/// What a transaction waits for, for people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WaitInfo {
+    Row { key: LockKey, mode: Mode },
+    Insert { index: u64, key_hash: u64 },
+}
+
+impl TrxLocks {
+    pub(super) fn new(owner: u64, kill: Arc<KillFlag>) -> Arc<TrxLocks> {
+        let wait = Wait { ticket: 0, outcome: Outcome::Withdrawn, announced: false, target: None, waker: None };
+        Arc::new(TrxLocks {
+            owner,
+            trx_id: AtomicU64::new(0),
+            undo_records: AtomicU64::new(0),
+            kill,
+            held: Mutex::default(),
+            wait: Mutex::new(wait),
+        })
+    }
+
+    /// Unique among all ever made by one lock table; for people, not for identity.
+    pub fn owner(&self) -> u64 {
+        self.owner
+    }
+    /// `TrxId::NONE` before the first write.
+    pub fn trx_id(&self) -> TrxId {
+        TrxId(self.trx_id.load(Ordering::Acquire))
+    }
+    /// Called by `TrxSys` when the transaction is registered, before anyone can see the id in a record.
+    pub(crate) fn set_trx_id(&self, id: TrxId) {
+        self.trx_id.store(id.0, Ordering::Release);
+    }
+    /// Only the transaction itself adds (and takes back, when it rolls back to a savepoint).
+    pub fn set_undo_records(&self, count: u64) {
+        self.undo_records.store(count, Ordering::Relaxed);
+    }
+    /// What it would cost to roll this transaction back: undo records and locks.
+    pub fn weight(&self) -> u64 {
+        self.undo_records.load(Ordering::Relaxed) + self.locks_held() as u64
+    }
+    /// Row locks held now.
+    pub fn locks_held(&self) -> usize {
+        self.held.lock().keys.len()
+    }
+    pub fn kill(&self) -> &Arc<KillFlag> {
+        &self.kill
+    }
+    pub fn waits_for(&self) -> Option<WaitInfo> {
+        let wait = self.wait.lock();
+        if wait.outcome != Outcome::Pending {
+            return None;
+        }
+        wait.target.as_ref().map(Target::info)
+    }
+
+    /// Clears the id (LOCK-6) and hands out what is held. The vectors come back through [`TrxLocks::keep_memory`].
+    pub(super) fn end(&self) -> Held {
+        let mut held = self.held.lock();
+        self.trx_id.store(0, Ordering::Release);
+        self.undo_records.store(0, Ordering::Relaxed);
+        std::mem::take(&mut *held)
+    }
+    pub(super) fn keep_memory(&self, mut spare: Held) {
+        spare.keys.clear();
+        spare.keys.shrink_to(KEPT_KEYS);
+        spare.ranges.clear();
+        let mut held = self.held.lock();
+        assert!(held.keys.is_empty() && held.ranges.is_empty(), "a lock was taken during release_all");
+        *held = spare;
+    }
+
+    /// Notes a queued request and returns its ticket. The caller holds the queue's mutex (LOCK-4).
+    pub(super) fn queue(&self, target: Target) -> u64 {
+        let mut wait = self.wait.lock();
+        assert!(wait.outcome != Outcome::Pending, "LOCK-3: a transaction waits for one thing at a time");
+        wait.ticket += 1;
+        wait.outcome = Outcome::Pending;
+        wait.announced = false;
+        wait.target = Some(target);
+        wait.waker = None;
+        wait.ticket
+    }
+    /// Ends the wait. The caller holds the queue's mutex, has taken the request out of it (LOCK-4), and wakes when it has let go of its mutexes.
+    pub(super) fn end_wait(&self, outcome: Outcome) -> Option<Waker> {
+        let mut wait = self.wait.lock();
+        assert!(wait.outcome == Outcome::Pending, "LOCK-4: only a queued request ends");
+        wait.outcome = outcome;
+        wait.announced = false;
+        wait.target = None;
+        wait.waker.take()
+    }
+    /// What request `ticket` is for, while it is queued. Stays so under its queue's mutex (LOCK-4).
+    pub(super) fn pending(&self, ticket: u64) -> Option<Target> {
+        let wait = self.wait.lock();
+        if wait.ticket != ticket || wait.outcome != Outcome::Pending {
+            return None;
+        }
+        wait.target.clone()
+    }
+    /// The target and ticket of a wait that counts in the wait-for graph.
+    pub(super) fn announced_wait(&self) -> Option<(Target, u64)> {
+        let wait = self.wait.lock();
+        if !wait.announced {
+            return None;
+        }
+        wait.target.clone().map(|target| (target, wait.ticket))
+    }
+}
+
+impl Target {
+    pub(super) fn info(&self) -> WaitInfo {
+        match self {
+            Target::Row { key, mode, .. } => WaitInfo::Row { key: *key, mode: *mode },
+            Target::Insert { ranges, key } => WaitInfo::Insert { index: ranges.index(), key_hash: super::hash_bytes(key) },
+        }
+    }
+}
+
+impl fmt::Debug for TrxLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TrxLocks({}, trx {})", self.owner, self.trx_id().0)
+    }
+}
+impl fmt::Display for WaitInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WaitInfo::Row { key, mode } => write!(f, "{mode:?} lock on key {:016x} of index {}", key.hash, key.index),
+            WaitInfo::Insert { index, key_hash } => write!(f, "insert of key {key_hash:016x} into a locked range of index {index}"),
+        }
+    }
+}
+
+/// KILL and KILL QUERY: ends any wait of a session (row locks, metadata locks). One per session; a session waits for one thing at a time.
+#[derive(Default)]
+pub struct KillFlag {
+    killed: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+impl KillFlag {
+    pub fn new() -> Arc<KillFlag> {
+        Arc::default()
+    }
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+    /// After KILL QUERY has ended its statement.
+    pub fn clear(&self) {
+        self.killed.store(false, Ordering::SeqCst);
+    }
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+    /// For polls: true if killed; otherwise `waker` is woken by [`KillFlag::kill`].
+    pub fn poll(&self, waker: &Waker) -> bool {
+        let mut slot = self.waker.lock();
+        if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            *slot = Some(waker.clone());
+        }
+        // Read under the mutex: `kill` stores the flag before it takes the mutex, so either this sees it or `kill` sees the waker.
+        self.killed.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,278 @@
+//! Range locks of one index: intervals of key bytes into which only their owners insert. They stand for gap locks.
+//!
+//! Shared and exclusive ranges are the same thing: both only forbid inserts by others, and never conflict with each other.
+//!
+//! - RANGE-1: a scanner takes its range before it latches the first leaf; an inserter checks while it holds the leaf exclusively. So either the
+//!   inserter sees the range, or the scanner sees the record (and its implicit lock).
+//! - RANGE-2: settled ranges of one owner neither overlap nor touch: one binary search says what it has, and a key meets at most one of them.
+//! - RANGE-3: `live` is the number of intervals; it changes under the set's mutex, and inserters read it without.
+use super::interval::{High, IntervalTree, Slot, below, high_at_least};
+use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
+use super::row::Wakers;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicUsize, Ordering};
+use super::table::{LockTable, wake};
+use super::wait::LockWait;
+use crate::{Stall, Try};
+use hashbrown::HashMap;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is itself and a zero byte, so every kind of bound fits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyRange {
+    low: KeyBuf,
+    high: High,
+}
+impl KeyRange {
+    pub fn new(low: Bound<&[u8]>, high: Bound<&[u8]>) -> KeyRange {
+        let low = match low {
+            Bound::Unbounded => KeyBuf::new(),
+            Bound::Included(key) => KeyBuf::from_slice(key),
+            Bound::Excluded(key) => successor(key),
+        };
+        KeyRange { low, high: half_open(high) }
+    }
+    pub fn all() -> KeyRange {
+        KeyRange { low: KeyBuf::new(), high: None }
+    }
+    pub fn point(key: &[u8]) -> KeyRange {
+        KeyRange { low: KeyBuf::from_slice(key), high: Some(successor(key)) }
+    }
+    /// All keys that begin with `prefix`: the entries of a secondary key.
+    pub fn prefix(prefix: &[u8]) -> KeyRange {
+        let mut high = KeyBuf::from_slice(prefix);
+        while high.last() == Some(&0xff) {
+            high.pop();
+        }
+        let high = high.last_mut().map(|last| *last += 1).map(|()| high);
+        KeyRange { low: KeyBuf::from_slice(prefix), high }
+    }
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= self.low.as_slice() && below(key, &self.high)
+    }
+    fn is_empty(&self) -> bool {
+        !below(&self.low, &self.high)
+    }
+}
+fn successor(key: &[u8]) -> KeyBuf {
+    let mut next = KeyBuf::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+fn half_open(high: Bound<&[u8]>) -> High {
+    match high {
+        Bound::Unbounded => None,
+        Bound::Excluded(key) => Some(KeyBuf::from_slice(key)),
+        Bound::Included(key) => Some(successor(key)),
+    }
+}
+
+/// Names a range that may still shrink.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "settle it when the scan has ended"]
+pub struct RangeToken(Slot);
+
+/// The range locks of one index; shared by everyone who has the index open.
+pub struct RangeLocks {
+    index: u64,
+    live: AtomicUsize,
+    set: Mutex<RangeSet>,
+}
+
+struct RangeSet {
+    tree: IntervalTree<Arc<TrxLocks>>,
+    owned: HashMap<usize, Owned>,
+    waiters: Vec<InsertWaiter>,
+}
+#[derive(Default)]
+struct Owned {
+    /// By low bound; RANGE-2.
+    settled: Vec<Slot>,
+    /// Of scans that run.
+    open: Vec<Slot>,
+}
+struct InsertWaiter {
+    trx: Arc<TrxLocks>,
+    key: KeyBuf,
+}
+
+fn identity(trx: &Arc<TrxLocks>) -> usize {
+    Arc::as_ptr(trx).addr()
+}
+
+impl RangeLocks {
+    pub fn new(index: u64) -> Arc<RangeLocks> {
+        let set = RangeSet { tree: IntervalTree::new(), owned: HashMap::new(), waiters: Vec::new() };
+        Arc::new(RangeLocks { index, live: AtomicUsize::new(0), set: Mutex::new(set) })
+    }
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Locks a range until `release_all`. Never waits.
+    pub fn lock_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) {
+        if range.is_empty() {
+            return;
+        }
+        let mut set = self.set.lock();
+        self.enter(&mut set, trx);
+        set.settle(trx, range);
+        self.live.store(set.tree.len(), Ordering::Release);
+    }
+
+    /// Locks a range for a scan that may stop early (LIMIT): `settle_range` says how far it came.
+    pub fn lock_open_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) -> RangeToken {
+        let mut set = self.set.lock();
+        self.enter(&mut set, trx);
+        let slot = set.tree.insert(range.low, range.high, trx.clone());
+        set.owner(trx).open.push(slot);
+        self.live.store(set.tree.len(), Ordering::Release);
+        RangeToken(slot)
+    }
+
+    /// Ends an open range: what is below `high` of it stays locked, the rest is given back.
+    pub fn settle_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, high: Bound<&[u8]>) {
+        let mut wakers = Wakers::new();
+        let mut set = self.set.lock();
+        let open = &mut set.owner(trx).open;
+        let place = open.iter().rposition(|slot| *slot == token.0).expect("settles a range that is open");
+        open.swap_remove(place);
+        let (low, old_high) = set.tree.remove(token.0);
+        let new_high = half_open(high);
+        let shrunk = !high_at_least(&new_high, &old_high);
+        let range = KeyRange { low, high: if shrunk { new_high } else { old_high } };
+        if !range.is_empty() {
+            set.settle(trx, range);
+        }
+        self.live.store(set.tree.len(), Ordering::Release);
+        if shrunk {
+            set.grant(&mut wakers);
+        }
+        drop(set);
+        wake(wakers);
+    }
+
+    /// Notes with `trx` that it has ranges here, once.
+    fn enter(self: &Arc<Self>, set: &mut RangeSet, trx: &Arc<TrxLocks>) {
+        set.owned.entry(identity(trx)).or_insert_with(|| {
+            trx.held.lock().ranges.push(self.clone());
+            Owned::default()
+        });
+    }
+
+    /// Gives back all ranges of `trx`.
+    pub(super) fn release(&self, trx: &Arc<TrxLocks>, wakers: &mut Wakers) {
+        let mut set = self.set.lock();
+        let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
+        for slot in owned.settled.into_iter().chain(owned.open) {
+            set.tree.remove(slot);
+        }
+        self.live.store(set.tree.len(), Ordering::Release);
+        set.grant(wakers);
+    }
+
+    /// Ends the wait `ticket` of `trx`, unless it has ended since it was found to wait here.
+    pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, ticket: u64, outcome: Outcome, wakers: &mut Wakers) -> bool {
+        let mut set = self.set.lock();
+        if trx.pending(ticket).is_none() {
+            return false;
+        }
+        let place = set.waiters.iter().position(|w| Arc::ptr_eq(&w.trx, trx)).expect("LOCK-4");
+        set.waiters.remove(place);
+        wakers.extend(trx.end_wait(outcome));
+        true
+    }
+
+    /// Everyone whose range keeps `trx` from inserting `key`, for the deadlock search.
+    pub(super) fn with_blockers(&self, trx: &Arc<TrxLocks>, key: &[u8], each: &mut impl FnMut(&Arc<TrxLocks>)) {
+        self.set.lock().tree.stab(key, |owner| {
+            if !Arc::ptr_eq(owner, trx) {
+                each(owner);
+            }
+            true
+        });
+    }
+}
+
+impl RangeSet {
+    fn owner(&mut self, trx: &Arc<TrxLocks>) -> &mut Owned {
+        self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed")
+    }
+
+    /// Adds a range, joined with those of the same owner that it overlaps or touches.
+    fn settle(&mut self, trx: &Arc<TrxLocks>, mut range: KeyRange) {
+        let tree = &mut self.tree;
+        let settled = &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").settled;
+        let first = settled.partition_point(|slot| tree.bounds(*slot).1.as_ref().is_some_and(|high| *high < range.low));
+        let last = first + settled[first..].partition_point(|slot| range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high));
+        if last == first + 1 {
+            let (low, high) = tree.bounds(settled[first]);
+            if *low <= range.low && high_at_least(high, &range.high) {
+                return;
+            }
+        }
+        for slot in &settled[first..last] {
+            let (low, high) = tree.remove(*slot);
+            range.low = range.low.min(low);
+            if high_at_least(&high, &range.high) {
+                range.high = high;
+            }
+        }
+        let slot = tree.insert(range.low, range.high, trx.clone());
+        settled.splice(first..last, [slot]);
+    }
+
+    fn blocks(&self, trx: &Arc<TrxLocks>, key: &[u8]) -> bool {
+        let mut blocked = false;
+        self.tree.stab(key, |owner| {
+            blocked = !Arc::ptr_eq(owner, trx);
+            !blocked
+        });
+        blocked
+    }
+
+    /// Lets those inserts try again that no range keeps out any more.
+    fn grant(&mut self, wakers: &mut Wakers) {
+        let mut at = 0;
+        while at < self.waiters.len() {
+            if self.blocks(&self.waiters[at].trx, &self.waiters[at].key) {
+                at += 1;
+            } else {
+                // In order of arrival: the first woken tends to be the first to insert.
+                let waiter = self.waiters.remove(at);
+                wakers.extend(waiter.trx.end_wait(Outcome::Granted));
+            }
+        }
+    }
+}
+
+impl LockTable {
+    /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when the index has no range locks. After
+    /// `Err(Stall::Lock)`, wait and check again: nothing is held.
+    #[inline]
+    pub fn check_insert(self: &Arc<Self>, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Try<()> {
+        if ranges.live.load(Ordering::Acquire) == 0 { Ok(()) } else { self.check_ranges(trx, ranges, key) }
+    }
+
+    #[cold]
+    fn check_ranges(self: &Arc<Self>, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Try<()> {
+        let mut set = ranges.set.lock();
+        if !set.blocks(trx, key) {
+            return Ok(());
+        }
+        let key = KeyBuf::from_slice(key);
+        set.waiters.push(InsertWaiter { trx: trx.clone(), key: key.clone() });
+        let ticket = trx.queue(Target::Insert { ranges: ranges.clone(), key });
+        drop(set);
+        Err(Stall::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
+    }
+}
+
+impl fmt::Debug for RangeLocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RangeLocks(index {}, {} intervals)", self.index, self.live.load(Ordering::Relaxed))
+    }
+}

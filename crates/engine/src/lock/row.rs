@@ -1,0 +1,133 @@
+//! One locked key: who holds it, who queues for it, and the rules by which it is granted. No mutex here: the shard's is held.
+//!
+//! An entry with one holder and no queue, the usual one, needs no memory of its own.
+use super::owner::{Outcome, TrxLocks};
+use super::{LockKey, Mode};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+pub(super) type Wakers = SmallVec<[Waker; 4]>;
+
+pub(super) struct Holder {
+    pub(super) trx: Arc<TrxLocks>,
+    pub(super) mode: Mode,
+}
+struct Waiter {
+    trx: Arc<TrxLocks>,
+    mode: Mode,
+    converts: bool,
+}
+
+pub(super) struct Row {
+    pub(super) key: LockKey,
+    pub(super) holders: SmallVec<[Holder; 1]>,
+    #[expect(clippy::box_collection, reason = "most rows have no queue: 8 bytes for it instead of 32")]
+    queue: Option<Box<VecDeque<Waiter>>>,
+}
+
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Answer {
+    /// The owner has become a holder.
+    New,
+    /// It was one already (its mode may have grown).
+    Had,
+    /// It has to wait; `converts` if it is a holder already.
+    Busy { converts: bool },
+}
+
+impl Row {
+    pub(super) fn new(key: LockKey, trx: &Arc<TrxLocks>, mode: Mode) -> Row {
+        let mut holders = SmallVec::new();
+        holders.push(Holder { trx: trx.clone(), mode });
+        Row { key, holders, queue: None }
+    }
+
+    /// LOCK-2. A holder is never put behind the queue: those in it wait for the holder anyway.
+    pub(super) fn request(&mut self, trx: &Arc<TrxLocks>, mode: Mode) -> Answer {
+        let own = self.holders.iter().position(|h| Arc::ptr_eq(&h.trx, trx));
+        if self.conflicts(trx, mode) || (own.is_none() && self.queue.is_some()) {
+            return Answer::Busy { converts: own.is_some() };
+        }
+        match own {
+            Some(i) => {
+                let held = &mut self.holders[i].mode;
+                *held = mode.max(*held);
+                Answer::Had
+            }
+            None => {
+                self.holders.push(Holder { trx: trx.clone(), mode });
+                Answer::New
+            }
+        }
+    }
+    fn conflicts(&self, trx: &Arc<TrxLocks>, mode: Mode) -> bool {
+        self.holders.iter().any(|h| h.mode.conflicts(mode) && !Arc::ptr_eq(&h.trx, trx))
+    }
+
+    /// Makes `trx` an exclusive holder whoever else is one (LOCK-1). True if it was none before.
+    pub(super) fn force(&mut self, trx: &Arc<TrxLocks>) -> bool {
+        match self.holders.iter_mut().find(|h| Arc::ptr_eq(&h.trx, trx)) {
+            Some(own) => {
+                own.mode = Mode::X;
+                false
+            }
+            None => {
+                self.holders.push(Holder { trx: trx.clone(), mode: Mode::X });
+                true
+            }
+        }
+    }
+
+    /// Conversions queue before the others, who wait for the converting holder's lock already; both in order of arrival.
+    pub(super) fn enqueue(&mut self, trx: &Arc<TrxLocks>, mode: Mode, converts: bool) {
+        let queue = self.queue.get_or_insert_default();
+        let waiter = Waiter { trx: trx.clone(), mode, converts };
+        let place = if converts { queue.iter().take_while(|w| w.converts).count() } else { queue.len() };
+        queue.insert(place, waiter);
+    }
+
+    /// Takes a request back. The caller then calls [`Row::grant`].
+    pub(super) fn dequeue(&mut self, trx: &Arc<TrxLocks>) {
+        let queue = self.queue.as_mut().expect("LOCK-4");
+        let place = queue.iter().position(|w| Arc::ptr_eq(&w.trx, trx)).expect("LOCK-4");
+        queue.remove(place);
+        if queue.is_empty() {
+            self.queue = None;
+        }
+    }
+
+    /// Takes away a holder. The caller then calls [`Row::grant`].
+    pub(super) fn remove_holder(&mut self, trx: &Arc<TrxLocks>) {
+        let place = self.holders.iter().position(|h| Arc::ptr_eq(&h.trx, trx)).expect("a held key has its holder");
+        self.holders.swap_remove(place);
+    }
+
+    /// Grants from the front of the queue while it goes. True if the entry has become unused.
+    pub(super) fn grant(&mut self, wakers: &mut Wakers) -> bool {
+        while let Some(queue) = &mut self.queue {
+            let front = queue.front().expect("a queue is never empty");
+            if self.holders.iter().any(|h| h.mode.conflicts(front.mode) && !Arc::ptr_eq(&h.trx, &front.trx)) {
+                break;
+            }
+            let Waiter { trx, mode, .. } = queue.pop_front().expect("a queue is never empty");
+            if queue.is_empty() {
+                self.queue = None;
+            }
+            match self.holders.iter_mut().find(|h| Arc::ptr_eq(&h.trx, &trx)) {
+                Some(own) => own.mode = mode.max(own.mode),
+                None => {
+                    trx.held.lock().keys.push(self.key);
+                    self.holders.push(Holder { trx: trx.clone(), mode });
+                }
+            }
+            // Last: from here on the owner may run, and may end.
+            wakers.extend(trx.end_wait(Outcome::Granted));
+        }
+        self.holders.is_empty() && self.queue.is_none()
+    }
+    pub(super) fn has_queue(&self) -> bool {
+        self.queue.is_some()
+    }
+}

@@ -1,0 +1,26 @@
+//! Mutexes and atomics of the lock table, the transaction system and the metadata locks: the real ones, or shuttle's, whose scheduler tries
+//! interleavings (`tests/model.rs`).
+#[cfg(not(all(test, shuttle)))]
+pub(crate) use parking_lot::{Mutex, MutexGuard};
+#[cfg(not(all(test, shuttle)))]
+pub(crate) use std::sync::atomic;
+
+#[cfg(all(test, shuttle))]
+pub(crate) use model::*;
+
+#[cfg(all(test, shuttle))]
+mod model {
+    pub(crate) use shuttle::sync::{MutexGuard, atomic};
+
+    /// With parking_lot's face.
+    #[derive(Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Mutex<T> {
+            Mutex(shuttle::sync::Mutex::new(value))
+        }
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("a panic ends the model")
+        }
+    }
+}

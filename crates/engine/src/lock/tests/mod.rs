@@ -1,0 +1,160 @@
+//! Tests of the lock rules, and what they share: a small generator, a host whose clock stands still until told, threads that block on futures.
+#[cfg(shuttle)]
+mod model;
+mod rules;
+mod stress;
+
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicBool, Ordering};
+use super::*;
+use crate::host::{BoxFuture, Host};
+use crate::{Error, Result, Stall, Try};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// Xorshift64*; a seed is a run.
+pub(crate) struct Random(pub(crate) u64);
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 16) % limit
+    }
+    /// Short keys over three letters, so that they meet.
+    pub(super) fn key(&mut self) -> owner::KeyBuf {
+        (0..self.below(4)).map(|_| [0, 7, 0xff][self.below(3) as usize]).collect()
+    }
+}
+
+/// A host whose sleeps end when `expire` is called.
+#[derive(Default)]
+pub(crate) struct StillHost {
+    expired: AtomicBool,
+    sleepers: Mutex<Vec<Waker>>,
+}
+impl StillHost {
+    pub(crate) fn expire(&self) {
+        self.expired.store(true, Ordering::SeqCst);
+        for waker in self.sleepers.lock().drain(..) {
+            waker.wake();
+        }
+    }
+    pub(crate) fn restart(&self) {
+        self.expired.store(false, Ordering::SeqCst);
+    }
+}
+pub(crate) struct HostOf(pub(crate) Arc<StillHost>);
+impl Host for HostOf {
+    fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
+        unreachable!("locks spawn nothing")
+    }
+    fn sleep(&self, _: Duration) -> BoxFuture<()> {
+        let clock = self.0.clone();
+        Box::pin(poll_fn(move |cx| {
+            let mut sleepers = clock.sleepers.lock();
+            if clock.expired.load(Ordering::SeqCst) {
+                return Poll::Ready(());
+            }
+            sleepers.push(cx.waker().clone());
+            Poll::Pending
+        }))
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        Box::pin(async {})
+    }
+}
+pub(crate) fn still_host() -> (Arc<StillHost>, Arc<dyn Host>) {
+    let clock = Arc::new(StillHost::default());
+    (clock.clone(), Arc::new(HostOf(clock)))
+}
+
+struct Unpark(std::thread::Thread);
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
+        }
+        std::thread::park();
+    }
+}
+pub(crate) fn poll_once<T>(future: &mut std::pin::Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// A lock table, and waits that are polled by hand.
+struct Bench {
+    locks: Arc<LockTable>,
+    clock: Arc<StillHost>,
+    host: Arc<dyn Host>,
+}
+/// A wait that has been polled once (so it counts in the graph).
+struct Waiting(std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+impl Waiting {
+    fn poll(&mut self) -> Option<Result<()>> {
+        poll_once(&mut self.0)
+    }
+    fn is_pending(&mut self) -> bool {
+        self.poll().is_none()
+    }
+    fn is_granted(&mut self) -> bool {
+        matches!(self.poll(), Some(Ok(())))
+    }
+    fn is_victim(&mut self) -> bool {
+        matches!(self.poll(), Some(Err(Error::Deadlock)))
+    }
+}
+impl Bench {
+    fn new() -> Bench {
+        let (clock, host) = still_host();
+        Bench { locks: LockTable::new(|| Duration::ZERO), clock, host }
+    }
+    fn trx(&self) -> Arc<TrxLocks> {
+        self.locks.new_trx(KillFlag::new())
+    }
+    /// Locks without waiting; the answer is `newly`.
+    fn lock(&self, trx: &Arc<TrxLocks>, key: u64, mode: Mode) -> bool {
+        self.locks.lock_row(trx, row(key), mode).expect("granted at once")
+    }
+    fn queue(&self, trx: &Arc<TrxLocks>, key: u64, mode: Mode) -> Waiting {
+        self.waiting(self.locks.lock_row(trx, row(key), mode))
+    }
+    fn insert(&self, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Option<Waiting> {
+        match self.locks.check_insert(trx, ranges, key) {
+            Ok(()) => None,
+            stalled => Some(self.waiting(stalled)),
+        }
+    }
+    /// Polled once unless that ends it; a wait that ends at once is re-made from its result.
+    fn waiting<T: std::fmt::Debug>(&self, stalled: Try<T>) -> Waiting {
+        let Err(Stall::Lock(wait)) = stalled else { panic!("expected a wait, got {stalled:?}") };
+        let host = self.host.clone();
+        let mut future: std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>> =
+            Box::pin(async move { wait.wait(&host, Duration::from_secs(50)).await });
+        match poll_once(&mut future) {
+            None => Waiting(future),
+            Some(end) => Waiting(Box::pin(async move { end })),
+        }
+    }
+    fn end(&self, trx: &Arc<TrxLocks>) {
+        self.locks.release_all(trx);
+    }
+}
+fn row(key: u64) -> LockKey {
+    LockKey::new(1, &key.to_be_bytes())
+}

@@ -1,0 +1,94 @@
+//! The future behind `Stall::Lock`: a queued request. Dropping it takes the request back and lets the others go on.
+use super::owner::{Outcome, TrxLocks};
+use super::row::Wakers;
+use super::table::{LockTable, wake};
+use crate::host::Host;
+use crate::{Error, Result};
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+#[must_use = "dropping it withdraws the request"]
+pub struct LockWait {
+    locks: Arc<LockTable>,
+    trx: Arc<TrxLocks>,
+    ticket: u64,
+    began: Duration,
+}
+
+impl LockWait {
+    pub(super) fn new(locks: Arc<LockTable>, trx: Arc<TrxLocks>, ticket: u64) -> LockWait {
+        locks.counters.wait_began();
+        let began = locks.now();
+        LockWait { locks, trx, ticket, began }
+    }
+
+    /// Waits. `Ok`: call again what stalled; a row lock is held then, an insert has to check once more. `Error::Deadlock`: this transaction was
+    /// chosen, roll it back. `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill flag is set.
+    pub async fn wait(self, host: &Arc<dyn Host>, timeout: Duration) -> Result<()> {
+        if self.locks.detects() {
+            self.locks.announce(&self.trx, self.ticket);
+        }
+        if let Some(end) = self.ended() {
+            return end;
+        }
+        let mut timer = host.sleep(timeout);
+        poll_fn(|cx| {
+            {
+                let mut wait = self.trx.wait.lock();
+                if wait.outcome == Outcome::Pending && !wait.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+                    wait.waker = Some(cx.waker().clone());
+                }
+            }
+            if let Some(end) = self.ended() {
+                return Poll::Ready(end);
+            }
+            if self.trx.kill().poll(cx.waker()) {
+                self.withdraw();
+                return Poll::Ready(Err(Error::Interrupted));
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.withdraw();
+            // It may have been granted at the last moment.
+            Poll::Ready(self.ended().unwrap_or_else(|| {
+                self.locks.counters.timed_out();
+                Err(Error::LockWaitTimeout)
+            }))
+        })
+        .await
+    }
+
+    /// How the wait was ended by others, if it was.
+    fn ended(&self) -> Option<Result<()>> {
+        let wait = self.trx.wait.lock();
+        assert_eq!(wait.ticket, self.ticket, "LOCK-3: no request is made while another waits");
+        match wait.outcome {
+            Outcome::Pending | Outcome::Withdrawn => None,
+            Outcome::Granted => Some(Ok(())),
+            Outcome::Victim => Some(Err(Error::Deadlock)),
+        }
+    }
+
+    fn withdraw(&self) {
+        let mut wakers = Wakers::new();
+        self.locks.withdraw(&self.trx, self.ticket, Outcome::Withdrawn, &mut wakers);
+        wake(wakers);
+    }
+}
+
+impl Drop for LockWait {
+    fn drop(&mut self) {
+        self.withdraw();
+        self.locks.counters.wait_ended(self.locks.now().saturating_sub(self.began));
+    }
+}
+
+impl fmt::Debug for LockWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LockWait({:?}, {:?})", self.trx, self.trx.waits_for())
+    }
+}

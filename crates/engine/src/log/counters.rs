@@ -1,0 +1,82 @@
+//! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What sessions count is spread over lines of memory by thread.
+use super::sync::Padded;
+use super::threads;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const SHARDS: usize = 16;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counted by sessions.
+        #[derive(Debug, Clone, Copy)]
+        #[allow(non_camel_case_types, dead_code)] // Names of the study that have nothing to count here are reported as 0.
+        pub(super) enum Session { $($name,)* }
+        const SESSION_NAMES: &[&str] = &[$(stringify!($name),)*];
+    };
+}
+counters! {
+    log_waits,
+    log_on_write_no_waits, log_on_write_waits, log_on_write_wait_loops,
+    log_on_flush_no_waits, log_on_flush_waits, log_on_flush_wait_loops,
+    log_on_buffer_space_no_waits, log_on_buffer_space_waits, log_on_buffer_space_wait_loops,
+    log_on_file_space_no_waits, log_on_file_space_waits, log_on_file_space_wait_loops,
+    log_on_recent_written_wait_loops, log_on_recent_closed_wait_loops,
+}
+
+macro_rules! writer_counters {
+    ($($name:ident,)*) => {
+        /// Counted by whoever writes.
+        #[derive(Debug, Default)]
+        pub(super) struct Writer { $(pub $name: AtomicU64,)* }
+        impl Writer {
+            fn each(&self, f: &mut impl FnMut(&'static str, u64)) {
+                $(f(stringify!($name), self.$name.load(Relaxed));)*
+            }
+        }
+    };
+}
+writer_counters! {
+    log_writes, log_full_block_writes, log_partial_block_writes, log_padded, os_log_written, os_log_fsyncs, log_checkpoints,
+    log_writer_no_waits, log_writer_waits, log_writer_wait_loops, log_writer_on_file_space_waits,
+    log_write_notifier_no_waits, log_write_notifier_waits, log_write_notifier_wait_loops,
+    log_flusher_no_waits, log_flusher_waits, log_flusher_wait_loops,
+    log_flush_notifier_no_waits, log_flush_notifier_waits, log_flush_notifier_wait_loops,
+    log_flushes, log_flush_total_time_us, log_flush_max_time_us, log_flush_total_bytes,
+    log_flush_waiters, log_flush_group_max, log_segments_created, log_segments_recycled,
+}
+
+#[derive(Debug)]
+pub(super) struct Counters {
+    session: Box<[Padded<[AtomicU64; SESSION_NAMES.len()]>]>,
+    pub writer: Padded<Writer>,
+}
+impl Counters {
+    pub fn new() -> Counters {
+        Counters { session: (0..SHARDS).map(|_| Padded::default()).collect(), writer: Padded::default() }
+    }
+    pub fn session(&self, what: Session) {
+        self.session[threads::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
+    }
+    /// One durable flush: its length in bytes and time, and how many it woke besides who did it.
+    pub fn flushed(&self, bytes: u64, time: Duration, woken: usize) {
+        let (w, us) = (&self.writer, time.as_micros() as u64);
+        w.log_flushes.fetch_add(1, Relaxed);
+        w.log_flush_total_time_us.fetch_add(us, Relaxed);
+        w.log_flush_max_time_us.fetch_max(us, Relaxed);
+        w.log_flush_total_bytes.fetch_add(bytes, Relaxed);
+        w.log_flush_waiters.fetch_add(woken as u64, Relaxed);
+        w.log_flush_group_max.fetch_max(woken as u64 + 1, Relaxed);
+    }
+    pub fn each(&self, mut f: impl FnMut(&'static str, u64)) {
+        for (i, name) in SESSION_NAMES.iter().enumerate() {
+            f(name, self.session.iter().map(|s| s[i].load(Relaxed)).sum());
+        }
+        self.writer.each(&mut f);
+        let load = |c: &AtomicU64| c.load(Relaxed);
+        let w = &self.writer;
+        f("log_flush_avg_time_us", load(&w.log_flush_total_time_us) / load(&w.log_flushes).max(1));
+        f("log_flush_lsn_avg_rate", load(&w.log_flush_total_bytes) / load(&w.log_flushes).max(1));
+    }
+}

@@ -1,0 +1,73 @@
+//! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable once a second what
+//! nobody waits for. Both end when the log is gone.
+use super::kick::Kick;
+use super::{DurableWait, Log};
+use crate::base::Error;
+use crate::host::Host;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Whole segments that are kept ready ahead of demand, as far as the capacity allows.
+const AHEAD: u64 = 3;
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) fn spawn(log: &Arc<Log>) {
+    log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
+    log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
+}
+
+async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>) {
+    while kick.wait().await {
+        let Some(log) = log.upgrade() else { return };
+        if let Err(e) = log.keep_segments().await {
+            let text = e.to_string();
+            if log.space.failed(e) {
+                eprintln!("redolith: the redo log cannot grow: {text}; writers wait when the space that there is is used up");
+            }
+        } else {
+            log.space.recovered();
+        }
+    }
+}
+
+async fn flush_regularly(log: Weak<Log>, host: Arc<dyn Host>) {
+    loop {
+        host.sleep(FLUSH_INTERVAL).await;
+        let Some(log) = log.upgrade() else { return };
+        if log.is_closed() {
+            return;
+        }
+        let tail = log.tail();
+        DurableWait::uncounted(&log, tail).await;
+    }
+}
+
+impl Log {
+    async fn keep_segments(&self) -> Result<(), Error> {
+        loop {
+            let bounds = self.space.bounds();
+            let last = bounds.checkpoint + bounds.capacity_bytes - 1;
+            if self.segments.recycle(bounds.checkpoint, last)? {
+                self.counters.writer.log_segments_recycled.fetch_add(1, Relaxed);
+            }
+            let end = self.segments.end();
+            self.space.update(|b| b.files_end = end);
+            let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);
+            if want < end || self.is_closed() {
+                return Ok(());
+            }
+            self.segments.add().await?;
+            self.counters.writer.log_segments_created.fetch_add(1, Relaxed);
+        }
+    }
+    /// Looks whether the next segment must be made; called after each write.
+    pub(super) fn check_segments(&self, written: u64) {
+        let segment = self.segments.bytes;
+        let asked = self.segments_asked.load(Relaxed);
+        if written / segment != asked {
+            self.segments_asked.store(written / segment, Relaxed);
+            self.keeper.kick();
+        }
+    }
+}

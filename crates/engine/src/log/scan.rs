@@ -1,0 +1,181 @@
+//! Recovery's reading of the log: frame by frame from the checkpoint to the first bytes that are not a frame; and the sealing of what is behind them.
+//!
+//! SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force there; the first one that does not ends the log.
+//! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it begins; that is higher than the one before and not higher than the
+//! highest in the control file.
+//! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher epoch durable in the control file, then overwrites the end of
+//! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
+//! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
+use super::control::{Control, State};
+use super::files::Segments;
+use super::frame::{self, EPOCH_FRAME, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
+use super::writer::BLOCK;
+use super::{Log, LogConfig};
+use crate::base::{Error, Lsn, Result};
+use crate::host::Host;
+use redolith_disk::{AlignedBuf, Disk};
+use std::sync::Arc;
+
+/// One read of a segment.
+const READ_BYTES: u64 = 1 << 20;
+
+/// The stream as it lies in the segments, from some block on.
+struct Reader {
+    segments: Segments,
+    /// LSN of the first byte of `bytes`.
+    base: u64,
+    bytes: Vec<u8>,
+}
+impl Reader {
+    /// Reads on until `[.., upto)` is in memory. False if the segments end before.
+    fn fill(&mut self, upto: u64) -> Result<bool> {
+        loop {
+            let at = self.base + self.bytes.len() as u64;
+            if at >= upto {
+                return Ok(true);
+            }
+            let Some((file, offset)) = self.segments.at(at) else { return Ok(false) };
+            let left = self.segments.bytes - at % self.segments.bytes;
+            let mut buf = AlignedBuf::new(READ_BYTES.min(left) as usize);
+            file.read_at(&mut buf, offset).map_err(|e| Error::io(format!("reading the redo log at {at}"), &e))?;
+            self.bytes.extend_from_slice(&buf);
+        }
+    }
+    fn get(&self, from: u64, len: usize) -> &[u8] {
+        &self.bytes[(from - self.base) as usize..][..len]
+    }
+    /// Forgets whole blocks below `lsn`, now and then.
+    fn forget(&mut self, lsn: u64) {
+        let done = (lsn / BLOCK * BLOCK).saturating_sub(self.base);
+        if done >= 4 * READ_BYTES {
+            self.bytes.drain(..done as usize);
+            self.base += done;
+        }
+    }
+}
+
+/// One frame of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    pub start: Lsn,
+    pub end: Lsn,
+    pub payload: &'a [u8],
+}
+
+pub struct FrameScanner {
+    disk: Arc<dyn Disk>,
+    config: LogConfig,
+    control: Control,
+    reader: Reader,
+    at: u64,
+    /// Where each epoch since the checkpoint begins; the last one is in force.
+    epochs: Vec<(u64, u64)>,
+    seed: u32,
+    ended: bool,
+}
+
+impl FrameScanner {
+    pub(super) fn open(disk: Arc<dyn Disk>, mut config: LogConfig) -> Result<FrameScanner> {
+        let control = Control::open(&*disk, &config.dir)?;
+        let State { log_id, checkpoint, checkpoint_epoch, segment_bytes, .. } = *control.state();
+        // The files are as they were made.
+        config.segment_bytes = segment_bytes;
+        let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint)?;
+        let reader = Reader { segments, base: checkpoint / BLOCK * BLOCK, bytes: Vec::new() };
+        let seed = frame::seed(log_id, checkpoint_epoch);
+        Ok(FrameScanner { disk, config, control, reader, at: checkpoint, epochs: vec![(checkpoint, checkpoint_epoch)], seed, ended: false })
+    }
+    pub(super) fn config(&self) -> &LogConfig {
+        &self.config
+    }
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.control.state().checkpoint)
+    }
+    pub fn checkpoint_payload(&self) -> &[u8] {
+        &self.control.state().payload
+    }
+    /// Where the next frame would begin; after `next` has returned `None`, the end of the log.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.at)
+    }
+
+    /// The next frame, or `None` at the end of the log.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
+        let (start, len) = loop {
+            self.reader.forget(self.at);
+            let Some(header) = self.verified()? else {
+                self.ended = true;
+                return Ok(None);
+            };
+            let start = self.at;
+            self.at += (FRAME_HEADER + header.len) as u64;
+            if header.kind == KIND_CHANGES {
+                break (start, header.len);
+            }
+        };
+        let payload = self.reader.get(start + FRAME_HEADER as u64, len);
+        Ok(Some(Frame { start: Lsn(start), end: Lsn(self.at), payload }))
+    }
+    /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
+    fn verified(&mut self) -> Result<Option<Header>> {
+        if self.ended || !self.reader.fill(self.at + FRAME_HEADER as u64)? {
+            return Ok(None);
+        }
+        let header = Header::read(self.reader.get(self.at, FRAME_HEADER).try_into().expect("a header's length"));
+        let len = FRAME_HEADER + header.len;
+        if !header.plausible_at(self.at) || !self.reader.fill(self.at + len as u64)? {
+            return Ok(None);
+        }
+        let frame = self.reader.get(self.at, len);
+        match header.kind {
+            KIND_EPOCH => {
+                if len != EPOCH_FRAME {
+                    return Ok(None);
+                }
+                let epoch = u64::from_le_bytes(frame[FRAME_HEADER..].try_into().expect("8 bytes"));
+                let State { log_id, epoch: highest, .. } = *self.control.state();
+                let seed = frame::seed(log_id, epoch);
+                // SCAN-2
+                if epoch <= self.epochs[self.epochs.len() - 1].1 || epoch > highest || !frame::verifies(frame, seed) {
+                    return Ok(None);
+                }
+                self.seed = seed;
+                self.epochs.push((self.at, epoch));
+            }
+            _ if !frame::verifies(frame, self.seed) => return Ok(None),
+            _ => {}
+        }
+        Ok(Some(header))
+    }
+
+    /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
+    pub fn finish(mut self, host: Arc<dyn Host>) -> Result<Arc<Log>> {
+        while self.next()?.is_some() {}
+        let epoch = self.control.raise_epoch();
+        let log_id = self.control.state().log_id;
+        self.epochs.push((self.at, epoch));
+        let tail = self.at + EPOCH_FRAME as u64;
+        if self.reader.segments.end() < tail {
+            self.reader.segments.add_now(tail / self.reader.segments.bytes)?;
+        }
+        let base = self.at / BLOCK * BLOCK;
+        let mut block = AlignedBuf::new((tail - base) as usize);
+        let keep = (self.at - base) as usize;
+        // The reader has read this block, unless the log ends where it has read nothing yet.
+        self.reader.fill(self.at)?;
+        block[..keep].copy_from_slice(self.reader.get(base, keep));
+        block[keep..keep + EPOCH_FRAME].copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
+        let mut written = 0;
+        while written < block.len() {
+            // At most two blocks, and each of them in one segment.
+            let (file, offset) = self.reader.segments.at(base + written as u64).expect("made above");
+            let end = written + BLOCK as usize;
+            file.write_durable_at(&block[written..end], offset).map_err(|e| Error::io("sealing the redo log", &e))?;
+            written = end;
+        }
+        let last = (tail - 1) / BLOCK * BLOCK;
+        let tail_block = &block[(last - base) as usize..(tail - base) as usize];
+        Log::start(self.disk, host, self.config, self.control, self.reader.segments, self.epochs, last, tail_block)
+    }
+}

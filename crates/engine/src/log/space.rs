@@ -1,0 +1,88 @@
+//! Waiting for room after `Stall::LogSpace`: whoever waits sees to it that what is scarce gets made: it leads a flush if the buffer is full, calls the keeper if
+//! segments are short and the checkpointer if the checkpoint is behind.
+use super::Log;
+use super::counters::Session;
+use super::credit::{Class, Scarce};
+use super::leader::Waiter;
+use super::waits::Goal;
+use crate::base::Result;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// See [`Log::wait_space`].
+pub struct SpaceWait<'l> {
+    log: &'l Log,
+    class: Class,
+    id: Option<u64>,
+    /// How often making a segment had failed when the wait began.
+    troubles: u64,
+    flush: Option<Waiter>,
+}
+
+impl<'l> SpaceWait<'l> {
+    pub(super) fn new(log: &'l Log, class: Class) -> SpaceWait<'l> {
+        SpaceWait { log, class, id: None, troubles: log.space.trouble().0, flush: None }
+    }
+    fn ask(&self, scarce: Scarce) {
+        match scarce {
+            Scarce::Buffer => {}
+            Scarce::Files => self.log.keeper.kick(),
+            Scarce::Capacity => self.log.pressure.kick(),
+        }
+    }
+    fn count_first(&self, scarce: Scarce) {
+        let c = &self.log.counters;
+        c.session(Session::log_waits);
+        c.session(if scarce == Scarce::Buffer { Session::log_on_buffer_space_waits } else { Session::log_on_file_space_waits });
+        self.ask(scarce);
+    }
+}
+
+impl Future for SpaceWait<'_> {
+    type Output = Result<()>;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let this = self.get_mut();
+        let space = &this.log.space;
+        loop {
+            let first = this.id.is_none();
+            space.register(&mut this.id, cx.waker());
+            if space.has_room(this.class) {
+                return Poll::Ready(Ok(()));
+            }
+            if let (n, Some(e)) = space.trouble()
+                && n > this.troubles
+            {
+                return Poll::Ready(Err(e));
+            }
+            let scarce = space.scarce(this.class);
+            if first {
+                this.count_first(scarce);
+            }
+            if scarce != Scarce::Buffer {
+                // What is scarce may have changed since it was asked for.
+                if !first {
+                    this.ask(scarce);
+                }
+                return Poll::Pending;
+            }
+            let tail = this.log.order.tail();
+            if this.flush.is_none() && tail > this.log.waits.written() {
+                this.flush = Some(Waiter::new(Goal { lsn: tail, durable: true }));
+            }
+            let Some(flush) = &mut this.flush else { return Poll::Pending };
+            if flush.poll(this.log, cx).is_pending() {
+                return Poll::Pending;
+            }
+            this.flush = None;
+        }
+    }
+}
+impl Drop for SpaceWait<'_> {
+    fn drop(&mut self) {
+        self.log.space.unregister(self.id);
+        if let Some(f) = &mut self.flush {
+            f.leave(self.log);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Waiting for the log: who waits for which LSN, and who has the lease, the right and the duty to write and flush.
+//!
+//! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again; whoever flushed stores `durable`, fences, and takes
+//! the nodes. One of the two sees the other.
+//! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
+//! came in between. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
+//! WAIT-3: `durable <= written`, and neither goes back.
+//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
+//!
+//! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA; each is shared by its future and the stack.
+use super::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Mutex, Padded, fence};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::task::Waker;
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Goal {
+    pub lsn: u64,
+    /// On stable storage, or only handed to the operating system.
+    pub durable: bool,
+}
+
+const WAITING: u8 = 0;
+const LEAD: u8 = 1;
+const GONE: u8 = 2;
+
+#[derive(Debug)]
+pub(super) struct Node {
+    goal: Goal,
+    next: AtomicPtr<Node>,
+    role: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+impl Node {
+    fn new(goal: Goal, waker: &Waker) -> Node {
+        Node { goal, next: AtomicPtr::new(null_mut()), role: AtomicU8::new(WAITING), waker: Mutex::new(Some(waker.clone())) }
+    }
+    /// Before the checks that decide whether to sleep.
+    pub fn set_waker(&self, waker: &Waker) {
+        let mut w = self.waker.lock();
+        if !w.as_ref().is_some_and(|w| w.will_wake(waker)) {
+            *w = Some(waker.clone());
+        }
+    }
+    /// Whether the lease was passed to this node.
+    pub fn leads(&self) -> bool {
+        self.role.load(Acquire) == LEAD
+    }
+    /// The future needs no more waking. Returns whether it held the lease.
+    pub fn leave(&self) -> bool {
+        let led = self.role.swap(GONE, AcqRel) == LEAD;
+        *self.waker.lock() = None;
+        led
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Waits {
+    written: Padded<AtomicU64>,
+    durable: Padded<AtomicU64>,
+    head: Padded<AtomicPtr<Node>>,
+    lease: Padded<AtomicBool>,
+    /// Nodes that a flush did not reach; only the lease holder looks.
+    kept: Mutex<Vec<Arc<Node>>>,
+    /// How many were pushed, ever: the leader sees its group grow.
+    joined: AtomicU64,
+    /// Sixteen times the moving average of the group size.
+    group: AtomicU32,
+}
+
+impl Waits {
+    pub fn new(at: u64) -> Waits {
+        Waits {
+            written: Padded(AtomicU64::new(at)),
+            durable: Padded(AtomicU64::new(at)),
+            head: Padded(AtomicPtr::new(null_mut())),
+            lease: Padded(AtomicBool::new(false)),
+            kept: Mutex::new(Vec::new()),
+            joined: AtomicU64::new(0),
+            group: AtomicU32::new(16),
+        }
+    }
+    pub fn written(&self) -> u64 {
+        self.written.load(Acquire)
+    }
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Acquire)
+    }
+    pub fn reached(&self, goal: &Goal) -> bool {
+        goal.lsn <= if goal.durable { self.durable() } else { self.written() }
+    }
+    pub fn joined(&self) -> u64 {
+        self.joined.load(Relaxed)
+    }
+    /// For the lease holder: nobody else waits now, and lately groups had one member.
+    pub fn alone(&self) -> bool {
+        self.head.load(Relaxed).is_null() && self.group.load(Relaxed) < 20 && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
+    }
+
+    pub fn try_lead(&self) -> bool {
+        !self.lease.load(Relaxed) && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+    }
+    /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1, WAIT-2).
+    pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
+        let node = new_node(goal, waker);
+        let raw = Arc::into_raw(node.clone()).cast_mut();
+        let mut head = self.head.load(Relaxed);
+        loop {
+            node.next.store(head, Relaxed);
+            match self.head.compare_exchange_weak(head, raw, AcqRel, Relaxed) {
+                Ok(_) => break,
+                Err(h) => head = h,
+            }
+        }
+        self.joined.fetch_add(1, Relaxed);
+        fence(SeqCst);
+        node
+    }
+
+    // What follows is for the lease holder.
+
+    /// Moves the pushed nodes to the kept ones, oldest last; drops those whose futures are gone.
+    fn gather(&self, kept: &mut Vec<Arc<Node>>) {
+        let mut p = self.head.swap(null_mut(), AcqRel);
+        while !p.is_null() {
+            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap made its reference ours.
+            let node = unsafe { Arc::from_raw(p) };
+            p = node.next.load(Relaxed);
+            kept.push(node);
+        }
+        kept.retain(|n| n.role.load(Relaxed) != GONE);
+    }
+    /// Whether anybody waits for more than a write.
+    pub fn wants_durable(&self) -> bool {
+        let mut kept = self.kept.lock();
+        self.gather(&mut kept);
+        kept.iter().any(|n| n.goal.durable)
+    }
+    /// Publishes what was written and made durable. `settle` comes next.
+    pub fn advance(&self, written: u64, durable: u64) {
+        assert!(durable <= written && durable >= self.durable.load(Relaxed) && written >= self.written.load(Relaxed), "WAIT-3");
+        self.written.store(written, Release);
+        self.durable.store(durable, Release);
+        fence(SeqCst);
+    }
+    /// Takes out the wakers of all whose goal is reached. Returns how many there were.
+    pub fn settle(&self, wake: &mut Vec<Waker>) -> usize {
+        let mut kept = self.kept.lock();
+        self.gather(&mut kept);
+        let mut reached = 0;
+        kept.retain(|n| {
+            if !self.reached(&n.goal) {
+                return true;
+            }
+            reached += 1;
+            wake.extend(n.waker.lock().take());
+            false
+        });
+        let group = self.group.load(Relaxed);
+        self.group.store(group - group / 4 + (reached as u32 + 1) * 4, Relaxed);
+        reached
+    }
+    /// Passes the lease to a waiter, whose waker is returned, or gives it up if there is none.
+    pub fn hand_over(&self) -> Option<Waker> {
+        loop {
+            {
+                let mut kept = self.kept.lock();
+                self.gather(&mut kept);
+                // Swapping in from the end: whoever has waited longest is near it.
+                for n in kept.iter().rev() {
+                    if n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok() {
+                        return n.waker.lock().take();
+                    }
+                }
+            }
+            self.lease.swap(false, AcqRel);
+            fence(SeqCst);
+            if self.head.load(Relaxed).is_null() || !self.try_lead() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.gather(&mut Vec::new());
+    }
+}
+
+// A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose future ended.
+#[cfg(not(loom))]
+thread_local!(static SPARE: std::cell::RefCell<Vec<Arc<Node>>> = const { std::cell::RefCell::new(Vec::new()) });
+
+#[cfg(not(loom))]
+fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
+    let spare = SPARE.try_with(|s| s.borrow_mut().pop()).ok().flatten();
+    match spare {
+        Some(mut node) => {
+            *Arc::get_mut(&mut node).expect("only unshared nodes are spare") = Node::new(goal, waker);
+            node
+        }
+        None => Arc::new(Node::new(goal, waker)),
+    }
+}
+#[cfg(not(loom))]
+pub(super) fn recycle(mut node: Arc<Node>) {
+    if Arc::get_mut(&mut node).is_some() {
+        let _ = SPARE.try_with(|s| {
+            let mut s = s.borrow_mut();
+            if s.len() < 64 {
+                s.push(node);
+            }
+        });
+    }
+}
+#[cfg(loom)]
+fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
+    Arc::new(Node::new(goal, waker))
+}
+#[cfg(loom)]
+pub(super) fn recycle(_: Arc<Node>) {}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::super::leader::{Desk, Event, Waiter};
+    use super::*;
+    use crate::host::BoxFuture;
+    use std::future::poll_fn;
+    use std::task::Poll;
+
+    /// A log whose flush takes everything that has been appended.
+    struct Model {
+        waits: Waits,
+        tail: AtomicU64,
+        flushing: AtomicBool,
+    }
+    impl Model {
+        fn new() -> Model {
+            Model { waits: Waits::new(0), tail: AtomicU64::new(0), flushing: AtomicBool::new(false) }
+        }
+        fn append(&self) -> Goal {
+            Goal { lsn: self.tail.fetch_add(1, AcqRel) + 1, durable: true }
+        }
+        fn commit(&self) {
+            let goal = self.append();
+            let mut w = Waiter::new(goal);
+            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
+            assert!(self.waits.durable() >= goal.lsn);
+        }
+        /// Polls once and drops the future.
+        fn give_up(&self) {
+            let mut w = Waiter::new(self.append());
+            loom::future::block_on(poll_fn(|cx| {
+                let _ = w.poll(self, cx);
+                Poll::Ready(())
+            }));
+            w.leave(self);
+        }
+    }
+    impl Desk for Model {
+        fn waits(&self) -> &Waits {
+            &self.waits
+        }
+        fn ready(&self) -> u64 {
+            u64::MAX
+        }
+        fn flush(&self, _: bool) {
+            assert!(!self.flushing.swap(true, AcqRel), "LEAD-1");
+            let ready = self.tail.load(Acquire);
+            self.waits.advance(ready, ready);
+            let mut wake = Vec::new();
+            self.waits.settle(&mut wake);
+            self.flushing.store(false, Release);
+            wake.into_iter().for_each(Waker::wake);
+        }
+        fn yield_now(&self) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn count(&self, _: &Goal, _: Event) {}
+    }
+    fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(preemptions);
+        b.check(move || {
+            let m = Arc::new(Model::new());
+            let others: Vec<_> = threads[1..]
+                .iter()
+                .map(|f| {
+                    let m = m.clone();
+                    loom::thread::spawn(move || f(&m))
+                })
+                .collect();
+            threads[0](&m);
+            others.into_iter().for_each(|t| t.join().unwrap());
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+
+    /// WAIT-1, WAIT-2: loom reports a waiter that nobody wakes as a deadlock.
+    #[test]
+    fn loom_two_commit() {
+        model(4, &[Model::commit, Model::commit]);
+    }
+    #[test]
+    fn loom_three_commit() {
+        model(2, &[Model::commit, Model::commit, Model::commit]);
+    }
+    /// WAIT-4
+    #[test]
+    fn loom_one_gives_up() {
+        model(2, &[Model::commit, Model::give_up, Model::commit]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Redo records: what a frame's payload is made of. Physical and absolute: applying a page's records again, in order, from any older or partly
+//! newer state of the page gives the same page.
+//!
+//! | tag | fields after it | meaning |
+//! |---|---|---|
+//! | 1 PAGE | space u32, page u32 | the records that follow are of this page |
+//! | 2 WRITE | at u16, len u8, bytes | |
+//! | 3 WRITE | at u16, len u16, bytes | |
+//! | 4 FILL | at u16, len u16, byte | |
+//! | 5 INIT | | the page is all zeros but for its number and space |
+use crate::page::{u16_at, u32_at};
+use crate::{PAGE_SIZE, PageId, SpaceId};
+
+const PAGE: u8 = 1;
+const WRITE_SHORT: u8 = 2;
+const WRITE: u8 = 3;
+const FILL: u8 = 4;
+const INIT: u8 = 5;
+
+pub fn put_page(out: &mut Vec<u8>, id: PageId) {
+    let mut b = [PAGE; 9];
+    b[1..5].copy_from_slice(&id.space.0.to_le_bytes());
+    b[5..].copy_from_slice(&id.no.to_le_bytes());
+    out.extend_from_slice(&b);
+}
+pub fn put_write(out: &mut Vec<u8>, at: usize, parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|p| p.len()).sum();
+    let at = (at as u16).to_le_bytes();
+    match u8::try_from(len) {
+        Ok(n) => out.extend_from_slice(&[WRITE_SHORT, at[0], at[1], n]),
+        Err(_) => {
+            let n = (len as u16).to_le_bytes();
+            out.extend_from_slice(&[WRITE, at[0], at[1], n[0], n[1]]);
+        }
+    }
+    for p in parts {
+        out.extend_from_slice(p);
+    }
+}
+pub fn put_fill(out: &mut Vec<u8>, at: usize, len: usize, byte: u8) {
+    let (a, n) = ((at as u16).to_le_bytes(), (len as u16).to_le_bytes());
+    out.extend_from_slice(&[FILL, a[0], a[1], n[0], n[1], byte]);
+}
+pub fn put_init(out: &mut Vec<u8>) {
+    out.push(INIT);
+}
+
+/// One record of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    Write { at: usize, bytes: &'a [u8] },
+    Fill { at: usize, len: usize, byte: u8 },
+    Init,
+}
+impl Change<'_> {
+    pub fn apply(&self, id: PageId, page: &mut [u8; PAGE_SIZE]) {
+        match *self {
+            Change::Write { at, bytes } => page[at..at + bytes.len()].copy_from_slice(bytes),
+            Change::Fill { at, len, byte } => page[at..at + len].fill(byte),
+            Change::Init => init_page(page, id),
+        }
+    }
+}
+/// The state after INIT.
+pub fn init_page(page: &mut [u8; PAGE_SIZE], id: PageId) {
+    page.fill(0);
+    page[4..8].copy_from_slice(&id.no.to_le_bytes());
+    page[8..12].copy_from_slice(&id.space.0.to_le_bytes());
+}
+
+/// The records of one frame's payload, each with its page. A payload that is not made of records (which its checksum rules out) ends early with an error.
+pub struct Records<'a> {
+    rest: &'a [u8],
+    page: Option<PageId>,
+}
+impl<'a> Records<'a> {
+    pub fn new(payload: &'a [u8]) -> Records<'a> {
+        Records { rest: payload, page: None }
+    }
+    fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
+        let (a, b) = self.rest.split_at_checked(n).ok_or("a redo record is cut off")?;
+        self.rest = b;
+        Ok(a)
+    }
+    fn next_record(&mut self) -> Result<Option<(PageId, Change<'a>)>, String> {
+        loop {
+            let Some(tag) = self.rest.first().copied() else { return Ok(None) };
+            self.rest = &self.rest[1..];
+            if tag == PAGE {
+                let b = self.take(8)?;
+                self.page = Some(PageId { space: SpaceId(u32_at(b, 0)), no: u32_at(b, 4) });
+                continue;
+            }
+            let id = self.page.ok_or("a redo record without a page")?;
+            let change = match tag {
+                WRITE_SHORT | WRITE => {
+                    let at = u16_at(self.take(2)?, 0) as usize;
+                    let len = if tag == WRITE { u16_at(self.take(2)?, 0) as usize } else { self.take(1)?[0] as usize };
+                    Change::Write { at, bytes: self.take(len)? }
+                }
+                FILL => {
+                    let b = self.take(5)?;
+                    Change::Fill { at: u16_at(b, 0) as usize, len: u16_at(b, 2) as usize, byte: b[4] }
+                }
+                INIT => Change::Init,
+                t => return Err(format!("redo record of unknown kind {t}")),
+            };
+            let end = match change {
+                Change::Write { at, bytes } => at + bytes.len(),
+                Change::Fill { at, len, .. } => at + len,
+                Change::Init => 0,
+            };
+            if end > PAGE_SIZE {
+                return Err(format!("redo record of page {id} reaches beyond the page"));
+            }
+            return Ok(Some((id, change)));
+        }
+    }
+}
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<(PageId, Change<'a>), String>;
+    fn next(&mut self) -> Option<Self::Item> {
+        let r = self.next_record().transpose();
+        if matches!(r, Some(Err(_))) {
+            self.rest = &[];
+        }
+        r
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        let (a, b) = (PageId { space: SpaceId(3), no: 9 }, PageId { space: SpaceId(4), no: 1 });
+        let mut v = Vec::new();
+        put_page(&mut v, a);
+        put_init(&mut v);
+        put_write(&mut v, 700, &[b"ab", b"", b"c"]);
+        put_page(&mut v, b);
+        put_fill(&mut v, 40, 900, 7);
+        put_write(&mut v, 0, &[&[1; 300]]);
+        let got: Vec<_> = Records::new(&v).map(|r| r.unwrap()).collect();
+        assert_eq!(
+            got,
+            vec![
+                (a, Change::Init),
+                (a, Change::Write { at: 700, bytes: b"abc" }),
+                (b, Change::Fill { at: 40, len: 900, byte: 7 }),
+                (b, Change::Write { at: 0, bytes: &[1; 300] })
+            ]
+        );
+        for cut in 1..v.len() {
+            let _ = Records::new(&v[..cut]).count();
+        }
+        assert!(Records::new(&[9]).next().unwrap().is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! Redo: the log's changes are made again in the pages that do not have them.
+use super::Report;
+use crate::buf::{BufferPool, Latch, PageGuard};
+use crate::flush::LogView;
+use crate::host::BoxFuture;
+use crate::log::FrameScanner;
+use crate::mtr::record::{Change, Records};
+use crate::space::Spaces;
+use crate::{Error, Lsn, PageId, Result, SpaceId, Stall};
+use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint stays.
+pub struct Reading {
+    pub at: AtomicU64,
+    pub checkpoint: Lsn,
+    pub capacity_bytes: u64,
+}
+impl LogView for Reading {
+    fn tail(&self) -> Lsn {
+        Lsn(self.at.load(Acquire))
+    }
+    fn dirty_low(&self) -> Lsn {
+        self.tail()
+    }
+    fn durable(&self) -> Lsn {
+        Lsn::MAX
+    }
+    fn checkpoint(&self) -> Lsn {
+        self.checkpoint
+    }
+    fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+    fn flush_to(&self, _: Lsn) -> BoxFuture<()> {
+        Box::pin(async {})
+    }
+    fn write_checkpoint(&self, _: Lsn, _: &[u8]) {}
+    fn pressure(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct Applier<'a> {
+    pool: &'a Arc<BufferPool>,
+    spaces: &'a Spaces,
+    touched: HashSet<PageId>,
+    bad: HashMap<PageId, String>,
+    /// Spaces whose files have gone: dropped after what the log says of them.
+    gone: HashSet<SpaceId>,
+}
+
+pub async fn apply(scanner: &mut FrameScanner, pool: &Arc<BufferPool>, spaces: &Spaces, reading: &Reading, report: &mut Report) -> Result<()> {
+    let mut a = Applier { pool, spaces, touched: HashSet::new(), bad: HashMap::new(), gone: HashSet::new() };
+    while let Some(frame) = scanner.next()? {
+        reading.at.store(frame.end.0, Release);
+        a.frame(frame.start, frame.end, frame.payload).await?;
+        report.frames += 1;
+    }
+    report.end = scanner.position();
+    reading.at.store(report.end.0, Release);
+    report.pages = a.touched.len() as u64;
+    report.bad_pages = a.bad.into_iter().collect();
+    Ok(())
+}
+
+impl Applier<'_> {
+    async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
+        let wrong = |why: String| Error::Incompatible(format!("the log's frame at LSN {start}: {why}"));
+        let mut records = Records::new(payload).peekable();
+        while let Some(first) = records.next() {
+            let (id, change) = first.map_err(wrong)?;
+            // A page's changes follow each other.
+            let mut changes = smallvec::SmallVec::<[Change<'_>; 16]>::from_slice(&[change]);
+            while let Some(Ok((_, c))) = records.next_if(|r| matches!(r, Ok((next, _)) if *next == id)) {
+                changes.push(c);
+            }
+            self.page(id, start, end, &changes).await?;
+        }
+        Ok(())
+    }
+    async fn page(&mut self, id: PageId, start: Lsn, end: Lsn, changes: &[Change<'_>]) -> Result<()> {
+        let fresh = changes.first() == Some(&Change::Init);
+        if self.gone.contains(&id.space) || (!fresh && self.bad.contains_key(&id)) {
+            return Ok(());
+        }
+        loop {
+            let stall = match self.open(id, fresh) {
+                Ok(Some(mut g)) => {
+                    self.touched.insert(id);
+                    if g.lsn() < end {
+                        let page = g.bytes_mut();
+                        changes.iter().for_each(|c| c.apply(id, page));
+                        g.mark_dirty(start, end);
+                    }
+                    return Ok(());
+                }
+                Ok(None) => {
+                    self.gone.insert(id.space);
+                    return Ok(());
+                }
+                Err(s) => s,
+            };
+            match stall {
+                Stall::Page(id) => match self.pool.load(id).await {
+                    Err(e @ Error::Corrupt { .. }) => {
+                        self.bad.insert(id, e.to_string());
+                        return Ok(());
+                    }
+                    done => done?,
+                },
+                Stall::Frame => self.pool.wait_frame().await,
+                Stall::Failed(e) => return Err(e),
+                other => unreachable!("redo stalled by {other:?}"),
+            }
+        }
+    }
+    fn open(&mut self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, Stall> {
+        let Some(space) = self.spaces.find(id.space) else { return Ok(None) };
+        if id.no >= space.pages() {
+            self.spaces.ensure(id.space, id.no)?;
+        }
+        if !fresh {
+            return self.pool.fix(id, Latch::X).map(Some);
+        }
+        // The page comes into being here, unless it is in memory with this and later changes already.
+        self.bad.remove(&id);
+        if self.touched.contains(&id) {
+            return self.pool.fix(id, Latch::X).map(Some);
+        }
+        match self.pool.fix(id, Latch::X) {
+            Ok(g) => Ok(Some(g)),
+            Err(Stall::Page(_)) => self.read_or_create(id),
+            Err(s) => Err(s),
+        }
+    }
+    /// A page whose first change is INIT may have anything on disk, also a later state, which redo must not take back: it is read if it is whole.
+    fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, Stall> {
+        let Some(space) = self.spaces.find(id.space) else { return Ok(None) };
+        let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
+        let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok() && {
+            let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
+            crate::page::header::verify(page, id).is_ok()
+        };
+        if whole { Err(Stall::Page(id)) } else { self.pool.create(id).map(Some) }
+    }
+}

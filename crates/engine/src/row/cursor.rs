@@ -1,0 +1,401 @@
+//! Reading rows: one at a time to the caller, by leaf-fuls from the tree.
+//!
+//! A cursor goes through a half-open range of one index's key bytes, up or down. It copies rows out under the leaf's S latch (so no latch is held while the
+//! caller works on a row) and remembers the leaf, its page LSN and the last key: where nothing has changed it goes on in place, else it descends again.
+//!
+//! - Consistent reads take no lock: each row is the newest version that the read view sees.
+//! - Locking reads lock the range first, where the isolation level asks for it, then each row's clustered key, and give the newest version. They go row by row.
+//!   A lock on the one row of a unique key needs no range.
+//! - Rows found through a secondary index are checked against the entry: the version read must have the entry's key.
+use super::update::RowAt;
+use super::{overflow, value, version};
+use crate::btree::{Path, Seek};
+use crate::buf::{Latch, PageGuard};
+use crate::dict::table::Table;
+use crate::lock::{KeyRange, LockKey, Mode};
+use crate::page::index::{self, Page, Rec};
+use crate::trx::{Isolation, Trx};
+use crate::{Error, Result, TrxId, Try};
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+/// How rows are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    Consistent,
+    /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
+    Newest,
+    Locking { mode: Mode, conflict: OnConflict },
+}
+impl Read {
+    fn locks(self) -> bool {
+        matches!(self, Read::Locking { .. })
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnConflict {
+    Wait,
+    /// A locked row is an error.
+    NoWait,
+    /// A locked row is passed over.
+    Skip,
+}
+
+/// Rows a batch begins with, and grows to; bytes at which it ends.
+const FIRST_BATCH: usize = 8;
+const MAX_BATCH: usize = 128;
+const MAX_BATCH_BYTES: usize = 64 << 10;
+
+struct Item {
+    key: Range<u32>,
+    stored: Range<u32>,
+    leaf: (u32, u64),
+}
+/// Rows copied out of leaves.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    rows: Vec<Item>,
+    next: usize,
+    /// Entries of a secondary index whose rows have yet to be read.
+    entries: Vec<Range<u32>>,
+    entry: usize,
+}
+impl Batch {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+        self.entries.clear();
+        (self.next, self.entry) = (0, 0);
+    }
+    fn put(&mut self, b: &[u8]) -> Range<u32> {
+        let at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(b);
+        at..self.bytes.len() as u32
+    }
+    fn push(&mut self, key: &[u8], stored: &[u8], leaf: (u32, u64)) {
+        let (key, stored) = (self.put(key), self.put(stored));
+        self.rows.push(Item { key, stored, leaf });
+    }
+    fn at(&self, r: &Range<u32>) -> &[u8] {
+        &self.bytes[r.start as usize..r.end as usize]
+    }
+}
+
+/// Where the next row is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Start,
+    /// Behind (upwards) or before (downwards) the key in `last`.
+    Beyond,
+    Done,
+}
+
+pub struct Cursor {
+    table: Arc<Table>,
+    no: usize,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    reverse: bool,
+    read: Read,
+    /// The range is one whole key of a unique index.
+    point: bool,
+    place: Place,
+    last: Vec<u8>,
+    /// Leaf, page LSN and record of `last`.
+    hint: Option<(u32, u64, Rec)>,
+    batch: Batch,
+    batch_rows: usize,
+    range_locked: bool,
+    version: version::Version,
+    whole: Vec<u8>,
+}
+
+impl Cursor {
+    /// Over the keys of index `no` (the engine's number; 0 = clustered) from `low` on and below `high`.
+    pub fn new(table: Arc<Table>, no: usize, low: Vec<u8>, high: Option<Vec<u8>>, reverse: bool, read: Read) -> Cursor {
+        Cursor {
+            table,
+            no,
+            low,
+            high,
+            reverse,
+            read,
+            point: false,
+            place: Place::Start,
+            last: Vec::new(),
+            hint: None,
+            batch: Batch::default(),
+            batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
+            range_locked: false,
+            version: version::Version::default(),
+            whole: Vec::new(),
+        }
+    }
+    /// Over the one row with this clustered key.
+    pub fn point(table: Arc<Table>, key: Vec<u8>, read: Read) -> Cursor {
+        Cursor { point: true, batch_rows: 1, ..Cursor::new(table, 0, key, None, false, read) }
+    }
+    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key.
+    pub fn reset(&mut self, low: &[u8], high: Option<&[u8]>, point: bool) {
+        self.low.clear();
+        self.low.extend_from_slice(low);
+        match (&mut self.high, high) {
+            (Some(h), Some(to)) => {
+                h.clear();
+                h.extend_from_slice(to);
+            }
+            (h, to) => *h = to.map(<[u8]>::to_vec),
+        }
+        (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
+        self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
+        self.batch.clear();
+    }
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+    /// The row that `next` went to.
+    pub fn row(&self) -> RowAt<'_> {
+        let item = &self.batch.rows[self.batch.next - 1];
+        RowAt { key: self.batch.at(&item.key), stored: self.batch.at(&item.stored), leaf: item.leaf }
+    }
+    /// The row with its long columns inside.
+    pub async fn payload(&mut self, trx: &Trx) -> Result<&[u8]> {
+        if !self.table.layout.has_externals(self.row().stored) {
+            return Ok(self.row().stored);
+        }
+        self.whole = overflow::internalize(&trx.engine, &self.table, self.row().stored).await?;
+        Ok(&self.whole)
+    }
+    /// Goes to the next row; false behind the last.
+    pub async fn next(&mut self, trx: &mut Trx) -> Result<bool> {
+        loop {
+            if self.batch.next < self.batch.rows.len() {
+                self.batch.next += 1;
+                return Ok(true);
+            }
+            if self.place == Place::Done && self.batch.entry == self.batch.entries.len() {
+                return Ok(false);
+            }
+            if self.place == Place::Start && self.read == Read::Consistent && trx.isolation != Isolation::ReadUncommitted {
+                trx.open_view();
+            }
+            if let Err(stall) = self.fill(trx) {
+                trx.settle(stall).await?;
+            }
+        }
+    }
+
+    /// Reads some rows into the batch. After a stall the call goes on where it stopped.
+    fn fill(&mut self, trx: &Trx) -> Try<()> {
+        if self.batch.entry == self.batch.entries.len() {
+            if self.batch.next > 0 && !self.read.locks() {
+                self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
+            }
+            self.batch.clear();
+            if self.point {
+                return self.fill_point(trx);
+            }
+            if self.place != Place::Done {
+                self.lock_range(trx);
+                if self.reverse { self.fill_down(trx)? } else { self.fill_up(trx)? }
+            }
+        }
+        self.rows_of_entries(trx)
+    }
+    fn lock_range(&mut self, trx: &Trx) {
+        if !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
+            let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let range = if self.point { KeyRange::point(&self.low) } else { KeyRange::new(Bound::Included(&self.low), high) };
+            self.table.indexes[self.no].ranges.lock_range(&trx.locks, range);
+            self.range_locked = true;
+        }
+    }
+    fn fill_point(&mut self, trx: &Trx) -> Try<()> {
+        let table = self.table.clone();
+        loop {
+            let g = table.clustered().tree.leaf(&trx.engine.store, Seek::Key(&self.low))?;
+            let found = index::search(&g, &self.low).found;
+            if let Some(r) = found {
+                self.take_clustered(trx, &g, r)?;
+            }
+            // That there is no such row must stay so: the gap is locked, and looked into once more.
+            if self.batch.rows.is_empty() && !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
+                drop(g);
+                self.lock_range(trx);
+                continue;
+            }
+            self.place = Place::Done;
+            return Ok(());
+        }
+    }
+    fn full(&self) -> bool {
+        self.batch.rows.len() + self.batch.entries.len() >= self.batch_rows || self.batch.bytes.len() >= MAX_BATCH_BYTES
+    }
+    fn moved_to(&mut self, g: &PageGuard, r: Rec) {
+        self.place = Place::Beyond;
+        self.last.clear();
+        self.last.extend_from_slice(index::key(g, r));
+        self.hint = Some((g.id().no, g.lsn().0, r));
+    }
+    fn fill_up(&mut self, trx: &Trx) -> Try<()> {
+        let table = self.table.clone();
+        let tree = &table.indexes[self.no].tree;
+        let store = &trx.engine.store;
+        let (mut g, mut at) = self.find_place(trx)?;
+        while !self.full() {
+            let Some(r) = index::next_rec(&g, at) else {
+                match tree.right_of(store, &g)? {
+                    Some(next) => {
+                        g = next;
+                        at = index::INFIMUM;
+                        continue;
+                    }
+                    None => {
+                        self.place = Place::Done;
+                        return Ok(());
+                    }
+                }
+            };
+            if self.high.as_deref().is_some_and(|h| index::key(&g, r) >= h) {
+                self.place = Place::Done;
+                return Ok(());
+            }
+            self.take(trx, &g, r)?;
+            self.moved_to(&g, r);
+            at = r;
+        }
+        Ok(())
+    }
+    /// The leaf and the record behind which an upward scan goes on.
+    fn find_place(&mut self, trx: &Trx) -> Try<(PageGuard, Rec)> {
+        let tree = &self.table.indexes[self.no].tree;
+        let store = &trx.engine.store;
+        if self.place == Place::Start {
+            let g = tree.leaf(store, Seek::Key(&self.low))?;
+            let at = index::search(&g, &self.low).prev;
+            return Ok((g, at));
+        }
+        if let Some((no, lsn, r)) = self.hint {
+            let g = store.pool.fix(crate::PageId { space: self.table.space, no }, Latch::S)?;
+            if g.lsn().0 == lsn && index::is_index(&g) && index::index_id(&g) == tree.index {
+                return Ok((g, r));
+            }
+        }
+        let g = tree.leaf(store, Seek::Key(&self.last))?;
+        let pos = index::search(&g, &self.last);
+        Ok((g, pos.found.unwrap_or(pos.prev)))
+    }
+    fn fill_down(&mut self, trx: &Trx) -> Try<()> {
+        let table = self.table.clone();
+        let tree = &table.indexes[self.no].tree;
+        let mut path = Path::default();
+        let mut bound = if self.place == Place::Start { self.high.clone() } else { Some(self.last.clone()) };
+        loop {
+            let seek = bound.as_deref().map_or(Seek::Last, Seek::Before);
+            let g = tree.descend(&trx.engine.store, seek, 0, Latch::S, Some(&mut path))?;
+            let mut at = match &bound {
+                Some(b) => index::search(&g, b).prev,
+                None => index::search_end(&g).prev,
+            };
+            while at != index::INFIMUM {
+                if self.full() {
+                    return Ok(());
+                }
+                if index::key(&g, at) < &self.low[..] {
+                    self.place = Place::Done;
+                    return Ok(());
+                }
+                self.take(trx, &g, at)?;
+                self.moved_to(&g, at);
+                at = index::prev_rec(&g, at);
+            }
+            if path.low.is_empty() || path.low <= self.low {
+                self.place = Place::Done;
+                return Ok(());
+            }
+            bound = Some(std::mem::take(&mut path.low));
+        }
+    }
+
+    fn take(&mut self, trx: &Trx, g: &PageGuard, r: Rec) -> Try<()> {
+        if self.no == 0 {
+            return self.take_clustered(trx, g, r);
+        }
+        let entry = self.batch.put(index::key(g, r));
+        self.batch.entries.push(entry);
+        Ok(())
+    }
+    fn take_clustered(&mut self, trx: &Trx, g: &PageGuard, r: Rec) -> Try<()> {
+        let leaf = (g.id().no, g.lsn().0);
+        match self.read {
+            Read::Consistent => {
+                let v = index::value(g, r);
+                if sees(trx, value::trx(v)) {
+                    if !index::is_marked(g, r) {
+                        self.batch.push(index::key(g, r), value::payload(v), leaf);
+                    }
+                } else if version::visible(&trx.engine.store, g, r, |t| sees(trx, t), &mut self.version)? {
+                    let stored = std::mem::take(&mut self.version.payload);
+                    self.batch.push(index::key(g, r), &stored, (0, 0));
+                    self.version.payload = stored;
+                }
+            }
+            Read::Newest => {
+                if !index::is_marked(g, r) {
+                    self.batch.push(index::key(g, r), value::payload(index::value(g, r)), leaf);
+                }
+            }
+            Read::Locking { mode, conflict } => {
+                if self.lock(trx, g, r, mode, conflict)? && !index::is_marked(g, r) {
+                    self.batch.push(index::key(g, r), value::payload(index::value(g, r)), leaf);
+                }
+            }
+        }
+        Ok(())
+    }
+    /// Locks the row at `r`. False if it is to be passed over.
+    fn lock(&self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
+        let key = LockKey::new(self.table.clustered().id, index::key(p, r));
+        trx.wait_for(value::trx(index::value(p, r)), key)?;
+        let locks = &trx.engine.locks;
+        match conflict {
+            OnConflict::Wait => locks.lock_row(&trx.locks, key, mode).map(|_| true),
+            OnConflict::NoWait if locks.try_lock_row(&trx.locks, key, mode).is_none() => Err(Error::LockNoWait.into()),
+            OnConflict::Skip if locks.try_lock_row(&trx.locks, key, mode).is_none() => Ok(false),
+            _ => Ok(true),
+        }
+    }
+    /// Reads the rows of the entries collected.
+    fn rows_of_entries(&mut self, trx: &Trx) -> Try<()> {
+        let table = self.table.clone();
+        let store = &trx.engine.store;
+        let ix = &table.indexes[self.no];
+        let mut made = Vec::new();
+        while self.batch.entry < self.batch.entries.len() {
+            let range = self.batch.entries[self.batch.entry].clone();
+            let own = {
+                let entry = self.batch.at(&range);
+                range.start + ix.key.skip_columns(entry, ix.columns) as u32
+            };
+            let clustered = own..range.end;
+            let g = table.clustered().tree.leaf(store, Seek::Key(self.batch.at(&clustered)))?;
+            if let Some(r) = index::search(&g, self.batch.at(&clustered)).found {
+                let before = self.batch.rows.len();
+                self.take_clustered(trx, &g, r)?;
+                if self.batch.rows.len() > before {
+                    let item = self.batch.rows.pop().expect("just pushed");
+                    table.entry_key(self.no, self.batch.at(&item.stored), self.batch.at(&item.key), &mut made);
+                    if made == self.batch.at(&range) {
+                        self.batch.rows.push(item);
+                    }
+                }
+            }
+            self.batch.entry += 1;
+        }
+        Ok(())
+    }
+}
+fn sees(trx: &Trx, id: TrxId) -> bool {
+    id == trx.id && id != TrxId::NONE || trx.isolation == Isolation::ReadUncommitted || trx.view.sees(id)
+}

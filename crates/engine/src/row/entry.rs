@@ -1,0 +1,98 @@
+//! Secondary index entries: key = the index's columns, then the clustered key; no value. An entry is delete-marked when the newest version of its row
+//! no longer has it, and removed by purge when no older one that can be read does.
+use crate::dict::table::Index;
+use crate::lock::{LockTable, TrxLocks};
+use crate::btree::structure;
+use crate::mtr::{Mtr, Store};
+use crate::page::index::{self, DELETE_MARK};
+use crate::Try;
+use std::sync::Arc;
+
+/// Inserts an entry, or revives a marked one. Waits for range locks of others.
+pub fn insert(store: &Store, locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, ix: &Index, key: &[u8]) -> Try<()> {
+    add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
+}
+/// The same where nobody else can have locks: an index that is being built.
+pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+    add_checked(store, ix, key, || Ok(()))
+}
+fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
+    loop {
+        let mut m = Mtr::begin(store)?;
+        let leaf = ix.tree.leaf_x(&mut m, key)?;
+        check()?;
+        let pos = index::search(m.page(leaf), key);
+        match pos.found {
+            Some(r) if index::is_marked(m.page(leaf), r) => index::set_flags(&mut m.patch(leaf), r, 0),
+            Some(_) => return Ok(()),
+            None if index::fits(m.page(leaf), key.len(), 0) => {
+                index::insert(&mut m.patch(leaf), pos, 0, key, &[]);
+            }
+            None => {
+                drop(m);
+                ix.tree.split(store, 0, key, 0)?;
+                continue;
+            }
+        }
+        m.commit();
+        return Ok(());
+    }
+}
+/// Sets or clears the delete mark. False if there is no such entry.
+pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool) -> Try<bool> {
+    let mut m = if reserved { Mtr::begin_reserved(store)? } else { Mtr::begin(store)? };
+    let leaf = ix.tree.leaf_x(&mut m, key)?;
+    let Some(r) = index::search(m.page(leaf), key).found else { return Ok(false) };
+    if index::is_marked(m.page(leaf), r) != marked {
+        index::set_flags(&mut m.patch(leaf), r, if marked { DELETE_MARK } else { 0 });
+        m.commit();
+    }
+    Ok(true)
+}
+/// Removes an entry if `really` (called under the leaf's latch, with its mark) says so.
+pub fn remove(store: &Store, ix: &Index, key: &[u8], really: impl FnOnce(bool) -> Try<bool>) -> Try<()> {
+    let mut m = Mtr::begin_reserved(store)?;
+    let leaf = ix.tree.leaf_x(&mut m, key)?;
+    let pos = index::search(m.page(leaf), key);
+    let Some(r) = pos.found else { return Ok(()) };
+    if !really(index::is_marked(m.page(leaf), r))? {
+        return Ok(());
+    }
+    index::remove(&mut m.patch(leaf), pos);
+    let thin = structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+    m.commit();
+    if thin {
+        merge(store, ix, key);
+    }
+    Ok(())
+}
+/// Merging is worth it, never needed: a stall ends it.
+pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
+    let _ = ix.tree.merge(store, 0, key);
+}
+/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it.
+pub fn find_duplicate(store: &Store, ix: &Index, prefix: &[u8], own: &[u8]) -> Try<Option<Vec<u8>>> {
+    let mut g = ix.tree.leaf(store, crate::btree::Seek::Key(prefix))?;
+    let mut at = index::search(&g, prefix).prev;
+    loop {
+        match index::next_rec(&g, at) {
+            Some(r) => {
+                let k = index::key(&g, r);
+                if !k.starts_with(prefix) {
+                    return Ok(None);
+                }
+                if !index::is_marked(&g, r) && &k[prefix.len()..] != own {
+                    return Ok(Some(k[prefix.len()..].to_vec()));
+                }
+                at = r;
+            }
+            None => match ix.tree.right_of(store, &g)? {
+                Some(next) => {
+                    g = next;
+                    at = index::INFIMUM;
+                }
+                None => return Ok(None),
+            },
+        }
+    }
+}

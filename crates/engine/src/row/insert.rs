@@ -1,0 +1,170 @@
+//! Insert: the clustered record with its undo record, then an entry in each secondary index.
+use super::{entry, overflow, value};
+use crate::dict::table::Table;
+use crate::lock::{LockKey, Mode};
+use crate::mtr::Mtr;
+use crate::page::index::{self, MAX_KEY};
+use crate::trx::Trx;
+use crate::undo::record::{self, OldVersion};
+use crate::{Error, Result, Stall, Try};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How a try ended that did not stall.
+pub(crate) enum Tried {
+    Done,
+    /// The leaf has no room for a record with a value of so many bytes.
+    Full(usize),
+    /// The undo record has so many bytes, and the transaction's page no room for it.
+    NeedsUndo(usize),
+    Duplicate,
+}
+
+pub(crate) fn duplicate(table: &Table, no: usize) -> Error {
+    let name = if no == 0 { "PRIMARY" } else { &table.indexes[no].def.name };
+    Error::DuplicateKey { table: table.def.name.clone(), index: name.to_string(), index_no: no }
+}
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > MAX_KEY { Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY }) } else { Ok(()) }
+}
+
+impl Trx {
+    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index whose key is taken, and nothing has changed then.
+    pub async fn insert(&mut self, table: &Arc<Table>, payload: &[u8]) -> Result<()> {
+        self.ensure_id().await?;
+        let mut key = std::mem::take(&mut self.scratch.key);
+        table.new_key(payload, &mut key);
+        let done = self.insert_at(table, &key, payload).await;
+        self.scratch.key = key;
+        done
+    }
+    pub(crate) async fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8]) -> Result<()> {
+        check_key(key)?;
+        let start = self.savepoint();
+        let stored = overflow::externalize(self, table, key.len(), payload).await?;
+        let ix = table.clustered();
+        loop {
+            let stall = match self.try_insert(table, key, &stored) {
+                Ok(Tried::Done) => break,
+                Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
+                Ok(Tried::NeedsUndo(len)) => self.undo.make_room(&self.engine.store, &self.engine.undo, len).err(),
+                Ok(Tried::Duplicate) => {
+                    self.rollback_to(start).await?;
+                    return Err(duplicate(table, 0));
+                }
+                Err(s) => Some(s),
+            };
+            if let Some(s) = stall {
+                self.settle(s).await?;
+            }
+        }
+        table.rows.fetch_add(1, Relaxed);
+        if table.indexes.len() > 1 {
+            let mut e = std::mem::take(&mut self.scratch.entry);
+            let mut done = Ok(());
+            for (no, _) in table.secondary() {
+                table.entry_key(no, payload, key, &mut e);
+                done = self.insert_entry(table, no, &e, key, table.indexes[no].key.has_null(&table.layout, payload)).await;
+                if done.is_err() {
+                    break;
+                }
+            }
+            self.scratch.entry = e;
+            if done.is_err() {
+                self.rollback_to(start).await?;
+                return done;
+            }
+        }
+        Ok(())
+    }
+    fn try_insert(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8]) -> Try<Tried> {
+        let engine = self.engine.clone();
+        let ix = table.clustered();
+        let mut m = Mtr::begin(&engine.store)?;
+        let leaf = ix.tree.leaf_x(&mut m, key)?;
+        let pos = index::search(m.page(leaf), key);
+        let len = value::HEAD + payload.len();
+        let mut undo = std::mem::take(&mut self.scratch.undo);
+        let tried = (|| {
+            if let Some(r) = pos.found {
+                // Somebody may yet take the row back that is there, or hold a lock on the one that was.
+                let page = m.page(leaf);
+                let owner = value::trx(index::value(page, r));
+                let lock = LockKey::new(ix.id, key);
+                self.wait_for(owner, lock)?;
+                let live = !index::is_marked(page, r);
+                engine.locks.lock_row(&self.locks, lock, if live { Mode::S } else { Mode::X })?;
+                if live {
+                    return Ok(Some(Tried::Duplicate));
+                }
+                let v = index::value(page, r);
+                let old = OldVersion { trx: owner, roll: value::roll(v), flags: index::flags(page, r) };
+                record::change(&mut undo, self.undo.head(table.id), old, key, &[], value::payload(v), payload);
+            } else {
+                record::insert(&mut undo, self.undo.head(table.id), key);
+            }
+            engine.locks.check_insert(&self.locks, &ix.ranges, key)?;
+            let room = match pos.found {
+                Some(r) => index::fits_value(m.page(leaf), r, len),
+                None => index::fits(m.page(leaf), key.len(), len),
+            };
+            if !room {
+                return Ok(Some(Tried::Full(len)));
+            }
+            if !self.undo.has_room(undo.len()) {
+                return Ok(Some(Tried::NeedsUndo(undo.len())));
+            }
+            Ok::<_, Stall>(None)
+        })();
+        let result = match tried {
+            Ok(None) => self.undo.reserve(&mut m, self.id, undo.len()).map(|slot| {
+                let roll = slot.roll(pos.found.is_none());
+                let head = value::head(self.id, roll);
+                match pos.found {
+                    Some(_) => index::replace_value(&mut m.patch(leaf), pos, 0, &[&head, payload]),
+                    None => {
+                        index::insert(&mut m.patch(leaf), pos, 0, key, &[&head, payload]);
+                    }
+                }
+                self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
+                m.commit();
+                Tried::Done
+            }),
+            Ok(Some(t)) => Ok(t),
+            Err(s) => Err(s),
+        };
+        self.scratch.undo = undo;
+        result
+    }
+
+    /// Adds a row's entry to a secondary index; a unique one is searched for the key first, under a lock on the key.
+    pub(crate) async fn insert_entry(&mut self, table: &Arc<Table>, no: usize, e: &[u8], clustered: &[u8], has_null: bool) -> Result<()> {
+        check_key(e)?;
+        let ix = &table.indexes[no];
+        if ix.def.unique && !has_null {
+            self.check_unique(table, no, &e[..e.len() - clustered.len()], clustered).await?;
+        }
+        loop {
+            match entry::insert(&self.engine.store, &self.engine.locks, &self.locks, ix, e) {
+                Ok(()) => return Ok(()),
+                Err(s) => self.settle(s).await?,
+            }
+        }
+    }
+    /// Locks a unique key for this transaction and makes sure that no other row has it.
+    pub(crate) async fn check_unique(&mut self, table: &Arc<Table>, no: usize, prefix: &[u8], own: &[u8]) -> Result<()> {
+        let ix = &table.indexes[no];
+        loop {
+            let found = self.lock_unique(table, no, prefix).and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own));
+            match found {
+                Ok(None) => return Ok(()),
+                Ok(Some(_)) => return Err(duplicate(table, no)),
+                Err(s) => self.settle(s).await?,
+            }
+        }
+    }
+    /// Whoever adds or marks an entry of a unique index holds its key's lock to the end: so an entry that is found without waiting is settled.
+    pub(crate) fn lock_unique(&self, table: &Table, no: usize, prefix: &[u8]) -> Try<()> {
+        self.engine.locks.lock_row(&self.locks, LockKey::new(table.indexes[no].id, prefix), Mode::X).map(|_| ())
+    }
+}

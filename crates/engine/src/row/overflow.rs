@@ -1,0 +1,171 @@
+//! Long columns: their bytes lie in a chain of overflow pages of the table's space, the row keeps the first page's number and the length.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 24 | 4 | next page of the chain, 0 = last |
+//! | 28 | 2 | bytes here |
+//! | 32 | 8 | the transaction that wrote the chain |
+//! | 40 | | data |
+//!
+//! A chain is written once and never changed. OVERFLOW undo records free it if its transaction is rolled back; purge frees it when the last version that names
+//! it has gone. It is freed from behind its first page, which goes last: so freeing can be begun again.
+use crate::dict::table::Table;
+use crate::engine::Engine;
+use crate::mtr::Mtr;
+use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
+use crate::trx::Trx;
+use crate::undo::record;
+use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, TrxId, Try, space};
+use std::borrow::Cow;
+
+const NEXT: usize = 24;
+const LEN: usize = 28;
+const OWNER: usize = 32;
+const DATA: usize = 40;
+const ROOM: usize = PAGE_SIZE - DATA;
+/// A column that is shorter stays in the row: moving it would win little.
+const WORTH: usize = 64;
+/// A row is made to fit in half a page; one that is shorter keeps its columns.
+fn max_payload(key_len: usize) -> usize {
+    index::max_value(key_len) - super::value::HEAD
+}
+
+/// Moves the longest columns of a row out until it fits.
+pub(crate) async fn externalize<'p>(trx: &mut Trx, table: &Table, key_len: usize, payload: &'p [u8]) -> Result<Cow<'p, [u8]>> {
+    let max = max_payload(key_len);
+    if payload.len() <= max && payload.len() <= record::MAX / 2 {
+        return Ok(Cow::Borrowed(payload));
+    }
+    let mut row = payload.to_vec();
+    while row.len() > max {
+        let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
+        let longest = table.layout.inline_lens(&row).filter(|(c, len)| *len > WORTH && !in_key(*c)).max_by_key(|(_, len)| *len);
+        let Some((col, len)) = longest else {
+            return Err(Error::RowTooLarge { size: row.len(), max });
+        };
+        let bytes = match table.layout.get(&row, col) {
+            redolith_types::Value::Bytes(b) => b.into_owned(),
+            other => crate::poison(&format!("a variable column holds {other:?}")),
+        };
+        debug_assert_eq!(bytes.len(), len);
+        let first = write_chain(trx, table, &bytes).await?;
+        let mut out = Vec::new();
+        table.layout.externalize(&row, col, first, len as u64, &mut out);
+        row = out;
+    }
+    Ok(Cow::Owned(row))
+}
+
+async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageNo> {
+    let engine = trx.engine.clone();
+    let (mut first, mut last) = (0, 0);
+    for chunk in bytes.chunks(ROOM) {
+        let page = loop {
+            match append(trx, &engine, table, chunk, last) {
+                Ok(no) => break no,
+                Err(s) => trx.settle(s).await?,
+            }
+        };
+        if first == 0 {
+            first = page;
+        }
+        last = page;
+    }
+    Ok(first)
+}
+fn append(trx: &mut Trx, engine: &Engine, table: &Table, chunk: &[u8], last: PageNo) -> Try<PageNo> {
+    let space = table.space;
+    let mut undo = Vec::new();
+    if last == 0 {
+        record::overflow(&mut undo, trx.undo.head(table.id), 0);
+        trx.undo.make_room(&engine.store, &engine.undo, undo.len())?;
+    }
+    let mut m = Mtr::begin(&engine.store)?;
+    let before = if last != 0 { Some(m.x(PageId { space, no: last })?) } else { None };
+    let free = space::reserve(&mut m, space, 1, last)?;
+    let no = free.pages[0];
+    let at = m.create(PageId { space, no })?;
+    let slot = if last == 0 { Some(trx.undo.reserve(&mut m, trx.id, undo.len())?) } else { None };
+    free.take(&mut m);
+    m.init(at);
+    let mut p = m.patch(at);
+    p.write_u16(12, kind::OVERFLOW);
+    p.write_u16(LEN, chunk.len() as u16);
+    p.write_u64(OWNER, trx.id.0);
+    p.write(DATA, chunk);
+    if let Some(b) = before {
+        m.patch(b).write_u32(NEXT, no);
+    }
+    if let Some(slot) = slot {
+        record::overflow(&mut undo, trx.undo.head(table.id), no);
+        let roll = slot.roll(false);
+        trx.undo.write(&mut m, &engine.undo, slot, &undo, roll);
+    }
+    m.commit();
+    Ok(no)
+}
+
+/// Reads a chain's bytes.
+pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, len: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(len as usize);
+    let mut no = first;
+    while no != 0 && (out.len() as u64) < len {
+        let id = PageId { space, no };
+        match engine.store.pool.fix(id, crate::buf::Latch::S) {
+            Ok(g) if u16_at(&g[..], 12) == kind::OVERFLOW => {
+                let n = u16_at(&g[..], LEN) as usize;
+                out.extend_from_slice(&g[DATA..DATA + n.min(ROOM)]);
+                no = u32_at(&g[..], NEXT);
+            }
+            Ok(_) => break,
+            Err(s) => engine.settle(s).await?,
+        }
+    }
+    if out.len() as u64 == len {
+        return Ok(out);
+    }
+    let (file, table) = engine.describe(space);
+    Err(Error::Corrupt { page: PageId { space, no }, file, table, why: format!("a column of {len} bytes has only {} in its pages", out.len()) })
+}
+/// The row with all its columns inside.
+pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {
+    let mut row = payload.to_vec();
+    while let Some((col, first, len)) = { table.layout.externals(&row).next() } {
+        let bytes = read_chain(engine, table.space, first, len).await?;
+        let mut out = Vec::new();
+        table.layout.internalize(&row, col, &bytes, &mut out);
+        row = out;
+    }
+    Ok(row)
+}
+
+/// Frees a chain that `owner`, or a transaction before it, wrote; one that is gone already is left alone.
+pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, owner: TrxId) -> Result<()> {
+    loop {
+        match free_one(engine, PageId { space, no: first }, owner) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(Stall::Failed(Error::NoSuchTable(_))) => return Ok(()),
+            Err(s) => engine.settle(s).await?,
+        }
+    }
+}
+/// Frees the chain's second page, or the first when it is the last; true when nothing is left.
+fn free_one(engine: &Engine, first: PageId, owner: TrxId) -> Try<bool> {
+    let mut m = Mtr::begin_reserved(&engine.store)?;
+    let a = m.x(first)?;
+    if u16_at(m.page(a), 12) != kind::OVERFLOW || u64_at(m.page(a), OWNER) > owner.0 {
+        return Ok(true);
+    }
+    let next = u32_at(m.page(a), NEXT);
+    let target = if next == 0 { a } else { m.x(PageId { space: first.space, no: next })? };
+    let after = u32_at(m.page(target), NEXT);
+    let id = m.id(target);
+    let map = space::prepare_free(&mut m, id)?;
+    if next != 0 {
+        m.patch(a).write_u32(NEXT, after);
+    }
+    space::free(&mut m, target, map);
+    m.commit();
+    Ok(next == 0)
+}

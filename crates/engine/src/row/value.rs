@@ -1,0 +1,22 @@
+//! The value of a clustered record: `trx id u48, roll ptr u48, payload`: who made this version, and the undo record that leads to the one before.
+use crate::TrxId;
+use crate::page::u48_at;
+use crate::undo::record::{RollPtr, trx_bytes};
+
+pub const HEAD: usize = 12;
+
+pub fn trx(v: &[u8]) -> TrxId {
+    TrxId(u48_at(v, 0))
+}
+pub fn roll(v: &[u8]) -> RollPtr {
+    RollPtr(u48_at(v, 6))
+}
+pub fn payload(v: &[u8]) -> &[u8] {
+    &v[HEAD..]
+}
+pub fn head(trx: TrxId, roll: RollPtr) -> [u8; HEAD] {
+    let mut b = [0; HEAD];
+    b[..6].copy_from_slice(&trx_bytes(trx));
+    b[6..].copy_from_slice(&roll.to_bytes());
+    b
+}

@@ -1,0 +1,82 @@
+//! Older versions of a row, made by walking its undo records backwards.
+//!
+//! The walk begins at a record under its leaf's latch and keeps that latch: so nobody can roll the newest version back meanwhile, and older ones
+//! are kept by the reader's view (or, for purge and rollback, end at a version that every view sees).
+use super::value;
+use crate::dict::table::Table;
+use crate::mtr::Store;
+use crate::page::index::{self, DELETE_MARK, Page, Rec};
+use crate::undo::{self, record::Entry, record::RollPtr};
+use crate::{Error, Stall, TrxId, Try};
+
+/// One version of a row, copied out.
+#[derive(Default)]
+pub struct Version {
+    pub trx: TrxId,
+    pub roll: RollPtr,
+    pub marked: bool,
+    pub payload: Vec<u8>,
+}
+impl Version {
+    pub fn load(&mut self, p: &Page, r: Rec) {
+        let v = index::value(p, r);
+        self.trx = value::trx(v);
+        self.roll = value::roll(v);
+        self.marked = index::is_marked(p, r);
+        self.payload.clear();
+        self.payload.extend_from_slice(value::payload(v));
+    }
+    /// Goes one version back. False if this was the row's first.
+    pub fn step(&mut self, store: &Store) -> Try<bool> {
+        if self.roll.is_insert() || self.roll == RollPtr::NONE {
+            return Ok(false);
+        }
+        let ptr = self.roll;
+        undo::read(store, ptr, |e| match e {
+            Some(Entry::Change { old, rest, .. }) => {
+                rest.restore(&mut self.payload);
+                (self.trx, self.roll, self.marked) = (old.trx, old.roll, old.flags & DELETE_MARK != 0);
+                Ok(true)
+            }
+            other => Err(Stall::Failed(Error::Corrupt {
+                page: undo::page_id(ptr.page()),
+                file: "the undo space".into(),
+                table: String::new(),
+                why: format!("no change record at offset {} for a version that is still needed: {other:?}", ptr.at()),
+            })),
+        })?
+    }
+}
+
+/// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a deleted one.
+pub fn visible(store: &Store, p: &Page, r: Rec, sees: impl Fn(TrxId) -> bool, out: &mut Version) -> Try<bool> {
+    out.load(p, r);
+    while !sees(out.trx) {
+        if !out.step(store)? {
+            return Ok(false);
+        }
+    }
+    Ok(!out.marked)
+}
+
+/// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index `no`. `settled` tells that every view sees a
+/// transaction: versions before such a one are of no use. With `older_only` the newest version does not count.
+pub fn has_entry(
+    store: &Store, table: &Table, no: usize, entry: &[u8], p: &Page, r: Rec, settled: impl Fn(TrxId) -> bool, older_only: bool,
+) -> Try<bool> {
+    let (mut v, mut key) = (Version::default(), Vec::new());
+    v.load(p, r);
+    let mut skip = older_only;
+    loop {
+        if !v.marked && !skip {
+            table.entry_key(no, &v.payload, index::key(p, r), &mut key);
+            if key == entry {
+                return Ok(true);
+            }
+        }
+        skip = false;
+        if settled(v.trx) || !v.step(store)? {
+            return Ok(false);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Rollback: undo records are taken back, latest first. Every step looks first whether it has been done, so a rollback that a crash cut short is
+//! simply begun again by recovery.
+use super::{Savepoint, Trx};
+use crate::dict::table::Table;
+use crate::engine::Engine;
+use crate::mtr::Mtr;
+use crate::page::index::{self, DELETE_MARK};
+use crate::row::{entry, overflow, value, version};
+use crate::undo::record::{self, Entry, RollPtr};
+use crate::undo;
+use crate::{Result, TrxId, Try};
+
+/// A change taken back: what is needed of its undo record, copied.
+enum Step {
+    Insert { table: u64, key: Vec<u8> },
+    Change { table: u64, key: Vec<u8>, flags: u8, head: [u8; value::HEAD] },
+    Overflow { table: u64, first: u32 },
+}
+
+impl Trx {
+    /// Takes back everything since `to`. Locks stay.
+    pub async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
+        let engine = self.engine.clone();
+        while self.undo.last != to.0 {
+            let at = self.undo.last;
+            let (before, step) = loop {
+                match read_step(&engine, at) {
+                    Ok(x) => break x,
+                    Err(s) => engine.settle(s).await?,
+                }
+            };
+            engine.take_back(self.id, at, step).await?;
+            self.undo.last = before;
+        }
+        Ok(())
+    }
+    /// Rolls the whole transaction back and ends it.
+    pub async fn rollback(&mut self) -> Result<()> {
+        self.rollback_to(Savepoint(RollPtr::NONE)).await?;
+        let engine = self.engine.clone();
+        if self.id != TrxId::NONE {
+            loop {
+                match self.undo.finish(&engine.store, record::ENDED, 0) {
+                    Ok(_) => break,
+                    Err(s) => engine.settle(s).await?,
+                }
+            }
+            engine.sys.deregister(self.id);
+            self.undo.release(&engine.undo);
+            for page in self.undo.pages.drain(..) {
+                engine.undo.purged(page);
+            }
+        }
+        self.end();
+        Ok(())
+    }
+}
+
+fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
+    undo::read(&engine.store, at, |e| match e {
+        Some(Entry::Insert { head, key }) => (head.before, Step::Insert { table: head.table, key: key.to_vec() }),
+        Some(Entry::Change { head, old, key, .. }) => {
+            (head.before, Step::Change { table: head.table, key: key.to_vec(), flags: old.flags, head: value::head(old.trx, old.roll) })
+        }
+        Some(Entry::Overflow { head, first }) => (head.before, Step::Overflow { table: head.table, first }),
+        other => crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}")),
+    })
+}
+
+impl Engine {
+    async fn take_back(&self, trx: TrxId, at: RollPtr, step: Step) -> Result<()> {
+        let table = match &step {
+            Step::Insert { table, .. } | Step::Change { table, .. } | Step::Overflow { table, .. } => self.dict.by_id(*table),
+        };
+        // A table that is gone takes its rows with it.
+        let Some(table) = table else { return Ok(()) };
+        if let Step::Overflow { first, .. } = step {
+            return overflow::free_chain(self, table.space, first, trx).await;
+        }
+        loop {
+            let done = match &step {
+                Step::Insert { key, .. } => self.take_back_insert(&table, trx, at, key),
+                Step::Change { key, flags, head, .. } => self.take_back_change(&table, trx, at, key, *flags, *head),
+                Step::Overflow { .. } => Ok(()),
+            };
+            match done {
+                Ok(()) => return Ok(()),
+                Err(s) => self.settle(s).await?,
+            }
+        }
+    }
+    fn take_back_insert(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8]) -> Try<()> {
+        let Some(payload) = self.own_version(table, trx, at, key, None)? else { return Ok(()) };
+        let mut e = Vec::new();
+        for (no, ix) in table.secondary() {
+            table.entry_key(no, &payload.0, key, &mut e);
+            entry::remove(&self.store, ix, &e, |_| Ok(true))?;
+        }
+        let ix = table.clustered();
+        let mut m = Mtr::begin_reserved(&self.store)?;
+        let leaf = ix.tree.leaf_x(&mut m, key)?;
+        let pos = index::search(m.page(leaf), key);
+        let Some(r) = pos.found else { return Ok(()) };
+        if value::trx(index::value(m.page(leaf), r)) != trx {
+            return Ok(());
+        }
+        index::remove(&mut m.patch(leaf), pos);
+        let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+        m.commit();
+        table.rows.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        if thin {
+            entry::merge(&self.store, ix, key);
+        }
+        Ok(())
+    }
+    fn take_back_change(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8], flags: u8, head: [u8; value::HEAD]) -> Try<()> {
+        let mut old = version::Version::default();
+        let Some((now, was_marked)) = self.own_version(table, trx, at, key, Some(&mut old))? else { return Ok(()) };
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for (no, ix) in table.secondary() {
+            table.entry_key(no, &old.payload, key, &mut a);
+            table.entry_key(no, &now, key, &mut b);
+            let (had, has) = (flags & DELETE_MARK == 0, !was_marked);
+            if had && has && a == b {
+                continue;
+            }
+            if had && !entry::mark(&self.store, ix, &a, false, true)? {
+                crate::poison(&format!("index '{}' of {} lacks the entry of an older version", ix.def.name, table.full_name()));
+            }
+            if has {
+                self.unneeded_entry(table, no, &b, key)?;
+            }
+        }
+        let ix = table.clustered();
+        loop {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            let leaf = ix.tree.leaf_x(&mut m, key)?;
+            let pos = index::search(m.page(leaf), key);
+            let Some(r) = pos.found else { return Ok(()) };
+            if value::roll(index::value(m.page(leaf), r)) != at {
+                return Ok(());
+            }
+            let len = value::HEAD + old.payload.len();
+            if !index::fits_value(m.page(leaf), r, len) {
+                drop(m);
+                ix.tree.split(&self.store, 0, key, len)?;
+                continue;
+            }
+            index::replace_value(&mut m.patch(leaf), pos, flags, &[&head, &old.payload]);
+            m.commit();
+            if flags & DELETE_MARK == 0 && was_marked {
+                table.rows.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+            return Ok(());
+        }
+    }
+    /// The newest version of a row if it is the one that undo record `at` undoes: payload and delete mark; and the version before it into `old`.
+    fn own_version(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8], old: Option<&mut version::Version>) -> Try<Option<(Vec<u8>, bool)>> {
+        let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
+        let Some(r) = index::search(&g, key).found else { return Ok(None) };
+        let v = index::value(&g, r);
+        if value::trx(v) != trx || RollPtr(value::roll(v).0 & !1) != RollPtr(at.0 & !1) {
+            return Ok(None);
+        }
+        if let Some(old) = old {
+            old.load(&g, r);
+            old.step(&self.store)?;
+        }
+        Ok(Some((value::payload(v).to_vec(), index::is_marked(&g, r))))
+    }
+    /// The newest version's entry goes: it is removed, or only marked if an older version that may be read has the same.
+    fn unneeded_entry(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<()> {
+        let ix = &table.indexes[no];
+        let needed = {
+            let horizon = self.horizon.read();
+            let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
+            match index::search(&g, key).found {
+                Some(r) => version::has_entry(&self.store, table, no, e, &g, r, |t| horizon.sees(t), true)?,
+                None => false,
+            }
+        };
+        if needed {
+            entry::mark(&self.store, ix, e, true, true).map(|_| ())
+        } else {
+            entry::remove(&self.store, ix, e, |_| Ok(true))
+        }
+    }
+}

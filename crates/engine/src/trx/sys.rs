@@ -1,0 +1,398 @@
+//! Which transactions are active, and the one counter that numbers transactions and commits.
+//!
+//! A transaction gets an id when it first writes (`register`). Its commit draws a number from the same counter (`begin_commit`), which goes into
+//! its commit record; when that is in the log, `end_commit` makes it visible. Purge follows commit numbers.
+//!
+//! - TRX-1: ids and commit numbers are drawn under the mutex, in rising order, and no number is ever drawn twice, also not after a crash: only
+//!   numbers below the persisted high-water mark are.
+//! - TRX-2: a registered transaction can always draw its commit number: `register` leaves room for one per active transaction.
+//! - TRX-3: leaving the active set is atomic for views: a view sees all of a transaction or nothing.
+//! - TRX-4: `min_active` never falls; ids below it are finished.
+//! - TRX-5: `low_no` of the state (the least number being committed, or the next number) never falls, and changes only upwards past numbers of
+//!   finished commits when `version` changes.
+//!
+//! Order at the end of a transaction: log the commit record, `end_commit`, then `LockTable::release_all`.
+use super::view::{Slots, State};
+use crate::TrxId;
+use crate::lock::TrxLocks;
+use crate::lock::sync::Mutex;
+use crate::lock::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Numbers handed out per write of the high-water mark.
+pub const ID_BLOCK: u64 = 65536;
+const SHARDS: usize = 64;
+
+type Shard = Mutex<Vec<(TrxId, Arc<TrxLocks>)>>;
+
+pub struct TrxSys {
+    state: Mutex<Active>,
+    min_active: AtomicU64,
+    /// How many transactions have finished.
+    version: AtomicU64,
+    /// A copy of `Active::next`, for reading without the mutex.
+    next: AtomicU64,
+    high_water: AtomicU64,
+    /// The active transactions by id, for those who meet an id in a record.
+    shards: Box<[Shard]>,
+    pub(super) slots: Arc<Slots>,
+}
+
+struct Active {
+    next: u64,
+    /// Sorted.
+    ids: Vec<TrxId>,
+    /// Commit numbers drawn and not yet visible; sorted.
+    committing: Vec<TrxId>,
+}
+
+impl TrxSys {
+    /// `next`: after recovery, the persisted high-water mark, or anything above every number in use. `high_water`: as persisted now.
+    pub fn new(next: TrxId, high_water: TrxId) -> Arc<TrxSys> {
+        assert!(next > TrxId::NONE && next <= high_water);
+        Arc::new(TrxSys {
+            state: Mutex::new(Active { next: next.0, ids: Vec::new(), committing: Vec::new() }),
+            min_active: AtomicU64::new(next.0),
+            version: AtomicU64::new(0),
+            next: AtomicU64::new(next.0),
+            high_water: AtomicU64::new(high_water.0),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            slots: Arc::default(),
+        })
+    }
+
+    /// The number that is drawn next.
+    pub fn next_id(&self) -> TrxId {
+        TrxId(self.next.load(Ordering::Acquire))
+    }
+    pub fn high_water(&self) -> TrxId {
+        TrxId(self.high_water.load(Ordering::Acquire))
+    }
+    /// The mark to persist and then `set_high_water`, when less than half a block is left.
+    #[inline]
+    pub fn reserve_needed(&self) -> Option<TrxId> {
+        let next = self.next.load(Ordering::Relaxed);
+        let mark = self.high_water.load(Ordering::Relaxed);
+        (next + ID_BLOCK / 2 >= mark).then_some(TrxId(next + 2 * ID_BLOCK))
+    }
+    /// Called when `mark` is durable.
+    pub fn set_high_water(&self, mark: TrxId) {
+        assert!(mark <= TrxId::MAX, "48 bits of transaction ids are used up");
+        self.high_water.fetch_max(mark.0, Ordering::AcqRel);
+    }
+
+    /// Gives a transaction its id, at its first write. `None`: persist the mark of `reserve_needed` first (TRX-2), then call again.
+    pub fn register(&self, trx: &Arc<TrxLocks>) -> Option<TrxId> {
+        assert_eq!(trx.trx_id(), TrxId::NONE, "a transaction is registered once");
+        let id = {
+            let mut state = self.state.lock();
+            if state.next + state.ids.len() as u64 + 1 >= self.high_water.load(Ordering::Acquire) {
+                return None;
+            }
+            let id = TrxId(state.draw(&self.next));
+            state.ids.push(id);
+            id
+        };
+        // Before the id is in any record.
+        self.shard(id).lock().push((id, trx.clone()));
+        trx.set_trx_id(id);
+        Some(id)
+    }
+
+    /// Makes a transaction found by recovery active again under its old id. Before any other use, with `next` above all such ids.
+    pub fn resurrect(&self, trx: &Arc<TrxLocks>, id: TrxId) {
+        let mut state = self.state.lock();
+        assert!(id > TrxId::NONE && id.0 < state.next);
+        let place = state.ids.binary_search(&id).expect_err("resurrected once");
+        state.ids.insert(place, id);
+        self.min_active.store(state.min_active(), Ordering::Release);
+        drop(state);
+        self.shard(id).lock().push((id, trx.clone()));
+        trx.set_trx_id(id);
+    }
+
+    /// Draws the commit number, which orders this commit among all: the transaction stays active.
+    pub fn begin_commit(&self, id: TrxId) -> TrxId {
+        let mut state = self.state.lock();
+        debug_assert!(state.ids.binary_search(&id).is_ok(), "only an active transaction commits");
+        assert!(state.next < self.high_water.load(Ordering::Acquire), "TRX-2");
+        let no = TrxId(state.draw(&self.next));
+        state.committing.push(no);
+        no
+    }
+
+    /// Makes the transaction visible to views opened from now on. `no` as `begin_commit` drew it.
+    pub fn end_commit(&self, id: TrxId, no: TrxId) {
+        self.finish(id, Some(no));
+    }
+    /// `begin_commit` and `end_commit` in one, for a transaction whose commit record needs no number.
+    pub fn commit_no(&self, id: TrxId) -> TrxId {
+        let no = self.begin_commit(id);
+        self.end_commit(id, no);
+        no
+    }
+    /// A transaction that has been rolled back, or wrote nothing after all, leaves without a number.
+    pub fn deregister(&self, id: TrxId) {
+        self.finish(id, None);
+    }
+
+    fn finish(&self, id: TrxId, no: Option<TrxId>) {
+        let mut state = self.state.lock();
+        if let Some(no) = no {
+            let place = state.committing.binary_search(&no).expect("ends a commit that began");
+            state.committing.remove(place);
+        }
+        let place = state.ids.binary_search(&id).expect("only an active transaction ends");
+        state.ids.remove(place);
+        self.min_active.store(state.min_active(), Ordering::Release);
+        self.version.fetch_add(1, Ordering::SeqCst);
+        drop(state);
+        let mut shard = self.shard(id).lock();
+        let place = shard.iter().position(|(other, _)| *other == id).expect("an active transaction is listed");
+        shard.swap_remove(place);
+    }
+
+    /// Whether the transaction that wrote a record is unfinished. One load for all but recent ids.
+    #[inline]
+    pub fn is_active(&self, id: TrxId) -> bool {
+        id.0 >= self.min_active.load(Ordering::Acquire) && self.shard(id).lock().iter().any(|(other, _)| *other == id)
+    }
+    /// The owner of an implicit lock, if it is unfinished.
+    #[inline]
+    pub fn find(&self, id: TrxId) -> Option<Arc<TrxLocks>> {
+        if id.0 < self.min_active.load(Ordering::Acquire) {
+            return None;
+        }
+        self.shard(id).lock().iter().find(|(other, _)| *other == id).map(|(_, trx)| trx.clone())
+    }
+    /// The least active id, or the next one.
+    pub fn min_active(&self) -> TrxId {
+        TrxId(self.min_active.load(Ordering::Acquire))
+    }
+    pub fn active_count(&self) -> usize {
+        self.state.lock().ids.len()
+    }
+    pub fn active_ids(&self) -> Vec<TrxId> {
+        self.state.lock().ids.clone()
+    }
+
+    fn shard(&self, id: TrxId) -> &Shard {
+        &self.shards[id.0 as usize % SHARDS]
+    }
+    #[inline]
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+    pub(super) fn with_state<T>(&self, read: impl FnOnce(State<'_>) -> T) -> T {
+        let state = self.state.lock();
+        let next = TrxId(state.next);
+        let low_no = state.committing.first().copied().unwrap_or(next);
+        read(State { next, active: &state.ids, low_no, version: self.version.load(Ordering::SeqCst) })
+    }
+}
+
+impl Active {
+    fn draw(&mut self, copy: &AtomicU64) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        copy.store(self.next, Ordering::Release);
+        number
+    }
+    fn min_active(&self) -> u64 {
+        self.ids.first().map_or(self.next, |id| id.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::ReadView;
+    use super::*;
+    use crate::lock::sync::atomic::AtomicBool;
+    use crate::lock::{KillFlag, LockTable};
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::time::Duration;
+
+    fn table() -> Arc<LockTable> {
+        LockTable::new(|| Duration::ZERO)
+    }
+
+    #[test]
+    fn numbers_stop_at_the_high_water_mark_with_room_for_commits() {
+        let (sys, locks) = (TrxSys::new(TrxId(10), TrxId(20)), table());
+        let mut ids = Vec::new();
+        while let Some(id) = sys.register(&locks.new_trx(KillFlag::new())) {
+            ids.push(id);
+        }
+        assert_eq!(ids.len(), 5);
+        ids.iter().for_each(|id| assert!(sys.commit_no(*id) < TrxId(20)));
+        assert_eq!(sys.reserve_needed(), Some(TrxId(20 + 2 * ID_BLOCK)));
+        sys.set_high_water(TrxId(20 + 2 * ID_BLOCK));
+        assert_eq!(sys.reserve_needed(), None);
+        assert_eq!(sys.register(&locks.new_trx(KillFlag::new())), Some(TrxId(20)));
+    }
+
+    #[test]
+    fn a_transaction_is_active_from_register_to_end_commit() {
+        let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1000)), table());
+        let (a, b) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
+        let (ia, ib) = (sys.register(&a).unwrap(), sys.register(&b).unwrap());
+        assert!(Arc::ptr_eq(&sys.find(ib).unwrap(), &b));
+        let no = sys.begin_commit(ib);
+        assert!(sys.is_active(ib) && no > ib);
+        sys.end_commit(ib, no);
+        assert!(!sys.is_active(ib) && sys.find(ib).is_none());
+        assert!(sys.is_active(ia) && sys.min_active() == ia);
+        sys.deregister(ia);
+        assert_eq!(sys.min_active(), sys.next_id());
+        assert!(!sys.is_active(TrxId(999)));
+    }
+
+    #[test]
+    fn recovered_transactions_are_active_and_invisible() {
+        let (sys, locks) = (TrxSys::new(TrxId(100), TrxId(1000)), table());
+        for id in [70, 40, 60] {
+            sys.resurrect(&locks.new_trx(KillFlag::new()), TrxId(id));
+        }
+        let mut view = sys.new_view();
+        sys.open_view(&mut view, TrxId::NONE);
+        assert!(view.sees(TrxId(39)) && view.sees(TrxId(50)) && view.sees(TrxId(99)));
+        assert!(!view.sees(TrxId(40)) && !view.sees(TrxId(60)) && !view.sees(TrxId(70)) && !view.sees(TrxId(100)));
+        assert_eq!(sys.active_ids(), [TrxId(40), TrxId(60), TrxId(70)]);
+        sys.deregister(TrxId(40));
+        assert_eq!(sys.min_active(), TrxId(60));
+    }
+
+    #[test]
+    fn a_view_sees_its_creator() {
+        let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1000)), table());
+        let mut view = sys.new_view();
+        sys.open_view(&mut view, TrxId::NONE);
+        let id = sys.register(&locks.new_trx(KillFlag::new())).unwrap();
+        assert!(!view.sees(id));
+        view.set_creator(id);
+        assert!(view.sees(id));
+        assert_eq!((sys.open_views(), view.is_open()), (1, true));
+        view.close();
+        assert_eq!(sys.open_views(), 0);
+    }
+
+    /// Random histories against sets: what each view sees, and that purge never passes what one needs.
+    #[test]
+    fn views_agree_with_a_plain_model() {
+        for seed in 1..=40 {
+            let mut random = crate::lock::tests::Random(seed);
+            let (sys, locks) = (TrxSys::new(TrxId(5), TrxId(100_000)), table());
+            let mut active: Vec<TrxId> = Vec::new();
+            let mut committing: Vec<(TrxId, TrxId)> = Vec::new();
+            let mut finished: BTreeSet<TrxId> = (1..5).map(TrxId).collect();
+            // Commit number to transaction: what purge has not taken.
+            let mut history: BTreeMap<TrxId, TrxId> = BTreeMap::new();
+            // Commit numbers are nobody's ids; what a view says of them is of no use.
+            let mut nos: BTreeSet<TrxId> = BTreeSet::new();
+            let mut views: Vec<(ReadView, BTreeSet<TrxId>, bool)> = (0..6).map(|_| (sys.new_view(), BTreeSet::new(), false)).collect();
+            for _ in 0..600 {
+                match random.below(12) {
+                    0..=2 => active.push(sys.register(&locks.new_trx(KillFlag::new())).unwrap()),
+                    3..=4 if !active.is_empty() => {
+                        let id = active.swap_remove(random.below(active.len() as u64) as usize);
+                        let no = sys.begin_commit(id);
+                        assert!(nos.insert(no));
+                        committing.push((id, no));
+                    }
+                    5..=6 if !committing.is_empty() => {
+                        let (id, no) = committing.swap_remove(random.below(committing.len() as u64) as usize);
+                        sys.end_commit(id, no);
+                        finished.insert(id);
+                        history.insert(no, id);
+                    }
+                    7 if !active.is_empty() => {
+                        let id = active.swap_remove(random.below(active.len() as u64) as usize);
+                        sys.deregister(id);
+                        finished.insert(id);
+                    }
+                    8..=9 => {
+                        let (view, sees, open) = &mut views[random.below(6) as usize];
+                        sys.open_view(view, TrxId::NONE);
+                        *sees = finished.clone();
+                        *open = true;
+                    }
+                    10 => {
+                        let (view, _, open) = &mut views[random.below(6) as usize];
+                        view.close();
+                        *open = false;
+                    }
+                    _ => {
+                        let limit = sys.oldest_view_no();
+                        for (view, sees, _) in views.iter().filter(|v| v.2) {
+                            assert!(history.range(..limit).all(|(_, id)| sees.contains(id) && view.sees(*id)), "VIEW-1, seed {seed}");
+                        }
+                        assert!(committing.iter().all(|(_, no)| *no >= limit));
+                        history = history.split_off(&limit);
+                    }
+                }
+                for (view, sees, _) in views.iter().filter(|v| v.2) {
+                    for id in (1..sys.next_id().0 + 2).map(TrxId).filter(|id| !nos.contains(id)) {
+                        assert_eq!(view.sees(id), sees.contains(&id), "seed {seed}, trx {id:?}");
+                    }
+                }
+                for id in 1..sys.next_id().0 + 2 {
+                    let expected = active.contains(&TrxId(id)) || committing.iter().any(|c| c.0 == TrxId(id));
+                    assert_eq!(sys.is_active(TrxId(id)), expected);
+                }
+            }
+        }
+    }
+
+    /// Writers move amounts between two versioned counters; a view that sees half of a transfer, or whose versions were purged, fails.
+    #[test]
+    fn views_are_whole_and_kept_from_purge_under_threads() {
+        let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());
+        // Finished commits by number, oldest first, that "purge" drops from the front; and how far it went.
+        let history: Mutex<BTreeMap<TrxId, TrxId>> = Mutex::default();
+        let purged: Mutex<Vec<TrxId>> = Mutex::default();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let trx = locks.new_trx(KillFlag::new());
+                        for _ in 0..3000 {
+                            let id = sys.register(&trx).unwrap();
+                            let no = sys.begin_commit(id);
+                            history.lock().insert(no, id);
+                            sys.end_commit(id, no);
+                            locks.release_all(&trx);
+                        }
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let limit = sys.oldest_view_no();
+                    let mut history = history.lock();
+                    let rest = history.split_off(&limit);
+                    purged.lock().extend(std::mem::replace(&mut *history, rest).into_values());
+                }
+            });
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut view = sys.new_view();
+                    while !stop.load(Ordering::Relaxed) {
+                        sys.open_view(&mut view, TrxId::NONE);
+                        let ids: Vec<TrxId> = (view.low_no().0.saturating_sub(20)..view.low_no().0 + 20).map(TrxId).collect();
+                        let first: Vec<bool> = ids.iter().map(|id| view.sees(*id)).collect();
+                        std::thread::yield_now();
+                        assert!(ids.iter().map(|id| view.sees(*id)).eq(first), "a view does not change");
+                        let gone = purged.lock();
+                        assert!(gone.iter().rev().take(500).all(|id| view.sees(*id)), "purged what an open view needs");
+                        drop(gone);
+                        view.close();
+                    }
+                });
+            }
+            writers.into_iter().for_each(|w| w.join().unwrap());
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(sys.active_count(), 0);
+    }
+}

@@ -1,0 +1,329 @@
+//! What undo pages hold: a sequence of entries, each `length u16, kind u8, body`; a length of 0 ends it.
+//!
+//! | kind | body |
+//! |---|---|
+//! | 1 LOG | trx id u48, state u8, trx no u64: a transaction begins its log here |
+//! | 2 MORE | trx id u48: its log goes on in this page |
+//! | 3 INSERT | head; key |
+//! | 4 CHANGE | head; old trx id u48, old roll ptr u48, old flags u8; key; purge list; difference |
+//! | 5 OVERFLOW | head; first page u32: a chain of overflow pages was written for a row of this transaction |
+//!
+//! Head: undo number u32, roll ptr of the transaction's undo record before this one u48, table id u64. Key: length u16, bytes.
+//! Purge list: count u8, then each: index number u8 (0xff: an overflow chain, its first page u32 the key), length u16, key: what purge may remove once no view needs the
+//! old version. Difference: how the old payload comes out of the new one:
+//!
+//! | tag | fields | |
+//! |---|---|---|
+//! | 0 | | the same |
+//! | 1 | count u8, each: at u16, length u16, bytes | same length, these bytes differ |
+//! | 2 | prefix u16, suffix u16, length u16, bytes | bytes between a common prefix and suffix |
+use crate::page::{u16_at, u32_at, u48_at, u64_at};
+use crate::{PAGE_SIZE, PageNo, TrxId};
+
+pub const LOG: u8 = 1;
+pub const MORE: u8 = 2;
+pub const INSERT: u8 = 3;
+pub const CHANGE: u8 = 4;
+pub const OVERFLOW: u8 = 5;
+
+/// States of a log.
+pub const ACTIVE: u8 = 1;
+pub const COMMITTED: u8 = 2;
+/// Rolled back to its beginning: nothing to do for it any more.
+pub const ENDED: u8 = 3;
+
+/// First entry of an undo page.
+pub const FIRST: usize = 32;
+pub const LOG_LEN: usize = 3 + 6 + 1 + 8;
+pub const MORE_LEN: usize = 3 + 6;
+/// Offset of the state, and the number behind it, in a LOG entry.
+pub const STATE_AT: usize = 3 + 6;
+/// Most bytes of one undo record: it fits an empty page behind a MORE entry and before the end mark.
+pub const MAX: usize = PAGE_SIZE - FIRST - LOG_LEN - 2;
+const HEAD: usize = 3 + 4 + 6 + 8;
+
+/// Where an undo record is: page and offset in the undo space, and whether it undoes an insert (the row has no older version).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RollPtr(pub u64);
+impl RollPtr {
+    pub const NONE: RollPtr = RollPtr(0);
+    pub fn new(page: PageNo, at: usize, insert: bool) -> RollPtr {
+        RollPtr((page as u64) << 15 | (at as u64) << 1 | insert as u64)
+    }
+    pub fn page(self) -> PageNo {
+        (self.0 >> 15) as PageNo
+    }
+    pub fn at(self) -> usize {
+        (self.0 >> 1 & 0x3fff) as usize
+    }
+    pub fn is_insert(self) -> bool {
+        self.0 & 1 == 1
+    }
+    pub fn to_bytes(self) -> [u8; 6] {
+        self.0.to_le_bytes()[..6].try_into().expect("six bytes")
+    }
+}
+pub fn trx_bytes(id: TrxId) -> [u8; 6] {
+    id.0.to_le_bytes()[..6].try_into().expect("six bytes")
+}
+
+pub fn log_entry(trx: TrxId) -> [u8; LOG_LEN] {
+    let mut b = [0; LOG_LEN];
+    b[..2].copy_from_slice(&(LOG_LEN as u16).to_le_bytes());
+    b[2] = LOG;
+    b[3..9].copy_from_slice(&trx_bytes(trx));
+    b[STATE_AT] = ACTIVE;
+    b
+}
+pub fn more_entry(trx: TrxId) -> [u8; MORE_LEN] {
+    let mut b = [0; MORE_LEN];
+    b[..2].copy_from_slice(&(MORE_LEN as u16).to_le_bytes());
+    b[2] = MORE;
+    b[3..9].copy_from_slice(&trx_bytes(trx));
+    b
+}
+
+/// The start of every undo record.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub undo_no: u32,
+    pub before: RollPtr,
+    pub table: u64,
+}
+/// A row's version that a change replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldVersion {
+    pub trx: TrxId,
+    pub roll: RollPtr,
+    pub flags: u8,
+}
+/// An item of a purge list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obsolete<'a> {
+    /// An entry of a secondary index, by the index's number in its table.
+    Entry { index: u8, key: &'a [u8] },
+    Chain(PageNo),
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, head: Head) {
+    out.clear();
+    out.extend_from_slice(&[0, 0, kind]);
+    out.extend_from_slice(&head.undo_no.to_le_bytes());
+    out.extend_from_slice(&head.before.to_bytes());
+    out.extend_from_slice(&head.table.to_le_bytes());
+}
+fn put_key(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend_from_slice(&(key.len() as u16).to_le_bytes());
+    out.extend_from_slice(key);
+}
+fn end(out: &mut [u8]) {
+    let n = out.len() as u16;
+    out[..2].copy_from_slice(&n.to_le_bytes());
+}
+pub fn insert(out: &mut Vec<u8>, head: Head, key: &[u8]) {
+    begin(out, INSERT, head);
+    put_key(out, key);
+    end(out);
+}
+pub fn overflow(out: &mut Vec<u8>, head: Head, first: PageNo) {
+    begin(out, OVERFLOW, head);
+    out.extend_from_slice(&first.to_le_bytes());
+    end(out);
+}
+/// A change from `old` (with its payload) to `new_payload`.
+pub fn change(out: &mut Vec<u8>, head: Head, old: OldVersion, key: &[u8], obsolete: &[Obsolete<'_>], old_payload: &[u8], new_payload: &[u8]) {
+    begin(out, CHANGE, head);
+    out.extend_from_slice(&trx_bytes(old.trx));
+    out.extend_from_slice(&old.roll.to_bytes());
+    out.push(old.flags);
+    put_key(out, key);
+    out.push(u8::try_from(obsolete.len()).expect("at most 64 indexes and some chains"));
+    for o in obsolete {
+        match o {
+            Obsolete::Entry { index, key } => {
+                out.push(*index);
+                put_key(out, key);
+            }
+            Obsolete::Chain(p) => {
+                out.push(0xff);
+                put_key(out, &p.to_le_bytes());
+            }
+        }
+    }
+    put_difference(out, old_payload, new_payload);
+    end(out);
+}
+fn put_difference(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
+    if old == new {
+        return out.push(0);
+    }
+    let start = out.len();
+    if old.len() == new.len() {
+        out.extend_from_slice(&[1, 0]);
+        let (mut i, mut n) = (0, 0u8);
+        while let Some(first) = (i..old.len()).find(|&j| old[j] != new[j]) {
+            let (mut last, mut j) = (first, first + 1);
+            // The 255th run takes all that is left.
+            while j < old.len() && (j - last <= 4 || n == 254) {
+                if old[j] != new[j] {
+                    last = j;
+                }
+                j += 1;
+            }
+            out.extend_from_slice(&(first as u16).to_le_bytes());
+            put_key(out, &old[first..=last]);
+            n += 1;
+            i = last + 1;
+        }
+        out[start + 1] = n;
+        if out.len() - start <= old.len() + 7 {
+            return;
+        }
+        out.truncate(start);
+    }
+    let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let most = old.len().min(new.len()) - prefix;
+    let suffix = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    out.push(2);
+    out.extend_from_slice(&(prefix as u16).to_le_bytes());
+    out.extend_from_slice(&(suffix as u16).to_le_bytes());
+    put_key(out, &old[prefix..old.len() - suffix]);
+}
+
+/// A parsed entry of an undo page.
+#[derive(Debug)]
+pub enum Entry<'a> {
+    Log { trx: TrxId, state: u8, no: u64 },
+    More { trx: TrxId },
+    Insert { head: Head, key: &'a [u8] },
+    Change { head: Head, old: OldVersion, key: &'a [u8], rest: Rest<'a> },
+    Overflow { head: Head, first: PageNo },
+}
+/// Purge list and difference of a change.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest<'a>(&'a [u8]);
+
+/// Length of the entry at `at`; 0 behind the last.
+pub fn entry_len(page: &[u8], at: usize) -> usize {
+    if at + 2 > page.len() { 0 } else { u16_at(page, at) as usize }
+}
+/// The entry at `at`. None where there is no whole entry of a known kind.
+pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
+    let len = entry_len(page, at);
+    let e = page.get(at..at + len)?;
+    let kind = *e.get(2)?;
+    if kind == LOG && len == LOG_LEN {
+        return Some(Entry::Log { trx: TrxId(u48_at(e, 3)), state: e[STATE_AT], no: u64_at(e, STATE_AT + 1) });
+    }
+    if kind == MORE && len == MORE_LEN {
+        return Some(Entry::More { trx: TrxId(u48_at(e, 3)) });
+    }
+    if len < HEAD {
+        return None;
+    }
+    let head = Head { undo_no: u32_at(e, 3), before: RollPtr(u48_at(e, 7)), table: u64_at(e, 13) };
+    let key = |at: usize| e.get(at + 2..at + 2 + u16_at(e.get(at..at + 2)?, 0) as usize);
+    match kind {
+        INSERT => Some(Entry::Insert { head, key: key(HEAD)? }),
+        OVERFLOW => Some(Entry::Overflow { head, first: u32_at(e.get(HEAD..HEAD + 4)?, 0) }),
+        CHANGE => {
+            let v = e.get(HEAD..HEAD + 13)?;
+            let old = OldVersion { trx: TrxId(u48_at(v, 0)), roll: RollPtr(u48_at(v, 6)), flags: v[12] };
+            let key = key(HEAD + 13)?;
+            Some(Entry::Change { head, old, key, rest: Rest(&e[HEAD + 15 + key.len()..]) })
+        }
+        _ => None,
+    }
+}
+impl<'a> Rest<'a> {
+    /// The purge list, and where the difference begins.
+    pub fn obsolete(self) -> (Vec<Obsolete<'a>>, &'a [u8]) {
+        let mut b = &self.0[1..];
+        let list = (0..self.0[0])
+            .map(|_| {
+                let n = u16_at(b, 1) as usize;
+                let (index, key) = (b[0], &b[3..3 + n]);
+                b = &b[3 + n..];
+                if index == 0xff { Obsolete::Chain(u32_at(key, 0)) } else { Obsolete::Entry { index, key } }
+            })
+            .collect();
+        (list, b)
+    }
+    fn difference(self) -> &'a [u8] {
+        let mut b = &self.0[1..];
+        for _ in 0..self.0[0] {
+            b = &b[3 + u16_at(b, 1) as usize..];
+        }
+        b
+    }
+    /// Makes the old payload out of the new one, in place.
+    pub fn restore(self, payload: &mut Vec<u8>) {
+        let d = self.difference();
+        match d[0] {
+            1 => {
+                let mut b = &d[2..];
+                for _ in 0..d[1] {
+                    let (at, n) = (u16_at(b, 0) as usize, u16_at(b, 2) as usize);
+                    payload[at..at + n].copy_from_slice(&b[4..4 + n]);
+                    b = &b[4 + n..];
+                }
+            }
+            2 => {
+                let (prefix, suffix, n) = (u16_at(d, 1) as usize, u16_at(d, 3) as usize, u16_at(d, 5) as usize);
+                let end = payload.len() - suffix;
+                payload.splice(prefix..end, d[7..7 + n].iter().copied());
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_gives_back_the_old_payload() {
+        let mut x = 7u64;
+        let mut rnd = move |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        for round in 0..3000 {
+            let old: Vec<u8> = (0..rnd(400)).map(|_| rnd(3) as u8).collect();
+            let mut new = old.clone();
+            for _ in 0..rnd(6) {
+                match rnd(3) {
+                    0 if !new.is_empty() => {
+                        let i = rnd(new.len() as u64) as usize;
+                        new[i] = rnd(256) as u8;
+                    }
+                    1 if round % 2 == 0 => new.insert(rnd(new.len() as u64 + 1) as usize, 9),
+                    2 if round % 2 == 0 && !new.is_empty() => drop(new.remove(rnd(new.len() as u64) as usize)),
+                    _ => {}
+                }
+            }
+            let head = Head { undo_no: 5, before: RollPtr::new(77, 900, false), table: 12 };
+            let was = OldVersion { trx: TrxId(99), roll: RollPtr::new(u32::MAX, 16383, true), flags: 1 };
+            let list = [Obsolete::Entry { index: 3, key: b"abc" }, Obsolete::Chain(70)];
+            let mut e = Vec::new();
+            change(&mut e, head, was, b"key", &list, &old, &new);
+            assert!(e.len() < 120 + old.len());
+            let mut page = vec![0; PAGE_SIZE];
+            page[FIRST..FIRST + e.len()].copy_from_slice(&e);
+            let Some(Entry::Change { head, old: o, key, rest }) = parse(&page, FIRST) else { panic!() };
+            assert_eq!((head.undo_no, head.before, head.table, o, key), (5, RollPtr::new(77, 900, false), 12, was, &b"key"[..]));
+            assert_eq!(rest.obsolete().0, list);
+            rest.restore(&mut new);
+            assert_eq!(new, old);
+        }
+    }
+
+    #[test]
+    fn all_bytes_different_still_fits() {
+        let (old, new): (Vec<u8>, Vec<u8>) = ((0..2000).map(|i| (i % 6 == 0) as u8).collect(), vec![2; 2000]);
+        let mut e = Vec::new();
+        put_difference(&mut e, &old, &new);
+        assert!(e.len() <= 2007);
+    }
+}

@@ -1,0 +1,282 @@
+//! Rows through the public interface: write, read, roll back, crash, recover.
+use redolith_disk::{Disk, RealDisk};
+use redolith_engine::dict::table::Table;
+use redolith_engine::host::{Threads, block_on};
+use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Isolation, Report, Trx};
+use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+struct Dir(PathBuf);
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let p = std::env::temp_dir().join(format!("redolith-test-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&p);
+        Dir(p)
+    }
+}
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+fn open(dir: &Dir) -> (Arc<Engine>, Report) {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let mut c = Config::new(&dir.0);
+    c.pool_bytes = 8 << 20;
+    c.log_segment_bytes = 1 << 20;
+    c.log_capacity_bytes = 16 << 20;
+    block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
+}
+fn int() -> SqlType {
+    SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None }
+}
+fn def(name: &str) -> TableDef {
+    TableDef {
+        schema: "test".into(),
+        name: name.into(),
+        columns: vec![
+            Column::new("id", int()).not_null(),
+            Column::new("k", int()).not_null(),
+            Column::new("c", SqlType::VarChar { chars: 200, collation: Collation::Latin1SwedishCi }).not_null(),
+        ],
+        indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    }
+}
+fn row(t: &Table, id: i64, k: i64, c: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    t.layout.encode(&[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(c.as_bytes()))], &mut out);
+    out
+}
+fn key(t: &Table, id: i64) -> Vec<u8> {
+    let mut k = Vec::new();
+    t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
+    k
+}
+const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
+async fn update_k(trx: &mut Trx, t: &Arc<Table>, id: i64, add: i64) -> Result<bool, Error> {
+    let mut c = Cursor::point(t.clone(), key(t, id), LOCK);
+    if !c.next(trx).await? {
+        return Ok(false);
+    }
+    let Value::Int(k) = t.layout.get(c.row().stored, 1) else { panic!() };
+    let mut new = Vec::new();
+    t.layout.update(c.row().stored, &[(1, Value::Int(k + add))], &mut new);
+    trx.update(t, c.row(), &new).await?;
+    Ok(true)
+}
+async fn delete(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<bool, Error> {
+    let mut c = Cursor::point(t.clone(), key(t, id), LOCK);
+    Ok(c.next(trx).await? && trx.delete(t, c.row()).await.map(|()| true)?)
+}
+async fn all(trx: &mut Trx, t: &Arc<Table>, index: usize, reverse: bool) -> Vec<(i64, i64)> {
+    let mut c = Cursor::new(t.clone(), index, Vec::new(), None, reverse, Read::Consistent);
+    let mut out = Vec::new();
+    while c.next(trx).await.unwrap() {
+        let (Value::Int(id), Value::Int(k)) = (t.layout.get(c.row().stored, 0), t.layout.get(c.row().stored, 1)) else { panic!() };
+        out.push((id, k));
+    }
+    out
+}
+
+#[test]
+fn write_read_roll_back_and_start_again() {
+    let dir = Dir::new("rows");
+    let (e, report) = open(&dir);
+    assert!(report.created);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def("a"), 1).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..3000 {
+            trx.insert(&t, &row(&t, id * 7 % 3000, id % 50, &"x".repeat(100 + id as usize % 50))).await.unwrap();
+        }
+        assert!(matches!(trx.insert(&t, &row(&t, 5, 1, "")).await, Err(Error::DuplicateKey { .. })));
+        trx.commit().await.unwrap().durable().await;
+        let rows = all(&mut trx, &t, 0, false).await;
+        assert_eq!(rows.iter().map(|r| r.0).collect::<Vec<_>>(), (0..3000).collect::<Vec<_>>());
+        let mut back = all(&mut trx, &t, 0, true).await;
+        back.reverse();
+        assert_eq!(back, rows);
+        let by_k = all(&mut trx, &t, 1, false).await;
+        assert!(by_k.is_sorted_by_key(|r| (r.1, r.0)) && by_k.len() == 3000);
+        let mut down = all(&mut trx, &t, 1, true).await;
+        down.reverse();
+        assert_eq!(down, by_k);
+        trx.commit().await.unwrap().durable().await;
+
+        // A reader keeps its view while another transaction changes everything and takes half of it back.
+        let mut reader = e.begin(KillFlag::new());
+        assert_eq!(all(&mut reader, &t, 1, false).await, by_k);
+        let mut w = e.begin(KillFlag::new());
+        for id in 0..1000 {
+            assert!(update_k(&mut w, &t, id, 1000).await.unwrap());
+        }
+        let half = w.savepoint();
+        for id in 1000..2000 {
+            assert!(delete(&mut w, &t, id).await.unwrap());
+            if id % 2 == 0 {
+                w.insert(&t, &row(&t, id, -1, "again")).await.unwrap();
+            }
+        }
+        assert_eq!(all(&mut w, &t, 0, false).await.len(), 2500);
+        w.rollback_to(half).await.unwrap();
+        assert_eq!(all(&mut reader, &t, 1, false).await, by_k);
+        w.commit().await.unwrap().durable().await;
+        assert_eq!(all(&mut reader, &t, 0, false).await, rows);
+        reader.commit().await.unwrap().wait();
+        let now = all(&mut reader, &t, 0, false).await;
+        assert!(now.iter().all(|(id, k)| *k == rows[*id as usize].1 + if *id < 1000 { 1000 } else { 0 }) && now.len() == 3000);
+        reader.commit().await.unwrap().wait();
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, report) = open(&dir);
+    assert_eq!((report.frames, report.rolled_back), (0, 0), "{report}");
+    block_on(async {
+        let t = e.table("test", "a").await.unwrap().unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        assert_eq!(all(&mut trx, &t, 0, false).await.len(), 3000);
+        trx.rollback().await.unwrap();
+        e.close().await.unwrap();
+    });
+}
+
+#[test]
+fn concurrent_writers_wait_for_each_other() {
+    let dir = Dir::new("writers");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def("a"), 1).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..40 {
+            trx.insert(&t, &row(&t, id, 0, "")).await.unwrap();
+        }
+        trx.commit().await.unwrap().wait();
+    });
+    let threads: Vec<_> = (0..6u64)
+        .map(|n| {
+            let e = e.clone();
+            std::thread::spawn(move || {
+                block_on(async {
+                    let t = e.table("test", "a").await.unwrap().unwrap();
+                    let (mut done, mut x) = (0, n);
+                    let mut trx = e.begin(KillFlag::new());
+                    while done < 300 {
+                        let mut ok = true;
+                        for _ in 0..3 {
+                            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                            match update_k(&mut trx, &t, (x >> 33) as i64 % 40, 1).await {
+                                Ok(true) => {}
+                                Err(Error::Deadlock) => {
+                                    ok = false;
+                                    break;
+                                }
+                                other => panic!("{other:?}"),
+                            }
+                        }
+                        if ok {
+                            trx.commit().await.unwrap().durable().await;
+                            done += 1;
+                        } else {
+                            trx.rollback().await.unwrap();
+                        }
+                    }
+                })
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().unwrap());
+    block_on(async {
+        let t = e.table("test", "a").await.unwrap().unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        let rows = all(&mut trx, &t, 1, false).await;
+        assert_eq!(rows.len(), 40);
+        assert_eq!(rows.iter().map(|r| r.1).sum::<i64>(), 6 * 300 * 3);
+        trx.commit().await.unwrap().wait();
+        e.close().await.unwrap();
+    });
+}
+
+#[test]
+fn isolation_of_a_repeatable_reader_and_a_dirty_one() {
+    let dir = Dir::new("isolation");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def("a"), 1).await.unwrap();
+        let mut w = e.begin(KillFlag::new());
+        w.insert(&t, &row(&t, 1, 10, "")).await.unwrap();
+        let (mut dirty, mut clean) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        dirty.isolation = Isolation::ReadUncommitted;
+        assert_eq!(all(&mut dirty, &t, 0, false).await, [(1, 10)]);
+        assert_eq!(all(&mut clean, &t, 0, false).await, []);
+        w.rollback().await.unwrap();
+        assert_eq!(all(&mut dirty, &t, 0, false).await, []);
+        e.close().await.unwrap();
+    });
+}
+
+#[test]
+fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
+    let dir = Dir::new("check");
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def("a"), 1).await.unwrap();
+        let (mut x, mut trx) = (7u64, e.begin(KillFlag::new()));
+        let mut rnd = |n: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        let mut model = std::collections::BTreeMap::new();
+        for round in 0..300 {
+            let before = model.clone();
+            for _ in 0..rnd(60) {
+                let id = rnd(2500) as i64;
+                match rnd(3) {
+                    0 => {
+                        let k = rnd(30) as i64;
+                        let done = trx.insert(&t, &row(&t, id, k, &"y".repeat(rnd(199) as usize))).await;
+                        assert_eq!(done.is_ok(), !model.contains_key(&id), "{done:?}");
+                        model.entry(id).or_insert(k);
+                    }
+                    1 => {
+                        assert_eq!(update_k(&mut trx, &t, id, 3).await.unwrap(), model.contains_key(&id));
+                        model.entry(id).and_modify(|k| *k += 3);
+                    }
+                    _ => assert_eq!(delete(&mut trx, &t, id).await.unwrap(), model.remove(&id).is_some()),
+                }
+            }
+            if rnd(4) == 0 {
+                trx.rollback().await.unwrap();
+                model = before;
+            } else {
+                trx.commit().await.unwrap().durable().await;
+            }
+            if round % 50 == 49 {
+                let want: Vec<_> = model.iter().map(|(a, b)| (*a, *b)).collect();
+                assert_eq!(all(&mut trx, &t, 0, false).await, want);
+                trx.commit().await.unwrap().wait();
+                let c = e.check_table(&t).await.unwrap();
+                assert!(c.errors.is_empty(), "{:?}", c.errors);
+                assert_eq!(c.rows, model.len() as u64);
+            }
+        }
+        let mut waited = 0;
+        while e.history.len() > 0 && waited < 2000 {
+            e.host.sleep(std::time::Duration::from_millis(5)).await;
+            waited += 1;
+        }
+        assert_eq!(e.history.len(), 0);
+        let c = e.check_table(&t).await.unwrap();
+        assert!(c.errors.is_empty() && c.notes.is_empty(), "{c:?}");
+        e.close().await.unwrap();
+    });
+}

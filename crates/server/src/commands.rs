@@ -1,0 +1,344 @@
+//! COM_*: what each command does and what it answers.
+use crate::backend::{Backend, Session};
+use crate::connection::{Connection, Over};
+use crate::error;
+use crate::login;
+use crate::protocol::capabilities::{Capabilities, command};
+use crate::protocol::column;
+use crate::protocol::handshake::Login;
+use crate::protocol::lenenc::Reader;
+use crate::protocol::output::OkPacket;
+use crate::protocol::parameters::{BadParameters, Parameters};
+use redolith_sql::plan::ty::ExprType;
+use redolith_sql::{ColumnMeta, SqlError};
+use redolith_types::Value;
+use crate::wire::{Format, RowState, Wire};
+use redolith_sql::processes::{Command, Kill};
+use redolith_sql::status::Counter;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Parameters held without allocation.
+const FEW_PARAMETERS: usize = 8;
+
+/// Borrows the connection for a command's results. A macro, because `session` and `input` are used beside it.
+macro_rules! wire {
+    ($c:ident, $format:expr) => {
+        Wire {
+            output: &mut $c.channel.output,
+            socket: &mut $c.channel.socket,
+            process: &$c.channel.process,
+            counters: &$c.server.status.counters,
+            capabilities: $c.capabilities,
+            format: $format,
+            write_timeout_s: $c.channel.write_timeout_s,
+            status: $c.session.status(),
+            results: $c.session.results_collation(),
+            row: RowState { columns: &mut $c.columns, packet_at: 0, next_column: 0 },
+        }
+    };
+}
+
+impl<B: Backend> Connection<B> {
+    /// Runs one command; its answer is left in the output buffer.
+    pub async fn command(&mut self, body: Range<usize>) -> Result<(), Over> {
+        let counters = &self.server.status.counters;
+        counters.add(Counter::BytesReceived, body.len() as u64 + 4);
+        let Some((&code, args)) = self.channel.input.body(body.clone()).split_first() else {
+            self.answer_error(&error::unknown_command());
+            return Ok(());
+        };
+        let process = &self.channel.process;
+        process.forget_kill_query();
+        let args_at = body.start + 1..body.end;
+        match code {
+            command::QUERY => {
+                process.begin(Command::Query, args);
+                counters.add(Counter::Questions, 1);
+                let mut wire = wire!(self, Format::Text);
+                self.session.query(self.channel.input.body(args_at), &mut wire).await;
+            }
+            command::STMT_EXECUTE => {
+                counters.add(Counter::Questions, 1);
+                counters.add(Counter::ComStmtExecute, 1);
+                self.execute(args_at).await;
+            }
+            command::STMT_PREPARE => {
+                process.begin(Command::Prepare, args);
+                counters.add(Counter::ComStmtPrepare, 1);
+                self.prepare(args_at).await;
+            }
+            command::STMT_CLOSE => {
+                process.begin(Command::CloseStmt, b"");
+                counters.add(Counter::ComStmtClose, 1);
+                self.close_statement(args_at);
+            }
+            command::STMT_SEND_LONG_DATA => {
+                process.begin(Command::LongData, b"");
+                counters.add(Counter::ComStmtSendLongData, 1);
+                self.add_long_data(args_at);
+            }
+            command::STMT_RESET => {
+                process.begin(Command::ResetStmt, b"");
+                counters.add(Counter::ComStmtReset, 1);
+                self.reset_statement(args_at);
+            }
+            command::STMT_FETCH => {
+                process.begin(Command::Fetch, b"");
+                counters.add(Counter::ComStmtFetch, 1);
+                self.fetch(args_at);
+            }
+            command::PING => {
+                process.begin(Command::Ping, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                self.answer_ok();
+            }
+            command::QUIT => {
+                process.begin(Command::Quit, b"");
+                return Err(Over::Quit);
+            }
+            command::INIT_DB => {
+                process.begin(Command::InitDb, b"");
+                counters.add(Counter::ComChangeDb, 1);
+                let done = self.session.init_db(self.channel.input.body(args_at)).await;
+                self.answer(done);
+            }
+            command::FIELD_LIST => {
+                process.begin(Command::FieldList, args);
+                self.field_list(args_at).await;
+            }
+            command::STATISTICS => {
+                process.begin(Command::Statistics, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                let line = self.server.statistics_line();
+                self.channel.output.packet(|b| b.extend_from_slice(line.as_bytes()));
+            }
+            command::PROCESS_KILL => {
+                process.begin(Command::Kill, b"");
+                self.kill(args_at);
+            }
+            command::SET_OPTION => {
+                process.begin(Command::SetOption, b"");
+                self.set_option(args_at);
+            }
+            command::RESET_CONNECTION => {
+                process.begin(Command::ResetConnection, b"");
+                counters.add(Counter::ComAdminCommands, 1);
+                self.session.reset().await;
+                self.server.give_back_statements(self.statements.clear());
+                self.answer_ok();
+            }
+            command::CHANGE_USER => {
+                process.begin(Command::ChangeUser, b"");
+                return self.change_user(args_at).await;
+            }
+            _ => {
+                counters.add(Counter::ComAdminCommands, 1);
+                self.answer_error(&error::unknown_command());
+            }
+        }
+        Ok(())
+    }
+
+    pub fn answer_ok(&mut self) {
+        let status = self.session.status();
+        self.channel.output.ok(&OkPacket { status, ..OkPacket::default() });
+    }
+    fn answer_error(&mut self, e: &SqlError) {
+        self.channel.output.error(e.code, &e.sqlstate, &e.message);
+    }
+    fn answer(&mut self, done: Result<(), SqlError>) {
+        match done {
+            Ok(()) => self.answer_ok(),
+            Err(e) => self.answer_error(&e),
+        }
+    }
+
+    async fn prepare(&mut self, text: Range<usize>) {
+        let max = self.server.backend.limits().max_prepared_statements;
+        if !self.server.take_statement(max) {
+            return self.answer_error(&error::too_many_statements(max));
+        }
+        let prepared = match self.session.prepare(self.channel.input.body(text)).await {
+            Ok(p) if p.params.len() <= u16::MAX as usize => p,
+            other => {
+                self.server.give_back_statements(1);
+                let e = match other {
+                    Ok(p) => {
+                        self.session.close_statement(p.id);
+                        error::too_many_parameters()
+                    }
+                    Err(e) => e,
+                };
+                return self.answer_error(&e);
+            }
+        };
+        self.statements.add(prepared.id, prepared.params.len() as u16);
+        self.channel.output.packet(|b| {
+            b.push(0);
+            b.extend_from_slice(&prepared.id.to_le_bytes());
+            b.extend_from_slice(&(prepared.columns.len() as u16).to_le_bytes());
+            b.extend_from_slice(&(prepared.params.len() as u16).to_le_bytes());
+            b.push(0);
+            b.extend_from_slice(&prepared.warnings.to_le_bytes());
+        });
+        self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p));
+        let results = self.session.results_collation();
+        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results));
+    }
+
+    fn put_definitions<T>(&mut self, definitions: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+        for d in definitions {
+            self.channel.output.packet(|b| put(b, d));
+        }
+        if !definitions.is_empty() && !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
+            self.channel.output.definitions_end(self.session.status(), 0);
+        }
+    }
+
+    async fn execute(&mut self, args: Range<usize>) {
+        const NAME: &str = "mysqld_stmt_execute";
+        let body = self.channel.input.body(args);
+        let mut r = Reader::new(body);
+        // Statement, flags (the cursor type), iterations.
+        let (Ok(id), Ok(_flags), Ok(_iterations)) = (r.u32(), r.u8(), r.u32()) else {
+            self.channel.process.begin(Command::Execute, b"");
+            return self.answer_error(&error::malformed_packet());
+        };
+        let Some(mut statement) = self.statements.get(id) else {
+            self.channel.process.begin(Command::Execute, b"");
+            return self.answer_error(&error::unknown_statement(id, NAME));
+        };
+        self.channel.process.begin(Command::Execute, self.session.statement_text(id));
+        // A cursor that is asked for is not opened: the rows come at once, and the status flags say so.
+        let Some(long_data) = self.statements.take_long_data(id) else {
+            return self.answer_error(&error::long_data_too_long());
+        };
+        let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::new();
+        if statement.params > 0 {
+            let params = Parameters::read(r.rest(), statement.params as usize);
+            if let Ok(p) = &params
+                && let Some(types) = p.types()
+            {
+                statement = self.statements.bind(id, types);
+            }
+            let decoded = params.map_err(BadParameters::Malformed).and_then(|p| {
+                let types = self.statements.types(statement).ok_or(BadParameters::NoTypes)?;
+                p.values(types, |i| long_data.of(i), &mut values)
+            });
+            if let Err(bad) = decoded {
+                drop(values);
+                let malformed = matches!(bad, BadParameters::Malformed(_));
+                return self.answer_error(&if malformed { error::malformed_packet() } else { error::wrong_arguments(NAME) });
+            }
+        }
+        let mut wire = wire!(self, Format::Binary);
+        self.session.execute(id, &values, &mut wire).await;
+    }
+
+    fn close_statement(&mut self, args: Range<usize>) {
+        if let Ok(id) = Reader::new(self.channel.input.body(args)).u32()
+            && self.statements.remove(id)
+        {
+            self.session.close_statement(id);
+            self.server.give_back_statements(1);
+        }
+    }
+
+    fn add_long_data(&mut self, args: Range<usize>) {
+        let mut r = Reader::new(self.channel.input.body(args));
+        if let (Ok(id), Ok(parameter)) = (r.u32(), r.u16()) {
+            self.statements.add_long_data(id, parameter, r.rest(), self.session.max_allowed_packet());
+        }
+    }
+
+    fn reset_statement(&mut self, args: Range<usize>) {
+        let Ok(id) = Reader::new(self.channel.input.body(args)).u32() else {
+            return self.answer_error(&error::malformed_packet());
+        };
+        if self.statements.get(id).is_none() {
+            return self.answer_error(&error::unknown_statement(id, "mysqld_stmt_reset"));
+        }
+        self.statements.forget_long_data(id);
+        self.answer_ok();
+    }
+
+    fn fetch(&mut self, args: Range<usize>) {
+        let Ok(id) = Reader::new(self.channel.input.body(args)).u32() else {
+            return self.answer_error(&error::malformed_packet());
+        };
+        let e = match self.statements.get(id) {
+            Some(_) => error::no_open_cursor(id),
+            None => error::unknown_statement(id, "mysqld_stmt_fetch"),
+        };
+        self.answer_error(&e);
+    }
+
+    /// The columns of a table, found as those of a statement that reads it.
+    async fn field_list(&mut self, args: Range<usize>) {
+        let Ok(table) = Reader::new(self.channel.input.body(args)).nul_string() else {
+            return self.answer_error(&error::malformed_packet());
+        };
+        let mut text = b"SELECT * FROM `".to_vec();
+        table.iter().for_each(|&b| text.extend(std::iter::repeat_n(b, if b == b'`' { 2 } else { 1 })));
+        text.push(b'`');
+        let prepared = match self.session.prepare(&text).await {
+            Ok(p) => p,
+            Err(e) => return self.answer_error(&e),
+        };
+        self.session.close_statement(prepared.id);
+        let results = self.session.results_collation();
+        for c in &prepared.columns {
+            self.channel.output.packet(|b| {
+                column::put(b, c, results);
+                // The default value: clients get NULL and ask SHOW COLUMNS if they want to know.
+                b.push(crate::protocol::lenenc::NULL);
+            });
+        }
+        let status = self.session.status();
+        self.channel.output.eof(self.capabilities, &OkPacket { status, ..OkPacket::default() });
+    }
+
+    fn kill(&mut self, args: Range<usize>) {
+        match Reader::new(self.channel.input.body(args)).u32() {
+            Ok(id) if self.server.processes.kill(id, Kill::Connection) => self.answer_ok(),
+            Ok(id) => self.answer_error(&error::unknown_thread(id)),
+            Err(_) => self.answer_error(&error::malformed_packet()),
+        }
+    }
+
+    fn set_option(&mut self, args: Range<usize>) {
+        match Reader::new(self.channel.input.body(args)).u16() {
+            Ok(option @ 0..=1) => {
+                let on = option == 0;
+                self.capabilities = self.capabilities.with(Capabilities::MULTI_STATEMENTS, on);
+                self.session.set_multi_statements(on);
+                let status = self.session.status();
+                self.channel.output.eof(self.capabilities, &OkPacket { status, ..OkPacket::default() });
+            }
+            Ok(_) => self.answer_error(&error::unknown_command()),
+            Err(_) => self.answer_error(&error::malformed_packet()),
+        }
+    }
+
+    /// A new session for another user on the same connection. A refusal ends the connection.
+    async fn change_user(&mut self, args: Range<usize>) -> Result<(), Over> {
+        let body = self.channel.input.body(args).to_vec();
+        let login = Login::read_change_user(&body, self.capabilities, 0).map_err(|_| Over::Refused(error::malformed_packet()))?;
+        self.session.end().await;
+        self.server.give_back_statements(self.statements.clear());
+        let changed = login::change_user(&self.server, &mut self.channel, &self.peer, &login).await?;
+        self.session = self.server.backend.session(crate::backend::Client {
+            process: self.channel.process.clone(),
+            user: changed.user,
+            host: self.peer.host(),
+            collation_id: changed.collation_id,
+            capabilities: self.capabilities,
+        });
+        if let Some(name) = changed.database {
+            self.session.init_db(name.as_bytes()).await.map_err(Over::Refused)?;
+        }
+        self.answer_ok();
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! One connection: a task that logs its client in and then answers its commands, one after the other.
+//!
+//! CONN-1: between commands a connection holds no buffer that it has not used for seconds.
+//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows still come.
+//! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its counts are given back.
+use crate::backend::{Backend, Client, Session};
+use crate::error;
+use crate::login;
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::output::Output;
+use crate::protocol::packet::{PacketBuffer, PacketError};
+use crate::protocol::row::RowColumn;
+use crate::server::{LoginSlot, Server};
+use crate::socket::{Ended, Input, Socket};
+use redolith_sql::SqlError;
+use crate::statements::Statements;
+use crate::protocol::auth::Peer;
+use redolith_sql::processes::{Process, State};
+use redolith_sql::status::{Counter, Status};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The buffers that a connection keeps from one command to the next.
+const KEPT_BYTES: usize = 128 << 10;
+/// A client that has sent too much is read from this far, so that it sees the error.
+const LINGER_BYTES: usize = 64 << 20;
+/// And for this long.
+const LINGER_S: u32 = 10;
+
+/// The socket and what is on its way in and out.
+pub struct Channel {
+    pub socket: Socket,
+    pub input: PacketBuffer,
+    pub output: Output,
+    pub process: Arc<Process>,
+    pub status: Arc<Status>,
+    pub read_timeout_s: u32,
+    pub write_timeout_s: u32,
+}
+
+/// Why the conversation is over.
+#[derive(Debug)]
+pub enum Over {
+    /// COM_QUIT.
+    Quit,
+    Ended(Ended),
+    /// The client broke the protocol, or may not come in: it is told, and the connection is closed.
+    Refused(SqlError),
+}
+impl From<Ended> for Over {
+    fn from(e: Ended) -> Over {
+        Over::Ended(e)
+    }
+}
+
+impl Channel {
+    /// The next packet, numbered as `self.output.sequence` says; the answer's numbers follow it.
+    pub async fn receive(&mut self, max_body: usize) -> Result<Range<usize>, Over> {
+        loop {
+            match self.input.next(&mut self.output.sequence, max_body) {
+                Ok(Some(body)) => return Ok(body),
+                Ok(None) => {}
+                Err(PacketError::TooLarge) => return Err(Over::Refused(error::packet_too_large())),
+                Err(PacketError::OutOfOrder) => return Err(Over::Refused(error::packets_out_of_order())),
+            }
+            if self.input.is_partial() {
+                self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
+            }
+            match self.socket.read(self.input.room(), &self.process).await? {
+                Input::Bytes(_) => {}
+                Input::TrimBuffers => self.trim(),
+            }
+        }
+    }
+
+    fn trim(&mut self) {
+        self.input.trim();
+        self.output.trim();
+    }
+    /// Before a wait for the next command: much memory is given back at once, little of it when nothing comes for a while (CONN-1).
+    fn settle(&mut self) -> bool {
+        let bytes = self.input.capacity() + self.output.buf.capacity();
+        if bytes > KEPT_BYTES {
+            self.trim();
+        }
+        bytes > 0
+    }
+
+    /// Sends the answer.
+    pub async fn flush(&mut self) -> Result<(), Ended> {
+        if !self.output.buf.is_empty() {
+            self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+            self.socket.write_all(&self.output.buf, &self.process, self.write_timeout_s).await?;
+            self.output.buf.clear();
+        }
+        Ok(())
+    }
+}
+
+pub struct Connection<B: Backend> {
+    pub server: Arc<Server<B>>,
+    pub channel: Channel,
+    pub session: B::Session,
+    pub capabilities: Capabilities,
+    pub peer: Peer,
+    pub statements: Statements,
+    /// Of the result set being sent; kept for its memory.
+    pub columns: Vec<RowColumn>,
+}
+
+/// Serves a client from its first byte to its last.
+pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, slot: LoginSlot) {
+    let (input, output) = (PacketBuffer::default(), Output::default());
+    let limits = server.backend.limits();
+    let timeout = limits.connect_timeout_s;
+    let mut channel = Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
+    std::future::poll_fn(|cx| {
+        channel.process.set_waker(cx.waker());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let id = channel.process.id;
+    let _entry = Entry { server: &*server, id };
+    match login::log_in(&server, &mut channel, &peer).await {
+        Err(over) => {
+            server.status.counters.add(Counter::AbortedConnects, 1);
+            say_goodbye(&mut channel, over).await;
+        }
+        Ok(login) => {
+            drop(slot);
+            let Some(_seat) = server.take_seat(limits.max_connections) else {
+                server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
+                return say_goodbye(&mut channel, Over::Refused(error::too_many_connections())).await;
+            };
+            let client = Client {
+                process: channel.process.clone(),
+                user: login.user,
+                host: peer.host(),
+                collation_id: login.collation_id,
+                capabilities: login.capabilities,
+            };
+            let session = server.backend.session(client);
+            let mut connection = Connection {
+                server: server.clone(),
+                channel,
+                session,
+                capabilities: login.capabilities,
+                peer,
+                statements: Statements::default(),
+                columns: Vec::new(),
+            };
+            let over = connection.converse(login.database).await;
+            connection.session.end().await;
+            server.give_back_statements(connection.statements.clear());
+            say_goodbye(&mut connection.channel, over).await;
+        }
+    }
+}
+
+/// Removes the process list's entry when the task ends, however it ends.
+struct Entry<'a, B: Backend> {
+    server: &'a Server<B>,
+    id: u32,
+}
+impl<B: Backend> Drop for Entry<'_, B> {
+    fn drop(&mut self) {
+        self.server.processes.remove(self.id);
+    }
+}
+
+async fn say_goodbye(channel: &mut Channel, over: Over) {
+    let error = match over {
+        Over::Refused(e) => e,
+        Over::Ended(Ended::Killed) if channel.process.killed() == redolith_sql::processes::Kill::Shutdown => error::shutdown(),
+        _ => return,
+    };
+    let refused_packet = matches!(error.code, 1153 | 1156);
+    channel.output.error(error.code, &error.sqlstate, &error.message);
+    if channel.flush().await.is_ok() && refused_packet {
+        channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
+        channel.socket.linger(&channel.process, LINGER_BYTES).await;
+    }
+}
+
+impl<B: Backend> Connection<B> {
+    /// Tells the client that it is in, and answers commands until one ends the connection.
+    async fn converse(&mut self, database: Option<String>) -> Over {
+        if let Some(name) = database
+            && let Err(e) = self.session.init_db(name.as_bytes()).await
+        {
+            return Over::Refused(e);
+        }
+        self.answer_ok();
+        loop {
+            if let Err(e) = self.channel.flush().await {
+                return e.into();
+            }
+            self.channel.output.sequence = 0;
+            self.channel.read_timeout_s = self.session.net_read_timeout_s();
+            self.channel.write_timeout_s = self.session.net_write_timeout_s();
+            let holds_buffers = self.channel.settle();
+            self.channel.process.idle(self.session.wait_timeout_s(), holds_buffers);
+            let received = self.channel.receive(self.session.max_allowed_packet()).await;
+            let done = match received {
+                Ok(body) => self.command(body).await,
+                Err(over) => Err(over),
+            };
+            if let Err(over) = done {
+                return over;
+            }
+        }
+    }
+}

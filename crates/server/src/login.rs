@@ -1,0 +1,99 @@
+//! Logging in: greeting, the client's answer, a change of the auth plug-in if need be, and the verdict.
+use crate::backend::Backend;
+use crate::connection::{Channel, Over};
+use crate::error;
+use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Scramble};
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::handshake::{self, Login};
+use crate::server::Server;
+
+/// The largest packet taken from a client that has not logged in.
+const MAX_LOGIN_BODY: usize = 16 << 10;
+
+/// A client that has shown who it is.
+#[derive(Clone, Debug)]
+pub struct LoggedIn {
+    pub capabilities: Capabilities,
+    pub collation_id: u16,
+    pub user: String,
+    pub database: Option<String>,
+}
+
+/// Lets the client in, or says why not. The OK packet is left to the caller, who may still refuse (no seat, no such database).
+pub async fn log_in<B: Backend>(server: &Server<B>, channel: &mut Channel, peer: &Peer) -> Result<LoggedIn, Over> {
+    let scramble = server.new_scramble();
+    let id = channel.process.id;
+    channel.output.packet(|b| handshake::write_greeting(b, id, &scramble));
+    channel.flush().await?;
+    let body = receive(channel).await?;
+    let login = Login::read(channel.input.body(body)).map_err(|_| Over::Refused(error::bad_handshake()))?;
+    let (logged_in, answer, plugin) = owned(&login);
+    verify(server, channel, peer, logged_in, answer, plugin, &scramble).await
+}
+
+/// COM_CHANGE_USER: `body` is the packet without its first byte. A password is asked for with a scramble of its own.
+pub async fn change_user<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    peer: &Peer,
+    login: &Login<'_>,
+) -> Result<LoggedIn, Over> {
+    let (logged_in, answer, _) = owned(login);
+    // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts as one of another plug-in.
+    let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
+    verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Plugin {
+    Native,
+    Other,
+}
+
+fn owned(login: &Login<'_>) -> (LoggedIn, Vec<u8>, Plugin) {
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    let logged_in = LoggedIn {
+        capabilities: login.capabilities,
+        collation_id: login.collation_id,
+        user: text(login.user),
+        database: login.database.map(text),
+    };
+    let is_native = login.plugin.is_none_or(|p| p == NATIVE_PASSWORD.as_bytes());
+    (logged_in, login.auth_answer.to_vec(), if is_native { Plugin::Native } else { Plugin::Other })
+}
+
+async fn verify<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    peer: &Peer,
+    login: LoggedIn,
+    mut answer: Vec<u8>,
+    plugin: Plugin,
+    scramble: &Scramble,
+) -> Result<LoggedIn, Over> {
+    if plugin == Plugin::Other && login.capabilities.has(Capabilities::PLUGIN_AUTH) {
+        channel.output.packet(|b| {
+            b.push(0xfe);
+            b.extend_from_slice(NATIVE_PASSWORD.as_bytes());
+            b.push(0);
+            b.extend_from_slice(&scramble.0);
+            b.push(0);
+        });
+        channel.flush().await?;
+        let body = receive(channel).await?;
+        answer = channel.input.body(body).to_vec();
+    }
+    if !server.accounts.verify(login.user.as_bytes(), peer, scramble, &answer) {
+        return Err(Over::Refused(error::access_denied(&login.user, &peer.host(), !answer.is_empty())));
+    }
+    channel.process.set_who(&login.user, &peer.host());
+    Ok(login)
+}
+
+/// The client's next packet. Whatever is wrong with it is a bad handshake.
+async fn receive(channel: &mut Channel) -> Result<std::ops::Range<usize>, Over> {
+    channel.receive(MAX_LOGIN_BODY).await.map_err(|over| match over {
+        Over::Refused(_) => Over::Refused(error::bad_handshake()),
+        over => over,
+    })
+}

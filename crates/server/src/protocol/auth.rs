@@ -1,0 +1,159 @@
+//! `mysql_native_password`: the server sends a scramble; the client answers SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password))), or
+//! nothing when it has no password. The server stores SHA1(SHA1(password)), from which no answer can be made.
+//!
+//! AUTH-1: a scramble comes from the operating system's random source and is used for one login.
+//! AUTH-2: answers are compared in constant time, and an unknown user takes the same way as a wrong password.
+use sha1::{Digest, Sha1};
+use subtle::ConstantTimeEq;
+
+pub const NATIVE_PASSWORD: &str = "mysql_native_password";
+
+/// 20 bytes, none of them NUL (clients of old read a NUL as the end).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scramble(pub [u8; 20]);
+
+impl Scramble {
+    pub fn new(random: impl Fn() -> u64) -> Scramble {
+        let mut bytes = [0; 20];
+        for chunk in bytes.chunks_mut(8) {
+            // 7 bits of each byte; 0 and '$' would end or split the scramble in the eyes of some clients.
+            for (b, r) in chunk.iter_mut().zip(random().to_le_bytes()) {
+                *b = match r & 0x7f {
+                    0 | b'$' => (r >> 7) + 1,
+                    r => r,
+                };
+            }
+        }
+        Scramble(bytes)
+    }
+}
+
+/// SHA1(SHA1(password)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PasswordHash(pub [u8; 20]);
+
+impl PasswordHash {
+    pub fn new(password: &[u8]) -> PasswordHash {
+        PasswordHash(Sha1::digest(Sha1::digest(password)).into())
+    }
+
+    /// Whether `answer` was made from the password and `scramble`.
+    pub fn verify(&self, scramble: &Scramble, answer: &[u8]) -> bool {
+        let Ok(answer) = <[u8; 20]>::try_from(answer) else { return false };
+        let mask: [u8; 20] = Sha1::new().chain_update(scramble.0).chain_update(self.0).finalize().into();
+        let mut stage1 = answer;
+        stage1.iter_mut().zip(mask).for_each(|(a, m)| *a ^= m);
+        let stage2: [u8; 20] = Sha1::digest(stage1).into();
+        stage2.ct_eq(&self.0).into()
+    }
+}
+
+/// Where a client comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Peer {
+    Socket,
+    Tcp(std::net::IpAddr),
+}
+
+impl Peer {
+    /// The host part of the account as messages and the process list show it; names are never resolved.
+    pub fn host(&self) -> String {
+        match self {
+            Peer::Socket => "localhost".into(),
+            Peer::Tcp(ip) => ip.to_canonical().to_string(),
+        }
+    }
+    fn is_local(&self) -> bool {
+        match self {
+            Peer::Socket => true,
+            Peer::Tcp(ip) => ip.to_canonical().is_loopback(),
+        }
+    }
+}
+
+/// Who may log in. For now the one account `root`, without a password, from this machine only.
+#[derive(Debug)]
+pub struct Accounts {
+    accounts: Vec<Account>,
+}
+#[derive(Debug)]
+struct Account {
+    user: String,
+    /// None: no password, and a client that sends one is refused.
+    password: Option<PasswordHash>,
+    local_only: bool,
+}
+
+impl Accounts {
+    pub fn root_without_password() -> Accounts {
+        Accounts { accounts: vec![Account { user: "root".into(), password: None, local_only: true }] }
+    }
+
+    /// Whether the client may come in. An unknown user costs what a wrong password costs (AUTH-2).
+    pub fn verify(&self, user: &[u8], peer: &Peer, scramble: &Scramble, answer: &[u8]) -> bool {
+        let account = self.accounts.iter().find(|a| a.user.as_bytes() == user && (!a.local_only || peer.is_local()));
+        let nobody = PasswordHash([0; 20]);
+        match account {
+            Some(Account { password: None, .. }) => answer.is_empty(),
+            Some(Account { password: Some(hash), .. }) => hash.verify(scramble, answer),
+            None => nobody.verify(scramble, answer) & false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client_answer(password: &[u8], scramble: &Scramble) -> Vec<u8> {
+        let stage1 = Sha1::digest(password);
+        let mask = Sha1::new().chain_update(scramble.0).chain_update(Sha1::digest(stage1)).finalize();
+        stage1.iter().zip(mask).map(|(a, b)| a ^ b).collect()
+    }
+    fn with_password(password: &[u8]) -> Accounts {
+        let mut a = Accounts::root_without_password();
+        a.accounts.push(Account { user: "app".into(), password: Some(PasswordHash::new(password)), local_only: false });
+        a
+    }
+
+    #[test]
+    fn the_hash_is_mysqls() {
+        // SELECT PASSWORD('password') in MySQL 5.7: *2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19
+        let hex: String = PasswordHash::new(b"password").0.iter().map(|b| format!("{b:02X}")).collect();
+        assert_eq!(hex, "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
+    }
+
+    #[test]
+    fn only_the_right_password_enters() {
+        let (s, other) = (Scramble([5; 20]), Scramble([6; 20]));
+        let a = with_password(b"secret");
+        let far = Peer::Tcp("192.0.2.1".parse().unwrap());
+        assert!(a.verify(b"app", &far, &s, &client_answer(b"secret", &s)));
+        let right = client_answer(b"secret", &s);
+        for wrong in [&client_answer(b"Secret", &s)[..], &client_answer(b"secret", &other), &right[..19], b"", &[&right[..], &[0]].concat()] {
+            assert!(!a.verify(b"app", &far, &s, wrong));
+        }
+        assert!(!a.verify(b"nobody", &far, &s, &right));
+        assert!(!a.verify(b"nobody", &far, &s, b""));
+    }
+
+    #[test]
+    fn root_comes_from_this_machine_only_and_without_a_password() {
+        let (a, s) = (with_password(b"x"), Scramble([5; 20]));
+        for peer in [Peer::Socket, Peer::Tcp("127.0.0.1".parse().unwrap()), Peer::Tcp("::1".parse().unwrap()), Peer::Tcp("::ffff:127.0.0.1".parse().unwrap())] {
+            assert!(a.verify(b"root", &peer, &s, b""), "{peer:?}");
+            assert!(!a.verify(b"root", &peer, &s, &client_answer(b"x", &s)), "{peer:?}");
+        }
+        assert!(!a.verify(b"root", &Peer::Tcp("192.0.2.1".parse().unwrap()), &s, b""));
+        assert!(!a.verify(b"ROOT", &Peer::Socket, &s, b""));
+    }
+
+    #[test]
+    fn scrambles_have_no_forbidden_byte() {
+        for n in 0..1000u64 {
+            let s = Scramble::new(|| n.wrapping_mul(0x2492_4804_2490_8001));
+            assert!(s.0.iter().all(|&b| b != 0 && b != b'$' && b < 0x80));
+        }
+        assert!(Scramble::new(|| 0).0.iter().all(|&b| b == 1));
+    }
+}

@@ -1,0 +1,170 @@
+//! The one output buffer of a connection: packets are written into it and leave in one write per answer.
+use super::capabilities::{Capabilities, status};
+use super::lenenc::{put_bytes, put_int};
+use super::packet::{HEADER, MAX_BODY};
+
+/// Above this many bytes an answer that is still growing is sent off.
+pub const DRAIN_ABOVE: usize = 64 << 10;
+
+#[derive(Debug, Default)]
+pub struct Output {
+    pub buf: Vec<u8>,
+    /// The number that the next packet bears.
+    pub sequence: u8,
+}
+
+impl Output {
+    /// Writes one packet, whose body `write` appends. Bodies of 16 MiB and more are cut into a chain.
+    pub fn packet<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let at = self.begin_packet();
+        let result = write(&mut self.buf);
+        self.end_packet(at);
+        result
+    }
+    /// Opens a packet, whose body is then appended to `buf`; the result is for [`Output::end_packet`].
+    #[inline]
+    pub fn begin_packet(&mut self) -> usize {
+        self.buf.extend_from_slice(&[0; HEADER]);
+        self.buf.len() - HEADER
+    }
+    #[inline]
+    pub fn end_packet(&mut self, at: usize) {
+        let len = self.buf.len() - at - HEADER;
+        if len < MAX_BODY {
+            self.put_header(at, len);
+        } else {
+            self.cut_into_chain(at, len);
+        }
+    }
+
+    fn put_header(&mut self, at: usize, len: usize) {
+        self.buf[at..at + 3].copy_from_slice(&(len as u32).to_le_bytes()[..3]);
+        self.buf[at + 3] = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
+    #[cold]
+    fn cut_into_chain(&mut self, at: usize, len: usize) {
+        let body = self.buf.split_off(at + HEADER);
+        self.buf.truncate(at);
+        self.buf.reserve(len + HEADER * (len / MAX_BODY + 1));
+        // A last part of full length is followed by an empty packet.
+        for part in body.chunks(MAX_BODY).chain((len % MAX_BODY == 0).then_some(&[][..])) {
+            let at = self.buf.len();
+            self.buf.extend_from_slice(&[0; HEADER]);
+            self.buf.extend_from_slice(part);
+            self.put_header(at, part.len());
+        }
+    }
+
+    pub fn ok(&mut self, ok: &OkPacket<'_>) {
+        self.packet(|b| ok.write(0x00, b));
+    }
+
+    /// Ends a result set, or a list of definitions: an OK packet that begins with 0xfe, or the older EOF packet.
+    pub fn eof(&mut self, capabilities: Capabilities, ok: &OkPacket<'_>) {
+        if capabilities.has(Capabilities::DEPRECATE_EOF) {
+            self.packet(|b| ok.write(0xfe, b));
+        } else {
+            self.definitions_end(ok.status, ok.warnings);
+        }
+    }
+
+    /// The EOF packet between definitions and rows; clients with DEPRECATE_EOF do not get it.
+    pub fn definitions_end(&mut self, status: u16, warnings: u16) {
+        self.packet(|b| {
+            b.push(0xfe);
+            b.extend_from_slice(&warnings.to_le_bytes());
+            b.extend_from_slice(&status.to_le_bytes());
+        });
+    }
+
+    /// An ERR packet with an SQLSTATE (protocol 4.1).
+    pub fn error(&mut self, code: u16, sqlstate: &[u8; 5], message: &str) {
+        self.packet(|b| {
+            b.push(0xff);
+            b.extend_from_slice(&code.to_le_bytes());
+            b.push(b'#');
+            b.extend_from_slice(sqlstate);
+            // Clients keep 512 bytes (MYSQL_ERRMSG_SIZE).
+            b.extend_from_slice(&message.as_bytes()[..message.floor_char_boundary(511)]);
+        });
+    }
+
+    /// An ERR packet before the client has said that it speaks protocol 4.1.
+    pub fn error_before_handshake(&mut self, code: u16, message: &str) {
+        self.packet(|b| {
+            b.push(0xff);
+            b.extend_from_slice(&code.to_le_bytes());
+            b.extend_from_slice(message.as_bytes());
+        });
+    }
+
+    /// Gives memory back, unless something is still to be sent.
+    pub fn trim(&mut self) {
+        if self.buf.is_empty() {
+            self.buf = Vec::new();
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OkPacket<'a> {
+    pub affected: u64,
+    pub last_insert_id: u64,
+    pub status: u16,
+    pub warnings: u16,
+    pub info: &'a str,
+}
+
+impl OkPacket<'_> {
+    pub const AUTOCOMMIT: OkPacket<'static> = OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
+
+    fn write(&self, header: u8, b: &mut Vec<u8>) {
+        b.push(header);
+        put_int(b, self.affected);
+        put_int(b, self.last_insert_id);
+        b.extend_from_slice(&self.status.to_le_bytes());
+        b.extend_from_slice(&self.warnings.to_le_bytes());
+        // The manual says string<EOF>; MySQL writes, and its clients read, a length-encoded string.
+        if !self.info.is_empty() {
+            put_bytes(b, self.info.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::packet::PacketBuffer;
+
+    #[test]
+    fn an_ok_packet_byte_by_byte() {
+        let mut o = Output { sequence: 1, ..Default::default() };
+        o.ok(&OkPacket { affected: 300, last_insert_id: 5, status: 3, warnings: 2, info: "hi" });
+        assert_eq!(o.buf, [12, 0, 0, 1, 0, 0xfc, 44, 1, 5, 3, 0, 2, 0, 2, b'h', b'i']);
+        assert_eq!(o.sequence, 2);
+    }
+
+    #[test]
+    fn an_error_packet_byte_by_byte() {
+        let mut o = Output::default();
+        o.error(1045, b"28000", "no");
+        assert_eq!(o.buf, b"\x0b\0\0\0\xff\x15\x04#28000no");
+    }
+
+    #[test]
+    fn large_bodies_become_chains_that_the_splitter_joins() {
+        for len in [MAX_BODY - 1, MAX_BODY, MAX_BODY + 1, 2 * MAX_BODY] {
+            let mut o = Output::default();
+            o.packet(|b| b.resize(b.len() + len, 7));
+            let mut p = PacketBuffer::default();
+            p.room().extend_from_slice(&o.buf);
+            let mut sequence = 0;
+            let range = p.next(&mut sequence, usize::MAX).unwrap().unwrap();
+            assert_eq!(range.len(), len);
+            assert_eq!(sequence, o.sequence);
+            assert!(!p.is_partial());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Splits what a client sends into packets, in place.
+//!
+//!     offset  bytes  of a packet
+//!     0       3      length of the body, little-endian
+//!     3       1      sequence number: 0 for a command, then one more for each packet in either direction
+//!     4       n      body; a body of 0xff_ffff bytes is continued by the next packet, even by an empty one
+//!
+//! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved, together, over the headers between them.
+//! PKT-2: the buffer grows with what has arrived, never by what a header announces.
+//! PKT-3: a body above the limit is refused when the header that passes the limit is seen.
+use std::ops::Range;
+
+pub const HEADER: usize = 4;
+/// The largest body of one packet; a body of this length says that more follows.
+pub const MAX_BODY: usize = 0xff_ffff;
+/// What is asked of the socket at least.
+const READ_AT_LEAST: usize = 1 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    #[error("Got a packet bigger than 'max_allowed_packet' bytes")]
+    TooLarge,
+    #[error("Got packets out of order")]
+    OutOfOrder,
+}
+
+/// Bytes received and not yet answered.
+#[derive(Debug, Default)]
+pub struct PacketBuffer {
+    buf: Vec<u8>,
+    /// Where the packet being put together begins (its first header).
+    begin: usize,
+    /// Where its next header is.
+    scan: usize,
+    /// Bytes of its body that are in place, from `begin + HEADER` on.
+    body: usize,
+    /// Bytes known to be missing, counted from the end of the buffer.
+    missing: usize,
+}
+
+impl PacketBuffer {
+    /// The next whole body, as a range for [`PacketBuffer::body`], or None when more bytes are needed. `sequence` is the number that the
+    /// first packet must bear, and becomes the number that the answer must bear.
+    pub fn next(&mut self, sequence: &mut u8, max_body: usize) -> Result<Option<Range<usize>>, PacketError> {
+        let mut number = sequence.wrapping_add(self.parts());
+        loop {
+            let Some(&[a, b, c, n]) = self.buf[self.scan..].first_chunk::<HEADER>() else {
+                self.missing = HEADER - (self.buf.len() - self.scan);
+                return Ok(None);
+            };
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            if n != number {
+                return Err(PacketError::OutOfOrder);
+            }
+            if self.body + len > max_body {
+                return Err(PacketError::TooLarge);
+            }
+            let from = self.scan + HEADER;
+            if self.buf.len() - from < len {
+                self.missing = len - (self.buf.len() - from);
+                return Ok(None);
+            }
+            let to = self.begin + HEADER + self.body;
+            if to != from {
+                self.buf.copy_within(from..from + len, to);
+            }
+            self.body += len;
+            self.scan = from + len;
+            number = number.wrapping_add(1);
+            if len < MAX_BODY {
+                let body = self.begin + HEADER..self.begin + HEADER + self.body;
+                *sequence = number;
+                (self.begin, self.body, self.missing) = (self.scan, 0, 0);
+                return Ok(Some(body));
+            }
+        }
+    }
+
+    /// Packets of the current chain that are already in place.
+    fn parts(&self) -> u8 {
+        (self.body / MAX_BODY) as u8
+    }
+
+    pub fn body(&self, range: Range<usize>) -> &[u8] {
+        &self.buf[range]
+    }
+
+    /// Whether part of a packet has arrived and the rest has not.
+    pub fn is_partial(&self) -> bool {
+        self.buf.len() > self.begin
+    }
+
+    /// Room for the next read: call when `next` gave None. Forgets bodies handed out before.
+    pub fn room(&mut self) -> &mut Vec<u8> {
+        if self.begin > 0 {
+            if self.begin == self.buf.len() {
+                self.buf.clear();
+            } else {
+                self.buf.drain(..self.begin);
+            }
+            self.scan -= self.begin;
+            self.begin = 0;
+        }
+        // Doubling with what has arrived keeps the copies linear and a liar's header cheap (PKT-2).
+        let want = self.missing.min(self.buf.len()).max(READ_AT_LEAST);
+        if self.buf.capacity() - self.buf.len() < want.min(self.missing.max(1)) {
+            self.buf.reserve(want);
+        }
+        &mut self.buf
+    }
+
+    /// Gives memory back, unless part of a packet is there.
+    pub fn trim(&mut self) {
+        if !self.is_partial() {
+            *self = PacketBuffer::default();
+        }
+    }
+    pub fn capacity(&self) -> usize {
+        self.buf.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(seq: u8, body: &[u8]) -> Vec<u8> {
+        let mut p = (body.len() as u32).to_le_bytes()[..3].to_vec();
+        p.push(seq);
+        p.extend_from_slice(body);
+        p
+    }
+    fn feed(b: &mut PacketBuffer, bytes: &[u8]) {
+        b.room().extend_from_slice(bytes);
+    }
+
+    #[test]
+    fn packets_come_whole_whatever_the_cuts() {
+        let mut stream = packet(0, b"first");
+        stream.extend(packet(0, b""));
+        stream.extend(packet(0, &[3; 5000]));
+        for step in [1, 2, 3, 7, 4096, 10_000] {
+            let (mut b, mut got) = (PacketBuffer::default(), Vec::new());
+            for chunk in stream.chunks(step) {
+                feed(&mut b, chunk);
+                let mut seq = 0;
+                while let Some(r) = b.next(&mut seq, 1 << 20).unwrap() {
+                    assert_eq!(seq, 1);
+                    seq = 0;
+                    got.push(b.body(r).to_vec());
+                }
+            }
+            assert_eq!(got, vec![b"first".to_vec(), vec![], vec![3; 5000]]);
+            assert!(!b.is_partial());
+        }
+    }
+
+    #[test]
+    fn a_chain_is_one_body() {
+        let whole: Vec<u8> = (0..MAX_BODY * 2 + 10).map(|i| (i % 251) as u8).collect();
+        for len in [MAX_BODY * 2 + 10, MAX_BODY, MAX_BODY * 2] {
+            let mut stream = Vec::new();
+            let mut n = 0;
+            for part in whole[..len].chunks(MAX_BODY) {
+                stream.extend(packet(n, part));
+                n += 1;
+            }
+            if len % MAX_BODY == 0 {
+                stream.extend(packet(n, b""));
+                n += 1;
+            }
+            let (mut b, mut got) = (PacketBuffer::default(), None);
+            for chunk in stream.chunks(1 << 20) {
+                assert_eq!(got, None);
+                feed(&mut b, chunk);
+                let mut seq = 0;
+                got = b.next(&mut seq, 1 << 30).unwrap();
+                if got.is_some() {
+                    assert_eq!(seq, n);
+                }
+            }
+            assert!(b.body(got.unwrap()) == &whole[..len]);
+        }
+    }
+
+    #[test]
+    fn limits_and_order() {
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &packet(0, &[1; 100])[..4]);
+        assert_eq!(b.next(&mut 0, 99), Err(PacketError::TooLarge));
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &packet(1, b"x"));
+        assert_eq!(b.next(&mut 0, 99), Err(PacketError::OutOfOrder));
+        // The second part of a chain must bear the next number, and counts towards the limit.
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &packet(0, &vec![1; MAX_BODY]));
+        assert_eq!(b.next(&mut 0, MAX_BODY + 5), Ok(None));
+        feed(&mut b, &[6, 0, 0, 1]);
+        assert_eq!(b.next(&mut 0, MAX_BODY + 5), Err(PacketError::TooLarge));
+        assert_eq!(b.next(&mut 0, MAX_BODY + 6), Ok(None));
+        assert_eq!(b.next(&mut 1, MAX_BODY + 6), Err(PacketError::OutOfOrder));
+    }
+
+    #[test]
+    fn an_announced_length_costs_no_memory() {
+        let mut b = PacketBuffer::default();
+        feed(&mut b, &[0xff, 0xff, 0xff, 0]);
+        assert_eq!(b.next(&mut 0, 1 << 30), Ok(None));
+        assert!(b.room().capacity() <= 4 << 10);
+    }
+
+    #[test]
+    fn random_input_never_panics() {
+        let mut x = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x
+        };
+        for _ in 0..2_000 {
+            let mut b = PacketBuffer::default();
+            let mut seq = 0;
+            for _ in 0..random() % 20 {
+                let n = random() % 40;
+                let bytes: Vec<u8> = (0..n).map(|_| if random() % 3 == 0 { random() as u8 } else { 0 }).collect();
+                feed(&mut b, &bytes);
+                loop {
+                    match b.next(&mut seq, 1 << 16) {
+                        Ok(Some(r)) => assert!(b.body(r).len() <= 1 << 16),
+                        Ok(None) => break,
+                        Err(_) => {
+                            b = PacketBuffer::default();
+                            break;
+                        }
+                    }
+                    seq = 0;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What all connections share, and the counts that bound them.
+//!
+//! SRV-1: a client counts towards `max_connections` once it has logged in; those that have not are bounded by `LOGINS_AT_ONCE`, and when
+//! they are too many, the one that has taken longest makes room: clients that connect and say nothing keep nobody out.
+use crate::backend::Backend;
+use crate::protocol::auth::{Accounts, Scramble};
+use redolith_disk::Disk;
+use redolith_sql::processes::{Kill, Processes};
+use redolith_sql::status::{Counter, Status, StatusValue};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections that may be logging in at one time.
+const LOGINS_AT_ONCE: usize = 1024;
+/// A login that has taken this long makes room for another when there are too many.
+const LOGIN_PATIENCE_S: u32 = 1;
+/// How long running statements have to end when the server stops.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
+
+pub struct Server<B: Backend> {
+    pub backend: B,
+    pub processes: Arc<Processes>,
+    pub status: Arc<Status>,
+    pub accounts: Accounts,
+    disk: Arc<dyn Disk>,
+    logins: Arc<Semaphore>,
+    seats: Arc<Seats>,
+    statements: Arc<AtomicU64>,
+    started: Duration,
+}
+
+/// Holds a place among those who are logging in.
+pub struct LoginSlot(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+
+#[derive(Debug, Default)]
+struct Seats {
+    taken: AtomicU32,
+    most: AtomicU32,
+}
+/// One of `max_connections`.
+pub struct Seat(Arc<Seats>);
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Relaxed);
+    }
+}
+
+impl<B: Backend> Server<B> {
+    pub fn new(backend: B, disk: Arc<dyn Disk>, processes: Arc<Processes>, status: Arc<Status>) -> Arc<Server<B>> {
+        let server = Server {
+            backend,
+            processes,
+            status,
+            accounts: Accounts::root_without_password(),
+            logins: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
+            seats: Arc::default(),
+            statements: Arc::default(),
+            started: disk.now(),
+            disk,
+        };
+        server.register_status();
+        Arc::new(server)
+    }
+
+    fn register_status(&self) {
+        let (seats, statements, processes) = (self.seats.clone(), self.statements.clone(), self.processes.clone());
+        let (disk, started) = (self.disk.clone(), self.started);
+        self.status.register(Box::new(move |put| {
+            put("Max_used_connections", StatusValue::Int(seats.most.load(Relaxed) as u64));
+            put("Prepared_stmt_count", StatusValue::Int(statements.load(Relaxed)));
+            put("Threads_connected", StatusValue::Int(seats.taken.load(Relaxed) as u64));
+            put("Threads_running", StatusValue::Int(processes.running() as u64));
+            // Sessions are tasks: no thread is made or kept for a connection.
+            put("Threads_created", StatusValue::Int(0));
+            put("Threads_cached", StatusValue::Int(0));
+            put("Uptime", StatusValue::Int((disk.now() - started).as_secs()));
+        }));
+    }
+
+    pub fn new_scramble(&self) -> Scramble {
+        Scramble::new(|| self.disk.random())
+    }
+
+    /// Waits for a place to log a client in.
+    pub async fn login_slot(&self) -> LoginSlot {
+        loop {
+            let slot = self.logins.clone().acquire_owned();
+            match tokio::time::timeout(Duration::from_millis(100), slot).await {
+                Ok(Ok(permit)) => return LoginSlot(permit),
+                Ok(Err(_)) => unreachable!("the semaphore is never closed"),
+                Err(_) => {
+                    if let Some(oldest) = self.processes.oldest_login(LOGIN_PATIENCE_S) {
+                        oldest.kill(Kill::Connection);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A seat for a client that has logged in, or None when all `max` are taken.
+    pub fn take_seat(&self, max: u32) -> Option<Seat> {
+        let before = self.seats.taken.fetch_add(1, Relaxed);
+        let seat = Seat(self.seats.clone());
+        self.seats.most.fetch_max((before + 1).min(max), Relaxed);
+        (before < max).then_some(seat)
+    }
+
+    /// Counts one more prepared statement, unless there are `max`.
+    pub fn take_statement(&self, max: u32) -> bool {
+        let taken = self.statements.fetch_add(1, Relaxed) < max as u64;
+        if !taken {
+            self.statements.fetch_sub(1, Relaxed);
+        }
+        taken
+    }
+    pub fn give_back_statements(&self, n: usize) {
+        self.statements.fetch_sub(n as u64, Relaxed);
+    }
+
+    /// The answer to COM_STATISTICS.
+    pub fn statistics_line(&self) -> String {
+        let uptime = (self.disk.now() - self.started).as_secs().max(1);
+        let c = |counter| self.status.counters.get(counter);
+        format!(
+            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: {}  Opens: {}  Flush tables: 1  Open tables: 0  Queries per second avg: {:.3}",
+            self.seats.taken.load(Relaxed),
+            c(Counter::Questions),
+            c(Counter::SlowQueries),
+            c(Counter::OpenedTables),
+            c(Counter::Questions) as f64 / uptime as f64,
+        )
+    }
+
+    /// Moves the process list's clock and looks for connections that have waited too long, once a second, for ever.
+    pub async fn watch_clock(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.processes.tick((self.disk.now() - self.started).as_secs() as u32);
+        }
+    }
+
+    /// Ends all connections: idle ones at once, running statements are interrupted. True if all are gone.
+    pub async fn end_connections(&self) -> bool {
+        let deadline = self.disk.now() + SHUTDOWN_PATIENCE;
+        while !self.processes.is_empty() && self.disk.now() < deadline {
+            // Again and again, because a client may have been between `accept` and its entry in the list.
+            self.processes.kill_all(Kill::Shutdown);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.processes.is_empty()
+    }
+}

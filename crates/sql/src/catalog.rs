@@ -1,0 +1,52 @@
+//! How the binder sees databases and tables.
+//!
+//! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped, under the table's exclusive metadata lock.
+use redolith_engine::dict::table::Table;
+use redolith_types::{Collation, TableDef};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+pub trait Catalog: Send + Sync {
+    /// The database's default collation, if there is such a database. Names are case-sensitive (lower_case_table_names = 0).
+    fn schema(&self, name: &str) -> Option<Collation>;
+    fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>>;
+}
+
+/// A table as plans hold it: its definition, and the engine's table to read and write.
+pub struct TableInfo {
+    pub def: TableDef,
+    /// None in tests of the binder, which need no engine.
+    engine: Option<Arc<Table>>,
+}
+
+impl TableInfo {
+    pub fn new(engine: Arc<Table>) -> TableInfo {
+        TableInfo { def: engine.def.clone(), engine: Some(engine) }
+    }
+    /// A definition without a table behind it.
+    pub fn definition(def: TableDef) -> TableInfo {
+        TableInfo { def, engine: None }
+    }
+    pub fn engine(&self) -> &Arc<Table> {
+        self.engine.as_ref().expect("a plan that runs was bound against an engine")
+    }
+    /// CAT-1: false once DDL has replaced or dropped the table.
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        self.engine.as_ref().is_none_or(|t| !t.dropped.load(Acquire))
+    }
+    /// Rows, as far as is known (EXPLAIN, index choice).
+    pub fn rows(&self) -> u64 {
+        self.engine.as_ref().map_or(0, |t| t.rows.load(Relaxed).max(0) as u64)
+    }
+    /// Position of a column by name (names are compared without case).
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.def.column(name)
+    }
+}
+
+impl std::fmt::Debug for TableInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TableInfo({}.{})", self.def.schema, self.def.name)
+    }
+}

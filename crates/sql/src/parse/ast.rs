@@ -1,0 +1,509 @@
+//! The syntax tree: what the text says, before any name is looked up. Names are owned (parsing is not the hot path), literals are numbers into
+//! [`Parsed::literals`](super::Parsed).
+use crate::plan::{IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope};
+
+/// Bytes of the statement text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// Number of the literal in the statement.
+    Literal(u32),
+    /// `_utf8mb4'text'`
+    Introduced(String, u32),
+    /// DATE'..', TIME'..', TIMESTAMP'..'
+    Temporal(TemporalLiteral, u32),
+    Null,
+    Bool(bool),
+    /// A string that the grammar makes (units).
+    Text(String),
+    Param(u32),
+    Name(ColumnName),
+    UserVariable(String),
+    Assign(String, Box<Expr>),
+    SystemVariable(VariableScope, String),
+    /// DEFAULT as a value, DEFAULT(column)
+    Default(Option<String>),
+    /// VALUES(column)
+    Values(String),
+    Unary(UnaryOp, Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Between {
+        negated: bool,
+        value: Box<Expr>,
+        low: Box<Expr>,
+        high: Box<Expr>,
+    },
+    In {
+        negated: bool,
+        value: Box<Expr>,
+        list: Vec<Expr>,
+    },
+    InSelect {
+        negated: bool,
+        value: Box<Expr>,
+        select: Box<Select>,
+    },
+    Like {
+        negated: bool,
+        value: Box<Expr>,
+        pattern: Box<Expr>,
+        escape: Option<Box<Expr>>,
+    },
+    Regexp {
+        negated: bool,
+        value: Box<Expr>,
+        pattern: Box<Expr>,
+    },
+    IsNull {
+        negated: bool,
+        value: Box<Expr>,
+    },
+    IsTruth {
+        negated: bool,
+        truth: bool,
+        value: Box<Expr>,
+    },
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Cast(Box<Expr>, CastType),
+    /// CONVERT(x USING charset)
+    Transcode(Box<Expr>, String),
+    Collate(Box<Expr>, String),
+    /// date ± INTERVAL amount unit
+    Interval {
+        subtract: bool,
+        date: Box<Expr>,
+        amount: Box<Expr>,
+        unit: IntervalUnit,
+    },
+    Call(Call),
+    Row(Vec<Expr>),
+    Select(Box<Select>),
+    Exists(Box<Select>),
+    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL knows it, this server does not.
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ColumnName {
+    pub schema: Option<String>,
+    pub table: Option<String>,
+    pub column: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TemporalLiteral {
+    Date,
+    Time,
+    Timestamp,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnaryOp {
+    Not,
+    Minus,
+    Plus,
+    BitNot,
+    /// BINARY x
+    Binary,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BinaryOp {
+    Or,
+    Xor,
+    And,
+    Arith(crate::plan::ArithOp),
+    Compare(crate::plan::CompareOp),
+}
+
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Upper case.
+    pub name: String,
+    pub distinct: bool,
+    /// COUNT(*)
+    pub star: bool,
+    pub args: Vec<Expr>,
+    /// GROUP_CONCAT
+    pub order: Vec<OrderItem>,
+    pub separator: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CastType {
+    Signed,
+    Unsigned,
+    Char { length: Option<u32>, charset: Option<String> },
+    Binary(Option<u32>),
+    Decimal(u32, u8),
+    Double,
+    Float,
+    Date,
+    Time(u8),
+    DateTime(u8),
+    Year,
+    Json,
+}
+
+/// A table, perhaps with its database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Select {
+    pub distinct: bool,
+    pub items: Vec<SelectItem>,
+    pub from: Vec<TableFactor>,
+    pub filter: Option<Expr>,
+    pub group: Vec<Expr>,
+    pub rollup: bool,
+    pub having: Option<Expr>,
+    pub order: Vec<OrderItem>,
+    pub limit: Limit,
+    pub lock: Option<Lock>,
+    /// INTO @a, @b
+    pub into: Vec<String>,
+    /// SQL_CALC_FOUND_ROWS
+    pub calc_found_rows: bool,
+    pub straight_join: bool,
+    /// Further SELECTs with UNION [ALL] between; ORDER BY and LIMIT of the whole are in `union_order`, `union_limit`.
+    pub union: Vec<(bool, Select)>,
+    pub union_order: Vec<OrderItem>,
+    pub union_limit: Limit,
+}
+#[derive(Clone, Debug)]
+pub enum SelectItem {
+    /// `*`, `t.*`, `db.t.*`
+    Wildcard(Option<Name>),
+    /// `name` as the result has it when no alias is given: the item's text.
+    Expr { expr: Expr, alias: Option<String> },
+}
+#[derive(Clone, Debug)]
+pub struct TableFactor {
+    pub kind: FactorKind,
+    pub alias: Option<String>,
+    pub join: Join,
+}
+#[derive(Clone, Debug)]
+pub enum FactorKind {
+    Table { name: Name, hints: Vec<IndexHint> },
+    Derived(Box<Select>),
+}
+/// How a factor is joined to those before it.
+#[derive(Clone, Debug)]
+pub enum Join {
+    /// The first one.
+    None,
+    /// Comma, [INNER|CROSS] JOIN, STRAIGHT_JOIN.
+    Inner(Option<Expr>),
+    Left(Option<Expr>),
+    /// JOIN .. USING (columns)
+    Using {
+        left: bool,
+        columns: Vec<String>,
+    },
+    /// RIGHT JOIN, NATURAL JOIN, nested joins.
+    Unsupported(&'static str),
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexHint {
+    pub kind: HintKind,
+    /// FOR JOIN / ORDER BY / GROUP BY: a hint for ordering only does not restrict the search.
+    pub for_search: bool,
+    pub for_order: bool,
+    /// PRIMARY is a name like others.
+    pub indexes: Vec<String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HintKind {
+    Use,
+    Force,
+    Ignore,
+}
+#[derive(Clone, Debug)]
+pub struct OrderItem {
+    pub expr: Expr,
+    pub descending: bool,
+}
+#[derive(Clone, Debug, Default)]
+pub struct Limit {
+    pub count: Option<Expr>,
+    pub offset: Option<Expr>,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lock {
+    pub exclusive: bool,
+    pub conflict: crate::plan::OnConflict,
+    /// FOR UPDATE OF these tables only.
+    pub of: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Insert {
+    pub replace: bool,
+    pub ignore: bool,
+    pub table: Name,
+    /// None: all visible columns in order.
+    pub columns: Option<Vec<String>>,
+    pub source: InsertSource,
+    /// `AS new(a, b)`: an alias for the new row in ON DUPLICATE KEY UPDATE, with its column names.
+    pub row_alias: Option<(String, Vec<String>)>,
+    pub on_duplicate: Vec<(ColumnName, Expr)>,
+}
+#[derive(Clone, Debug)]
+pub enum InsertSource {
+    Values(Vec<Vec<Expr>>),
+    Select(Box<Select>),
+}
+#[derive(Clone, Debug)]
+pub struct Update {
+    pub ignore: bool,
+    pub tables: Vec<TableFactor>,
+    pub assignments: Vec<(ColumnName, Expr)>,
+    pub filter: Option<Expr>,
+    pub order: Vec<OrderItem>,
+    pub limit: Limit,
+}
+#[derive(Clone, Debug)]
+pub struct Delete {
+    pub ignore: bool,
+    pub tables: Vec<TableFactor>,
+    pub filter: Option<Expr>,
+    pub order: Vec<OrderItem>,
+    pub limit: Limit,
+}
+
+/// A column's type as written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataType {
+    /// Upper case, synonyms resolved (INTEGER is INT, BOOL is TINYINT(1), ...).
+    pub name: &'static str,
+    /// What stood in parentheses: (length) or (precision, scale).
+    pub args: Vec<u32>,
+    pub unsigned: bool,
+    pub zerofill: bool,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    /// ENUM and SET members: literal numbers.
+    pub members: Vec<u32>,
+}
+#[derive(Clone, Debug)]
+pub struct ColumnDef {
+    pub name: String,
+    pub ty: DataType,
+    /// NULL / NOT NULL, if said.
+    pub nullable: Option<bool>,
+    pub default: Option<Expr>,
+    /// DEFAULT (expr) in parentheses: evaluated for each row.
+    pub default_is_expression: bool,
+    pub on_update: Option<Expr>,
+    pub auto_increment: bool,
+    pub invisible: bool,
+    pub comment: Option<u32>,
+    pub primary: bool,
+    pub unique: bool,
+    /// SERIAL DEFAULT VALUE, GENERATED, REFERENCES, ...
+    pub unsupported: Option<&'static str>,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexPart {
+    pub column: String,
+    pub prefix: Option<u32>,
+    pub descending: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexKind {
+    Primary,
+    Unique,
+    Plain,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexSpec {
+    pub kind: IndexKind,
+    pub name: Option<String>,
+    pub parts: Vec<IndexPart>,
+    pub comment: Option<u32>,
+}
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    pub engine: Option<String>,
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    pub auto_increment: Option<u64>,
+    pub comment: Option<u32>,
+}
+#[derive(Clone, Debug)]
+pub struct CreateTable {
+    pub name: Name,
+    pub temporary: bool,
+    pub if_not_exists: bool,
+    pub columns: Vec<ColumnDef>,
+    pub indexes: Vec<IndexSpec>,
+    pub options: TableOptions,
+    pub select: Option<Box<Select>>,
+}
+#[derive(Clone, Debug)]
+pub enum Alter {
+    AddIndex(IndexSpec),
+    DropIndex(String),
+    DropPrimaryKey,
+    RenameIndex(String, String),
+    RenameTo(Name),
+    Options(TableOptions),
+    AddColumn {
+        column: ColumnDef,
+        after: Option<String>,
+        first: bool,
+    },
+    DropColumn(String),
+    /// FORCE, ENABLE/DISABLE KEYS, ALGORITHM, LOCK
+    Nothing,
+    Unsupported(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub enum ShowFilter {
+    None,
+    Like(u32),
+    Where(Expr),
+}
+#[derive(Clone, Debug)]
+pub struct Show {
+    pub what: ShowWhat,
+    pub filter: ShowFilter,
+}
+/// As [`ShowKind`](crate::plan::ShowKind), with names not yet resolved.
+#[derive(Clone, Debug)]
+pub enum ShowWhat {
+    Tables {
+        schema: Option<String>,
+        full: bool,
+    },
+    TableStatus(Option<String>),
+    OpenTables(Option<String>),
+    Columns {
+        table: Name,
+        full: bool,
+    },
+    Index(Name),
+    CreateTable(Name),
+    Triggers(Option<String>),
+    Events(Option<String>),
+    /// Forms without a name.
+    Plain(crate::plan::ShowKind),
+}
+
+#[derive(Clone, Debug)]
+pub enum SetItem {
+    User(String, Expr),
+    System { target: SetTarget, name: String, value: SetValue },
+    Names { charset: Option<String>, collation: Option<String> },
+    CharacterSet(Option<String>),
+    Transaction { target: SetTarget, isolation: Option<Isolation>, read_only: Option<bool> },
+}
+#[derive(Clone, Debug)]
+pub enum SetValue {
+    Expr(Expr),
+    Word(String),
+    Default,
+}
+
+#[derive(Clone, Debug)]
+pub enum Statement {
+    Select(Box<Select>),
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
+    Explain(Box<Statement>),
+    Show(Show),
+    Set(Vec<SetItem>),
+    Transaction(TransactionStmt),
+    Use(String),
+    Do(Vec<Expr>),
+    Kill {
+        id: Expr,
+        query_only: bool,
+    },
+    CreateDatabase {
+        name: String,
+        if_not_exists: bool,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    AlterDatabase {
+        name: Option<String>,
+        charset: Option<String>,
+        collation: Option<String>,
+    },
+    DropDatabase {
+        name: String,
+        if_exists: bool,
+    },
+    CreateTable(Box<CreateTable>),
+    CreateTableLike {
+        name: Name,
+        like: Name,
+        if_not_exists: bool,
+    },
+    DropTables {
+        names: Vec<Name>,
+        if_exists: bool,
+    },
+    Truncate(Name),
+    RenameTables(Vec<(Name, Name)>),
+    Alter {
+        table: Name,
+        actions: Vec<Alter>,
+    },
+    /// CHECK, ANALYZE, OPTIMIZE, REPAIR, CHECKSUM TABLE
+    Maintain(Maintenance, Vec<Name>),
+    LockTables(Vec<(Name, TableLock)>),
+    UnlockTables,
+    FlushTables {
+        names: Vec<Name>,
+        read_lock: bool,
+    },
+    Flush(crate::plan::FlushWhat),
+    ResetMaster,
+    /// PREPARE name FROM 'text' | @variable
+    Prepare {
+        name: String,
+        from: PrepareFrom,
+    },
+    /// EXECUTE name USING @a, @b
+    Execute {
+        name: String,
+        using: Vec<String>,
+    },
+    Deallocate(String),
+    Unsupported(&'static str),
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PrepareFrom {
+    Literal(u32),
+    Variable(String),
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Maintenance {
+    Check,
+    Analyze,
+    Optimize,
+    Repair,
+    Checksum,
+}

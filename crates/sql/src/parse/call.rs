@@ -1,0 +1,401 @@
+//! What begins with a word in an expression: columns, constants, CASE, CAST, and functions with those arguments that are not plain lists.
+use super::ast::*;
+use super::lexer::TokenKind;
+use super::parser::Parser;
+use super::reserved::is_reserved;
+use crate::error::Result;
+use crate::plan::IntervalUnit;
+
+/// Reserved words that are functions when a parenthesis follows.
+const RESERVED_FUNCTIONS: &[&str] = &[
+    "CHAR",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "DATABASE",
+    "IF",
+    "INSERT",
+    "INTERVAL",
+    "LEFT",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "MOD",
+    "REPEAT",
+    "REPLACE",
+    "RIGHT",
+    "SCHEMA",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+    "VALUES",
+];
+/// Functions that need no parentheses.
+const BARE_FUNCTIONS: &[&str] = &[
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "CURRENT_USER",
+    "LOCALTIME",
+    "LOCALTIMESTAMP",
+    "UTC_DATE",
+    "UTC_TIME",
+    "UTC_TIMESTAMP",
+];
+
+impl Parser<'_> {
+    /// At a word or quoted name.
+    pub(super) fn word_expr(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let token = self.peek();
+        if token.kind == TokenKind::QuotedName {
+            return self.column_name().map(|name| self.node(position, ExprKind::Name(name)));
+        }
+        let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
+        let next_is_string = self.peek_at(1).kind == TokenKind::String;
+        let kind = match word.as_str() {
+            "NULL" => self.constant(ExprKind::Null),
+            "TRUE" => self.constant(ExprKind::Bool(true)),
+            "FALSE" => self.constant(ExprKind::Bool(false)),
+            "CASE" => self.case()?,
+            "CAST" if self.at_symbol_nth(1, "(") => self.cast()?,
+            "CONVERT" => self.convert()?,
+            "DEFAULT" => self.default_value()?,
+            "EXISTS" => {
+                self.advance();
+                ExprKind::Exists(Box::new(self.in_parens(|p| p.select_statement())?))
+            }
+            "ROW" => {
+                self.advance();
+                ExprKind::Row(self.in_parens(|p| p.comma_list(|p| p.expr()))?)
+            }
+            "DATE" | "TIME" | "TIMESTAMP" if next_is_string => {
+                self.advance();
+                let kind = match word.as_str() {
+                    "DATE" => TemporalLiteral::Date,
+                    "TIME" => TemporalLiteral::Time,
+                    _ => TemporalLiteral::Timestamp,
+                };
+                ExprKind::Temporal(kind, self.string_literal()?)
+            }
+            "INTERVAL" if !self.at_symbol_nth(1, "(") => self.leading_interval()?,
+            "MATCH" => {
+                self.advance();
+                self.in_parens(|p| p.comma_list(|p| p.expr()))?;
+                self.expect("AGAINST")?;
+                self.in_parens(|p| {
+                    p.expr()?;
+                    while !p.at_symbol(")") && !p.at_end() {
+                        p.advance();
+                    }
+                    Ok(())
+                })?;
+                ExprKind::Unsupported("full-text search")
+            }
+            _ if word.starts_with('_') && self.peek_at(1).kind.is_literal() => {
+                self.advance();
+                let number = self.number();
+                self.advance();
+                ExprKind::Introduced(word[1..].to_ascii_lowercase(), number)
+            }
+            _ => return self.call_or_column(&word),
+        };
+        Ok(self.node(position, kind))
+    }
+
+    fn constant(&mut self, kind: ExprKind) -> ExprKind {
+        self.advance();
+        kind
+    }
+
+    fn call_or_column(&mut self, word: &str) -> Result<Expr> {
+        let position = self.position();
+        let reserved = is_reserved(word.as_bytes());
+        if self.at_symbol_nth(1, "(") && (!reserved || RESERVED_FUNCTIONS.contains(&word)) {
+            self.advance();
+            let kind = self.call(word)?;
+            if self.accept("OVER") {
+                self.in_parens(|p| {
+                    while !p.at_symbol(")") && !p.at_end() {
+                        p.advance();
+                    }
+                    Ok(())
+                })?;
+                return Ok(self.node(position, ExprKind::Unsupported("window functions")));
+            }
+            return Ok(self.node(position, kind));
+        }
+        if BARE_FUNCTIONS.contains(&word) {
+            self.advance();
+            return Ok(self.node(position, plain_call(word, Vec::new())));
+        }
+        let name = self.column_name()?;
+        Ok(self.node(position, ExprKind::Name(name)))
+    }
+
+    /// `column`, `table.column`, `database.table.column`.
+    pub(super) fn column_name(&mut self) -> Result<ColumnName> {
+        let mut parts = vec![self.ident()?];
+        while parts.len() < 3 && self.at_symbol(".") {
+            self.advance();
+            parts.push(self.ident_after_dot()?);
+        }
+        let column = parts.pop().unwrap_or_default();
+        let table = parts.pop();
+        Ok(ColumnName { schema: parts.pop(), table, column })
+    }
+
+    /// At the parenthesis.
+    fn call(&mut self, name: &str) -> Result<ExprKind> {
+        match name {
+            "EXTRACT" => {
+                return self.in_parens(|p| {
+                    let unit = p.interval_unit()?;
+                    p.expect("FROM")?;
+                    Ok(extract(unit, p.expr()?))
+                });
+            }
+            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => return self.date_add(name.ends_with("SUB") || name.starts_with("SUB")),
+            "TIMESTAMPADD" => {
+                return self.in_parens(|p| {
+                    let unit = p.interval_unit()?;
+                    p.expect_symbol(",")?;
+                    let amount = Box::new(p.expr()?);
+                    p.expect_symbol(",")?;
+                    Ok(ExprKind::Interval { subtract: false, date: Box::new(p.expr()?), amount, unit })
+                });
+            }
+            "TIMESTAMPDIFF" => {
+                return self.in_parens(|p| {
+                    let unit = p.interval_unit()?;
+                    p.expect_symbol(",")?;
+                    let from = p.expr()?;
+                    p.expect_symbol(",")?;
+                    let to = p.expr()?;
+                    let unit = Expr { kind: ExprKind::Text(format!("{unit:?}").to_ascii_uppercase()), span: Span::default() };
+                    Ok(plain_call("TIMESTAMPDIFF", vec![unit, from, to]))
+                });
+            }
+            "TRIM" => return self.trim(),
+            "SUBSTRING" | "SUBSTR" | "MID" => {
+                return self.in_parens(|p| {
+                    let mut args = vec![p.expr()?];
+                    let spelt = p.accept("FROM");
+                    if !spelt {
+                        p.expect_symbol(",")?;
+                    }
+                    args.push(p.expr()?);
+                    if if spelt { p.accept("FOR") } else { p.accept_symbol(",") } {
+                        args.push(p.expr()?);
+                    }
+                    Ok(plain_call("SUBSTRING", args))
+                });
+            }
+            "POSITION" => {
+                return self.in_parens(|p| {
+                    // The needle is a bit_expr, so that IN is not read as an operator.
+                    let needle = p.deeper(|p| p.needle())?;
+                    p.expect("IN")?;
+                    Ok(plain_call("LOCATE", vec![needle, p.expr()?]))
+                });
+            }
+            "VALUES" => return self.in_parens(|p| Ok(ExprKind::Values(p.column_name()?.column))),
+            "CHAR" => {
+                return self.in_parens(|p| {
+                    let args = p.comma_list(|p| p.expr())?;
+                    if p.accept("USING") {
+                        let charset = p.word_or_string()?;
+                        let position = p.position();
+                        let inner = p.node(position, plain_call("CHAR", args));
+                        return Ok(ExprKind::Transcode(Box::new(inner), charset));
+                    }
+                    Ok(plain_call("CHAR", args))
+                });
+            }
+            "GROUP_CONCAT" => return self.group_concat(),
+            _ => {}
+        }
+        self.in_parens(|p| {
+            let mut call =
+                Call { name: name.to_string(), distinct: false, star: false, args: Vec::new(), order: Vec::new(), separator: None };
+            if p.at_symbol("*") {
+                p.advance();
+                call.star = true;
+                return Ok(ExprKind::Call(call));
+            }
+            call.distinct = p.accept("DISTINCT");
+            if !call.distinct {
+                p.accept("ALL");
+            }
+            if !p.at_symbol(")") {
+                call.args = p.comma_list(|p| p.expr())?;
+            }
+            Ok(ExprKind::Call(call))
+        })
+    }
+
+    fn date_add(&mut self, subtract: bool) -> Result<ExprKind> {
+        self.in_parens(|p| {
+            let date = Box::new(p.expr()?);
+            p.expect_symbol(",")?;
+            if p.at("INTERVAL") {
+                let (amount, unit) = p.interval()?;
+                return Ok(ExprKind::Interval { subtract, date, amount: Box::new(amount), unit });
+            }
+            let amount = Box::new(p.expr()?);
+            Ok(ExprKind::Interval { subtract, date, amount, unit: IntervalUnit::Day })
+        })
+    }
+
+    /// `INTERVAL amount unit + date`.
+    fn leading_interval(&mut self) -> Result<ExprKind> {
+        let (amount, unit) = self.interval()?;
+        self.expect_symbol("+")?;
+        let date = Box::new(self.deeper(|p| p.needle())?);
+        Ok(ExprKind::Interval { subtract: false, date, amount: Box::new(amount), unit })
+    }
+
+    fn trim(&mut self) -> Result<ExprKind> {
+        self.in_parens(|p| {
+            let side = p.accept_any(&["BOTH", "LEADING", "TRAILING"]);
+            let name = match side {
+                Some("LEADING") => "LTRIM",
+                Some("TRAILING") => "RTRIM",
+                _ => "TRIM",
+            };
+            if side.is_some() && p.accept("FROM") {
+                return Ok(plain_call(name, vec![p.expr()?]));
+            }
+            let first = p.expr()?;
+            if p.accept("FROM") {
+                return Ok(plain_call(name, vec![p.expr()?, first]));
+            }
+            if side.is_some() {
+                return p.fail();
+            }
+            Ok(plain_call(name, vec![first]))
+        })
+    }
+
+    fn group_concat(&mut self) -> Result<ExprKind> {
+        self.in_parens(|p| {
+            let distinct = p.accept("DISTINCT");
+            let args = p.comma_list(|p| p.expr())?;
+            let order = if p.accept_all(&["ORDER", "BY"]) { p.order_items()? } else { Vec::new() };
+            let separator = if p.accept("SEPARATOR") { Some(p.string_literal()?) } else { None };
+            Ok(ExprKind::Call(Call { name: "GROUP_CONCAT".into(), distinct, star: false, args, order, separator }))
+        })
+    }
+
+    fn case(&mut self) -> Result<ExprKind> {
+        self.expect("CASE")?;
+        let operand = if self.at("WHEN") { None } else { Some(Box::new(self.expr()?)) };
+        let mut branches = Vec::new();
+        while self.accept("WHEN") {
+            let when = self.expr()?;
+            self.expect("THEN")?;
+            branches.push((when, self.expr()?));
+        }
+        if branches.is_empty() {
+            return self.fail();
+        }
+        let otherwise = if self.accept("ELSE") { Some(Box::new(self.expr()?)) } else { None };
+        self.expect("END")?;
+        Ok(ExprKind::Case { operand, branches, otherwise })
+    }
+
+    fn default_value(&mut self) -> Result<ExprKind> {
+        self.advance();
+        if self.at_symbol("(") {
+            return Ok(ExprKind::Default(Some(self.in_parens(|p| p.column_name())?.column)));
+        }
+        Ok(ExprKind::Default(None))
+    }
+
+    fn cast(&mut self) -> Result<ExprKind> {
+        self.advance();
+        self.in_parens(|p| {
+            let value = Box::new(p.expr()?);
+            p.expect("AS")?;
+            Ok(ExprKind::Cast(value, p.cast_type()?))
+        })
+    }
+
+    /// CONVERT(x, type), CONVERT(x USING charset).
+    fn convert(&mut self) -> Result<ExprKind> {
+        self.advance();
+        self.in_parens(|p| {
+            let value = Box::new(p.expr()?);
+            if p.accept("USING") {
+                return Ok(ExprKind::Transcode(value, p.word_or_string()?));
+            }
+            p.expect_symbol(",")?;
+            Ok(ExprKind::Cast(value, p.cast_type()?))
+        })
+    }
+
+    fn cast_type(&mut self) -> Result<CastType> {
+        let word = self.peek();
+        let name = String::from_utf8_lossy(word.text(self.text)).to_ascii_uppercase();
+        if word.kind != TokenKind::Word {
+            return self.fail();
+        }
+        self.advance();
+        let args = if self.at_symbol("(") { self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))? } else { Vec::new() };
+        let first = args.first().copied();
+        let digits = |n: Option<u32>| n.unwrap_or(0).min(255) as u8;
+        Ok(match name.as_str() {
+            "SIGNED" | "UNSIGNED" => {
+                if !self.accept("INTEGER") {
+                    self.accept("INT");
+                }
+                if name == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
+            }
+            "CHAR" | "CHARACTER" | "NCHAR" => {
+                let charset =
+                    if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") { Some(self.word_or_string()?) } else { None };
+                CastType::Char { length: first, charset }
+            }
+            "BINARY" => CastType::Binary(first),
+            "DECIMAL" | "DEC" | "NUMERIC" => CastType::Decimal(first.unwrap_or(10), digits(args.get(1).copied())),
+            "DOUBLE" | "REAL" => {
+                self.accept("PRECISION");
+                CastType::Double
+            }
+            "FLOAT" => {
+                if first.is_some_and(|p| p > 24) {
+                    CastType::Double
+                } else {
+                    CastType::Float
+                }
+            }
+            "DATE" => CastType::Date,
+            "TIME" => CastType::Time(digits(first)),
+            "DATETIME" => CastType::DateTime(digits(first)),
+            "YEAR" => CastType::Year,
+            "JSON" => CastType::Json,
+            _ => return Err(self.error_at(word)),
+        })
+    }
+}
+
+pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
+    ExprKind::Call(Call { name: name.to_string(), distinct: false, star: false, args, order: Vec::new(), separator: None })
+}
+
+/// EXTRACT of one field is the function of that name; fields together are not supported yet.
+fn extract(unit: IntervalUnit, value: Expr) -> ExprKind {
+    let name = match unit {
+        IntervalUnit::Microsecond => "MICROSECOND",
+        IntervalUnit::Second => "SECOND",
+        IntervalUnit::Minute => "MINUTE",
+        IntervalUnit::Hour => "HOUR",
+        IntervalUnit::Day => "DAYOFMONTH",
+        IntervalUnit::Week => "WEEK",
+        IntervalUnit::Month => "MONTH",
+        IntervalUnit::Quarter => "QUARTER",
+        IntervalUnit::Year => "YEAR",
+        _ => return ExprKind::Unsupported("EXTRACT of combined units"),
+    };
+    plain_call(name, vec![value])
+}

@@ -1,0 +1,520 @@
+//! CREATE TABLE, CREATE INDEX, column types, table options.
+use super::ast::*;
+use super::lexer::TokenKind;
+use super::parser::Parser;
+use crate::error::{Result, SqlError};
+
+impl Parser<'_> {
+    /// After CREATE.
+    pub(super) fn create(&mut self) -> Result<Statement> {
+        if self.accept("DATABASE") || self.accept("SCHEMA") {
+            let if_not_exists = self.if_not_exists()?;
+            let name = self.ident()?;
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
+        }
+        let temporary = self.accept("TEMPORARY");
+        if self.accept("TABLE") {
+            return self.create_table(temporary);
+        }
+        let kind = if self.accept("UNIQUE") { IndexKind::Unique } else { IndexKind::Plain };
+        if self.accept("INDEX") {
+            return self.create_index(kind);
+        }
+        if kind == IndexKind::Unique {
+            return self.fail();
+        }
+        for what in [
+            "VIEW",
+            "TRIGGER",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "USER",
+            "ROLE",
+            "SERVER",
+            "TABLESPACE",
+            "FULLTEXT",
+            "SPATIAL",
+            "OR",
+            "DEFINER",
+            "ALGORITHM",
+            "SQL",
+        ] {
+            if self.at(what) {
+                return Ok(Statement::Unsupported("CREATE of views, triggers, routines, events and users"));
+            }
+        }
+        self.fail()
+    }
+
+    pub(super) fn if_not_exists(&mut self) -> Result<bool> {
+        if self.accept("IF") {
+            self.expect("NOT")?;
+            self.expect("EXISTS")?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+    pub(super) fn if_exists(&mut self) -> Result<bool> {
+        if self.accept("IF") {
+            self.expect("EXISTS")?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// [DEFAULT] CHARACTER SET = x, COLLATE = y, ENCRYPTION = 'n' in any order.
+    pub(super) fn database_options(&mut self) -> Result<(Option<String>, Option<String>)> {
+        let (mut charset, mut collation) = (None, None);
+        while !self.at_end() {
+            self.accept("DEFAULT");
+            if self.charset_keyword() {
+                self.accept_symbol("=");
+                charset = Some(self.word_or_string()?);
+            } else if self.accept("COLLATE") {
+                self.accept_symbol("=");
+                collation = Some(self.word_or_string()?);
+            } else if self.accept("ENCRYPTION") {
+                self.accept_symbol("=");
+                self.string_literal()?;
+            } else {
+                return self.fail();
+            }
+        }
+        Ok((charset, collation))
+    }
+
+    pub(super) fn charset_keyword(&mut self) -> bool {
+        self.accept("CHARSET") || self.accept_all(&["CHARACTER", "SET"]) || self.accept_all(&["CHAR", "SET"])
+    }
+
+    fn create_table(&mut self, temporary: bool) -> Result<Statement> {
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.table_name()?;
+        if self.accept("LIKE") {
+            return Ok(Statement::CreateTableLike { like: self.table_name()?, name, if_not_exists });
+        }
+        if self.at_symbol("(") && self.at_nth(1, "LIKE") {
+            self.advance();
+            self.advance();
+            let like = self.table_name()?;
+            self.expect_symbol(")")?;
+            return Ok(Statement::CreateTableLike { like, name, if_not_exists });
+        }
+        let mut table = CreateTable {
+            name,
+            temporary,
+            if_not_exists,
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            options: TableOptions::default(),
+            select: None,
+        };
+        if self.at_symbol("(") && !self.at_nth(1, "SELECT") {
+            self.in_parens(|p| {
+                p.comma_list(|p| p.table_element(&mut table))?;
+                Ok(())
+            })?;
+        }
+        table.options = self.table_options()?;
+        if self.at("PARTITION") {
+            return Ok(Statement::Unsupported("PARTITION BY"));
+        }
+        self.accept_any(&["IGNORE", "REPLACE"]);
+        self.accept("AS");
+        if self.at("SELECT") || self.at_symbol("(") {
+            table.select = Some(Box::new(self.select_statement()?));
+        } else if table.columns.is_empty() && table.indexes.is_empty() {
+            return if self.at_end() { Err(SqlError::no_columns()) } else { self.fail() };
+        }
+        Ok(Statement::CreateTable(Box::new(table)))
+    }
+
+    fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
+        if let Some(index) = self.index_element()? {
+            table.indexes.extend(index);
+            return Ok(());
+        }
+        let column = self.column_def()?;
+        table.columns.push(column);
+        Ok(())
+    }
+
+    /// An index or constraint in CREATE TABLE or ALTER TABLE ADD; None if a column begins here. Some(None): a constraint that is read and ignored.
+    pub(super) fn index_element(&mut self) -> Result<Option<Option<IndexSpec>>> {
+        let mut symbol = None;
+        if self.accept("CONSTRAINT") && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"].iter().any(|k| self.at(k)) {
+            symbol = Some(self.ident()?);
+        }
+        let kind = if self.accept("PRIMARY") {
+            self.expect("KEY")?;
+            IndexKind::Primary
+        } else if self.accept("UNIQUE") {
+            if !self.accept("KEY") {
+                self.accept("INDEX");
+            }
+            IndexKind::Unique
+        } else if self.at("KEY") || self.at("INDEX") {
+            self.advance();
+            IndexKind::Plain
+        } else if self.at("FOREIGN") {
+            return Err(SqlError::unsupported("FOREIGN KEY"));
+        } else if self.accept("CHECK") {
+            return Err(SqlError::unsupported("CHECK constraints"));
+        } else if self.at("FULLTEXT") || self.at("SPATIAL") {
+            return Err(SqlError::unsupported("FULLTEXT and SPATIAL indexes"));
+        } else if symbol.is_some() {
+            return self.fail();
+        } else {
+            return Ok(None);
+        };
+        let name = if kind != IndexKind::Primary && self.is_ident(self.peek()) && !self.at("USING") { Some(self.ident()?) } else { None };
+        self.using_clause()?;
+        Ok(Some(Some(self.index_rest(kind, name.or(symbol))?)))
+    }
+
+    fn using_clause(&mut self) -> Result<()> {
+        if self.accept("USING") && self.accept_any(&["BTREE", "HASH"]).is_none() {
+            return self.fail();
+        }
+        Ok(())
+    }
+
+    /// Columns and options of an index.
+    fn index_rest(&mut self, kind: IndexKind, name: Option<String>) -> Result<IndexSpec> {
+        let parts = self.in_parens(|p| p.comma_list(Self::index_part))?;
+        let mut comment = None;
+        loop {
+            if self.at("USING") {
+                self.using_clause()?;
+            } else if self.accept("COMMENT") {
+                comment = Some(self.string_literal()?);
+            } else if self.accept("KEY_BLOCK_SIZE") {
+                self.accept_symbol("=");
+                self.unsigned()?;
+            } else if self.accept("VISIBLE") {
+            } else if self.at("INVISIBLE") {
+                return Err(SqlError::unsupported("invisible indexes"));
+            } else {
+                return Ok(IndexSpec { kind, name, parts, comment });
+            }
+        }
+    }
+
+    fn index_part(&mut self) -> Result<IndexPart> {
+        if self.at_symbol("(") {
+            return Err(SqlError::unsupported("functional indexes"));
+        }
+        let column = self.ident()?;
+        let prefix = if self.at_symbol("(") { Some(self.in_parens(|p| p.unsigned_u32())?) } else { None };
+        let descending = self.accept("DESC");
+        if !descending {
+            self.accept("ASC");
+        }
+        Ok(IndexPart { column, prefix, descending })
+    }
+
+    /// After CREATE [UNIQUE] INDEX.
+    fn create_index(&mut self, kind: IndexKind) -> Result<Statement> {
+        let name = self.ident()?;
+        self.using_clause()?;
+        self.expect("ON")?;
+        let table = self.table_name()?;
+        let index = self.index_rest(kind, Some(name))?;
+        self.algorithm_and_lock()?;
+        Ok(Statement::Alter { table, actions: vec![Alter::AddIndex(index)] })
+    }
+
+    /// ALGORITHM = x, LOCK = y: accepted, the server chooses.
+    pub(super) fn algorithm_and_lock(&mut self) -> Result<()> {
+        while self.at("ALGORITHM") || self.at("LOCK") {
+            self.advance();
+            self.accept_symbol("=");
+            if self.accept("DEFAULT") {
+                continue;
+            }
+            self.word_or_string()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn column_def(&mut self) -> Result<ColumnDef> {
+        let name = self.ident()?;
+        let (ty, serial) = self.data_type()?;
+        let mut column = ColumnDef {
+            name,
+            ty,
+            nullable: serial.then_some(false),
+            default: None,
+            default_is_expression: false,
+            on_update: None,
+            auto_increment: serial,
+            invisible: false,
+            comment: None,
+            primary: false,
+            unique: serial,
+            unsupported: None,
+        };
+        while self.column_attribute(&mut column)? {}
+        Ok(column)
+    }
+
+    fn column_attribute(&mut self, column: &mut ColumnDef) -> Result<bool> {
+        if self.accept_all(&["NOT", "NULL"]) {
+            column.nullable = Some(false);
+        } else if self.accept("NULL") {
+            column.nullable = Some(true);
+        } else if self.accept("DEFAULT") {
+            column.default_is_expression = self.at_symbol("(");
+            column.default = Some(self.default_expr()?);
+        } else if self.accept_all(&["ON", "UPDATE"]) {
+            column.on_update = Some(self.default_expr()?);
+        } else if self.accept("AUTO_INCREMENT") {
+            column.auto_increment = true;
+        } else if self.accept("UNIQUE") {
+            self.accept("KEY");
+            column.unique = true;
+        } else if self.accept("PRIMARY") {
+            self.expect("KEY")?;
+            column.primary = true;
+        } else if self.accept("KEY") {
+            column.primary = true;
+        } else if self.accept("COMMENT") {
+            column.comment = Some(self.string_literal()?);
+        } else if self.accept("COLLATE") {
+            column.ty.collation = Some(self.word_or_string()?);
+        } else if self.accept("INVISIBLE") {
+            column.invisible = true;
+        } else if self.accept("VISIBLE") {
+        } else if self.accept("COLUMN_FORMAT") || self.accept("STORAGE") {
+            if !self.accept("DEFAULT") {
+                self.ident()?;
+            }
+        } else if self.at("GENERATED") || self.at("AS") {
+            return Err(SqlError::unsupported("generated columns"));
+        } else if self.at("REFERENCES") {
+            return Err(SqlError::unsupported("FOREIGN KEY"));
+        } else if self.at("CHECK") || self.at("CONSTRAINT") {
+            return Err(SqlError::unsupported("CHECK constraints"));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// A literal, NOW(), or an expression in parentheses; not a full expression (`DEFAULT 1 NOT NULL`).
+    fn default_expr(&mut self) -> Result<Expr> {
+        if self.at_symbol("(") {
+            return self.in_parens(|p| p.expr());
+        }
+        self.needle()
+    }
+
+    /// The type, and whether it was SERIAL.
+    fn data_type(&mut self) -> Result<(DataType, bool)> {
+        let token = self.peek();
+        if token.kind != TokenKind::Word {
+            return self.fail();
+        }
+        let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
+        self.advance();
+        let mut ty =
+            DataType { name: "", args: Vec::new(), unsigned: false, zerofill: false, charset: None, collation: None, members: Vec::new() };
+        ty.name = match word.as_str() {
+            "TINYINT" | "INT1" => "TINYINT",
+            "SMALLINT" | "INT2" => "SMALLINT",
+            "MEDIUMINT" | "INT3" | "MIDDLEINT" => "MEDIUMINT",
+            "INT" | "INTEGER" | "INT4" => "INT",
+            "BIGINT" | "INT8" => "BIGINT",
+            "SERIAL" => {
+                ty.unsigned = true;
+                ty.name = "BIGINT";
+                return Ok((ty, true));
+            }
+            "BOOL" | "BOOLEAN" => {
+                ty.args = vec![1];
+                "TINYINT"
+            }
+            "DECIMAL" | "DEC" | "NUMERIC" | "FIXED" => "DECIMAL",
+            "FLOAT" | "FLOAT4" => "FLOAT",
+            "DOUBLE" => {
+                self.accept("PRECISION");
+                "DOUBLE"
+            }
+            "REAL" => {
+                if self.mode.has(crate::sql_mode::SqlMode::REAL_AS_FLOAT) {
+                    "FLOAT"
+                } else {
+                    "DOUBLE"
+                }
+            }
+            "FLOAT8" => "DOUBLE",
+            "BIT" => "BIT",
+            "CHAR" | "CHARACTER" => {
+                if self.accept("VARYING") {
+                    "VARCHAR"
+                } else {
+                    "CHAR"
+                }
+            }
+            "NCHAR" => {
+                ty.charset = Some("utf8mb3".into());
+                if self.accept("VARCHAR") || self.accept("VARYING") { "VARCHAR" } else { "CHAR" }
+            }
+            "NATIONAL" => {
+                ty.charset = Some("utf8mb3".into());
+                if self.accept("VARCHAR") {
+                    "VARCHAR"
+                } else {
+                    if !self.accept("CHAR") {
+                        self.expect("CHARACTER")?;
+                    }
+                    if self.accept("VARYING") { "VARCHAR" } else { "CHAR" }
+                }
+            }
+            "VARCHAR" | "VARCHARACTER" => "VARCHAR",
+            "NVARCHAR" => {
+                ty.charset = Some("utf8mb3".into());
+                "VARCHAR"
+            }
+            "BINARY" => "BINARY",
+            "VARBINARY" => "VARBINARY",
+            "TINYTEXT" => "TINYTEXT",
+            "TEXT" => "TEXT",
+            "MEDIUMTEXT" => "MEDIUMTEXT",
+            "LONGTEXT" => "LONGTEXT",
+            "LONG" => {
+                if self.accept("VARBINARY") {
+                    "MEDIUMBLOB"
+                } else {
+                    self.accept("VARCHAR");
+                    "MEDIUMTEXT"
+                }
+            }
+            "TINYBLOB" => "TINYBLOB",
+            "BLOB" => "BLOB",
+            "MEDIUMBLOB" => "MEDIUMBLOB",
+            "LONGBLOB" => "LONGBLOB",
+            "DATE" => "DATE",
+            "TIME" => "TIME",
+            "DATETIME" => "DATETIME",
+            "TIMESTAMP" => "TIMESTAMP",
+            "YEAR" => "YEAR",
+            "ENUM" => "ENUM",
+            "SET" => "SET",
+            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON"
+            | "GEOMETRYCOLLECTION" => {
+                return Err(SqlError::unsupported(format!("{word} columns")));
+            }
+            _ => return Err(self.error_at(token)),
+        };
+        if matches!(ty.name, "ENUM" | "SET") {
+            ty.members = self.in_parens(|p| p.comma_list(|p| p.string_literal()))?;
+        } else if self.at_symbol("(") {
+            ty.args = self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?;
+        }
+        self.type_attributes(&mut ty)?;
+        Ok((ty, false))
+    }
+
+    fn type_attributes(&mut self, ty: &mut DataType) -> Result<()> {
+        loop {
+            if self.accept("UNSIGNED") {
+                ty.unsigned = true;
+            } else if self.accept("ZEROFILL") {
+                ty.zerofill = true;
+                ty.unsigned = true;
+            } else if self.accept("SIGNED") {
+            } else if self.charset_keyword() {
+                ty.charset = Some(self.word_or_string()?);
+            } else if self.at("COLLATE") {
+                self.advance();
+                ty.collation = Some(self.word_or_string()?);
+            } else if self.accept("ASCII") {
+                ty.charset = Some("latin1".into());
+            } else if self.accept("UNICODE") {
+                return Err(SqlError::unknown_character_set("ucs2"));
+            } else if self.at("BINARY") {
+                // The _bin collation of the character set.
+                self.advance();
+                ty.collation = Some(String::new());
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Table options, with or without commas and `=`.
+    pub(super) fn table_options(&mut self) -> Result<TableOptions> {
+        let mut options = TableOptions::default();
+        loop {
+            self.accept_symbol(",");
+            if !self.table_option(&mut options)? {
+                return Ok(options);
+            }
+        }
+    }
+
+    fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {
+        const IGNORED: &[&str] = &[
+            "AVG_ROW_LENGTH",
+            "CHECKSUM",
+            "TABLE_CHECKSUM",
+            "COMPRESSION",
+            "CONNECTION",
+            "DELAY_KEY_WRITE",
+            "ENCRYPTION",
+            "INSERT_METHOD",
+            "KEY_BLOCK_SIZE",
+            "MAX_ROWS",
+            "MIN_ROWS",
+            "PACK_KEYS",
+            "PASSWORD",
+            "ROW_FORMAT",
+            "STATS_AUTO_RECALC",
+            "STATS_PERSISTENT",
+            "STATS_SAMPLE_PAGES",
+            "SECONDARY_ENGINE",
+            "ENGINE_ATTRIBUTE",
+            "AUTOEXTEND_SIZE",
+        ];
+        let default = self.at("DEFAULT");
+        if default {
+            self.advance();
+        }
+        if self.charset_keyword() {
+            self.accept_symbol("=");
+            options.charset = Some(if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? });
+        } else if self.accept("COLLATE") {
+            self.accept_symbol("=");
+            options.collation = Some(self.word_or_string()?);
+        } else if default {
+            return self.fail();
+        } else if self.accept("ENGINE") || self.accept("TYPE") {
+            self.accept_symbol("=");
+            options.engine = Some(self.word_or_string()?);
+        } else if self.accept("AUTO_INCREMENT") {
+            self.accept_symbol("=");
+            options.auto_increment = Some(self.unsigned()?);
+        } else if self.accept("COMMENT") {
+            self.accept_symbol("=");
+            options.comment = Some(self.string_literal()?);
+        } else if self.accept_any(IGNORED).is_some() {
+            self.accept_symbol("=");
+            if self.accept("DEFAULT") {
+                return Ok(true);
+            }
+            if self.kind() == TokenKind::Integer {
+                self.unsigned()?;
+            } else {
+                self.word_or_string()?;
+            }
+        } else if self.at("DATA") || self.at("INDEX") || self.at("TABLESPACE") || self.at("UNION") {
+            return Err(SqlError::unsupported("DATA DIRECTORY, TABLESPACE and UNION table options"));
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}

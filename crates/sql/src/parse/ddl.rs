@@ -1,0 +1,198 @@
+//! ALTER, DROP, TRUNCATE, RENAME.
+use super::ast::*;
+use super::parser::Parser;
+use crate::error::{Result, SqlError};
+
+impl Parser<'_> {
+    /// After ALTER.
+    pub(super) fn alter(&mut self) -> Result<Statement> {
+        if self.accept("DATABASE") || self.accept("SCHEMA") {
+            let name = if self.is_ident(self.peek()) && !self.at("CHARSET") && !self.at("ENCRYPTION") { Some(self.ident()?) } else { None };
+            let (charset, collation) = self.database_options()?;
+            return Ok(Statement::AlterDatabase { name, charset, collation });
+        }
+        if !self.accept("TABLE") {
+            for what in
+                ["USER", "VIEW", "EVENT", "FUNCTION", "PROCEDURE", "SERVER", "TABLESPACE", "INSTANCE", "DEFINER", "ALGORITHM", "SQL"]
+            {
+                if self.at(what) {
+                    return Ok(Statement::Unsupported("ALTER of views, routines, events, users and instances"));
+                }
+            }
+            return self.fail();
+        }
+        let table = self.table_name()?;
+        let mut actions = Vec::new();
+        if !self.at_end() {
+            actions = self.comma_list(Self::alter_action)?;
+        }
+        Ok(Statement::Alter { table, actions: actions.into_iter().flatten().collect() })
+    }
+
+    fn alter_action(&mut self) -> Result<Vec<Alter>> {
+        Ok(vec![if self.accept("ADD") {
+            return self.alter_add();
+        } else if self.accept("DROP") {
+            self.alter_drop()?
+        } else if self.accept("RENAME") {
+            self.alter_rename()?
+        } else if self.at("ALGORITHM") || self.at("LOCK") {
+            self.algorithm_and_lock()?;
+            Alter::Nothing
+        } else if self.accept("FORCE") || self.accept_all(&["ENABLE", "KEYS"]) || self.accept_all(&["DISABLE", "KEYS"]) {
+            Alter::Nothing
+        } else if ["MODIFY", "CHANGE"].iter().any(|k| self.at(k)) {
+            self.skip_rest();
+            Alter::Unsupported("ALTER TABLE ... MODIFY/CHANGE COLUMN")
+        } else if [
+            "ALTER",
+            "CONVERT",
+            "DISCARD",
+            "IMPORT",
+            "ORDER",
+            "PARTITION",
+            "COALESCE",
+            "REORGANIZE",
+            "EXCHANGE",
+            "ANALYZE",
+            "CHECK",
+            "OPTIMIZE",
+            "REBUILD",
+            "REPAIR",
+            "REMOVE",
+            "UPGRADE",
+            "WITHOUT",
+            "WITH",
+            "TRUNCATE",
+        ]
+        .iter()
+        .any(|k| self.at(k))
+        {
+            self.skip_rest();
+            Alter::Unsupported("this form of ALTER TABLE")
+        } else {
+            let before = self.position();
+            let options = self.table_options()?;
+            if self.position() == before {
+                return self.fail();
+            }
+            Alter::Options(options)
+        }])
+    }
+
+    fn skip_rest(&mut self) {
+        while !self.at_end() {
+            self.advance();
+        }
+    }
+
+    fn alter_add(&mut self) -> Result<Vec<Alter>> {
+        if self.at("PARTITION") {
+            self.skip_rest();
+            return Ok(vec![Alter::Unsupported("partitions")]);
+        }
+        if !self.at("COLUMN")
+            && let Some(index) = self.index_element()?
+        {
+            return Ok(index.map(Alter::AddIndex).into_iter().collect());
+        }
+        self.accept("COLUMN");
+        if self.at_symbol("(") {
+            let columns = self.in_parens(|p| p.comma_list(|p| p.column_def()))?;
+            return Ok(columns.into_iter().map(|column| Alter::AddColumn { column, after: None, first: false }).collect());
+        }
+        let column = self.column_def()?;
+        let first = self.accept("FIRST");
+        let after = if !first && self.accept("AFTER") { Some(self.ident()?) } else { None };
+        Ok(vec![Alter::AddColumn { column, after, first }])
+    }
+
+    fn alter_drop(&mut self) -> Result<Alter> {
+        if self.accept_all(&["PRIMARY", "KEY"]) {
+            return Ok(Alter::DropPrimaryKey);
+        }
+        if self.accept("INDEX") || self.accept("KEY") {
+            return Ok(Alter::DropIndex(self.index_name()?));
+        }
+        if self.at("FOREIGN") || self.at("CHECK") || self.at("CONSTRAINT") || self.at("PARTITION") {
+            self.skip_rest();
+            return Ok(Alter::Unsupported("constraints and partitions"));
+        }
+        self.accept("COLUMN");
+        Ok(Alter::DropColumn(self.ident()?))
+    }
+
+    fn index_name(&mut self) -> Result<String> {
+        if self.accept("PRIMARY") { Ok("PRIMARY".into()) } else { self.ident() }
+    }
+
+    fn alter_rename(&mut self) -> Result<Alter> {
+        if self.accept("INDEX") || self.accept("KEY") {
+            let from = self.ident()?;
+            self.expect("TO")?;
+            return Ok(Alter::RenameIndex(from, self.ident()?));
+        }
+        if self.accept("COLUMN") {
+            self.skip_rest();
+            return Ok(Alter::Unsupported("ALTER TABLE ... RENAME COLUMN"));
+        }
+        if !self.accept("TO") && !self.accept("AS") {
+            self.accept_symbol("=");
+        }
+        Ok(Alter::RenameTo(self.table_name()?))
+    }
+
+    /// After DROP.
+    pub(super) fn drop(&mut self) -> Result<Statement> {
+        if self.accept("DATABASE") || self.accept("SCHEMA") {
+            let if_exists = self.if_exists()?;
+            return Ok(Statement::DropDatabase { name: self.ident()?, if_exists });
+        }
+        self.accept("TEMPORARY");
+        if self.accept("TABLE") || self.accept("TABLES") {
+            let if_exists = self.if_exists()?;
+            let names = self.comma_list(|p| p.table_name())?;
+            self.accept_any(&["RESTRICT", "CASCADE"]);
+            return Ok(Statement::DropTables { names, if_exists });
+        }
+        if self.accept("INDEX") {
+            let name = self.index_name()?;
+            self.expect("ON")?;
+            let table = self.table_name()?;
+            self.algorithm_and_lock()?;
+            let action = if name.eq_ignore_ascii_case("PRIMARY") { Alter::DropPrimaryKey } else { Alter::DropIndex(name) };
+            return Ok(Statement::Alter { table, actions: vec![action] });
+        }
+        if self.accept("PREPARE") {
+            return Ok(Statement::Deallocate(self.ident()?));
+        }
+        for what in ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "TABLESPACE"] {
+            if self.at(what) {
+                return Err(SqlError::unsupported("DROP of views, triggers, routines, events and users"));
+            }
+        }
+        self.fail()
+    }
+
+    /// After TRUNCATE.
+    pub(super) fn truncate(&mut self) -> Result<Statement> {
+        self.accept("TABLE");
+        Ok(Statement::Truncate(self.table_name()?))
+    }
+
+    /// After RENAME.
+    pub(super) fn rename(&mut self) -> Result<Statement> {
+        if self.at("USER") {
+            return Err(SqlError::unsupported("RENAME USER"));
+        }
+        if !self.accept("TABLE") {
+            self.expect("TABLES")?;
+        }
+        let pairs = self.comma_list(|p| {
+            let from = p.table_name()?;
+            p.expect("TO")?;
+            Ok((from, p.table_name()?))
+        })?;
+        Ok(Statement::RenameTables(pairs))
+    }
+}

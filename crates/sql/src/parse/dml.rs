@@ -1,0 +1,110 @@
+//! INSERT, REPLACE, UPDATE, DELETE.
+use super::ast::*;
+use super::parser::Parser;
+use crate::error::{Result, SqlError};
+
+impl Parser<'_> {
+    /// At INSERT or REPLACE.
+    pub(super) fn insert(&mut self) -> Result<Insert> {
+        let replace = self.advance().text(self.text).eq_ignore_ascii_case(b"REPLACE");
+        self.accept_any(&["LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY"]);
+        let ignore = !replace && self.accept("IGNORE");
+        self.accept("INTO");
+        let table = self.table_name()?;
+        if self.at("PARTITION") {
+            return Err(SqlError::unsupported("PARTITION selection"));
+        }
+        let (columns, source) = if self.accept("SET") {
+            let assignments = self.comma_list(Self::assignment)?;
+            let (columns, values): (Vec<_>, Vec<_>) = assignments.into_iter().map(|(name, value)| (name.column, value)).unzip();
+            (Some(columns), InsertSource::Values(vec![values]))
+        } else {
+            self.insert_rows()?
+        };
+        let row_alias = self.row_alias(replace)?;
+        let on_duplicate = if !replace && self.accept_all(&["ON", "DUPLICATE", "KEY", "UPDATE"]) {
+            self.comma_list(Self::assignment)?
+        } else {
+            Vec::new()
+        };
+        Ok(Insert { replace, ignore, table, columns, source, row_alias, on_duplicate })
+    }
+
+    fn insert_rows(&mut self) -> Result<(Option<Vec<String>>, InsertSource)> {
+        let columns = if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
+            Some(self.in_parens(|p| if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list(|p| Ok(p.column_name()?.column)) })?)
+        } else {
+            None
+        };
+        if self.accept("VALUES") || self.accept("VALUE") {
+            let rows = self.comma_list(|p| {
+                p.accept("ROW");
+                p.in_parens(|p| if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list(|p| p.expr()) })
+            })?;
+            return Ok((columns, InsertSource::Values(rows)));
+        }
+        if self.at("SELECT") || self.at("WITH") || self.at_symbol("(") {
+            return Ok((columns, InsertSource::Select(Box::new(self.select_statement()?))));
+        }
+        self.fail()
+    }
+
+    fn row_alias(&mut self, replace: bool) -> Result<Option<(String, Vec<String>)>> {
+        if replace || !self.accept("AS") {
+            return Ok(None);
+        }
+        let alias = self.ident()?;
+        let columns = if self.at_symbol("(") { self.in_parens(|p| p.comma_list(|p| p.ident()))? } else { Vec::new() };
+        Ok(Some((alias, columns)))
+    }
+
+    fn assignment(&mut self) -> Result<(ColumnName, Expr)> {
+        let column = self.column_name()?;
+        if !self.accept_symbol("=") {
+            self.expect_symbol(":=")?;
+        }
+        Ok((column, self.expr()?))
+    }
+
+    pub(super) fn update(&mut self) -> Result<Update> {
+        self.expect("UPDATE")?;
+        self.accept("LOW_PRIORITY");
+        let ignore = self.accept("IGNORE");
+        let tables = self.table_references()?;
+        self.expect("SET")?;
+        let assignments = self.comma_list(Self::assignment)?;
+        let (filter, order, limit) = self.where_order_limit()?;
+        Ok(Update { ignore, tables, assignments, filter, order, limit })
+    }
+
+    pub(super) fn delete(&mut self) -> Result<Delete> {
+        self.expect("DELETE")?;
+        while self.accept_any(&["LOW_PRIORITY", "QUICK"]).is_some() {}
+        let ignore = self.accept("IGNORE");
+        if !self.accept("FROM") {
+            // DELETE t1, t2 FROM ..
+            self.table_name()?;
+            return if self.at_symbol(",") || self.at("FROM") || self.at_symbol(".") {
+                Err(SqlError::unsupported("multi-table DELETE"))
+            } else {
+                self.fail()
+            };
+        }
+        let tables = self.table_references()?;
+        if self.at("USING") || tables.len() > 1 {
+            return Err(SqlError::unsupported("multi-table DELETE"));
+        }
+        let (filter, order, limit) = self.where_order_limit()?;
+        Ok(Delete { ignore, tables, filter, order, limit })
+    }
+
+    fn where_order_limit(&mut self) -> Result<(Option<Expr>, Vec<OrderItem>, Limit)> {
+        let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
+        let order = if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
+        let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
+        if limit.offset.is_some() {
+            return self.fail();
+        }
+        Ok((filter, order, limit))
+    }
+}

@@ -1,0 +1,423 @@
+//! Expressions, level by level as MySQL's grammar has them (`sql_yacc.yy`: expr, bool_pri, predicate, bit_expr, simple_expr).
+//!
+//! Loosest first: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE; comparisons, IS NULL; IN, BETWEEN, LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`;
+//! `^`; unary `- + ~ !`, BINARY, COLLATE.
+use super::ast::*;
+use super::lexer::TokenKind;
+use super::parser::Parser;
+use crate::error::Result;
+use crate::plan::{ArithOp, CompareOp, IntervalUnit, VariableScope};
+use crate::sql_mode::SqlMode;
+
+impl Parser<'_> {
+    pub fn expr(&mut self) -> Result<Expr> {
+        self.deeper(Self::or_expr)
+    }
+
+    pub(super) fn node(&self, position: usize, kind: ExprKind) -> Expr {
+        Expr { kind, span: self.span_from(position) }
+    }
+
+    fn binary(&self, position: usize, op: BinaryOp, left: Expr, right: Expr) -> Expr {
+        self.node(position, ExprKind::Binary(op, Box::new(left), Box::new(right)))
+    }
+
+    /// `operand (op operand)*`, to the left.
+    fn chain(&mut self, operand: fn(&mut Self) -> Result<Expr>, accept: fn(&mut Self) -> Option<BinaryOp>) -> Result<Expr> {
+        let position = self.position();
+        let mut left = operand(self)?;
+        let mut links = 0;
+        while let Some(op) = accept(self) {
+            links += 1;
+            self.check_chain(links)?;
+            let right = operand(self)?;
+            left = self.binary(position, op, left, right);
+        }
+        Ok(left)
+    }
+
+    fn or_expr(&mut self) -> Result<Expr> {
+        self.chain(Self::xor_expr, |p| {
+            (p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||"))).then_some(BinaryOp::Or)
+        })
+    }
+    fn xor_expr(&mut self) -> Result<Expr> {
+        self.chain(Self::and_expr, |p| p.accept("XOR").then_some(BinaryOp::Xor))
+    }
+    fn and_expr(&mut self) -> Result<Expr> {
+        self.chain(Self::not_expr, |p| (p.accept("AND") || p.accept_symbol("&&")).then_some(BinaryOp::And))
+    }
+
+    fn not_expr(&mut self) -> Result<Expr> {
+        let position = self.position();
+        if self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) || !self.accept("NOT") {
+            return self.truth_expr();
+        }
+        let inner = self.deeper(Self::not_expr)?;
+        Ok(self.node(position, ExprKind::Unary(UnaryOp::Not, Box::new(inner))))
+    }
+
+    /// bool_pri IS [NOT] TRUE | FALSE | UNKNOWN | NULL, comparisons.
+    fn truth_expr(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let mut left = self.predicate()?;
+        let mut links = 0;
+        loop {
+            links += 1;
+            self.check_chain(links)?;
+            if self.accept("IS") {
+                let negated = self.accept("NOT");
+                let value = Box::new(left);
+                let kind = match self.accept_any(&["NULL", "UNKNOWN", "TRUE", "FALSE"]) {
+                    Some("TRUE") => ExprKind::IsTruth { negated, truth: true, value },
+                    Some("FALSE") => ExprKind::IsTruth { negated, truth: false, value },
+                    Some(_) => ExprKind::IsNull { negated, value },
+                    None => return self.fail(),
+                };
+                left = self.node(position, kind);
+            } else if let Some(op) = self.compare_op() {
+                if let Some(_quantifier) = self.accept_any(&["ANY", "SOME", "ALL"]) {
+                    self.in_parens(|p| p.select_statement())?;
+                    left = self.node(position, ExprKind::Unsupported("ANY/ALL/SOME subquery"));
+                    continue;
+                }
+                let right = self.predicate()?;
+                left = self.binary(position, BinaryOp::Compare(op), left, right);
+            } else {
+                return Ok(left);
+            }
+        }
+    }
+
+    fn compare_op(&mut self) -> Option<CompareOp> {
+        let token = self.peek();
+        if token.kind != TokenKind::Symbol {
+            return None;
+        }
+        let op = match token.text(self.text) {
+            b"=" => CompareOp::Eq,
+            b"<=>" => CompareOp::NullSafeEq,
+            b"<>" | b"!=" => CompareOp::NotEq,
+            b"<" => CompareOp::Less,
+            b"<=" => CompareOp::LessEq,
+            b">" => CompareOp::Greater,
+            b">=" => CompareOp::GreaterEq,
+            _ => return None,
+        };
+        self.advance();
+        Some(op)
+    }
+
+    /// bit_expr [NOT] IN | BETWEEN | LIKE | REGEXP ...
+    fn predicate(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let value = self.bit_expr()?;
+        let negated =
+            self.at("NOT") && ["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"].iter().any(|k| self.at_nth(1, k)) && self.accept("NOT");
+        let kind = if self.accept("IN") {
+            self.in_list(negated, Box::new(value))?
+        } else if self.accept("BETWEEN") {
+            let low = Box::new(self.bit_expr()?);
+            self.expect("AND")?;
+            let high = Box::new(self.deeper(Self::predicate)?);
+            ExprKind::Between { negated, value: Box::new(value), low, high }
+        } else if self.accept("LIKE") {
+            let pattern = Box::new(self.unary_expr()?);
+            let escape = if self.accept("ESCAPE") { Some(Box::new(self.unary_expr()?)) } else { None };
+            ExprKind::Like { negated, value: Box::new(value), pattern, escape }
+        } else if self.accept("REGEXP") || self.accept("RLIKE") {
+            ExprKind::Regexp { negated, value: Box::new(value), pattern: Box::new(self.bit_expr()?) }
+        } else if self.at("SOUNDS") && self.at_nth(1, "LIKE") {
+            self.accept_all(&["SOUNDS", "LIKE"]);
+            self.bit_expr()?;
+            ExprKind::Unsupported("SOUNDS LIKE")
+        } else if self.at("MEMBER") && self.at_nth(1, "OF") {
+            self.accept_all(&["MEMBER", "OF"]);
+            self.in_parens(|p| p.expr())?;
+            ExprKind::Unsupported("MEMBER OF")
+        } else {
+            return Ok(value);
+        };
+        Ok(self.node(position, kind))
+    }
+
+    fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
+        if self.at_symbol("(") && (self.at_nth(1, "SELECT") || self.at_nth(1, "WITH")) {
+            let select = Box::new(self.in_parens(|p| p.select_statement())?);
+            return Ok(ExprKind::InSelect { negated, value, select });
+        }
+        let list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
+        Ok(ExprKind::In { negated, value, list })
+    }
+
+    fn bit_expr(&mut self) -> Result<Expr> {
+        self.binary_bits(0)
+    }
+
+    /// Arithmetic and bit operators of at least precedence `min`, to the left.
+    fn binary_bits(&mut self, min: u8) -> Result<Expr> {
+        let position = self.position();
+        let mut left = self.unary_expr()?;
+        let mut links = 0;
+        while let Some((op, precedence)) = self.peek_bit_op() {
+            if precedence < min {
+                break;
+            }
+            links += 1;
+            self.check_chain(links)?;
+            self.advance();
+            let additive = matches!(op, ArithOp::Add | ArithOp::Subtract);
+            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") {
+                left = self.plus_interval(position, op == ArithOp::Subtract, left)?;
+                continue;
+            }
+            let right = self.deeper(|p| p.binary_bits(precedence + 1))?;
+            left = self.binary(position, BinaryOp::Arith(op), left, right);
+        }
+        Ok(left)
+    }
+
+    /// An operand in which IN is not an operator: POSITION(x IN y), INTERVAL 1 DAY + x.
+    pub(super) fn needle(&mut self) -> Result<Expr> {
+        self.bit_expr()
+    }
+
+    fn peek_bit_op(&self) -> Option<(ArithOp, u8)> {
+        let token = self.peek();
+        if token.kind == TokenKind::Word {
+            return if self.at("DIV") {
+                Some((ArithOp::IntDivide, 5))
+            } else if self.at("MOD") {
+                Some((ArithOp::Modulo, 5))
+            } else {
+                None
+            };
+        }
+        if token.kind != TokenKind::Symbol {
+            return None;
+        }
+        Some(match token.text(self.text) {
+            b"|" => (ArithOp::BitOr, 1),
+            b"&" => (ArithOp::BitAnd, 2),
+            b"<<" => (ArithOp::ShiftLeft, 3),
+            b">>" => (ArithOp::ShiftRight, 3),
+            b"+" => (ArithOp::Add, 4),
+            b"-" => (ArithOp::Subtract, 4),
+            b"*" => (ArithOp::Multiply, 5),
+            b"/" => (ArithOp::Divide, 5),
+            b"%" => (ArithOp::Modulo, 5),
+            b"^" => (ArithOp::BitXor, 6),
+            _ => return None,
+        })
+    }
+
+    /// At INTERVAL: `date + INTERVAL amount unit`.
+    fn plus_interval(&mut self, position: usize, subtract: bool, date: Expr) -> Result<Expr> {
+        let (amount, unit) = self.interval()?;
+        Ok(self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit }))
+    }
+
+    /// `INTERVAL amount unit`.
+    pub(super) fn interval(&mut self) -> Result<(Expr, IntervalUnit)> {
+        self.expect("INTERVAL")?;
+        let amount = self.expr()?;
+        let unit = self.interval_unit()?;
+        Ok((amount, unit))
+    }
+
+    pub(super) fn interval_unit(&mut self) -> Result<IntervalUnit> {
+        use IntervalUnit::*;
+        const UNITS: &[(&str, IntervalUnit)] = &[
+            ("MICROSECOND", Microsecond),
+            ("SECOND", Second),
+            ("MINUTE", Minute),
+            ("HOUR", Hour),
+            ("DAY", Day),
+            ("WEEK", Week),
+            ("MONTH", Month),
+            ("QUARTER", Quarter),
+            ("YEAR", Year),
+            ("SECOND_MICROSECOND", SecondMicrosecond),
+            ("MINUTE_MICROSECOND", MinuteMicrosecond),
+            ("MINUTE_SECOND", MinuteSecond),
+            ("HOUR_MICROSECOND", HourMicrosecond),
+            ("HOUR_SECOND", HourSecond),
+            ("HOUR_MINUTE", HourMinute),
+            ("DAY_MICROSECOND", DayMicrosecond),
+            ("DAY_SECOND", DaySecond),
+            ("DAY_MINUTE", DayMinute),
+            ("DAY_HOUR", DayHour),
+            ("YEAR_MONTH", YearMonth),
+        ];
+        match UNITS.iter().find(|(name, _)| self.at(name)) {
+            Some((_, unit)) => {
+                self.advance();
+                Ok(*unit)
+            }
+            None => self.fail(),
+        }
+    }
+
+    /// simple_expr with its prefixes and COLLATE.
+    fn unary_expr(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let op = if self.accept_symbol("-") {
+            UnaryOp::Minus
+        } else if self.accept_symbol("+") {
+            UnaryOp::Plus
+        } else if self.accept_symbol("~") {
+            UnaryOp::BitNot
+        } else if self.accept_symbol("!") || (self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) && self.accept("NOT")) {
+            UnaryOp::Not
+        } else if self.at("BINARY") && !self.at_symbol_nth(1, ".") {
+            self.advance();
+            UnaryOp::Binary
+        } else {
+            return self.collated();
+        };
+        let inner = self.deeper(Self::unary_expr)?;
+        Ok(self.node(position, ExprKind::Unary(op, Box::new(inner))))
+    }
+
+    fn collated(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let mut value = self.simple_expr()?;
+        loop {
+            if self.accept("COLLATE") {
+                let collation = self.word_or_string()?;
+                value = self.node(position, ExprKind::Collate(Box::new(value), collation));
+            } else if self.mode.has(SqlMode::PIPES_AS_CONCAT) && self.accept_symbol("||") {
+                let right = self.simple_expr()?;
+                let args = vec![value, right];
+                let call = Call { name: "CONCAT".into(), distinct: false, star: false, args, order: Vec::new(), separator: None };
+                value = self.node(position, ExprKind::Call(call));
+            } else if self.at_symbol("->") || self.at_symbol("->>") {
+                self.advance();
+                self.string_literal()?;
+                value = self.node(position, ExprKind::Unsupported("JSON path operators"));
+            } else {
+                return Ok(value);
+            }
+        }
+    }
+
+    fn simple_expr(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let kind = match self.kind() {
+            TokenKind::Param => {
+                let number = self.number();
+                self.advance();
+                ExprKind::Param(number)
+            }
+            TokenKind::String => self.strings()?,
+            kind if kind.is_literal() => {
+                let number = self.number();
+                self.advance();
+                ExprKind::Literal(number)
+            }
+            TokenKind::UserVariable => return self.user_variable(),
+            TokenKind::SystemVariable => self.system_variable()?,
+            TokenKind::Symbol if self.at_symbol("(") => return self.parenthesized(),
+            TokenKind::Symbol if self.at_symbol("{") => {
+                // ODBC: {d '2020-01-01'}
+                self.advance();
+                let word = self.word_or_string()?;
+                let literal = self.string_literal()?;
+                self.expect_symbol("}")?;
+                let kind = match word.to_ascii_lowercase().as_str() {
+                    "d" => TemporalLiteral::Date,
+                    "t" => TemporalLiteral::Time,
+                    "ts" => TemporalLiteral::Timestamp,
+                    _ => return self.fail(),
+                };
+                ExprKind::Temporal(kind, literal)
+            }
+            TokenKind::Word | TokenKind::QuotedName => return self.word_expr(),
+            _ => return self.fail(),
+        };
+        Ok(self.node(position, kind))
+    }
+
+    /// 'a' 'b' is 'ab'.
+    fn strings(&mut self) -> Result<ExprKind> {
+        let position = self.position();
+        let first = self.string_literal()?;
+        if self.kind() != TokenKind::String {
+            return Ok(ExprKind::Literal(first));
+        }
+        let mut args = vec![self.node(position, ExprKind::Literal(first))];
+        while self.kind() == TokenKind::String {
+            let position = self.position();
+            let number = self.string_literal()?;
+            args.push(self.node(position, ExprKind::Literal(number)));
+        }
+        Ok(ExprKind::Call(Call { name: "CONCAT".into(), distinct: false, star: false, args, order: Vec::new(), separator: None }))
+    }
+
+    fn parenthesized(&mut self) -> Result<Expr> {
+        let position = self.position();
+        if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") {
+            let select = self.in_parens(|p| p.deeper(|p| p.select_statement()))?;
+            return Ok(self.node(position, ExprKind::Select(Box::new(select))));
+        }
+        let mut list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
+        Ok(match list.len() {
+            1 => {
+                let inner = list.remove(0);
+                self.node(position, inner.kind)
+            }
+            _ => self.node(position, ExprKind::Row(list)),
+        })
+    }
+
+    fn user_variable(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let name = self.user_variable_name()?;
+        if self.accept_symbol(":=") {
+            let value = self.expr()?;
+            return Ok(self.node(position, ExprKind::Assign(name, Box::new(value))));
+        }
+        Ok(self.node(position, ExprKind::UserVariable(name)))
+    }
+
+    /// The name after `@`, in lower case.
+    pub(super) fn user_variable_name(&mut self) -> Result<String> {
+        let token = self.peek();
+        if token.kind != TokenKind::UserVariable {
+            return self.fail();
+        }
+        self.advance();
+        let bytes = &token.text(self.text)[1..];
+        let name = match bytes.first() {
+            Some(b'`') => super::literal::unquote_name(bytes),
+            Some(b'\'' | b'"') => super::literal::string(bytes, self.backslash_escapes()).into_owned(),
+            _ => bytes.to_vec(),
+        };
+        Ok(String::from_utf8_lossy(&name).to_lowercase())
+    }
+
+    /// At `@@`: `@@[SESSION.|LOCAL.|GLOBAL.]name`.
+    fn system_variable(&mut self) -> Result<ExprKind> {
+        self.advance();
+        let (scope, name) = self.system_variable_name()?;
+        Ok(ExprKind::SystemVariable(scope, name))
+    }
+    pub(super) fn system_variable_name(&mut self) -> Result<(VariableScope, String)> {
+        let mut scope = VariableScope::Either;
+        if self.at_symbol_nth(1, ".") {
+            scope = match self.accept_any(&["SESSION", "LOCAL", "GLOBAL"]) {
+                Some("GLOBAL") => VariableScope::Global,
+                Some(_) => VariableScope::Session,
+                None => VariableScope::Either,
+            };
+            if scope != VariableScope::Either {
+                self.expect_symbol(".")?;
+            }
+        }
+        let mut name = self.ident_after_dot()?;
+        if self.accept_symbol(".") {
+            name = format!("{name}.{}", self.ident_after_dot()?);
+        }
+        Ok((scope, name.to_ascii_lowercase()))
+    }
+}

@@ -1,0 +1,314 @@
+//! Literals out of a text statement: what is left is the statement's shape, the key under which its plan is found.
+//!
+//! One pass over the text. The shape is the text itself with each literal replaced by one byte for its kind, so white space and comments count: a client
+//! that repeats a statement repeats those too. Kinds stay apart because plans differ by them (`c = 5` and `c = '5'`).
+//!
+//! **LIFT-1** Equal shapes parse to equal trees but for literal values. Where a plan depends on a literal's value (ORDER BY 1, a column named
+//! `1+1`), the binder *pins* the literal and the cache compares its text.
+//! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the shape: [`Repeat`] says which part of the text to leave out.
+//! Literals after the rows keep the numbers they have with one row.
+use super::lexer::{Lexer, Token, TokenKind};
+use crate::sql_mode::SqlMode;
+use std::ops::Range;
+
+/// Bytes that text cannot have at a token border: what stands for a literal in a shape.
+const INTEGER: u8 = 1;
+const WIDE_INTEGER: u8 = 2;
+const DECIMAL: u8 = 3;
+const FLOAT: u8 = 4;
+const STRING: u8 = 5;
+const HEX: u8 = 6;
+const BITS: u8 = 7;
+/// Rows like the one before follow.
+const MORE_ROWS: u8 = 8;
+
+/// Integers of so many digits surely fit BIGINT; longer ones are a kind of their own.
+const SURE_DIGITS: usize = 18;
+
+#[derive(Debug, Default)]
+pub struct Lifted {
+    pub shape: Vec<u8>,
+    /// All literals, those of repeated rows too.
+    pub literals: Vec<Token>,
+    pub repeat: Option<Repeat>,
+    /// `?` occurs: the text is for PREPARE.
+    pub has_params: bool,
+    /// Where the statement ends and, after a semicolon, the next begins.
+    pub end: usize,
+    pub next: Option<usize>,
+}
+
+/// Rows of a VALUES list that are like the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// From the end of the first row to the end of the last.
+    pub skip: Range<usize>,
+    /// Literals before the first row, and in each row.
+    pub first: usize,
+    pub stride: usize,
+    /// Rows in all.
+    pub rows: usize,
+}
+
+fn kind_byte(token: Token) -> u8 {
+    match token.kind {
+        TokenKind::Integer if (token.end - token.start) as usize <= SURE_DIGITS => INTEGER,
+        TokenKind::Integer => WIDE_INTEGER,
+        TokenKind::Decimal => DECIMAL,
+        TokenKind::Float => FLOAT,
+        TokenKind::String => STRING,
+        TokenKind::Hex => HEX,
+        _ => BITS,
+    }
+}
+
+impl Lifted {
+    /// Empties the buffers for the next statement.
+    fn clear(&mut self) {
+        self.shape.clear();
+        self.literals.clear();
+        self.repeat = None;
+        self.has_params = false;
+        self.next = None;
+    }
+
+    /// Reads the statement that begins at `start`.
+    pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode) {
+        self.clear();
+        let mut pass = Pass { text, mode, copied: start, rows: Rows::None, depth: 0 };
+        let mut lexer = Lexer::at(text, start, mode);
+        let mut first_word = true;
+        loop {
+            let token = lexer.next_token();
+            match token.kind {
+                TokenKind::End => {
+                    pass.copy(self, text.len());
+                    self.end = text.len();
+                    break;
+                }
+                TokenKind::Word => {
+                    let word = token.text(text);
+                    if first_word {
+                        first_word = false;
+                        if word.eq_ignore_ascii_case(b"INSERT") || word.eq_ignore_ascii_case(b"REPLACE") {
+                            pass.rows = Rows::Possible;
+                        }
+                    } else if pass.rows == Rows::Possible
+                        && pass.depth == 0
+                        && (word.eq_ignore_ascii_case(b"VALUES") || word.eq_ignore_ascii_case(b"VALUE"))
+                    {
+                        pass.rows = Rows::Expected;
+                    }
+                }
+                TokenKind::Param => self.has_params = true,
+                TokenKind::Symbol => {
+                    if token.text(text) == b";" {
+                        pass.copy(self, token.start as usize);
+                        self.end = token.start as usize;
+                        self.next = super::rest_after(text, token.end as usize, mode);
+                        break;
+                    }
+                    pass.symbol(self, token, &mut lexer);
+                }
+                kind if kind.is_literal() => pass.literal(self, token),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum Rows {
+    /// No VALUES list is to come.
+    None,
+    Possible,
+    /// VALUES was read: the first row's parenthesis is next.
+    Expected,
+    /// In the first row, which begins at this place of the shape and literal.
+    First {
+        shape: usize,
+        literals: usize,
+    },
+}
+
+struct Pass<'t> {
+    text: &'t [u8],
+    mode: SqlMode,
+    /// The text up to here is in the shape.
+    copied: usize,
+    rows: Rows,
+    depth: usize,
+}
+
+impl Pass<'_> {
+    fn copy(&mut self, lifted: &mut Lifted, to: usize) {
+        lifted.shape.extend_from_slice(&self.text[self.copied..to]);
+        self.copied = to;
+    }
+
+    fn literal(&mut self, lifted: &mut Lifted, token: Token) {
+        self.copy(lifted, token.start as usize);
+        lifted.shape.push(kind_byte(token));
+        self.copied = token.end as usize;
+        lifted.literals.push(token);
+    }
+
+    fn symbol(&mut self, lifted: &mut Lifted, token: Token, lexer: &mut Lexer<'_>) {
+        match token.text(self.text) {
+            b"(" => {
+                if self.rows == Rows::Expected && self.depth == 0 {
+                    self.copy(lifted, token.start as usize);
+                    self.rows = Rows::First { shape: lifted.shape.len(), literals: lifted.literals.len() };
+                }
+                self.depth += 1;
+            }
+            b")" => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0
+                    && let Rows::First { shape, literals } = self.rows
+                {
+                    self.copy(lifted, token.end as usize);
+                    self.rows = Rows::None;
+                    let mut rows = SameRows { text: self.text, mode: self.mode, shape: shape..lifted.shape.len() };
+                    let (end, count) = rows.read(lifted, token.end as usize);
+                    if count > 0 {
+                        let stride = (lifted.literals.len() - literals) / (count + 1);
+                        lifted.repeat = Some(Repeat { skip: token.end as usize..end, first: literals, stride, rows: count + 1 });
+                        lifted.shape.push(MORE_ROWS);
+                        self.copied = end;
+                        lexer.skip_to(end);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads `, (row)` as long as rows have the first one's shape.
+struct SameRows<'t> {
+    text: &'t [u8],
+    mode: SqlMode,
+    /// The first row's part of the shape, parentheses included.
+    shape: Range<usize>,
+}
+
+impl SameRows<'_> {
+    /// The end of the last row like the first, and the number of such rows.
+    fn read(&mut self, lifted: &mut Lifted, start: usize) -> (usize, usize) {
+        let (mut end, mut count) = (start, 0);
+        loop {
+            let literals = lifted.literals.len();
+            match self.row(lifted, end) {
+                Some(row_end) => {
+                    end = row_end;
+                    count += 1;
+                }
+                None => {
+                    lifted.literals.truncate(literals);
+                    return (end, count);
+                }
+            }
+        }
+    }
+
+    /// Compares one row, token by token, with the first row's shape.
+    fn row(&mut self, lifted: &mut Lifted, start: usize) -> Option<usize> {
+        let mut lexer = Lexer::at(self.text, start, self.mode);
+        let comma = lexer.next_token();
+        if comma.kind != TokenKind::Symbol || comma.text(self.text) != b"," {
+            return None;
+        }
+        let mut at = self.shape.start;
+        let mut copied = None;
+        loop {
+            let token = lexer.next_token();
+            if token.kind == TokenKind::End || token.kind == TokenKind::Invalid || token.kind == TokenKind::Param {
+                return None;
+            }
+            // The text between tokens counts, except before the row.
+            let from = copied.unwrap_or(token.start as usize);
+            let between = &self.text[from..token.start as usize];
+            let expected = &lifted.shape[at..self.shape.end];
+            if !expected.starts_with(between) {
+                return None;
+            }
+            at += between.len();
+            if token.kind.is_literal() {
+                if lifted.shape.get(at) != Some(&kind_byte(token)) {
+                    return None;
+                }
+                at += 1;
+                lifted.literals.push(token);
+            } else {
+                let text = token.text(self.text);
+                if !lifted.shape[at..self.shape.end].starts_with(text) {
+                    return None;
+                }
+                at += text.len();
+            }
+            copied = Some(token.end as usize);
+            if at == self.shape.end {
+                return copied;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lift(text: &str) -> Lifted {
+        let mut l = Lifted::default();
+        l.read(text.as_bytes(), 0, SqlMode::default());
+        l
+    }
+    fn same(a: &str, b: &str) -> bool {
+        lift(a).shape == lift(b).shape
+    }
+
+    #[test]
+    fn values_do_not_count_kinds_do() {
+        assert!(same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=99999"));
+        assert!(!same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id='1'"));
+        assert!(!same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=1.0"));
+        assert!(!same("SELECT a FROM t WHERE id=1", "SELECT b FROM t WHERE id=1"));
+        assert!(same("SELECT 'it''s'", r"SELECT 'x\'y'"));
+    }
+
+    #[test]
+    fn rows_are_one() {
+        let one = lift("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");
+        let three = lift("INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'), (4, 5, 'c;') ON DUPLICATE KEY UPDATE k=7");
+        let four = lift("INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'),(2, 3, 'b'),(2, 3, 'b') ON DUPLICATE KEY UPDATE k=7");
+        assert_eq!(three.shape, four.shape);
+        assert_ne!(one.shape, three.shape);
+        assert_eq!(three.literals.len(), 10);
+        let repeat = three.repeat.unwrap();
+        assert_eq!((repeat.first, repeat.stride, repeat.rows), (0, 3, 3));
+        assert!(one.repeat.is_none());
+    }
+
+    #[test]
+    fn rows_that_differ_stay() {
+        let mixed = lift("INSERT INTO t VALUES(1,2),(3,NULL),(4,5)");
+        assert!(mixed.repeat.is_none());
+        assert_eq!(mixed.literals.len(), 5);
+        let tail = lift("INSERT INTO t VALUES(1,2),(3,4),(5,NULL)");
+        assert_eq!(tail.repeat.as_ref().unwrap().rows, 2);
+        assert!(String::from_utf8_lossy(&tail.shape).ends_with(",NULL)"));
+        assert_eq!(tail.literals.len(), 5);
+    }
+
+    #[test]
+    fn statements_are_split() {
+        let text = b"SELECT ';' ; SELECT 2;;";
+        let mut l = Lifted::default();
+        l.read(text, 0, SqlMode::default());
+        assert_eq!((l.end, l.next), (11, Some(12)));
+        l.read(text, 12, SqlMode::default());
+        assert_eq!(l.next, None);
+        assert_eq!(l.literals.len(), 1);
+    }
+}

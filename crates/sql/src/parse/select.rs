@@ -1,0 +1,329 @@
+//! SELECT, its FROM clause and its tail; UNION.
+use super::ast::*;
+use super::lexer::TokenKind;
+use super::parser::Parser;
+use crate::error::Result;
+use crate::plan::OnConflict;
+
+impl Parser<'_> {
+    /// A query expression: SELECT .. [UNION ..], perhaps in parentheses.
+    pub fn select_statement(&mut self) -> Result<Select> {
+        if self.at("WITH") {
+            // Common table expressions: known to MySQL, refused by the binder.
+            return self.unsupported_select("WITH (common table expressions)");
+        }
+        let mut first = self.select_operand()?;
+        while self.accept("UNION") {
+            let all = self.accept("ALL");
+            if !all {
+                self.accept("DISTINCT");
+            }
+            let next = self.select_operand()?;
+            first.union.push((all, next));
+        }
+        if !first.union.is_empty() {
+            // An unparenthesised last SELECT has taken the whole's ORDER BY and LIMIT.
+            if let Some((_, last)) = first.union.last_mut() {
+                first.union_order = std::mem::take(&mut last.order);
+                first.union_limit = std::mem::take(&mut last.limit);
+            }
+            if self.accept_all(&["ORDER", "BY"]) {
+                first.union_order = self.order_items()?;
+            }
+            if self.at("LIMIT") {
+                first.union_limit = self.limit()?;
+            }
+        }
+        Ok(first)
+    }
+
+    fn unsupported_select(&mut self, what: &'static str) -> Result<Select> {
+        let mut depth = 0;
+        while !self.at_end() {
+            if self.at_symbol("(") {
+                depth += 1;
+            } else if self.at_symbol(")") {
+                if depth == 0 {
+                    break;
+                }
+                depth -= 1;
+            }
+            self.advance();
+        }
+        let kind = ExprKind::Unsupported(what);
+        let expr = Expr { kind, span: Span::default() };
+        Ok(Select { items: vec![SelectItem::Expr { expr, alias: None }], ..Select::default() })
+    }
+
+    fn select_operand(&mut self) -> Result<Select> {
+        if self.at_symbol("(") {
+            let mut inner = self.in_parens(|p| p.deeper(Self::select_statement))?;
+            if inner.union.is_empty() {
+                if inner.order.is_empty() && self.accept_all(&["ORDER", "BY"]) {
+                    inner.order = self.order_items()?;
+                }
+                if inner.limit.count.is_none() && self.at("LIMIT") {
+                    inner.limit = self.limit()?;
+                }
+            }
+            return Ok(inner);
+        }
+        self.select_core()
+    }
+
+    fn select_core(&mut self) -> Result<Select> {
+        self.expect("SELECT")?;
+        let mut select = Select::default();
+        loop {
+            match self.accept_any(&[
+                "ALL",
+                "DISTINCT",
+                "DISTINCTROW",
+                "HIGH_PRIORITY",
+                "STRAIGHT_JOIN",
+                "SQL_SMALL_RESULT",
+                "SQL_BIG_RESULT",
+                "SQL_BUFFER_RESULT",
+                "SQL_NO_CACHE",
+                "SQL_CACHE",
+                "SQL_CALC_FOUND_ROWS",
+            ]) {
+                Some("DISTINCT" | "DISTINCTROW") => select.distinct = true,
+                Some("SQL_CALC_FOUND_ROWS") => select.calc_found_rows = true,
+                Some("STRAIGHT_JOIN") => select.straight_join = true,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        select.items = self.comma_list(Self::select_item)?;
+        self.into_variables(&mut select)?;
+        if self.accept("FROM") && !self.accept("DUAL") {
+            select.from = self.table_references()?;
+        }
+        if self.accept("WHERE") {
+            select.filter = Some(self.expr()?);
+        }
+        if self.accept_all(&["GROUP", "BY"]) {
+            // `GROUP BY a DESC` went with 8.0.
+            select.group = self.comma_list(|p| p.expr())?;
+            select.rollup = self.accept_all(&["WITH", "ROLLUP"]);
+        }
+        if self.accept("HAVING") {
+            select.having = Some(self.expr()?);
+        }
+        if self.accept_all(&["ORDER", "BY"]) {
+            select.order = self.order_items()?;
+        }
+        if self.at("LIMIT") {
+            select.limit = self.limit()?;
+        }
+        self.into_variables(&mut select)?;
+        select.lock = self.lock_clause()?;
+        self.into_variables(&mut select)?;
+        Ok(select)
+    }
+
+    fn select_item(&mut self) -> Result<SelectItem> {
+        if self.accept_symbol("*") {
+            return Ok(SelectItem::Wildcard(None));
+        }
+        // t.* and db.t.*
+        let position = self.position();
+        if self.is_ident(self.peek()) && self.at_symbol_nth(1, ".") {
+            let first = self.ident()?;
+            self.advance();
+            if self.accept_symbol("*") {
+                return Ok(SelectItem::Wildcard(Some(Name { schema: None, name: first })));
+            }
+            if self.at_symbol_nth(1, ".") && self.at_symbol_nth(2, "*") {
+                let name = self.ident_after_dot()?;
+                self.advance();
+                self.advance();
+                return Ok(SelectItem::Wildcard(Some(Name { schema: Some(first), name })));
+            }
+            self.rewind(position);
+        }
+        let expr = self.expr()?;
+        // A string after an expression is an alias as well.
+        let alias = if self.kind() == TokenKind::String { Some(self.word_or_string()?) } else { self.alias()? };
+        Ok(SelectItem::Expr { expr, alias })
+    }
+
+    fn into_variables(&mut self, select: &mut Select) -> Result<()> {
+        if self.accept("INTO") {
+            if self.at("OUTFILE") || self.at("DUMPFILE") {
+                return Err(crate::SqlError::unsupported("SELECT ... INTO OUTFILE"));
+            }
+            select.into = self.comma_list(|p| p.user_variable_name())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn table_references(&mut self) -> Result<Vec<TableFactor>> {
+        let mut factors = vec![self.table_factor()?];
+        loop {
+            if self.accept_symbol(",") {
+                let mut factor = self.table_factor()?;
+                factor.join = Join::Inner(None);
+                factors.push(factor);
+            } else if let Some(join) = self.join_operator() {
+                let mut factor = self.table_factor()?;
+                factor.join = self.join_condition(join)?;
+                factors.push(factor);
+            } else {
+                return Ok(factors);
+            }
+        }
+    }
+
+    fn join_operator(&mut self) -> Option<Join> {
+        if self.accept("JOIN") || self.accept_all(&["INNER", "JOIN"]) || self.accept_all(&["CROSS", "JOIN"]) || self.accept("STRAIGHT_JOIN")
+        {
+            Some(Join::Inner(None))
+        } else if self.accept_all(&["LEFT", "JOIN"]) || self.accept_all(&["LEFT", "OUTER", "JOIN"]) {
+            Some(Join::Left(None))
+        } else if self.accept_all(&["RIGHT", "JOIN"]) || self.accept_all(&["RIGHT", "OUTER", "JOIN"]) {
+            Some(Join::Unsupported("RIGHT JOIN"))
+        } else if self.at("NATURAL") {
+            self.advance();
+            self.join_operator();
+            Some(Join::Unsupported("NATURAL JOIN"))
+        } else {
+            None
+        }
+    }
+
+    fn join_condition(&mut self, join: Join) -> Result<Join> {
+        if self.accept("ON") {
+            let on = Some(self.expr()?);
+            return Ok(match join {
+                Join::Inner(_) => Join::Inner(on),
+                Join::Left(_) => Join::Left(on),
+                other => other,
+            });
+        }
+        if self.accept("USING") {
+            let columns = self.in_parens(|p| p.comma_list(|p| p.ident()))?;
+            return Ok(match join {
+                Join::Unsupported(what) => Join::Unsupported(what),
+                join => Join::Using { left: matches!(join, Join::Left(_)), columns },
+            });
+        }
+        if matches!(join, Join::Left(_)) {
+            return self.fail();
+        }
+        Ok(join)
+    }
+
+    pub(super) fn table_factor(&mut self) -> Result<TableFactor> {
+        self.accept("LATERAL");
+        if self.at_symbol("(") {
+            if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") || self.at_symbol_nth(1, "(") {
+                let select = self.in_parens(|p| p.deeper(|p| p.select_statement()))?;
+                let alias = self.alias()?;
+                return Ok(TableFactor { kind: FactorKind::Derived(Box::new(select)), alias, join: Join::None });
+            }
+            let mut inner = self.in_parens(|p| p.table_references())?;
+            if inner.len() != 1 {
+                return Err(crate::SqlError::unsupported("nested joins"));
+            }
+            return Ok(inner.remove(0));
+        }
+        let name = self.table_name()?;
+        if self.at("PARTITION") && self.at_symbol_nth(1, "(") {
+            return Err(crate::SqlError::unsupported("PARTITION selection"));
+        }
+        let alias = self.alias()?;
+        let mut hints = Vec::new();
+        while let Some(kind) = self.accept_any(&["USE", "FORCE", "IGNORE"]) {
+            self.index_hints(kind, &mut hints)?;
+        }
+        Ok(TableFactor { kind: FactorKind::Table { name, hints }, alias, join: Join::None })
+    }
+
+    fn index_hints(&mut self, kind: &str, hints: &mut Vec<IndexHint>) -> Result<()> {
+        let kind = match kind {
+            "USE" => HintKind::Use,
+            "FORCE" => HintKind::Force,
+            _ => HintKind::Ignore,
+        };
+        if !self.accept("INDEX") {
+            self.expect("KEY")?;
+        }
+        let (mut for_search, mut for_order) = (true, kind == HintKind::Force || kind == HintKind::Ignore);
+        if self.accept("FOR") {
+            (for_search, for_order) = match self.accept_any(&["JOIN", "ORDER", "GROUP"]) {
+                Some("JOIN") => (true, false),
+                Some(_) => {
+                    self.expect("BY")?;
+                    (false, true)
+                }
+                None => return self.fail(),
+            };
+        }
+        let indexes = self.in_parens(|p| {
+            if p.at_symbol(")") {
+                return Ok(Vec::new());
+            }
+            p.comma_list(|p| if p.accept("PRIMARY") { Ok("PRIMARY".to_string()) } else { p.ident() })
+        })?;
+        hints.push(IndexHint { kind, for_search, for_order, indexes });
+        Ok(())
+    }
+
+    pub(super) fn order_items(&mut self) -> Result<Vec<OrderItem>> {
+        self.comma_list(|p| {
+            let expr = p.expr()?;
+            let descending = p.accept("DESC");
+            if !descending {
+                p.accept("ASC");
+            }
+            Ok(OrderItem { expr, descending })
+        })
+    }
+
+    /// At LIMIT.
+    pub(super) fn limit(&mut self) -> Result<Limit> {
+        self.expect("LIMIT")?;
+        let first = self.limit_value()?;
+        if self.accept_symbol(",") {
+            return Ok(Limit { offset: Some(first), count: Some(self.limit_value()?) });
+        }
+        let offset = if self.accept("OFFSET") { Some(self.limit_value()?) } else { None };
+        Ok(Limit { count: Some(first), offset })
+    }
+    fn limit_value(&mut self) -> Result<Expr> {
+        let position = self.position();
+        let number = self.number();
+        let kind = match self.kind() {
+            TokenKind::Integer => ExprKind::Literal(number),
+            TokenKind::Param => ExprKind::Param(number),
+            _ => return self.fail(),
+        };
+        self.advance();
+        Ok(self.node(position, kind))
+    }
+
+    fn lock_clause(&mut self) -> Result<Option<Lock>> {
+        if self.accept_all(&["LOCK", "IN", "SHARE", "MODE"]) {
+            return Ok(Some(Lock { exclusive: false, conflict: OnConflict::Wait, of: Vec::new() }));
+        }
+        if !self.at("FOR") {
+            return Ok(None);
+        }
+        self.advance();
+        let exclusive = match self.accept_any(&["UPDATE", "SHARE"]) {
+            Some(word) => word == "UPDATE",
+            None => return self.fail(),
+        };
+        let of = if self.accept("OF") { self.comma_list(|p| p.ident())? } else { Vec::new() };
+        let conflict = if self.accept("NOWAIT") {
+            OnConflict::NoWait
+        } else if self.accept_all(&["SKIP", "LOCKED"]) {
+            OnConflict::SkipLocked
+        } else {
+            OnConflict::Wait
+        };
+        Ok(Some(Lock { exclusive, conflict, of }))
+    }
+}

@@ -1,0 +1,244 @@
+//! Which statement is it: the first words decide. Transactions, KILL, USE, table maintenance and other short ones are read here.
+use super::ast::*;
+use super::lexer::TokenKind;
+use super::parser::Parser;
+use crate::error::{Result, SqlError};
+use crate::plan::{FlushWhat, TableLock, TransactionStmt};
+
+impl Parser<'_> {
+    pub fn statement(&mut self) -> Result<Statement> {
+        if self.at_symbol("(") {
+            return Ok(Statement::Select(Box::new(self.select_statement()?)));
+        }
+        let token = self.peek();
+        if token.kind != TokenKind::Word {
+            return self.fail();
+        }
+        let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
+        // Those that read their own first word.
+        match word.as_str() {
+            "SELECT" | "WITH" => return Ok(Statement::Select(Box::new(self.select_statement()?))),
+            "INSERT" => return Ok(Statement::Insert(self.insert()?)),
+            "REPLACE" => return Ok(Statement::Insert(self.insert()?)),
+            "UPDATE" => return Ok(Statement::Update(self.update()?)),
+            "DELETE" => return Ok(Statement::Delete(self.delete()?)),
+            _ => {}
+        }
+        self.advance();
+        match word.as_str() {
+            "BEGIN" => {
+                self.accept("WORK");
+                Ok(Statement::Transaction(TransactionStmt::Begin { read_only: None, consistent_snapshot: false }))
+            }
+            "START" => self.start(),
+            "COMMIT" => {
+                let (chain, release) = self.completion()?;
+                Ok(Statement::Transaction(TransactionStmt::Commit { chain, release }))
+            }
+            "ROLLBACK" => self.rollback(),
+            "SAVEPOINT" => Ok(Statement::Transaction(TransactionStmt::Savepoint(self.ident()?.into()))),
+            "RELEASE" => {
+                self.expect("SAVEPOINT")?;
+                Ok(Statement::Transaction(TransactionStmt::Release(self.ident()?.into())))
+            }
+            "SET" => self.set(),
+            "SHOW" => self.show(),
+            "DESCRIBE" | "DESC" | "EXPLAIN" => self.explain(),
+            "USE" => Ok(Statement::Use(self.ident()?)),
+            "DO" => Ok(Statement::Do(self.comma_list(|p| {
+                let expr = p.expr()?;
+                p.alias()?;
+                Ok(expr)
+            })?)),
+            "KILL" => {
+                let query_only = matches!(self.accept_any(&["QUERY", "CONNECTION", "HARD", "SOFT"]), Some("QUERY"));
+                Ok(Statement::Kill { id: self.expr()?, query_only })
+            }
+            "CREATE" => self.create(),
+            "ALTER" => self.alter(),
+            "DROP" => self.drop(),
+            "TRUNCATE" => self.truncate(),
+            "RENAME" => self.rename(),
+            "CHECK" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "CHECKSUM" => self.maintain(&word),
+            "LOCK" => self.lock(),
+            "UNLOCK" => self.unlock(),
+            "FLUSH" => self.flush(),
+            "RESET" => self.reset(),
+            "PREPARE" => self.prepare(),
+            "EXECUTE" => {
+                let name = self.ident()?;
+                let using = if self.accept("USING") { self.comma_list(|p| p.user_variable_name())? } else { Vec::new() };
+                Ok(Statement::Execute { name, using })
+            }
+            "DEALLOCATE" => {
+                self.expect("PREPARE")?;
+                Ok(Statement::Deallocate(self.ident()?))
+            }
+            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "PURGE" | "CHANGE" | "INSTALL" | "UNINSTALL" | "BINLOG" | "CACHE"
+            | "CLONE" | "HELP" | "IMPORT" | "SIGNAL" | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
+                // The name is what MySQL's manual calls the statement by.
+                Err(SqlError::unsupported(word))
+            }
+            _ => Err(self.error_at(token)),
+        }
+    }
+
+    fn start(&mut self) -> Result<Statement> {
+        if self.at("SLAVE") || self.at("REPLICA") || self.at("GROUP_REPLICATION") {
+            return Err(SqlError::unsupported("START REPLICA"));
+        }
+        self.expect("TRANSACTION")?;
+        let (mut read_only, mut snapshot) = (None, false);
+        if !self.at_end() {
+            self.comma_list(|p| {
+                if p.accept_all(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
+                    snapshot = true;
+                } else if read_only.is_none() && p.accept_all(&["READ", "ONLY"]) {
+                    read_only = Some(true);
+                } else if read_only.is_none() && p.accept_all(&["READ", "WRITE"]) {
+                    read_only = Some(false);
+                } else {
+                    return p.fail();
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Statement::Transaction(TransactionStmt::Begin { read_only, consistent_snapshot: snapshot }))
+    }
+
+    /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`
+    fn completion(&mut self) -> Result<(bool, bool)> {
+        self.accept("WORK");
+        let mut chain = false;
+        if self.accept("AND") {
+            chain = !self.accept("NO");
+            self.expect("CHAIN")?;
+        }
+        let mut release = false;
+        if self.accept("NO") {
+            self.expect("RELEASE")?;
+        } else if self.accept("RELEASE") {
+            release = true;
+        }
+        if chain && release {
+            return self.fail();
+        }
+        Ok((chain, release))
+    }
+
+    fn rollback(&mut self) -> Result<Statement> {
+        let position = self.position();
+        self.accept("WORK");
+        if self.accept("TO") {
+            self.accept("SAVEPOINT");
+            return Ok(Statement::Transaction(TransactionStmt::RollbackTo(self.ident()?.into())));
+        }
+        self.rewind(position);
+        let (chain, release) = self.completion()?;
+        Ok(Statement::Transaction(TransactionStmt::Rollback { chain, release }))
+    }
+
+    fn maintain(&mut self, word: &str) -> Result<Statement> {
+        self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if !self.accept("TABLE") {
+            self.expect("TABLES")?;
+        }
+        let names = self.comma_list(|p| p.table_name())?;
+        let what = match word {
+            "CHECK" => Maintenance::Check,
+            "ANALYZE" => Maintenance::Analyze,
+            "OPTIMIZE" => Maintenance::Optimize,
+            "REPAIR" => Maintenance::Repair,
+            _ => Maintenance::Checksum,
+        };
+        if what == Maintenance::Analyze && (self.at("UPDATE") || self.at("DROP")) {
+            return Err(SqlError::unsupported("histograms"));
+        }
+        while self.accept_any(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]).is_some() {}
+        Ok(Statement::Maintain(what, names))
+    }
+
+    fn lock(&mut self) -> Result<Statement> {
+        if self.at("INSTANCE") {
+            return Err(SqlError::unsupported("LOCK INSTANCE FOR BACKUP"));
+        }
+        if !self.accept("TABLES") {
+            self.expect("TABLE")?;
+        }
+        let tables = self.comma_list(|p| {
+            let name = p.table_name()?;
+            if !p.at("LOW_PRIORITY") {
+                p.alias()?;
+            }
+            p.accept("LOW_PRIORITY");
+            match p.accept_any(&["READ", "WRITE"]) {
+                Some("READ") => {
+                    p.accept("LOCAL");
+                    Ok((name, TableLock::Read))
+                }
+                Some(_) => Ok((name, TableLock::Write)),
+                None => p.fail(),
+            }
+        })?;
+        Ok(Statement::LockTables(tables))
+    }
+
+    fn unlock(&mut self) -> Result<Statement> {
+        if self.at("INSTANCE") {
+            return Err(SqlError::unsupported("UNLOCK INSTANCE"));
+        }
+        if !self.accept("TABLES") {
+            self.expect("TABLE")?;
+        }
+        Ok(Statement::UnlockTables)
+    }
+
+    fn flush(&mut self) -> Result<Statement> {
+        self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
+        if self.accept("TABLES") || self.accept("TABLE") {
+            let names = if self.at_end() || self.at("WITH") || self.at("FOR") { Vec::new() } else { self.comma_list(|p| p.table_name())? };
+            if self.at("FOR") {
+                return Err(SqlError::unsupported("FLUSH TABLES ... FOR EXPORT"));
+            }
+            let read_lock = self.accept_all(&["WITH", "READ", "LOCK"]);
+            return Ok(Statement::FlushTables { names, read_lock });
+        }
+        let kinds = self.comma_list(|p| {
+            if p.accept_any(&["BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"]).is_some() {
+                p.expect("LOGS")?;
+                return Ok(FlushWhat::Logs);
+            }
+            match p.accept_any(&["LOGS", "STATUS", "PRIVILEGES", "HOSTS", "USER_RESOURCES", "OPTIMIZER_COSTS"]) {
+                Some("LOGS") => Ok(FlushWhat::Logs),
+                Some("STATUS") => Ok(FlushWhat::Status),
+                Some(_) => Ok(FlushWhat::Privileges),
+                None => p.fail(),
+            }
+        })?;
+        match kinds.into_iter().next() {
+            Some(kind) => Ok(Statement::Flush(kind)),
+            None => self.fail(),
+        }
+    }
+
+    fn reset(&mut self) -> Result<Statement> {
+        if self.accept("MASTER") || self.accept_all(&["BINARY", "LOGS", "AND", "GTIDS"]) {
+            return Ok(Statement::ResetMaster);
+        }
+        if self.at("SLAVE") || self.at("REPLICA") || self.at("PERSIST") {
+            return Err(SqlError::unsupported("RESET REPLICA and RESET PERSIST"));
+        }
+        self.fail()
+    }
+
+    fn prepare(&mut self) -> Result<Statement> {
+        let name = self.ident()?;
+        self.expect("FROM")?;
+        let from = if self.kind() == TokenKind::UserVariable {
+            PrepareFrom::Variable(self.user_variable_name()?)
+        } else {
+            PrepareFrom::Literal(self.string_literal()?)
+        };
+        Ok(Statement::Prepare { name, from })
+    }
+}

@@ -1,0 +1,133 @@
+//! Statements about transactions, variables and the server rather than about rows.
+use super::expr::{Expr, VariableScope};
+use redolith_types::Collation;
+
+/// A table by name, for statements that look it up when they run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableName {
+    pub schema: Box<str>,
+    pub name: Box<str>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TransactionStmt {
+    /// Commits an open transaction first. `read_only` None: as `@@transaction_read_only` says.
+    Begin {
+        read_only: Option<bool>,
+        consistent_snapshot: bool,
+    },
+    Commit {
+        chain: bool,
+        release: bool,
+    },
+    Rollback {
+        chain: bool,
+        release: bool,
+    },
+    Savepoint(Box<str>),
+    RollbackTo(Box<str>),
+    Release(Box<str>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Isolation {
+    ReadUncommitted,
+    ReadCommitted,
+    RepeatableRead,
+    Serializable,
+}
+impl Isolation {
+    /// As in `@@transaction_isolation`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadUncommitted => "READ-UNCOMMITTED",
+            Isolation::ReadCommitted => "READ-COMMITTED",
+            Isolation::RepeatableRead => "REPEATABLE-READ",
+            Isolation::Serializable => "SERIALIZABLE",
+        }
+    }
+}
+
+/// One item of a SET list. Items are evaluated and assigned one after the other (`SET @a = 1, @b = @a + 1` works).
+#[derive(Clone, Debug)]
+pub enum SetItem {
+    User {
+        name: Box<str>,
+        value: Expr,
+    },
+    System {
+        target: SetTarget,
+        name: Box<str>,
+        value: SetValue,
+    },
+    /// SET NAMES: character_set_client, _connection, _results and collation_connection.
+    Names(Collation),
+    /// SET CHARACTER SET: client and results get it, connection takes the database's.
+    CharacterSet(Collation),
+    /// SET [SESSION|GLOBAL] TRANSACTION ...
+    Transaction {
+        target: SetTarget,
+        isolation: Option<Isolation>,
+        read_only: Option<bool>,
+    },
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetTarget {
+    Session,
+    Global,
+    /// SET PERSIST / PERSIST_ONLY
+    Persist,
+    /// SET TRANSACTION without a scope, `SET @@transaction_isolation = ..`: the next transaction only.
+    NextTransaction,
+}
+#[derive(Clone, Debug)]
+pub enum SetValue {
+    Expr(Expr),
+    /// A bare word (`SET binlog_format = ROW`, `ON`): its text.
+    Word(Box<str>),
+    Default,
+}
+impl SetTarget {
+    pub fn scope(self) -> VariableScope {
+        match self {
+            SetTarget::Global | SetTarget::Persist => VariableScope::Global,
+            _ => VariableScope::Session,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AdminStmt {
+    /// CHECK TABLE: columns Table, Op, Msg_type, Msg_text.
+    Check(Vec<TableName>),
+    Analyze(Vec<TableName>),
+    Optimize(Vec<TableName>),
+    Repair(Vec<TableName>),
+    Checksum(Vec<TableName>),
+    /// LOCK TABLES: commits, releases earlier table locks.
+    LockTables(Vec<(TableName, TableLock)>),
+    UnlockTables,
+    Flush(FlushWhat),
+    ResetMaster,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableLock {
+    Read,
+    Write,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FlushWhat {
+    /// FLUSH TABLES [names] [WITH READ LOCK]
+    Tables {
+        names: Vec<TableName>,
+        read_lock: bool,
+    },
+    Logs,
+    Status,
+    Privileges,
+}
+impl AdminStmt {
+    pub fn commits_implicitly(&self) -> bool {
+        !matches!(self, AdminStmt::Check(_) | AdminStmt::Checksum(_) | AdminStmt::UnlockTables)
+    }
+}

@@ -1,0 +1,257 @@
+//! Built-in functions: name, number of arguments, type of the result. One line each; the executor evaluates by id.
+//!
+//! **FN-1** A function is *pure* unless it is marked otherwise: the same arguments give the same value, so it may be folded. `Statement` functions
+//! are constant within a statement (NOW()); `Volatile` ones may differ with every call (RAND(), UUID(), SLEEP()).
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purity {
+    Pure,
+    /// Depends on the session or the statement's start: not folded, but a key bound.
+    Statement,
+    Volatile,
+}
+
+/// How the result's type follows from the arguments'.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Returns {
+    /// BIGINT shown in so many characters.
+    Int(u32),
+    UInt(u32),
+    Double,
+    /// The first argument's number type (ABS, ROUND, ...).
+    Number,
+    /// BIGINT of the first argument's digits (CEIL, FLOOR); DOUBLE stays DOUBLE.
+    Integral,
+    /// A string at most as long as the first argument, in its collation.
+    SameString,
+    /// All arguments one after another.
+    Concat,
+    /// A string of at most so many characters, in the connection's collation.
+    Text(u32),
+    /// The same in utf8mb4_general_ci with system coercibility (USER(), VERSION()).
+    System(u32),
+    /// Bytes.
+    Binary(u32),
+    Date,
+    /// Fraction digits: those of the first argument (a literal precision for NOW(n)).
+    Time,
+    DateTime,
+    /// The type all arguments from the n-th on agree in (COALESCE 0, IF 1).
+    Unified(u8),
+    /// The first argument's type, may be NULL (NULLIF).
+    First,
+}
+
+macro_rules! functions {
+    ($($id:ident $name:literal $min:literal..=$max:literal $returns:expr, $purity:ident;)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Function { $($id),* }
+        impl Function {
+            /// By upper-case name.
+            pub fn by_name(name: &str) -> Option<Function> {
+                Some(match name { $($name => Function::$id,)* _ => return alias(name) })
+            }
+            pub fn name(self) -> &'static str {
+                match self { $(Function::$id => $name),* }
+            }
+            /// Fewest and most arguments.
+            pub fn arity(self) -> (usize, usize) {
+                match self { $(Function::$id => ($min, $max)),* }
+            }
+            pub fn returns(self) -> Returns {
+                #[allow(unused_imports)]
+                use Returns::*;
+                match self { $(Function::$id => $returns),* }
+            }
+            pub fn purity(self) -> Purity {
+                match self { $(Function::$id => Purity::$purity),* }
+            }
+        }
+    };
+}
+
+functions! {
+    // numbers
+    Abs "ABS" 1..=1 Number, Pure;
+    Ceiling "CEILING" 1..=1 Integral, Pure;
+    Floor "FLOOR" 1..=1 Integral, Pure;
+    Round "ROUND" 1..=2 Number, Pure;
+    Truncate "TRUNCATE" 2..=2 Number, Pure;
+    Sign "SIGN" 1..=1 Int(2), Pure;
+    Sqrt "SQRT" 1..=1 Double, Pure;
+    Power "POWER" 2..=2 Double, Pure;
+    Exp "EXP" 1..=1 Double, Pure;
+    Ln "LN" 1..=1 Double, Pure;
+    Log "LOG" 1..=2 Double, Pure;
+    Log2 "LOG2" 1..=1 Double, Pure;
+    Log10 "LOG10" 1..=1 Double, Pure;
+    Pi "PI" 0..=0 Double, Pure;
+    Sin "SIN" 1..=1 Double, Pure;
+    Cos "COS" 1..=1 Double, Pure;
+    Tan "TAN" 1..=1 Double, Pure;
+    Asin "ASIN" 1..=1 Double, Pure;
+    Acos "ACOS" 1..=1 Double, Pure;
+    Atan "ATAN" 1..=2 Double, Pure;
+    Degrees "DEGREES" 1..=1 Double, Pure;
+    Radians "RADIANS" 1..=1 Double, Pure;
+    Rand "RAND" 0..=1 Double, Volatile;
+    Crc32 "CRC32" 1..=1 UInt(10), Pure;
+    BitCount "BIT_COUNT" 1..=1 Int(2), Pure;
+    // choices
+    If "IF" 3..=3 Unified(1), Pure;
+    IfNull "IFNULL" 2..=2 Unified(0), Pure;
+    NullIf "NULLIF" 2..=2 First, Pure;
+    Coalesce "COALESCE" 1..=255 Unified(0), Pure;
+    Greatest "GREATEST" 2..=255 Unified(0), Pure;
+    Least "LEAST" 2..=255 Unified(0), Pure;
+    IsNull "ISNULL" 1..=1 Int(1), Pure;
+    Field "FIELD" 2..=255 Int(3), Pure;
+    Elt "ELT" 2..=255 Unified(1), Pure;
+    Interval "INTERVAL" 2..=255 Int(3), Pure;
+    // strings
+    Concat "CONCAT" 1..=255 Concat, Pure;
+    ConcatWs "CONCAT_WS" 2..=255 Concat, Pure;
+    Length "LENGTH" 1..=1 Int(10), Pure;
+    CharLength "CHAR_LENGTH" 1..=1 Int(10), Pure;
+    BitLength "BIT_LENGTH" 1..=1 Int(11), Pure;
+    Lower "LOWER" 1..=1 SameString, Pure;
+    Upper "UPPER" 1..=1 SameString, Pure;
+    Left "LEFT" 2..=2 SameString, Pure;
+    Right "RIGHT" 2..=2 SameString, Pure;
+    Substring "SUBSTRING" 2..=3 SameString, Pure;
+    SubstringIndex "SUBSTRING_INDEX" 3..=3 SameString, Pure;
+    Trim "TRIM" 1..=2 SameString, Pure;
+    TrimLeading "LTRIM" 1..=2 SameString, Pure;
+    TrimTrailing "RTRIM" 1..=2 SameString, Pure;
+    Reverse "REVERSE" 1..=1 SameString, Pure;
+    Repeat "REPEAT" 2..=2 Text(16_777_215), Pure;
+    Replace "REPLACE" 3..=3 Text(16_777_215), Pure;
+    Insert "INSERT" 4..=4 Concat, Pure;
+    Lpad "LPAD" 3..=3 Text(16_777_215), Pure;
+    Rpad "RPAD" 3..=3 Text(16_777_215), Pure;
+    Space "SPACE" 1..=1 Text(16_777_215), Pure;
+    Locate "LOCATE" 2..=3 Int(11), Pure;
+    Instr "INSTR" 2..=2 Int(11), Pure;
+    FindInSet "FIND_IN_SET" 2..=2 Int(3), Pure;
+    Strcmp "STRCMP" 2..=2 Int(2), Pure;
+    Ascii "ASCII" 1..=1 Int(3), Pure;
+    Ord "ORD" 1..=1 Int(21), Pure;
+    Char "CHAR" 1..=255 Binary(1020), Pure;
+    Hex "HEX" 1..=1 Text(16_777_215), Pure;
+    Unhex "UNHEX" 1..=1 Binary(16_777_215), Pure;
+    Bin "BIN" 1..=1 Text(64), Pure;
+    Oct "OCT" 1..=1 Text(64), Pure;
+    Conv "CONV" 3..=3 Text(64), Pure;
+    Quote "QUOTE" 1..=1 Text(16_777_215), Pure;
+    Format "FORMAT" 2..=3 Text(64), Pure;
+    Md5 "MD5" 1..=1 Text(32), Pure;
+    Sha1 "SHA1" 1..=1 Text(40), Pure;
+    Sha2 "SHA2" 2..=2 Text(128), Pure;
+    ToBase64 "TO_BASE64" 1..=1 Text(16_777_215), Pure;
+    FromBase64 "FROM_BASE64" 1..=1 Binary(16_777_215), Pure;
+    Charset "CHARSET" 1..=1 System(64), Pure;
+    CollationOf "COLLATION" 1..=1 System(64), Pure;
+    Coercibility "COERCIBILITY" 1..=1 Int(10), Pure;
+    Uuid "UUID" 0..=0 System(36), Volatile;
+    UuidToBin "UUID_TO_BIN" 1..=2 Binary(16), Pure;
+    BinToUuid "BIN_TO_UUID" 1..=2 Text(36), Pure;
+    RandomBytes "RANDOM_BYTES" 1..=1 Binary(1024), Volatile;
+    InetAton "INET_ATON" 1..=1 UInt(21), Pure;
+    InetNtoa "INET_NTOA" 1..=1 Text(15), Pure;
+    // dates and times
+    Now "NOW" 0..=1 DateTime, Statement;
+    SysDate "SYSDATE" 0..=1 DateTime, Volatile;
+    UtcTimestamp "UTC_TIMESTAMP" 0..=1 DateTime, Statement;
+    CurDate "CURDATE" 0..=0 Date, Statement;
+    UtcDate "UTC_DATE" 0..=0 Date, Statement;
+    CurTime "CURTIME" 0..=1 Time, Statement;
+    UtcTime "UTC_TIME" 0..=1 Time, Statement;
+    UnixTimestamp "UNIX_TIMESTAMP" 0..=1 UInt(11), Statement;
+    FromUnixTime "FROM_UNIXTIME" 1..=2 DateTime, Statement;
+    Date "DATE" 1..=1 Date, Pure;
+    Time "TIME" 1..=1 Time, Pure;
+    Timestamp "TIMESTAMP" 1..=2 DateTime, Pure;
+    Year "YEAR" 1..=1 Int(4), Pure;
+    Quarter "QUARTER" 1..=1 Int(1), Pure;
+    Month "MONTH" 1..=1 Int(2), Pure;
+    DayOfMonth "DAYOFMONTH" 1..=1 Int(2), Pure;
+    DayOfWeek "DAYOFWEEK" 1..=1 Int(1), Pure;
+    DayOfYear "DAYOFYEAR" 1..=1 Int(3), Pure;
+    Weekday "WEEKDAY" 1..=1 Int(1), Pure;
+    Week "WEEK" 1..=2 Int(2), Pure;
+    YearWeek "YEARWEEK" 1..=2 Int(6), Pure;
+    Hour "HOUR" 1..=1 Int(3), Pure;
+    Minute "MINUTE" 1..=1 Int(2), Pure;
+    Second "SECOND" 1..=1 Int(2), Pure;
+    Microsecond "MICROSECOND" 1..=1 Int(6), Pure;
+    DayName "DAYNAME" 1..=1 Text(9), Pure;
+    MonthName "MONTHNAME" 1..=1 Text(9), Pure;
+    LastDay "LAST_DAY" 1..=1 Date, Pure;
+    DateDiff "DATEDIFF" 2..=2 Int(7), Pure;
+    TimeDiff "TIMEDIFF" 2..=2 Time, Pure;
+    // The first argument is the unit, a literal string in upper case.
+    TimestampDiff "TIMESTAMPDIFF" 3..=3 Int(21), Pure;
+    AddTime "ADDTIME" 2..=2 DateTime, Pure;
+    SubTime "SUBTIME" 2..=2 DateTime, Pure;
+    MakeDate "MAKEDATE" 2..=2 Date, Pure;
+    MakeTime "MAKETIME" 3..=3 Time, Pure;
+    ToDays "TO_DAYS" 1..=1 Int(7), Pure;
+    FromDays "FROM_DAYS" 1..=1 Date, Pure;
+    TimeToSec "TIME_TO_SEC" 1..=1 Int(10), Pure;
+    SecToTime "SEC_TO_TIME" 1..=1 Time, Pure;
+    ToSeconds "TO_SECONDS" 1..=1 Int(12), Pure;
+    DateFormat "DATE_FORMAT" 2..=3 Text(240), Pure;
+    TimeFormat "TIME_FORMAT" 2..=2 Text(240), Pure;
+    StrToDate "STR_TO_DATE" 2..=2 DateTime, Pure;
+    ConvertTz "CONVERT_TZ" 3..=3 DateTime, Statement;
+    // the session and the server
+    Database "DATABASE" 0..=0 System(64), Statement;
+    User "USER" 0..=0 System(288), Statement;
+    CurrentUser "CURRENT_USER" 0..=0 System(288), Statement;
+    Version "VERSION" 0..=0 System(60), Statement;
+    ConnectionId "CONNECTION_ID" 0..=0 UInt(10), Statement;
+    LastInsertId "LAST_INSERT_ID" 0..=1 UInt(21), Volatile;
+    RowCount "ROW_COUNT" 0..=0 Int(21), Statement;
+    FoundRows "FOUND_ROWS" 0..=0 Int(21), Statement;
+    Sleep "SLEEP" 1..=1 Int(21), Volatile;
+    Benchmark "BENCHMARK" 2..=2 Int(1), Volatile;
+    GetLock "GET_LOCK" 2..=2 Int(1), Volatile;
+    ReleaseLock "RELEASE_LOCK" 1..=1 Int(1), Volatile;
+    IsFreeLock "IS_FREE_LOCK" 1..=1 Int(1), Volatile;
+}
+
+fn alias(name: &str) -> Option<Function> {
+    Some(match name {
+        "CEIL" => Function::Ceiling,
+        "POW" => Function::Power,
+        "MOD" => return None, // the operator
+        "ATAN2" => Function::Atan,
+        "OCTET_LENGTH" => Function::Length,
+        "CHARACTER_LENGTH" => Function::CharLength,
+        "LCASE" => Function::Lower,
+        "UCASE" => Function::Upper,
+        "SUBSTR" | "MID" => Function::Substring,
+        "POSITION" => Function::Locate,
+        "SHA" => Function::Sha1,
+        "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" => Function::Now,
+        "CURRENT_DATE" => Function::CurDate,
+        "CURRENT_TIME" => Function::CurTime,
+        "DAY" => Function::DayOfMonth,
+        "WEEKOFYEAR" => Function::Week,
+        "SCHEMA" => Function::Database,
+        "SESSION_USER" | "SYSTEM_USER" => Function::User,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found() {
+        assert_eq!(Function::by_name("SUBSTR"), Some(Function::Substring));
+        assert_eq!(Function::by_name("NOW").map(Function::purity), Some(Purity::Statement));
+        assert_eq!(Function::by_name("NOSUCH"), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! The plan: what `bind` makes of a statement and what the executor runs. Immutable, shared by every connection that sends the same text.
+//!
+//! **PLAN-1** A plan holds no value of the session it was made in, except through `PlanKey` (default schema, sql_mode, collation).
+//! **PLAN-2** A plan is run only while all its tables are current ([`Plan::is_current`]), checked after their metadata locks are taken.
+pub mod access;
+pub mod admin;
+pub mod ddl;
+pub mod dml;
+pub mod expr;
+pub mod function;
+pub mod select;
+pub mod show;
+pub mod ty;
+
+pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
+pub use admin::*;
+pub use ddl::*;
+pub use dml::*;
+pub use expr::*;
+pub use function::Function;
+pub use select::*;
+pub use show::{ShowFilter, ShowKind, ShowStmt};
+pub use ty::{Coercibility, ExprType, Kind};
+
+use crate::catalog::TableInfo;
+use crate::sink::ColumnMeta;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub struct Plan {
+    pub body: Statement,
+    /// The result's columns; empty if the statement gives no rows.
+    pub columns: Vec<ColumnMeta>,
+    /// Parameters (with `InsertRows::Repeat`: of one row).
+    pub params: u32,
+    /// Types the parameters take from where they stand, for COM_STMT_PREPARE's answer.
+    pub param_types: Vec<ExprType>,
+    /// Tables read or written, each once: metadata locks and PLAN-2.
+    pub tables: Vec<TableUse>,
+    /// May other statements with the same text use it? Not for DDL, SET and the like, which are cheap to make and rare.
+    pub cacheable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct TableUse {
+    pub table: Arc<TableInfo>,
+    pub write: bool,
+}
+
+#[derive(Debug)]
+pub enum Statement {
+    Select(SelectPlan),
+    Insert(InsertPlan),
+    Update(UpdatePlan),
+    Delete(DeletePlan),
+    /// Rows made while planning: EXPLAIN, SHOW forms that need nothing else.
+    Rows(Vec<Vec<redolith_types::Value<'static>>>),
+    Show(ShowStmt),
+    Ddl(DdlStmt),
+    /// BEGIN, COMMIT, SAVEPOINT, ...: run by the session.
+    Transaction(TransactionStmt),
+    Set(Vec<SetItem>),
+    Use(Box<str>),
+    /// Evaluated, results thrown away.
+    Do(Vec<Expr>),
+    Kill {
+        id: Expr,
+        query_only: bool,
+    },
+    Admin(AdminStmt),
+    /// Accepted without effect.
+    Nothing,
+}
+
+impl Plan {
+    /// PLAN-2: no table it was made for has been altered or dropped since.
+    pub fn is_current(&self) -> bool {
+        self.tables.iter().all(|t| t.table.is_current())
+    }
+    /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That Cause an Implicit Commit").
+    pub fn commits_implicitly(&self) -> bool {
+        match &self.body {
+            Statement::Ddl(_) => true,
+            Statement::Admin(a) => a.commits_implicitly(),
+            _ => false,
+        }
+    }
+}

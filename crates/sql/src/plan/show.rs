@@ -1,0 +1,256 @@
+//! SHOW: which form, about what, filtered how. The columns each form gives are fixed here, since clients read them by name and
+//! WHERE is bound to them.
+use super::admin::TableName;
+use super::expr::{Expr, VariableScope};
+
+#[derive(Clone, Debug)]
+pub struct ShowStmt {
+    pub kind: ShowKind,
+    pub filter: ShowFilter,
+}
+
+#[derive(Clone, Debug)]
+pub enum ShowFilter {
+    None,
+    /// LIKE on the first column (case-insensitive, `\` escapes).
+    Like(Box<str>),
+    /// `Column { source: 0, column }` is the form's output column.
+    Where(Box<Expr>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShowKind {
+    Databases,
+    Tables {
+        schema: Box<str>,
+        full: bool,
+    },
+    TableStatus {
+        schema: Box<str>,
+    },
+    OpenTables {
+        schema: Option<Box<str>>,
+    },
+    Columns {
+        table: TableName,
+        full: bool,
+    },
+    Index {
+        table: TableName,
+    },
+    CreateTable(TableName),
+    CreateDatabase {
+        name: Box<str>,
+        if_not_exists: bool,
+    },
+    Variables(VariableScope),
+    Status(VariableScope),
+    /// LIMIT offset, count.
+    Warnings {
+        offset: u64,
+        count: u64,
+    },
+    Errors {
+        offset: u64,
+        count: u64,
+    },
+    CountWarnings,
+    CountErrors,
+    ProcessList {
+        full: bool,
+    },
+    EngineStatus,
+    EngineMutex,
+    Engines,
+    Plugins,
+    CharacterSet,
+    Collation,
+    /// None: the connected user.
+    Grants(Option<Box<str>>),
+    Triggers {
+        schema: Box<str>,
+    },
+    Events {
+        schema: Box<str>,
+    },
+    ProcedureStatus,
+    FunctionStatus,
+    MasterStatus,
+    BinaryLogs,
+    ReplicaStatus,
+    Profiles,
+}
+
+/// A column of a SHOW result: name and whether it holds numbers.
+pub type ShowColumn = (&'static str, ShowType);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShowType {
+    Text,
+    LongText,
+    Int,
+    DateTime,
+}
+use ShowType::{DateTime, Int, LongText, Text};
+
+impl ShowKind {
+    /// Name of the first column where it depends on the statement ("Tables_in_test"); else None and `columns()[0]` has it.
+    pub fn first_column(&self, like: Option<&str>) -> Option<String> {
+        let base = match self {
+            ShowKind::Databases => "Database".to_string(),
+            ShowKind::Tables { schema, .. } => format!("Tables_in_{schema}"),
+            ShowKind::Grants(user) => return Some(format!("Grants for {}", user.as_deref().unwrap_or("root@%"))),
+            _ => return None,
+        };
+        Some(match like {
+            Some(pattern) => format!("{base} ({pattern})"),
+            None => base,
+        })
+    }
+
+    pub fn columns(&self) -> &'static [ShowColumn] {
+        match self {
+            ShowKind::Databases => &[("Database", Text)],
+            ShowKind::Tables { full: false, .. } => &[("Tables", Text)],
+            ShowKind::Tables { full: true, .. } => &[("Tables", Text), ("Table_type", Text)],
+            ShowKind::TableStatus { .. } => TABLE_STATUS,
+            ShowKind::OpenTables { .. } => &[("Database", Text), ("Table", Text), ("In_use", Int), ("Name_locked", Int)],
+            ShowKind::Columns { full: false, .. } => {
+                &[("Field", Text), ("Type", LongText), ("Null", Text), ("Key", Text), ("Default", LongText), ("Extra", Text)]
+            }
+            ShowKind::Columns { full: true, .. } => &[
+                ("Field", Text),
+                ("Type", LongText),
+                ("Collation", Text),
+                ("Null", Text),
+                ("Key", Text),
+                ("Default", LongText),
+                ("Extra", Text),
+                ("Privileges", Text),
+                ("Comment", LongText),
+            ],
+            ShowKind::Index { .. } => INDEX,
+            ShowKind::CreateTable(_) => &[("Table", Text), ("Create Table", LongText)],
+            ShowKind::CreateDatabase { .. } => &[("Database", Text), ("Create Database", LongText)],
+            ShowKind::Variables(_) | ShowKind::Status(_) => &[("Variable_name", Text), ("Value", LongText)],
+            ShowKind::Warnings { .. } | ShowKind::Errors { .. } => &[("Level", Text), ("Code", Int), ("Message", LongText)],
+            ShowKind::CountWarnings => &[("@@session.warning_count", Int)],
+            ShowKind::CountErrors => &[("@@session.error_count", Int)],
+            ShowKind::ProcessList { .. } => &[
+                ("Id", Int),
+                ("User", Text),
+                ("Host", Text),
+                ("db", Text),
+                ("Command", Text),
+                ("Time", Int),
+                ("State", Text),
+                ("Info", LongText),
+            ],
+            ShowKind::EngineStatus | ShowKind::EngineMutex => &[("Type", Text), ("Name", Text), ("Status", LongText)],
+            ShowKind::Engines => {
+                &[("Engine", Text), ("Support", Text), ("Comment", Text), ("Transactions", Text), ("XA", Text), ("Savepoints", Text)]
+            }
+            ShowKind::Plugins => &[("Name", Text), ("Status", Text), ("Type", Text), ("Library", Text), ("License", Text)],
+            ShowKind::CharacterSet => &[("Charset", Text), ("Description", Text), ("Default collation", Text), ("Maxlen", Int)],
+            ShowKind::Collation => &[
+                ("Collation", Text),
+                ("Charset", Text),
+                ("Id", Int),
+                ("Default", Text),
+                ("Compiled", Text),
+                ("Sortlen", Int),
+                ("Pad_attribute", Text),
+            ],
+            ShowKind::Grants(_) => &[("Grants", LongText)],
+            ShowKind::Triggers { .. } => TRIGGERS,
+            ShowKind::Events { .. } => EVENTS,
+            ShowKind::ProcedureStatus | ShowKind::FunctionStatus => ROUTINES,
+            ShowKind::MasterStatus => {
+                &[("File", Text), ("Position", Int), ("Binlog_Do_DB", Text), ("Binlog_Ignore_DB", Text), ("Executed_Gtid_Set", Text)]
+            }
+            ShowKind::BinaryLogs => &[("Log_name", Text), ("File_size", Int), ("Encrypted", Text)],
+            ShowKind::ReplicaStatus => &[("Replica_IO_State", Text), ("Source_Host", Text), ("Source_User", Text), ("Source_Port", Int)],
+            ShowKind::Profiles => &[("Query_ID", Int), ("Duration", Text), ("Query", LongText)],
+        }
+    }
+}
+
+const TABLE_STATUS: &[ShowColumn] = &[
+    ("Name", Text),
+    ("Engine", Text),
+    ("Version", Int),
+    ("Row_format", Text),
+    ("Rows", Int),
+    ("Avg_row_length", Int),
+    ("Data_length", Int),
+    ("Max_data_length", Int),
+    ("Index_length", Int),
+    ("Data_free", Int),
+    ("Auto_increment", Int),
+    ("Create_time", DateTime),
+    ("Update_time", DateTime),
+    ("Check_time", DateTime),
+    ("Collation", Text),
+    ("Checksum", Int),
+    ("Create_options", Text),
+    ("Comment", LongText),
+];
+const INDEX: &[ShowColumn] = &[
+    ("Table", Text),
+    ("Non_unique", Int),
+    ("Key_name", Text),
+    ("Seq_in_index", Int),
+    ("Column_name", Text),
+    ("Collation", Text),
+    ("Cardinality", Int),
+    ("Sub_part", Int),
+    ("Packed", Text),
+    ("Null", Text),
+    ("Index_type", Text),
+    ("Comment", Text),
+    ("Index_comment", LongText),
+    ("Visible", Text),
+    ("Expression", LongText),
+];
+const TRIGGERS: &[ShowColumn] = &[
+    ("Trigger", Text),
+    ("Event", Text),
+    ("Table", Text),
+    ("Statement", LongText),
+    ("Timing", Text),
+    ("Created", DateTime),
+    ("sql_mode", Text),
+    ("Definer", Text),
+    ("character_set_client", Text),
+    ("collation_connection", Text),
+    ("Database Collation", Text),
+];
+const EVENTS: &[ShowColumn] = &[
+    ("Db", Text),
+    ("Name", Text),
+    ("Definer", Text),
+    ("Time zone", Text),
+    ("Type", Text),
+    ("Execute at", DateTime),
+    ("Interval value", Text),
+    ("Interval field", Text),
+    ("Starts", DateTime),
+    ("Ends", DateTime),
+    ("Status", Text),
+    ("Originator", Int),
+    ("character_set_client", Text),
+    ("collation_connection", Text),
+    ("Database Collation", Text),
+];
+const ROUTINES: &[ShowColumn] = &[
+    ("Db", Text),
+    ("Name", Text),
+    ("Type", Text),
+    ("Definer", Text),
+    ("Modified", DateTime),
+    ("Created", DateTime),
+    ("Security_type", Text),
+    ("Comment", LongText),
+    ("character_set_client", Text),
+    ("collation_connection", Text),
+    ("Database Collation", Text),
+];

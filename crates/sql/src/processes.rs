@@ -1,0 +1,403 @@
+//! The process list: who is connected and what they do, and how KILL reaches them.
+//!
+//! PROC-1: an entry is written by its own connection only; what it does for each command is a few relaxed stores and one copy of the
+//! statement's beginning under a lock that nobody else holds, unless someone looks at the list.
+//! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
+use hashbrown::HashMap;
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::task::Waker;
+
+/// How much of a statement the list shows.
+const INFO_BYTES: usize = 1024;
+
+/// What a connection is asked to do. Later ones outweigh earlier ones.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kill {
+    None,
+    /// End the running statement.
+    Query,
+    /// End the connection: KILL, or a time-out.
+    Connection,
+    /// End it because the server stops.
+    Shutdown,
+}
+
+/// The Command column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    Connect,
+    Sleep,
+    Query,
+    Prepare,
+    Execute,
+    Fetch,
+    LongData,
+    CloseStmt,
+    ResetStmt,
+    InitDb,
+    FieldList,
+    ChangeUser,
+    ResetConnection,
+    SetOption,
+    Statistics,
+    Kill,
+    Ping,
+    Quit,
+    Daemon,
+}
+
+impl Command {
+    const ALL: [(Command, &'static str); 19] = [
+        (Command::Connect, "Connect"),
+        (Command::Sleep, "Sleep"),
+        (Command::Query, "Query"),
+        (Command::Prepare, "Prepare"),
+        (Command::Execute, "Execute"),
+        (Command::Fetch, "Fetch"),
+        (Command::LongData, "Long Data"),
+        (Command::CloseStmt, "Close stmt"),
+        (Command::ResetStmt, "Reset stmt"),
+        (Command::InitDb, "Init DB"),
+        (Command::FieldList, "Field List"),
+        (Command::ChangeUser, "Change user"),
+        (Command::ResetConnection, "Reset Connection"),
+        (Command::SetOption, "Set option"),
+        (Command::Statistics, "Statistics"),
+        (Command::Kill, "Kill"),
+        (Command::Ping, "Ping"),
+        (Command::Quit, "Quit"),
+        (Command::Daemon, "Daemon"),
+    ];
+    pub fn name(self) -> &'static str {
+        Command::ALL[self as usize].1
+    }
+}
+
+#[derive(Debug, Default)]
+struct Who {
+    user: Box<str>,
+    host: Box<str>,
+    schema: Option<Arc<str>>,
+}
+
+/// One connection's entry.
+#[derive(Debug)]
+pub struct Process {
+    pub id: u32,
+    who: Mutex<Who>,
+    command: AtomicU8,
+    since_s: AtomicU32,
+    /// Seconds after which the current wait on the client ends the connection; 0 while a command runs.
+    limit_s: AtomicU32,
+    /// The connection holds buffers that it could give back.
+    holds_buffers: AtomicBool,
+    state: AtomicU8,
+    /// The statement of the running command, or of the last one.
+    info: Mutex<Vec<u8>>,
+    kill: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+    clock: Arc<AtomicU32>,
+}
+
+/// A row of SHOW PROCESSLIST.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessRow {
+    pub id: u32,
+    pub user: Box<str>,
+    pub host: Box<str>,
+    pub schema: Option<Arc<str>>,
+    pub command: &'static str,
+    pub time_s: u32,
+    pub state: &'static str,
+    /// The statement, at most 1,024 bytes of it.
+    pub info: Option<String>,
+}
+
+/// The State column.
+const STATES: [&str; 6] = ["", "executing", "Waiting for client", "Sending to client", "Reading from net", "login"];
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    None,
+    Executing,
+    WaitingForClient,
+    SendingToClient,
+    ReadingFromNet,
+    Login,
+}
+
+impl Process {
+    /// The connection's task, woken by a kill.
+    pub fn set_waker(&self, waker: &Waker) {
+        *self.waker.lock() = Some(waker.clone());
+    }
+    pub fn set_who(&self, user: &str, host: &str) {
+        let mut who = self.who.lock();
+        (who.user, who.host) = (user.into(), host.into());
+    }
+    pub fn set_schema(&self, schema: Option<Arc<str>>) {
+        self.who.lock().schema = schema;
+    }
+    pub fn set_state(&self, state: State) {
+        self.state.store(state as u8, Relaxed);
+    }
+
+    /// A command begins; `info` is its statement, if it has one.
+    pub fn begin(&self, command: Command, info: &[u8]) {
+        self.command.store(command as u8, Relaxed);
+        self.since_s.store(self.clock.load(Relaxed), Relaxed);
+        self.limit_s.store(0, Relaxed);
+        self.state.store(State::Executing as u8, Relaxed);
+        let mut kept = self.info.lock();
+        kept.clear();
+        kept.extend_from_slice(&info[..info.len().min(INFO_BYTES)]);
+    }
+    /// The command is answered; the client may take `wait_timeout_s` for the next.
+    pub fn idle(&self, wait_timeout_s: u32, holds_buffers: bool) {
+        self.wait(Command::Sleep, State::None, wait_timeout_s);
+        self.holds_buffers.store(holds_buffers, Relaxed);
+    }
+    /// Waits for the client in the middle of something (a slow path).
+    pub fn wait(&self, command: Command, state: State, limit_s: u32) {
+        self.command.store(command as u8, Relaxed);
+        self.state.store(state as u8, Relaxed);
+        self.since_s.store(self.clock.load(Relaxed), Relaxed);
+        self.limit_s.store(limit_s, Relaxed);
+    }
+    /// Waits for the client to take or send more of what is under way (a slow path).
+    pub fn wait_in_command(&self, state: State, limit_s: u32) {
+        self.state.store(state as u8, Relaxed);
+        self.since_s.store(self.clock.load(Relaxed), Relaxed);
+        self.limit_s.store(limit_s, Relaxed);
+    }
+
+    pub fn kill(&self, how: Kill) {
+        self.kill.fetch_max(how as u8, SeqCst);
+        let waker = self.waker.lock().clone();
+        if let Some(w) = waker {
+            w.wake();
+        }
+    }
+    pub fn killed(&self) -> Kill {
+        match self.kill.load(Relaxed) {
+            0 => Kill::None,
+            1 => Kill::Query,
+            2 => Kill::Connection,
+            _ => Kill::Shutdown,
+        }
+    }
+    /// At the start of a statement: an old KILL QUERY has nothing to end.
+    pub fn forget_kill_query(&self) {
+        if self.kill.load(Relaxed) == Kill::Query as u8 {
+            let _ = self.kill.compare_exchange(Kill::Query as u8, 0, SeqCst, SeqCst);
+        }
+    }
+    /// Asked by the sweeper to give buffers back; true once for each request.
+    pub fn take_trim_request(&self) -> bool {
+        let due = self.holds_buffers.load(Relaxed) && self.is_idle() && self.waited_s() >= TRIM_AFTER_S && self.holds_buffers.swap(false, Relaxed);
+        if due {
+            *self.info.lock() = Vec::new();
+        }
+        due
+    }
+
+    fn is_idle(&self) -> bool {
+        self.command.load(Relaxed) == Command::Sleep as u8
+    }
+    fn waited_s(&self) -> u32 {
+        self.clock.load(Relaxed).wrapping_sub(self.since_s.load(Relaxed))
+    }
+    fn row(&self) -> ProcessRow {
+        let who = self.who.lock();
+        let info = self.info.lock();
+        let has_info = !info.is_empty() && !self.is_idle();
+        ProcessRow {
+            id: self.id,
+            user: if who.user.is_empty() { "unauthenticated user".into() } else { who.user.clone() },
+            host: who.host.clone(),
+            schema: who.schema.clone(),
+            command: Command::ALL[self.command.load(Relaxed) as usize].1,
+            time_s: self.waited_s(),
+            state: STATES[self.state.load(Relaxed) as usize],
+            info: has_info.then(|| String::from_utf8_lossy(&info).into_owned()),
+        }
+    }
+}
+
+/// Seconds after which an idle connection gives its buffers back.
+const TRIM_AFTER_S: u32 = 2;
+
+/// All connections.
+#[derive(Debug, Default)]
+pub struct Processes {
+    map: RwLock<HashMap<u32, Arc<Process>>>,
+    last_id: AtomicU32,
+    /// Seconds since the start, moved by [`Processes::tick`].
+    clock: Arc<AtomicU32>,
+}
+
+impl Processes {
+    pub fn new() -> Arc<Processes> {
+        Arc::default()
+    }
+
+    /// A new connection from `host`, not logged in yet: it has `connect_timeout_s` to do so. The entry lives until `remove`.
+    pub fn add(&self, host: &str, connect_timeout_s: u32) -> Arc<Process> {
+        let mut map = self.map.write();
+        let id = loop {
+            let id = self.last_id.fetch_add(1, Relaxed).wrapping_add(1);
+            if id != 0 && !map.contains_key(&id) {
+                break id;
+            }
+        };
+        let p = Arc::new(Process {
+            id,
+            who: Mutex::new(Who { host: host.into(), ..Who::default() }),
+            command: AtomicU8::new(Command::Connect as u8),
+            since_s: AtomicU32::new(self.clock.load(Relaxed)),
+            limit_s: AtomicU32::new(connect_timeout_s),
+            holds_buffers: AtomicBool::new(false),
+            state: AtomicU8::new(State::Login as u8),
+            info: Mutex::default(),
+            kill: AtomicU8::new(0),
+            waker: Mutex::default(),
+            clock: self.clock.clone(),
+        });
+        map.insert(id, p.clone());
+        p
+    }
+    pub fn remove(&self, id: u32) {
+        self.map.write().remove(&id);
+    }
+    pub fn get(&self, id: u32) -> Option<Arc<Process>> {
+        self.map.read().get(&id).cloned()
+    }
+    pub fn len(&self) -> usize {
+        self.map.read().len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// KILL: false if there is no such connection.
+    pub fn kill(&self, id: u32, how: Kill) -> bool {
+        let process = self.get(id);
+        process.iter().for_each(|p| p.kill(how));
+        process.is_some()
+    }
+    pub fn kill_all(&self, how: Kill) {
+        let all: Vec<_> = self.map.read().values().cloned().collect();
+        all.iter().for_each(|p| p.kill(how));
+    }
+    /// The list, by id.
+    pub fn rows(&self) -> Vec<ProcessRow> {
+        let mut rows: Vec<_> = self.map.read().values().map(|p| p.row()).collect();
+        rows.sort_by_key(|r| r.id);
+        rows
+    }
+    /// The connection that has been logging in for longest, and for `at_least_s`.
+    pub fn oldest_login(&self, at_least_s: u32) -> Option<Arc<Process>> {
+        let map = self.map.read();
+        let logins = map.values().filter(|p| p.command.load(Relaxed) == Command::Connect as u8 && p.killed() == Kill::None);
+        logins.max_by_key(|p| p.waited_s()).filter(|p| p.waited_s() >= at_least_s).cloned()
+    }
+    /// Connections that run a command now, for Threads_running.
+    pub fn running(&self) -> usize {
+        self.map.read().values().filter(|p| !p.is_idle()).count()
+    }
+
+    /// Called once a second: ends connections that have waited for their client for too long, and wakes idle ones that hold buffers.
+    pub fn tick(&self, now_s: u32) {
+        self.clock.store(now_s, Relaxed);
+        let (mut late, mut trim) = (Vec::new(), Vec::new());
+        for p in self.map.read().values() {
+            let limit = p.limit_s.load(Relaxed);
+            if limit != 0 && p.waited_s() >= limit {
+                late.push(p.clone());
+            } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
+                trim.extend(p.waker.lock().clone());
+            }
+        }
+        late.iter().for_each(|p| p.kill(Kill::Connection));
+        trim.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn rows_show_what_connections_do() {
+        let all = Processes::new();
+        let (a, b) = (all.add("localhost", 10), all.add("127.0.0.1:4711", 10));
+        a.set_who("root", "localhost");
+        a.set_schema(Some("test".into()));
+        a.begin(Command::Query, &[b'x'; 3000]);
+        let rows = all.rows();
+        assert_eq!((rows[0].id, &*rows[0].user, rows[0].command, rows[0].state), (a.id, "root", "Query", "executing"));
+        assert_eq!((rows[0].schema.as_deref(), rows[0].info.as_ref().map(String::len)), (Some("test"), Some(1024)));
+        assert_eq!((&*rows[1].user, rows[1].command, &rows[1].info), ("unauthenticated user", "Connect", &None));
+        a.idle(100, false);
+        assert_eq!((all.rows()[0].command, &all.rows()[0].info), ("Sleep", &None));
+        assert_eq!(all.running(), 1);
+        all.remove(b.id);
+        assert_eq!(all.len(), 1);
+    }
+
+    #[test]
+    fn a_kill_sets_the_flag_and_wakes() {
+        let all = Processes::new();
+        let (p, wakes) = (all.add("h", 0), Arc::new(Wakes::default()));
+        p.set_waker(&Waker::from(wakes.clone()));
+        assert!(all.kill(p.id, Kill::Query));
+        assert_eq!((p.killed(), wakes.0.load(SeqCst)), (Kill::Query, 1));
+        p.forget_kill_query();
+        assert_eq!(p.killed(), Kill::None);
+        all.kill(p.id, Kill::Connection);
+        all.kill(p.id, Kill::Query);
+        p.forget_kill_query();
+        assert_eq!(p.killed(), Kill::Connection);
+        assert!(!all.kill(p.id + 1, Kill::Query));
+    }
+
+    #[test]
+    fn time_outs_end_waiting_connections_only() {
+        let all = Processes::new();
+        let (login, idle, busy) = (all.add("h", 10), all.add("h", 10), all.add("h", 10));
+        idle.idle(20, false);
+        busy.begin(Command::Query, b"");
+        all.tick(9);
+        assert_eq!(login.killed(), Kill::None);
+        all.tick(10);
+        assert_eq!((login.killed(), idle.killed(), busy.killed()), (Kill::Connection, Kill::None, Kill::None));
+        all.tick(20);
+        assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
+    }
+
+    #[test]
+    fn idle_connections_are_asked_once_for_their_buffers() {
+        let all = Processes::new();
+        let (p, wakes) = (all.add("h", 0), Arc::new(Wakes::default()));
+        p.set_waker(&Waker::from(wakes.clone()));
+        p.idle(100, true);
+        all.tick(1);
+        assert!(!p.take_trim_request());
+        all.tick(2);
+        assert_eq!(wakes.0.load(SeqCst), 1);
+        assert!(p.take_trim_request());
+        assert!(!p.take_trim_request());
+        all.tick(3);
+        assert_eq!(wakes.0.load(SeqCst), 1);
+    }
+}

@@ -1,0 +1,94 @@
+//! What a connection has between statements and what a running statement may read and change of it.
+use crate::error::SqlError;
+use crate::processes::Process;
+use redolith_types::{Collation, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// MySQL's default of max_error_count.
+const MAX_WARNINGS: usize = 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    Note,
+    Warning,
+    Error,
+}
+#[derive(Clone, Debug)]
+pub struct Warning {
+    pub level: Level,
+    pub code: u16,
+    pub message: Box<str>,
+}
+/// The diagnostics area: of the last statement that was not itself about diagnostics.
+#[derive(Default, Debug)]
+pub struct Warnings {
+    list: Vec<Warning>,
+    /// Also those that were not kept.
+    count: u64,
+}
+impl Warnings {
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.count = 0;
+    }
+    pub fn push(&mut self, level: Level, code: u16, message: impl Into<Box<str>>) {
+        self.count += 1;
+        if self.list.len() < MAX_WARNINGS {
+            self.list.push(Warning { level, code, message: message.into() });
+        }
+    }
+    pub fn warn(&mut self, error: SqlError) {
+        self.push(Level::Warning, error.code, error.message);
+    }
+    pub fn list(&self) -> &[Warning] {
+        &self.list
+    }
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+    /// As OK packets carry it.
+    pub fn count_u16(&self) -> u16 {
+        self.count.min(u16::MAX as u64) as u16
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct UserVariable {
+    pub value: Value<'static>,
+    pub collation: Collation,
+}
+
+/// What a statement did, for its OK packet.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Done {
+    pub affected: u64,
+    /// The first AUTO_INCREMENT value made by this statement, or 0.
+    pub last_insert_id: u64,
+    pub info: String,
+}
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The number of rows, for FOUND_ROWS().
+    Rows(u64),
+    Done(Done),
+}
+
+/// Everything about a connection but its prepared statements and its transaction.
+pub struct SessionState {
+    pub id: u32,
+    pub user: Box<str>,
+    pub host: Box<str>,
+    /// The default database.
+    pub schema: Option<Arc<str>>,
+    /// CLIENT_FOUND_ROWS: affected rows of an UPDATE are those found, not those changed.
+    pub found_rows_flag: bool,
+    pub user_variables: HashMap<Box<str>, UserVariable>,
+    pub warnings: Warnings,
+    /// LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS().
+    pub last_insert_id: u64,
+    pub row_count: i64,
+    pub found_rows: u64,
+    /// The connection's entry in the process list; KILL reaches it there.
+    pub process: Arc<Process>,
+}

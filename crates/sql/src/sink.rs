@@ -1,0 +1,136 @@
+//! Where results go: the server's packet writer, or a vector in tests. The executor pushes values straight into it; nothing is kept between.
+//!
+//! **SINK-1** The order of calls for one statement is either `ok`, or `error`, or `columns (begin_row value* end_row)* finish_rows`, where `error` may
+//! take the place of anything after `columns`.
+//! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink encodes a value by its *column's* type.
+use crate::error::SqlError;
+use crate::plan::ty::{ExprType, Kind};
+use redolith_types::Value;
+use std::future::Future;
+use std::sync::Arc;
+
+/// A result column, as the protocol's column definition has it.
+#[derive(Clone, Debug)]
+pub struct ColumnMeta {
+    pub schema: Arc<str>,
+    /// Alias of the table, and its own name; both empty for expressions.
+    pub table: Arc<str>,
+    pub org_table: Arc<str>,
+    pub name: Arc<str>,
+    pub org_name: Arc<str>,
+    pub ty: ExprType,
+    pub flags: ColumnFlags,
+}
+
+impl ColumnMeta {
+    /// A column that is not a table's.
+    pub fn expression(name: &str, ty: ExprType) -> ColumnMeta {
+        let none: Arc<str> = Arc::from("");
+        let mut flags = ColumnFlags::of_type(&ty);
+        flags.set(ColumnFlags::NOT_NULL, !ty.nullable);
+        ColumnMeta { schema: none.clone(), table: none.clone(), org_table: none.clone(), name: Arc::from(name), org_name: none, ty, flags }
+    }
+}
+
+/// The flags of a column definition.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ColumnFlags(pub u16);
+impl ColumnFlags {
+    pub const NOT_NULL: u16 = 1;
+    pub const PRIMARY_KEY: u16 = 2;
+    pub const UNIQUE_KEY: u16 = 4;
+    pub const MULTIPLE_KEY: u16 = 8;
+    pub const BLOB: u16 = 16;
+    pub const UNSIGNED: u16 = 32;
+    pub const ZEROFILL: u16 = 64;
+    pub const BINARY: u16 = 128;
+    pub const ENUM: u16 = 256;
+    pub const AUTO_INCREMENT: u16 = 512;
+    pub const TIMESTAMP: u16 = 1024;
+    pub const SET: u16 = 2048;
+    pub const NO_DEFAULT: u16 = 4096;
+    pub const ON_UPDATE_NOW: u16 = 8192;
+    pub const PART_KEY: u16 = 16384;
+    pub const NUM: u16 = 32768;
+
+    pub fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.0 |= flag;
+        } else {
+            self.0 &= !flag;
+        }
+    }
+    /// The flags that follow from the type alone.
+    pub fn of_type(ty: &ExprType) -> ColumnFlags {
+        let mut flags = ColumnFlags(0);
+        flags.set(Self::UNSIGNED, ty.unsigned);
+        flags.set(Self::BLOB, ty.kind == Kind::Blob);
+        flags.set(Self::ENUM, ty.kind == Kind::Enum);
+        flags.set(Self::SET, ty.kind == Kind::Set);
+        flags.set(Self::BINARY, ty.is_binary() || ty.kind.is_numeric() || ty.kind.is_temporal());
+        flags.set(Self::NUM, ty.kind.is_numeric());
+        flags
+    }
+}
+
+/// `SERVER_STATUS_*` of OK and EOF packets.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StatusFlags(pub u16);
+impl StatusFlags {
+    pub const IN_TRANSACTION: u16 = 1;
+    pub const AUTOCOMMIT: u16 = 2;
+    pub const MORE_RESULTS: u16 = 8;
+    pub const NO_GOOD_INDEX: u16 = 16;
+    pub const NO_INDEX: u16 = 32;
+    pub const CURSOR_EXISTS: u16 = 64;
+    pub const LAST_ROW_SENT: u16 = 128;
+    pub const DB_DROPPED: u16 = 256;
+    pub const NO_BACKSLASH_ESCAPES: u16 = 512;
+    pub const METADATA_CHANGED: u16 = 1024;
+    pub const SESSION_STATE_CHANGED: u16 = 16384;
+    pub const IN_READ_ONLY_TRANSACTION: u16 = 8192;
+
+    pub fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.0 |= flag;
+        } else {
+            self.0 &= !flag;
+        }
+    }
+    pub fn has(self, flag: u16) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// The end of a statement: the OK packet, or the EOF (or OK with header 0xfe) after rows, which has `warnings` and `status` only.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct OkInfo {
+    pub affected: u64,
+    pub last_insert_id: u64,
+    pub warnings: u16,
+    pub status: StatusFlags,
+    /// "Records: 3  Duplicates: 0  Warnings: 0", "Rows matched: ..."; empty for most.
+    pub info: String,
+}
+
+pub trait ResultSink: Send {
+    fn columns(&mut self, columns: &[ColumnMeta]);
+    fn begin_row(&mut self);
+    /// The next value of the row that was begun.
+    fn value(&mut self, value: &Value<'_>);
+    fn end_row(&mut self);
+    fn row(&mut self, values: &[Value<'_>]) {
+        self.begin_row();
+        for value in values {
+            self.value(value);
+        }
+        self.end_row();
+    }
+    fn finish_rows(&mut self, end: &OkInfo);
+    fn ok(&mut self, ok: &OkInfo);
+    fn error(&mut self, error: &SqlError);
+    /// Its buffer is so full that it should be drained before more rows come.
+    fn wants_drain(&self) -> bool;
+    /// Sends what it holds. An error says that the client is gone: the statement ends as if killed.
+    fn drain(&mut self) -> impl Future<Output = Result<(), SqlError>> + Send;
+}

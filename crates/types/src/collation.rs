@@ -1,0 +1,378 @@
+//! Collations: comparison and weights of strings. A string's *weight bytes* order as the strings do under memcmp, once both are padded with spaces
+//! (all collations but `binary`). They are what index keys hold.
+//!
+//! - `binary`: the bytes, nothing padded.
+//! - `*_bin`: the bytes; UTF-8 orders as its code points do.
+//! - `latin1_swedish_ci`, `ascii_general_ci`: one weight byte per character.
+//! - `utf8mb4_general_ci`: the character's weight (`general_ci`), written as UTF-8 would write it: order is kept and ASCII takes one byte.
+//!
+//! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte each in both.
+use std::cmp::Ordering;
+use std::hash::Hasher;
+
+use serde::{Deserialize, Serialize};
+
+use crate::charset::{Charset, decode_utf8};
+use crate::general_ci;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Collation {
+    Binary,
+    Utf8mb4GeneralCi,
+    Utf8mb4Bin,
+    Utf8mb3GeneralCi,
+    Utf8mb3Bin,
+    Latin1SwedishCi,
+    Latin1Bin,
+    AsciiGeneralCi,
+    AsciiBin,
+}
+
+const fn upper_case_table() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (i as u8).to_ascii_uppercase();
+        i += 1;
+    }
+    table
+}
+
+const ASCII_CI: [u8; 256] = upper_case_table();
+
+/// Swedish order: Å, Ä = Æ, Ö after Z; Ü = Y; other accents off. Compared byte by byte with a server's WEIGHT_STRING().
+const SWEDISH_CI: [u8; 256] = {
+    let mut table = upper_case_table();
+    // Weights of 0xc0..=0xdf; 0xe0..=0xff are their lower case, except × ÷ ß ÿ.
+    let upper = *b"AAAA\x5c\x5b\x5cCEEEEIIIIDNOOOO\x5d\xd7\xd8UUUYY\xde\xdf";
+    let mut i = 0;
+    while i < 32 {
+        table[0xc0 + i] = upper[i];
+        table[0xe0 + i] = if i == 0x17 || i == 0x1f { 0xe0 + i as u8 } else { upper[i] };
+        i += 1;
+    }
+    table
+};
+
+/// What turns a string into weight bytes.
+#[derive(Clone, Copy)]
+enum Weights {
+    Identity,
+    Table(&'static [u8; 256]),
+    General,
+}
+
+impl Collation {
+    pub const ALL: [Collation; 9] = [
+        Collation::Binary,
+        Collation::Utf8mb4GeneralCi,
+        Collation::Utf8mb4Bin,
+        Collation::Utf8mb3GeneralCi,
+        Collation::Utf8mb3Bin,
+        Collation::Latin1SwedishCi,
+        Collation::Latin1Bin,
+        Collation::AsciiGeneralCi,
+        Collation::AsciiBin,
+    ];
+
+    /// MySQL's collation id.
+    pub fn id(self) -> u16 {
+        match self {
+            Collation::Latin1SwedishCi => 8,
+            Collation::AsciiGeneralCi => 11,
+            Collation::Utf8mb3GeneralCi => 33,
+            Collation::Utf8mb4GeneralCi => 45,
+            Collation::Utf8mb4Bin => 46,
+            Collation::Latin1Bin => 47,
+            Collation::Binary => 63,
+            Collation::AsciiBin => 65,
+            Collation::Utf8mb3Bin => 83,
+        }
+    }
+
+    pub fn from_id(id: u16) -> Option<Collation> {
+        Self::ALL.into_iter().find(|c| c.id() == id)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Collation::Binary => "binary",
+            Collation::Utf8mb4GeneralCi => "utf8mb4_general_ci",
+            Collation::Utf8mb4Bin => "utf8mb4_bin",
+            Collation::Utf8mb3GeneralCi => "utf8mb3_general_ci",
+            Collation::Utf8mb3Bin => "utf8mb3_bin",
+            Collation::Latin1SwedishCi => "latin1_swedish_ci",
+            Collation::Latin1Bin => "latin1_bin",
+            Collation::AsciiGeneralCi => "ascii_general_ci",
+            Collation::AsciiBin => "ascii_bin",
+        }
+    }
+
+    /// By name, without regard to case; `utf8_general_ci` and `utf8_bin` are the utf8mb3 ones.
+    pub fn from_name(name: &str) -> Option<Collation> {
+        let alias = match name.get(..5) {
+            Some(start) if start.eq_ignore_ascii_case("utf8_") => format!("utf8mb3_{}", &name[5..]),
+            _ => String::new(),
+        };
+        let name = if alias.is_empty() { name } else { &alias };
+        Self::ALL.into_iter().find(|c| c.name().eq_ignore_ascii_case(name))
+    }
+
+    pub fn charset(self) -> Charset {
+        match self {
+            Collation::Binary => Charset::Binary,
+            Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin => Charset::Utf8mb4,
+            Collation::Utf8mb3GeneralCi | Collation::Utf8mb3Bin => Charset::Utf8mb3,
+            Collation::Latin1SwedishCi | Collation::Latin1Bin => Charset::Latin1,
+            Collation::AsciiGeneralCi | Collation::AsciiBin => Charset::Ascii,
+        }
+    }
+
+    /// The `_bin` collation of the same character set; `Binary` itself.
+    pub fn bin(self) -> Collation {
+        match self.charset() {
+            Charset::Binary => Collation::Binary,
+            Charset::Utf8mb4 => Collation::Utf8mb4Bin,
+            Charset::Utf8mb3 => Collation::Utf8mb3Bin,
+            Charset::Latin1 => Collation::Latin1Bin,
+            Charset::Ascii => Collation::AsciiBin,
+        }
+    }
+
+    pub fn is_default(self) -> bool {
+        self.charset().default_collation() == self
+    }
+
+    /// Whether trailing spaces do not count (PAD SPACE).
+    #[inline]
+    pub fn pads(self) -> bool {
+        self != Collation::Binary
+    }
+
+    pub fn is_case_insensitive(self) -> bool {
+        !matches!(self.weights(), Weights::Identity)
+    }
+
+    #[inline]
+    fn weights(self) -> Weights {
+        match self {
+            Collation::Binary | Collation::Utf8mb4Bin | Collation::Utf8mb3Bin | Collation::Latin1Bin | Collation::AsciiBin => {
+                Weights::Identity
+            }
+            Collation::Latin1SwedishCi => Weights::Table(&SWEDISH_CI),
+            Collation::AsciiGeneralCi => Weights::Table(&ASCII_CI),
+            Collation::Utf8mb4GeneralCi | Collation::Utf8mb3GeneralCi => Weights::General,
+        }
+    }
+
+    /// Order of two strings of this collation's character set.
+    pub fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
+        if self == Collation::Binary {
+            return a.cmp(b);
+        }
+        match self.weights() {
+            Weights::Identity => compare_padded(a, b, |byte| byte),
+            Weights::Table(table) => compare_padded(a, b, |byte| table[usize::from(byte)]),
+            Weights::General => compare_general(a, b),
+        }
+    }
+
+    pub fn equal(self, a: &[u8], b: &[u8]) -> bool {
+        a == b || self.compare(a, b) == Ordering::Equal
+    }
+
+    /// The weight of the character at the start of non-empty `bytes`, and its length; for LIKE and LOCATE.
+    #[inline]
+    pub fn char_weight(self, bytes: &[u8]) -> (u32, usize) {
+        match self.weights() {
+            Weights::Table(table) => (u32::from(table[usize::from(bytes[0])]), 1),
+            Weights::General => {
+                let (weight, len) = general_weight(bytes);
+                (u32::from(weight), len)
+            }
+            Weights::Identity if self.charset().is_utf8() => decode_utf8(bytes).unwrap_or((0xff00 + u32::from(bytes[0]), 1)),
+            Weights::Identity => (u32::from(bytes[0]), 1),
+        }
+    }
+
+    /// Appends the weight bytes, trailing spaces taken off where they do not count.
+    pub fn append_weights(self, bytes: &[u8], out: &mut Vec<u8>) {
+        let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
+        match self.weights() {
+            Weights::Identity => out.extend_from_slice(bytes),
+            Weights::Table(table) => out.extend(bytes.iter().map(|byte| table[usize::from(*byte)])),
+            Weights::General => append_general(bytes, out),
+        }
+    }
+
+    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash joins): with the weight bytes, in blocks whose borders do
+    /// not depend on the characters.
+    pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
+        let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
+        let mut block = Block { bytes: [0; BLOCK + 2], len: 0 };
+        match self.weights() {
+            Weights::Identity => state.write(bytes),
+            Weights::Table(table) => bytes.iter().for_each(|byte| block.push(&[table[usize::from(*byte)]], state)),
+            Weights::General => each_general(bytes, |weight| block.push(weight, state)),
+        }
+        state.write(&block.bytes[..block.len]);
+        state.write_u8(0xff);
+    }
+}
+
+const BLOCK: usize = 64;
+
+/// Weight bytes on their way to a hasher. A weight has at most 3 bytes, so 2 may stand over the end.
+struct Block {
+    bytes: [u8; BLOCK + 2],
+    len: usize,
+}
+
+impl Block {
+    #[inline]
+    fn push(&mut self, weight: &[u8], state: &mut impl Hasher) {
+        self.bytes[self.len..self.len + weight.len()].copy_from_slice(weight);
+        self.len += weight.len();
+        if self.len >= BLOCK {
+            state.write(&self.bytes[..BLOCK]);
+            self.bytes.copy_within(BLOCK.., 0);
+            self.len -= BLOCK;
+        }
+    }
+}
+
+pub(crate) fn trim_spaces(bytes: &[u8]) -> &[u8] {
+    let len = bytes.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
+    &bytes[..len]
+}
+
+fn compare_padded(a: &[u8], b: &[u8], weight: impl Fn(u8) -> u8) -> Ordering {
+    for (x, y) in a.iter().zip(b) {
+        if x != y {
+            match weight(*x).cmp(&weight(*y)) {
+                Ordering::Equal => {}
+                other => return other,
+            }
+        }
+    }
+    let common = a.len().min(b.len());
+    let versus_spaces = |rest: &[u8]| rest.iter().map(|byte| weight(*byte).cmp(&b' ')).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+    if a.len() > common { versus_spaces(&a[common..]) } else { versus_spaces(&b[common..]).reverse() }
+}
+
+#[inline]
+fn general_weight(bytes: &[u8]) -> (u16, usize) {
+    let first = bytes[0];
+    if first < 0x80 {
+        return (u16::from(first.to_ascii_uppercase()), 1);
+    }
+    match decode_utf8(bytes) {
+        Some((code, len)) => (general_ci::weight(code), len),
+        None => (0xff00 + u16::from(first), 1),
+    }
+}
+
+fn compare_general(mut a: &[u8], mut b: &[u8]) -> Ordering {
+    while let (Some(&x), Some(&y)) = (a.first(), b.first()) {
+        if x == y && x < 0x80 {
+            (a, b) = (&a[1..], &b[1..]);
+            continue;
+        }
+        let ((x, x_len), (y, y_len)) = (general_weight(a), general_weight(b));
+        if x != y {
+            return x.cmp(&y);
+        }
+        (a, b) = (&a[x_len..], &b[y_len..]);
+    }
+    let versus_spaces = |mut rest: &[u8]| {
+        while !rest.is_empty() {
+            let (weight, len) = general_weight(rest);
+            if weight != u16::from(b' ') {
+                return weight.cmp(&u16::from(b' '));
+            }
+            rest = &rest[len..];
+        }
+        Ordering::Equal
+    };
+    if a.is_empty() { versus_spaces(b).reverse() } else { versus_spaces(a) }
+}
+
+/// Calls with the weight bytes of each character.
+#[inline]
+fn each_general(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
+    let mut at = 0;
+    while at < bytes.len() {
+        let (weight, len) = general_weight(&bytes[at..]);
+        at += len;
+        match weight {
+            0..=0x7f => visit(&[weight as u8]),
+            0x80..=0x7ff => visit(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
+            _ => visit(&[0xe0 | (weight >> 12) as u8, 0x80 | (weight >> 6 & 0x3f) as u8, 0x80 | (weight & 0x3f) as u8]),
+        }
+    }
+}
+
+fn append_general(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.is_ascii() {
+        out.extend(bytes.iter().map(u8::to_ascii_uppercase));
+    } else {
+        each_general(bytes, |weight| out.extend_from_slice(weight));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_lead_back() {
+        for collation in Collation::ALL {
+            assert_eq!(Collation::from_id(collation.id()), Some(collation));
+            assert_eq!(Collation::from_name(collation.name()), Some(collation));
+            assert_eq!(collation.bin().charset(), collation.charset());
+        }
+        assert_eq!(Collation::from_name("UTF8_general_ci"), Some(Collation::Utf8mb3GeneralCi));
+        assert_eq!(Collation::from_name("klingon_ci"), None);
+    }
+
+    #[test]
+    fn trailing_spaces_count_only_in_binary() {
+        for collation in Collation::ALL {
+            let equal = collation.equal(b"a", b"a  ");
+            assert_eq!(equal, collation != Collation::Binary, "{collation:?}");
+            // A character below the space sorts before the padded string.
+            assert_eq!(collation.compare(b"a\t", b"a"), if collation.pads() { Ordering::Less } else { Ordering::Greater });
+        }
+    }
+
+    #[test]
+    fn equal_strings_hash_equal() {
+        use std::hash::DefaultHasher;
+        let hash = |collation: Collation, text: &str| {
+            let mut state = DefaultHasher::new();
+            collation.hash(text.as_bytes(), &mut state);
+            state.finish()
+        };
+        let general = Collation::Utf8mb4GeneralCi;
+        let (long, accented) = ("e".repeat(200), "é".repeat(200));
+        for (a, b) in [("straSe", "STRAßE  "), (&long[..], &accented[..]), ("", "   "), ("東E", "東é")] {
+            assert!(general.equal(a.as_bytes(), b.as_bytes()));
+            assert_eq!(hash(general, a), hash(general, b), "{a} {b}");
+        }
+        assert_ne!(hash(general, "ab"), hash(general, "ac"));
+        assert_ne!(hash(Collation::Binary, "a"), hash(Collation::Binary, "a "));
+        assert_eq!(hash(Collation::Latin1SwedishCi, "aB"), hash(Collation::Latin1SwedishCi, "Ab "));
+    }
+
+    #[test]
+    fn cases_and_accents() {
+        let general = Collation::Utf8mb4GeneralCi;
+        assert!(general.equal("straSe".as_bytes(), "STRAßE".as_bytes()));
+        assert!(general.equal("Éa".as_bytes(), "eA ".as_bytes()));
+        assert!(!Collation::Utf8mb4Bin.equal(b"a", b"A"));
+        assert_eq!(general.compare(b"b", "ä".as_bytes()), Ordering::Greater);
+        assert!(Collation::Latin1SwedishCi.equal(b"\xc4", b"\xe6"));
+        assert_eq!(Collation::Latin1SwedishCi.compare(b"Z", b"\xe5"), Ordering::Less);
+        assert!(Collation::AsciiGeneralCi.equal(b"abc", b"ABC"));
+    }
+}

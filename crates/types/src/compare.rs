@@ -1,0 +1,90 @@
+//! Comparison of values of different kinds, by MySQL's rules: two exact numbers exactly, a number and anything else as doubles, temporal values as
+//! moments, a temporal value and a string as moments where the string is one.
+use std::cmp::Ordering;
+
+use crate::convert::{exact_number, to_f64};
+use crate::temporal::{parse_datetime, parse_time};
+use crate::{Collation, DateTime, Value};
+
+pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>, collation: Collation) -> Ordering {
+    use Value as V;
+    match (a, b) {
+        (V::Null, V::Null) => Ordering::Equal,
+        (V::Null, _) => Ordering::Less,
+        (_, V::Null) => Ordering::Greater,
+        (V::Int(a), V::Int(b)) => a.cmp(b),
+        (V::UInt(a), V::UInt(b)) => a.cmp(b),
+        (V::Int(a), V::UInt(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (V::UInt(a), V::Int(b)) => i128::from(*a).cmp(&i128::from(*b)),
+        (V::Bytes(a), V::Bytes(b)) => collation.compare(a, b),
+        (V::Date(a), V::Date(b)) => a.cmp(b),
+        (V::Time(a), V::Time(b)) => a.cmp(b),
+        (V::DateTime(a), V::DateTime(b)) => a.cmp(b),
+        (V::Date(_) | V::DateTime(_), V::Date(_) | V::DateTime(_)) => moment(a).cmp(&moment(b)),
+        (V::Date(_) | V::DateTime(_), V::Bytes(text)) => match parse_datetime(text, 0) {
+            Some(parsed) => moment(a).cmp(&Some(parsed.value)),
+            None => as_text(a, text, collation),
+        },
+        (V::Time(time), V::Bytes(text)) => match parse_time(text) {
+            Some(parsed) => time.cmp(&parsed.value),
+            None => as_text(a, text, collation),
+        },
+        (V::Bytes(_), V::Date(_) | V::DateTime(_) | V::Time(_)) => compare(b, a, collation).reverse(),
+        _ => match (exact_number(a), exact_number(b)) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            // -0.0 equals 0.0.
+            _ => (to_f64(a).value + 0.0).total_cmp(&(to_f64(b).value + 0.0)),
+        },
+    }
+}
+
+fn as_text(a: &Value<'_>, text: &[u8], collation: Collation) -> Ordering {
+    let mut own = Vec::with_capacity(32);
+    a.write_text(None, &mut own);
+    collation.compare(&own, text)
+}
+
+fn moment(value: &Value<'_>) -> Option<DateTime> {
+    match value {
+        Value::Date(date) => Some(date.at(0)),
+        Value::DateTime(at) => Some(*at),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Date;
+
+    #[test]
+    fn kinds_meet_as_mysql_says() {
+        let collation = Collation::Utf8mb4GeneralCi;
+        let decimal = |text: &str| Value::Decimal(crate::Decimal::parse(text.as_bytes()).unwrap());
+        let day = Value::Date(Date::new(2024, 1, 2).unwrap());
+        let equal = [
+            (Value::Int(1), decimal("1.00")),
+            (Value::Double(-0.0), Value::Int(0)),
+            (Value::text("1.5x"), Value::Double(1.5)),
+            (day.clone(), Value::text("2024-1-2")),
+            (day.clone(), Value::Int(20240102)),
+            (day.clone(), Value::DateTime(Date::new(2024, 1, 2).unwrap().at(0))),
+            (Value::text("a "), Value::text("A")),
+        ];
+        for (a, b) in equal {
+            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Equal, Ordering::Equal), "{a:?} {b:?}");
+        }
+        let less = [
+            (Value::Null, Value::Int(i64::MIN)),
+            (Value::Int(-1), Value::UInt(u64::MAX)),
+            (Value::Int(i64::MAX), Value::UInt(u64::MAX)),
+            // Exact: as doubles they were equal.
+            (decimal("9007199254740992.5"), Value::Int(9007199254740993)),
+            (Value::Int(9), Value::text("10")),
+            (day.clone(), Value::text("2024-01-02 00:00:01")),
+        ];
+        for (a, b) in less {
+            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Less, Ordering::Greater), "{a:?} {b:?}");
+        }
+    }
+}

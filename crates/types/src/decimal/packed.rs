@@ -1,0 +1,103 @@
+//! MySQL's packed decimal, in rows, keys and the binary log: `precision - scale` digits before and `scale` digits after the point, nine digits
+//! in 4 bytes big-endian, the odd digits (first before, last after the point) in `ODD_BYTES`. The first bit is inverted; a negative number has all its
+//! bits inverted. So numbers of one type compare as their bytes do.
+use super::{Decimal, POW10, Wide};
+
+/// Bytes that 0..=9 odd digits take.
+const ODD_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+
+/// Bytes of DECIMAL(precision, scale).
+pub const fn packed_len(precision: u8, scale: u8) -> usize {
+    let (int, frac) = ((precision - scale) as usize, scale as usize);
+    int / 9 * 4 + ODD_BYTES[int % 9] + frac / 9 * 4 + ODD_BYTES[frac % 9]
+}
+
+/// The digit counts of the groups of one type, first to last.
+fn groups(precision: u8, scale: u8) -> impl DoubleEndedIterator<Item = u8> {
+    let (int, frac) = (precision - scale, scale);
+    // (odd, nines) before the point; (nines, odd) after it
+    let int_nines = std::iter::repeat_n(9, usize::from(int / 9));
+    let frac_nines = std::iter::repeat_n(9, usize::from(frac / 9));
+    std::iter::once(int % 9).chain(int_nines).chain(frac_nines).chain(std::iter::once(frac % 9))
+}
+
+impl Decimal {
+    /// Writes the packed form into `out`, which has `packed_len(precision, scale)` bytes. The number must fit (`fits`).
+    pub fn pack(&self, precision: u8, scale: u8, out: &mut [u8]) {
+        assert!(self.fits(precision, scale), "DEC: {self} stored as DECIMAL({precision},{scale})");
+        assert_eq!(out.len(), packed_len(precision, scale));
+        let flip = if self.negative { 0xff } else { 0 };
+        let mut rest = self.coef;
+        let mut end = out.len();
+        for digits in groups(precision, scale).rev() {
+            let (quotient, group) = rest.div_rem_small(POW10[usize::from(digits)]);
+            rest = quotient;
+            let len = ODD_BYTES[usize::from(digits)];
+            for (to, from) in out[end - len..end].iter_mut().zip(&(group as u32).to_be_bytes()[4 - len..]) {
+                *to = from ^ flip;
+            }
+            end -= len;
+        }
+        out[0] ^= 0x80;
+    }
+
+    /// Reads the packed form at the start of `bytes`. Digit groups that no writer makes (10^9 and above) are read as they are.
+    pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
+        let negative = bytes[0] & 0x80 == 0;
+        let flip = if negative { 0xff } else { 0 };
+        let (mut small, mut wide) = (0u128, None::<Wide<4>>);
+        let mut at = 0;
+        for digits in groups(precision, scale) {
+            let len = ODD_BYTES[usize::from(digits)];
+            let mut group = 0u64;
+            for (i, byte) in bytes[at..at + len].iter().enumerate() {
+                let byte = if at + i == 0 { byte ^ 0x80 } else { *byte };
+                group = group << 8 | u64::from(byte ^ flip);
+            }
+            at += len;
+            let factor = POW10[usize::from(digits)];
+            match &mut wide {
+                Some(wide) => *wide = wide.mul_add_small(factor, group).unwrap_or(Wide::ZERO),
+                None => match small.checked_mul(u128::from(factor)).and_then(|s| s.checked_add(u128::from(group))) {
+                    Some(next) => small = next,
+                    None => wide = Wide::from_u128(small).mul_add_small(factor, group),
+                },
+            }
+        }
+        let coef = wide.unwrap_or_else(|| Wide::from_u128(small));
+        Decimal { coef, scale, negative: negative && !coef.is_zero() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manuals_example() {
+        // Example of the manual's "decimal2bin": 1234567890.1234 as DECIMAL(14,4), and the same negated.
+        let number = Decimal::parse(b"1234567890.1234").unwrap();
+        let mut out = [0; 8];
+        assert_eq!(packed_len(14, 4), 7);
+        number.pack(14, 4, &mut out[..7]);
+        assert_eq!(out[..7], [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2]);
+        (-number).pack(14, 4, &mut out[..7]);
+        assert_eq!(out[..7], [0x7e, 0xf2, 0x04, 0xc7, 0x2d, 0xfb, 0x2d]);
+        assert_eq!(Decimal::unpack(14, 4, &out).to_string(), "-1234567890.1234");
+    }
+
+    #[test]
+    fn every_shape_round_trips_at_its_ends() {
+        for precision in 1..=65u8 {
+            for scale in 0..=precision.min(30) {
+                let mut out = [0; 32];
+                let len = packed_len(precision, scale);
+                for negative in [false, true] {
+                    let number = Decimal::max_value(precision, scale, negative);
+                    number.pack(precision, scale, &mut out[..len]);
+                    assert_eq!(Decimal::unpack(precision, scale, &out[..len]).to_string(), number.to_string());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Index keys: bytes whose memcmp order is the order of the index.
+//!
+//! KEY-1: memcmp of two keys of one layout orders as their columns' values do, in collation, NULL first, DESC columns turned round.
+//! KEY-2: no column's bytes are a proper prefix of another value's bytes of that column, so columns can simply follow each other.
+//!
+//! | column | bytes |
+//! |---|---|
+//! | nullable | one byte before: 0 NULL (nothing follows), 1 value; NOT NULL columns have none |
+//! | integers | big-endian, native width, sign bit flipped |
+//! | FLOAT, DOUBLE | big-endian bits; sign flipped if positive, all flipped if negative; -0 as 0 |
+//! | DECIMAL | packed, as in the row |
+//! | DATE u32, DATETIME u64, YEAR u8, BIT u64, ENUM u16, SET u64 | big-endian |
+//! | TIME, TIMESTAMP | i64 us, big-endian, sign flipped |
+//! | strings, PAD SPACE | weight bytes in chunks of 8, the last padded with spaces, each followed by how the rest of the string compares with |
+//! | | spaces: 1 less, 2 equal (the last chunk), 3 greater |
+//! | binary strings | chunks of 8, the last padded with zeros, each followed by 9 (more follows) or how many bytes of it are valid, 0..=8 |
+//! | DESC | the column's bytes, the NULL byte included, inverted |
+use std::cmp::Ordering;
+
+use crate::decimal::packed_len;
+use crate::row::timestamp_us;
+use crate::{Collation, Column, IndexDef, IntSize, RowLayout, SqlType, Value};
+
+const CHUNK: usize = 8;
+const LESS_THAN_SPACES: u8 = 1;
+const EQUAL_TO_SPACES: u8 = 2;
+const GREATER_THAN_SPACES: u8 = 3;
+const MORE_FOLLOWS: u8 = 9;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Int(IntSize),
+    UInt(IntSize),
+    Float,
+    Double,
+    Decimal {
+        precision: u8,
+        scale: u8,
+    },
+    Date,
+    Time,
+    DateTime,
+    Timestamp,
+    Year,
+    Enum,
+    /// BIT and SET
+    Bits,
+    /// `chars`: characters that are indexed, `u32::MAX` for all.
+    String {
+        collation: Collation,
+        chars: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    column: u32,
+    kind: Kind,
+    nullable: bool,
+    desc: bool,
+}
+
+/// How the columns of an index are written into its keys.
+#[derive(Clone, Debug)]
+pub struct KeyLayout {
+    parts: Box<[Part]>,
+}
+
+impl Kind {
+    fn of(ty: &SqlType, prefix: Option<u32>) -> Kind {
+        match ty {
+            SqlType::Int { size, sign, .. } if sign.unsigned => Kind::UInt(*size),
+            SqlType::Int { size, .. } => Kind::Int(*size),
+            SqlType::Decimal { precision, scale, .. } => Kind::Decimal { precision: *precision, scale: *scale },
+            SqlType::Float { .. } => Kind::Float,
+            SqlType::Double { .. } => Kind::Double,
+            SqlType::Date => Kind::Date,
+            SqlType::Time { .. } => Kind::Time,
+            SqlType::DateTime { .. } => Kind::DateTime,
+            SqlType::Timestamp { .. } => Kind::Timestamp,
+            SqlType::Year => Kind::Year,
+            SqlType::Enum { .. } => Kind::Enum,
+            SqlType::Bit { .. } | SqlType::Set { .. } => Kind::Bits,
+            ty => Kind::String { collation: ty.compare_collation(), chars: prefix.unwrap_or(u32::MAX) },
+        }
+    }
+
+    /// None: a string.
+    fn width(self) -> Option<usize> {
+        Some(match self {
+            Kind::Int(size) | Kind::UInt(size) => size.bytes(),
+            Kind::Float | Kind::Date => 4,
+            Kind::Double | Kind::Time | Kind::DateTime | Kind::Timestamp | Kind::Bits => 8,
+            Kind::Decimal { precision, scale } => packed_len(precision, scale),
+            Kind::Year => 1,
+            Kind::Enum => 2,
+            Kind::String { .. } => return None,
+        })
+    }
+
+    fn encode(self, value: &Value<'_>, out: &mut Vec<u8>) {
+        match (self, value) {
+            (Kind::Int(size), Value::Int(v)) => {
+                // Flipping the sign bit of 64 flips that of the native width only after the shift.
+                let n = size.bytes();
+                let flipped = (*v as u64) ^ 1 << (8 * n - 1);
+                out.extend_from_slice(&flipped.to_be_bytes()[8 - n..]);
+            }
+            (Kind::UInt(size), Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()[8 - size.bytes()..]),
+            (Kind::Float, Value::Float(v)) => {
+                let bits = (v + 0.0).to_bits();
+                let flip = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };
+                out.extend_from_slice(&(bits ^ flip).to_be_bytes());
+            }
+            (Kind::Double, Value::Double(v)) => {
+                let bits = (v + 0.0).to_bits();
+                let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
+                out.extend_from_slice(&(bits ^ flip).to_be_bytes());
+            }
+            (Kind::Decimal { precision, scale }, Value::Decimal(v)) => {
+                let start = out.len();
+                out.resize(start + packed_len(precision, scale), 0);
+                v.pack(precision, scale, &mut out[start..]);
+            }
+            (Kind::Date, Value::Date(v)) => out.extend_from_slice(&v.packed().to_be_bytes()),
+            (Kind::Time, Value::Time(v)) => out.extend_from_slice(&(v.us() as u64 ^ 1 << 63).to_be_bytes()),
+            (Kind::DateTime, Value::DateTime(v)) => out.extend_from_slice(&v.packed().to_be_bytes()),
+            (Kind::Timestamp, Value::DateTime(v)) => out.extend_from_slice(&(timestamp_us(*v) as u64 ^ 1 << 63).to_be_bytes()),
+            (Kind::Year, Value::UInt(v)) => out.push(v.saturating_sub(1900) as u8),
+            (Kind::Enum, Value::UInt(v)) => out.extend_from_slice(&(*v as u16).to_be_bytes()),
+            (Kind::Bits, Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()),
+            (Kind::String { collation, chars }, Value::Bytes(bytes)) => {
+                let bytes = if chars == u32::MAX { bytes } else { &bytes[..collation.charset().prefix_len(bytes, chars as usize)] };
+                encode_string(collation, bytes, out);
+            }
+            (kind, value) => panic!("KEY: the column is {kind:?}, the value {value:?}"),
+        }
+    }
+
+    /// Bytes of this column at the start of `key`, which is not NULL.
+    fn skip(self, key: &[u8], desc: bool) -> usize {
+        let Kind::String { collation, .. } = self else { return self.width().expect("not a string") };
+        let flip = if desc { 0xff } else { 0 };
+        let more = |flag: u8| if collation.pads() { flag != EQUAL_TO_SPACES } else { flag == MORE_FOLLOWS };
+        let mut len = CHUNK + 1;
+        while more(key[len - 1] ^ flip) {
+            len += CHUNK + 1;
+        }
+        len
+    }
+}
+
+/// Weight bytes are appended, then spread into chunks from the last to the first: no second buffer.
+fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    collation.append_weights(bytes, out);
+    let len = out.len() - start;
+    let chunks = len.div_ceil(CHUNK).max(1);
+    out.resize(start + chunks * (CHUNK + 1), 0);
+    let pads = collation.pads();
+    let last = (len - (chunks - 1) * CHUNK) as u8;
+    let mut flag = if pads { EQUAL_TO_SPACES } else { last };
+    for i in (0..chunks).rev() {
+        let mut chunk = [if pads { b' ' } else { 0 }; CHUNK];
+        let valid = CHUNK.min(len - i * CHUNK);
+        chunk[..valid].copy_from_slice(&out[start + i * CHUNK..][..valid]);
+        let to = &mut out[start + i * (CHUNK + 1)..][..CHUNK + 1];
+        to[..CHUNK].copy_from_slice(&chunk);
+        to[CHUNK] = flag;
+        flag = match chunk.cmp(&[b' '; CHUNK]) {
+            _ if !pads => MORE_FOLLOWS,
+            Ordering::Less => LESS_THAN_SPACES,
+            Ordering::Greater => GREATER_THAN_SPACES,
+            Ordering::Equal => flag,
+        };
+    }
+}
+
+impl Part {
+    fn encode(&self, value: &Value<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        if self.nullable {
+            out.push(u8::from(!value.is_null()));
+        }
+        if !(self.nullable && value.is_null()) {
+            self.kind.encode(value, out);
+        }
+        if self.desc {
+            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+    }
+
+    fn skip(&self, key: &[u8]) -> usize {
+        if !self.nullable {
+            return self.kind.skip(key, self.desc);
+        }
+        let null = if self.desc { 0xff } else { 0 };
+        if key[0] == null { 1 } else { 1 + self.kind.skip(&key[1..], self.desc) }
+    }
+}
+
+impl KeyLayout {
+    pub fn new(columns: &[Column], index: &IndexDef) -> KeyLayout {
+        let part = |c: &crate::IndexColumn| {
+            let column = &columns[c.column];
+            Part { column: c.column as u32, kind: Kind::of(&column.ty, c.prefix), nullable: column.nullable, desc: c.desc }
+        };
+        KeyLayout { parts: index.columns.iter().map(part).collect() }
+    }
+
+    /// Number of key columns.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Table columns, in key order.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        self.parts.iter().map(|part| part.column as usize)
+    }
+
+    /// Appends the key of a row. None of the key columns may be external (`external_column`).
+    pub fn encode_row(&self, rows: &RowLayout, payload: &[u8], out: &mut Vec<u8>) {
+        for part in &self.parts {
+            part.encode(&rows.get(payload, part.column as usize), out);
+        }
+    }
+
+    /// Appends the key bytes of the first `values.len()` key columns.
+    pub fn encode_values(&self, values: &[Value<'_>], out: &mut Vec<u8>) {
+        assert!(values.len() <= self.parts.len(), "KEY: more values than columns");
+        for (part, value) in self.parts.iter().zip(values) {
+            part.encode(value, out);
+        }
+    }
+
+    /// A unique index lets rows with a NULL in any key column be.
+    pub fn has_null(&self, rows: &RowLayout, payload: &[u8]) -> bool {
+        self.parts.iter().any(|part| part.nullable && rows.is_null(payload, part.column as usize))
+    }
+
+    /// The first key column whose value is stored outside the row.
+    pub fn external_column(&self, rows: &RowLayout, payload: &[u8]) -> Option<usize> {
+        let external = |col: &usize| rows.external(payload, *col).is_some();
+        if rows.has_externals(payload) { self.columns().find(external) } else { None }
+    }
+
+    /// Length in bytes of the first `n` columns' bytes of a key.
+    pub fn skip_columns(&self, key: &[u8], n: usize) -> usize {
+        self.parts[..n].iter().fold(0, |at, part| at + part.skip(&key[at..]))
+    }
+
+    /// Turns a prefix of keys into the least key after all keys with that prefix. False (and empty): there is none.
+    pub fn successor(prefix: &mut Vec<u8>) -> bool {
+        while prefix.pop_if(|byte| *byte == 0xff).is_some() {}
+        match prefix.last_mut() {
+            Some(byte) => *byte += 1,
+            None => return false,
+        }
+        true
+    }
+
+    /// Bounds of the keys whose first columns are `values` and whose next one, a string, starts with `prefix` (LIKE 'prefix%'): low inclusive, high
+    /// exclusive (empty: none). They may take in a few keys more: the filter is applied anyway.
+    pub fn encode_prefix_range(&self, values: &[Value<'_>], prefix: &[u8], low: &mut Vec<u8>, high: &mut Vec<u8>) {
+        let (low_start, part) = (low.len(), self.parts[values.len()]);
+        let Kind::String { collation, chars } = part.kind else { panic!("KEY: a prefix of {:?}", part.kind) };
+        self.encode_values(values, low);
+        let part_start = low.len();
+        if part.nullable {
+            low.push(1);
+        }
+        let prefix = &prefix[..collation.charset().prefix_len(prefix, chars as usize)];
+        let chunks_start = low.len();
+        encode_string(collation, prefix, low);
+        // What stands after the prefix is not known, so neither is the last chunk's padding and flag; nor the flags before trailing spaces, which
+        // `append_weights` takes off. Keep the bytes that every such key has.
+        let mut weights = Vec::with_capacity(prefix.len());
+        collation.append_weights(prefix, &mut weights);
+        let known = weights.len() / CHUNK * (CHUNK + 1) + weights.len() % CHUNK;
+        low.truncate(chunks_start + if weights.len() % CHUNK == 0 { known.saturating_sub(1) } else { known });
+        if part.desc {
+            low[part_start..].iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        high.clear();
+        high.extend_from_slice(&low[low_start..]);
+        KeyLayout::successor(high);
+    }
+
+    /// Most bytes a key of these columns takes; None if a string without limit is in it.
+    pub fn max_len(&self, columns: &[Column]) -> Option<usize> {
+        let part_len = |part: &Part| {
+            let Kind::String { collation, chars } = part.kind else { return part.kind.width() };
+            let charset = collation.charset();
+            // No character's weight takes more bytes than the longest character of its set.
+            let of_chars = |chars: u64| chars * u64::from(charset.max_len());
+            let ty = &columns[part.column as usize].ty;
+            let bytes = if chars == u32::MAX { ty.max_bytes().filter(|_| !ty.is_lob())? } else { of_chars(u64::from(chars)) };
+            Some((bytes as usize).div_ceil(CHUNK).max(1) * (CHUNK + 1))
+        };
+        self.parts.iter().map(|part| Some(part_len(part)? + usize::from(part.nullable))).sum()
+    }
+}

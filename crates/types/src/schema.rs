@@ -1,0 +1,139 @@
+//! Tables, columns and indexes as the dictionary stores them. The engine puts a version in front of the encoded record.
+use serde::{Deserialize, Serialize};
+
+use crate::{Collation, SqlType};
+
+/// A column's DEFAULT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DefaultValue {
+    Null,
+    /// The literal's text in UTF-8, or its bytes for a binary column; converted when it is used.
+    Literal(Vec<u8>),
+    /// CURRENT_TIMESTAMP(fsp).
+    CurrentTimestamp(u8),
+    /// The text of an expression, without the brackets around it.
+    Expr(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    pub name: String,
+    pub ty: SqlType,
+    pub nullable: bool,
+    pub default: Option<DefaultValue>,
+    pub auto_increment: bool,
+    /// ON UPDATE CURRENT_TIMESTAMP
+    pub on_update_now: bool,
+    pub comment: String,
+    pub invisible: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexColumn {
+    /// Position in `TableDef::columns`.
+    pub column: usize,
+    /// Characters (bytes of a binary column) that are indexed; None: all.
+    pub prefix: Option<u32>,
+    pub desc: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexDef {
+    pub name: String,
+    pub unique: bool,
+    pub primary: bool,
+    pub columns: Vec<IndexColumn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableDef {
+    pub schema: String,
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// The primary index first, if there is one.
+    pub indexes: Vec<IndexDef>,
+    /// Default of new columns.
+    pub collation: Collation,
+    pub comment: String,
+}
+
+impl Column {
+    /// A visible nullable column without default or comment.
+    pub fn new(name: impl Into<String>, ty: SqlType) -> Column {
+        Column {
+            name: name.into(),
+            ty,
+            nullable: true,
+            default: None,
+            auto_increment: false,
+            on_update_now: false,
+            comment: String::new(),
+            invisible: false,
+        }
+    }
+
+    pub fn not_null(mut self) -> Column {
+        self.nullable = false;
+        self
+    }
+}
+
+impl IndexColumn {
+    pub fn new(column: usize) -> IndexColumn {
+        IndexColumn { column, prefix: None, desc: false }
+    }
+}
+
+impl IndexDef {
+    pub fn primary(columns: impl IntoIterator<Item = usize>) -> IndexDef {
+        let columns = columns.into_iter().map(IndexColumn::new).collect();
+        IndexDef { name: "PRIMARY".into(), unique: true, primary: true, columns }
+    }
+
+    pub fn secondary(name: impl Into<String>, unique: bool, columns: impl IntoIterator<Item = usize>) -> IndexDef {
+        let columns = columns.into_iter().map(IndexColumn::new).collect();
+        IndexDef { name: name.into(), unique, primary: false, columns }
+    }
+}
+
+impl TableDef {
+    /// Position of a column by name, without regard to case.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// The index rows are clustered by: the primary key, else the first unique index over NOT NULL columns in full; None: a hidden row id.
+    pub fn clustered_index(&self) -> Option<usize> {
+        let whole = |c: &IndexColumn| !self.columns[c.column].nullable && c.prefix.is_none();
+        let fits = |index: &IndexDef| index.primary || (index.unique && index.columns.iter().all(whole));
+        self.indexes.iter().position(|i| i.primary).or_else(|| self.indexes.iter().position(fits))
+    }
+
+    pub fn auto_increment_column(&self) -> Option<usize> {
+        self.columns.iter().position(|c| c.auto_increment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clustered_index_is_found() {
+        let columns = vec![Column::new("a", SqlType::INT), Column::new("B", SqlType::INT).not_null()];
+        let mut table = TableDef {
+            schema: "s".into(),
+            name: "t".into(),
+            columns,
+            indexes: vec![IndexDef::secondary("ua", true, [0])],
+            collation: Collation::Utf8mb4GeneralCi,
+            comment: String::new(),
+        };
+        assert_eq!(table.clustered_index(), None);
+        table.indexes.push(IndexDef::secondary("ub", true, [1]));
+        assert_eq!(table.clustered_index(), Some(1));
+        table.indexes.insert(0, IndexDef::primary([1]));
+        assert_eq!(table.clustered_index(), Some(0));
+        assert_eq!((table.column("b"), table.column("c")), (Some(1), None));
+    }
+}

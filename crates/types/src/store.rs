@@ -1,0 +1,489 @@
+//! Values made fit for a column, by MySQL's rules for INSERT and UPDATE. In strict mode what does not fit is an error; else it is clamped, cut or
+//! zeroed and the same error becomes the warning. Some losses are only a note in both modes (`Rounded`). `sql` gives column and row to the messages.
+use std::borrow::Cow;
+
+use crate::collation::trim_spaces;
+use crate::convert::{exact_number, text_to_f64, to_datetime, to_decimal, to_time};
+use crate::temporal::Parsed;
+use crate::{Charset, Collation, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConvertError {
+    /// 1264
+    #[error("Out of range value")]
+    OutOfRange,
+    /// 1406
+    #[error("Data too long")]
+    TooLong,
+    /// 1265: part of the value was not understood
+    #[error("Data truncated")]
+    Truncated,
+    /// 1265, always only a note: digits or trailing spaces were rounded away
+    #[error("Data truncated")]
+    Rounded,
+    /// 1366: "Incorrect integer value: 'x'", "Incorrect string value: '\xFF'"
+    #[error("Incorrect {kind} value: '{value}'")]
+    Incorrect { kind: &'static str, value: String },
+    /// 1292: "Incorrect datetime value: 'x'"
+    #[error("Incorrect {kind} value: '{value}'")]
+    IncorrectTemporal { kind: &'static str, value: String },
+}
+
+impl ConvertError {
+    /// MySQL's error number.
+    pub fn code(&self) -> u16 {
+        match self {
+            ConvertError::OutOfRange => 1264,
+            ConvertError::TooLong => 1406,
+            ConvertError::Truncated | ConvertError::Rounded => 1265,
+            ConvertError::Incorrect { .. } => 1366,
+            ConvertError::IncorrectTemporal { .. } => 1292,
+        }
+    }
+
+    pub fn is_note(&self) -> bool {
+        *self == ConvertError::Rounded
+    }
+}
+
+/// What the session's sql_mode, time zone and clock say about storing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreMode {
+    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES, without IGNORE
+    pub strict: bool,
+    /// NO_ZERO_DATE: 0000-00-00 may not be stored
+    pub no_zero_date: bool,
+    /// NO_ZERO_IN_DATE: nor dates with a zero month or day
+    pub no_zero_in_date: bool,
+    /// The session's zone, in which TIMESTAMP values are given
+    pub zone_offset_secs: i32,
+    /// The date a TIME gets when it is stored as a date
+    pub today: Date,
+}
+
+impl StoreMode {
+    pub const STRICT: StoreMode =
+        StoreMode { strict: true, no_zero_date: true, no_zero_in_date: true, zone_offset_secs: 0, today: Date::ZERO };
+    pub const LENIENT: StoreMode = StoreMode { strict: false, no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
+}
+
+/// A value fit for its column. Without strict mode, or for notes, what was lost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored<'a> {
+    pub value: Value<'a>,
+    pub warning: Option<ConvertError>,
+}
+
+type Outcome<'a> = Result<Stored<'a>, ConvertError>;
+
+fn fit<'a>(value: Value<'a>) -> Outcome<'a> {
+    Ok(Stored { value, warning: None })
+}
+
+fn noted<'a>(value: Value<'a>, lost: bool) -> Outcome<'a> {
+    Ok(Stored { value, warning: lost.then_some(ConvertError::Rounded) })
+}
+
+impl StoreMode {
+    /// `instead` with a warning, or the error.
+    fn lose<'a>(&self, instead: Value<'a>, error: ConvertError) -> Outcome<'a> {
+        if self.strict { Err(error) } else { Ok(Stored { value: instead, warning: Some(error) }) }
+    }
+}
+
+/// Makes `value` fit for a column of type `ty`; strings in it are in `from` (`Binary` for binary strings). NULL stays NULL: whether it is allowed is
+/// the caller's to check. Text that is not changed still borrows.
+pub fn convert_for_column<'a>(value: Value<'a>, ty: &SqlType, from: Charset, mode: StoreMode) -> Outcome<'a> {
+    match (ty, &value) {
+        (_, Value::Null) => fit(value),
+        (SqlType::Int { size, sign, .. }, Value::Int(v)) if !sign.unsigned && (size.min_signed()..=size.max_signed()).contains(v) => {
+            fit(value)
+        }
+        (SqlType::Int { size, sign, .. }, _) => store_int(&value, *size, sign.unsigned, mode),
+        (SqlType::Decimal { precision, scale, sign }, _) => store_decimal(&value, *precision, *scale, sign.unsigned, mode),
+        (SqlType::Float { digits, sign }, _) => {
+            let stored = store_double(&value, f64::from(f32::MAX), *digits, sign.unsigned, mode)?;
+            let Value::Double(double) = stored.value else { return Ok(stored) };
+            Ok(Stored { value: Value::Float(double as f32), ..stored })
+        }
+        (SqlType::Double { digits, sign }, _) => store_double(&value, f64::MAX, *digits, sign.unsigned, mode),
+        (SqlType::Char { chars, collation }, _) => {
+            let stored = store_text(value, *collation, Limit::Chars(*chars), from, mode)?;
+            // Trailing spaces of a CHAR go without a note.
+            let warning = stored.warning.filter(|w| !w.is_note());
+            Ok(Stored { value: trimmed(stored.value), warning })
+        }
+        (SqlType::VarChar { chars, collation }, _) => store_text(value, *collation, Limit::Chars(*chars), from, mode),
+        (SqlType::Text { size, collation }, _) => store_text(value, *collation, Limit::Bytes(size.max_bytes()), from, mode),
+        (SqlType::Binary { len }, _) => {
+            let stored = store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode)?;
+            Ok(Stored { value: zero_padded(stored.value, *len as usize), ..stored })
+        }
+        (SqlType::VarBinary { len }, _) => store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode),
+        (SqlType::Blob { size }, _) => store_text(value, Collation::Binary, Limit::Bytes(size.max_bytes()), from, mode),
+        (SqlType::Date, _) => store_date(&value, mode),
+        (SqlType::Time { fsp }, _) => store_time(&value, *fsp, mode),
+        (SqlType::DateTime { fsp }, _) => store_datetime(&value, *fsp, mode),
+        (SqlType::Timestamp { fsp }, _) => store_timestamp(&value, *fsp, mode),
+        (SqlType::Year, _) => store_year(&value, mode),
+        (SqlType::Bit { bits }, _) => store_bit(&value, *bits, mode),
+        (SqlType::Enum { names, collation }, _) => store_enum(&value, names, *collation, from, mode),
+        (SqlType::Set { names, collation }, _) => store_set(&value, names, *collation, from, mode),
+    }
+}
+
+fn incorrect(kind: &'static str, value: &Value<'_>) -> ConvertError {
+    ConvertError::Incorrect { kind, value: value.to_string() }
+}
+
+/// A value as an exact number to be rounded by the column, and what is wrong with its text. Err: the sign of a number with too many digits.
+fn number(value: &Value<'_>, kind: &'static str) -> (Result<Decimal, bool>, Option<ConvertError>) {
+    match value {
+        Value::Bytes(text) => {
+            let (number, used) = Decimal::parse_prefix(text);
+            let rest_is_blank = text[used..].iter().all(u8::is_ascii_whitespace);
+            let error = match (used, rest_is_blank) {
+                (0, _) => Some(incorrect(kind, value)),
+                (_, false) => Some(ConvertError::Truncated),
+                _ => None,
+            };
+            (number.map_err(|_| text.trim_ascii_start().first() == Some(&b'-')), error)
+        }
+        Value::Float(_) | Value::Double(_) => {
+            let converted = to_decimal(value);
+            (if converted.truncated { Err(converted.value.is_negative()) } else { Ok(converted.value) }, None)
+        }
+        value => (Ok(exact_number(value).unwrap_or(Decimal::ZERO)), None),
+    }
+}
+
+fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMode) -> Outcome<'a> {
+    let (min, max) = match unsigned {
+        true => (0, i128::from(size.max_unsigned())),
+        false => (i128::from(size.min_signed()), i128::from(size.max_signed())),
+    };
+    let as_value = |n: i128| if unsigned { Value::UInt(n as u64) } else { Value::Int(n as i64) };
+    let (whole, error) = match value {
+        Value::Int(v) => (i128::from(*v), None),
+        Value::UInt(v) => (i128::from(*v), None),
+        Value::Float(v) => (f64::from(*v).round_ties_even() as i128, None),
+        Value::Double(v) => (v.round_ties_even() as i128, None),
+        value => {
+            let (number, error) = number(value, "integer");
+            let whole = match number {
+                Ok(number) => number.to_i128().unwrap_or(if number.is_negative() { i128::MIN } else { i128::MAX }),
+                Err(true) => i128::MIN,
+                Err(false) => i128::MAX,
+            };
+            (whole, error)
+        }
+    };
+    let clamped = whole.clamp(min, max);
+    match error {
+        _ if clamped != whole => mode.lose(as_value(clamped), ConvertError::OutOfRange),
+        Some(error) => mode.lose(as_value(clamped), error),
+        None => fit(as_value(whole)),
+    }
+}
+
+fn store_decimal<'a>(value: &Value<'_>, precision: u8, scale: u8, unsigned: bool, mode: StoreMode) -> Outcome<'a> {
+    let (number, error) = number(value, "decimal");
+    let clamped = |negative: bool| match negative && unsigned {
+        true => Decimal::ZERO.round(scale).unwrap_or(Decimal::ZERO),
+        false => Decimal::max_value(precision, scale, negative),
+    };
+    let number = match number {
+        Ok(number) => number,
+        Err(negative) => return mode.lose(Value::Decimal(clamped(negative)), ConvertError::OutOfRange),
+    };
+    let fitting = number.round(scale).ok().filter(|n| n.fits(precision, scale) && !(unsigned && n.is_negative()));
+    match (fitting, error) {
+        (None, Some(error)) => mode.lose(Value::Decimal(clamped(number.is_negative())), error),
+        (None, None) => mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange),
+        (Some(rounded), Some(error)) => mode.lose(Value::Decimal(rounded), error),
+        // A double has no digits to lose: rounding it is no news.
+        (Some(rounded), None) => noted(Value::Decimal(rounded), rounded != number && !matches!(value, Value::Float(_) | Value::Double(_))),
+    }
+}
+
+fn store_double<'a>(value: &Value<'_>, max: f64, digits: Option<(u8, u8)>, unsigned: bool, mode: StoreMode) -> Outcome<'a> {
+    let (mut number, mut error) = match value {
+        Value::Double(v) => (*v, None),
+        Value::Float(v) => (f64::from(*v), None),
+        Value::Bytes(text) => {
+            let converted = text_to_f64(text);
+            let error = if converted.value.abs() == f64::MAX { ConvertError::OutOfRange } else { ConvertError::Truncated };
+            (converted.value, converted.truncated.then_some(error))
+        }
+        value => (crate::convert::to_f64(value).value, None),
+    };
+    let mut max = max;
+    if let Some((precision, scale)) = digits {
+        let unit = 10f64.powi(i32::from(scale));
+        let rounded = number.floor() + ((number - number.floor()) * unit).round_ties_even() / unit;
+        number = if rounded.is_finite() { rounded } else { number };
+        max = max.min(10f64.powi(i32::from(precision) - i32::from(scale)) - 1.0 / unit);
+    }
+    let clamped = if number.is_nan() { 0.0 } else { number.clamp(if unsigned { 0.0 } else { -max }, max) };
+    if clamped != number {
+        error = error.or(Some(ConvertError::OutOfRange));
+    }
+    match error {
+        Some(error) => mode.lose(Value::Double(clamped), error),
+        None => fit(Value::Double(clamped)),
+    }
+}
+
+enum Limit {
+    Chars(u32),
+    Bytes(u64),
+}
+
+fn trimmed(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Bytes(Cow::Borrowed(bytes)) => Value::bytes(trim_spaces(bytes)),
+        Value::Bytes(Cow::Owned(mut bytes)) => {
+            bytes.truncate(trim_spaces(&bytes).len());
+            Value::owned(bytes)
+        }
+        value => value,
+    }
+}
+
+fn zero_padded(value: Value<'_>, len: usize) -> Value<'_> {
+    match value {
+        Value::Bytes(bytes) if bytes.len() < len => {
+            let mut bytes = bytes.into_owned();
+            bytes.resize(len, 0);
+            Value::owned(bytes)
+        }
+        value => value,
+    }
+}
+
+/// Up to six bytes as MySQL shows what it cannot store: \xF0\x9F..., "..." if there are more.
+fn shown_bytes(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for b in &bytes[..bytes.len().min(6)] {
+        match b {
+            0x20..=0x7e => out.push(char::from(*b)),
+            b => out.push_str(&format!("\\x{b:02X}")),
+        }
+    }
+    out + if bytes.len() > 6 { "..." } else { "" }
+}
+
+fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Charset, mode: StoreMode) -> Outcome<'a> {
+    let to = collation.charset();
+    let bytes: Cow<'a, [u8]> = match value {
+        Value::Bytes(bytes) => bytes,
+        value => Cow::Owned(value.to_bytes().into_owned()),
+    };
+    let from = if bytes.is_ascii() { to } else { from };
+    let (bytes, mut warning) = match from.convert(&bytes, to).map(|converted| match converted {
+        // The same bytes: keep what the caller gave.
+        Cow::Borrowed(_) => None,
+        Cow::Owned(converted) => Some(converted),
+    }) {
+        Ok(None) => (bytes, None),
+        Ok(Some(converted)) => (Cow::Owned(converted), None),
+        Err(at) => {
+            let error = ConvertError::Incorrect { kind: "string", value: shown_bytes(&bytes[at.0..]) };
+            let stored = mode.lose(Value::owned(from.convert_lossy(&bytes, to).into_owned()), error)?;
+            let Value::Bytes(bytes) = stored.value else { return Ok(stored) };
+            (bytes, stored.warning)
+        }
+    };
+    let fitting = match limit {
+        Limit::Chars(chars) => to.prefix_len(&bytes, chars as usize),
+        Limit::Bytes(len) if bytes.len() as u64 > len => whole_chars(&bytes, len as usize, to),
+        Limit::Bytes(_) => bytes.len(),
+    };
+    if fitting == bytes.len() {
+        return Ok(Stored { value: Value::Bytes(bytes), warning });
+    }
+    let blank = to != Charset::Binary && bytes[fitting..].iter().all(|b| *b == b' ');
+    let cut = match bytes {
+        Cow::Borrowed(bytes) => Value::bytes(&bytes[..fitting]),
+        Cow::Owned(mut bytes) => {
+            bytes.truncate(fitting);
+            Value::owned(bytes)
+        }
+    };
+    // As MySQL has it: too long in strict mode, truncated without.
+    let error = if mode.strict { ConvertError::TooLong } else { ConvertError::Truncated };
+    let stored = if blank { noted(cut, true)? } else { mode.lose(cut, error)? };
+    warning = warning.or(stored.warning);
+    Ok(Stored { value: stored.value, warning })
+}
+
+/// The greatest length up to `len` that cuts no character.
+fn whole_chars(bytes: &[u8], len: usize, charset: Charset) -> usize {
+    let mut len = len.min(bytes.len());
+    while charset.is_utf8() && len > 0 && len < bytes.len() && bytes[len] & 0xc0 == 0x80 {
+        len -= 1;
+    }
+    len
+}
+
+/// Checks a date against NO_ZERO_DATE and NO_ZERO_IN_DATE.
+fn allowed(date: Date, mode: StoreMode) -> bool {
+    if date.is_zero() { !mode.no_zero_date } else { !mode.no_zero_in_date || (date.month() > 0 && date.day() > 0) }
+}
+
+/// What is lost of a temporal value has one error in strict mode, and warnings of two kinds.
+fn lose_temporal<'a>(kind: &'static str, value: &Value<'_>, instead: Value<'a>, warning: ConvertError, mode: StoreMode) -> Outcome<'a> {
+    if mode.strict {
+        return Err(ConvertError::IncorrectTemporal { kind, value: value.to_string() });
+    }
+    Ok(Stored { value: instead, warning: Some(warning) })
+}
+
+fn store_date<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
+    let lose = |date| lose_temporal("date", value, Value::Date(date), ConvertError::Truncated, mode);
+    match to_datetime(value, mode.today, mode.zone_offset_secs).filter(|p| allowed(p.value.date(), mode)) {
+        None => lose(Date::ZERO),
+        Some(parsed) if parsed.truncated => lose(parsed.value.date()),
+        Some(parsed) => noted(Value::Date(parsed.value.date()), parsed.value.us_of_day() != 0),
+    }
+}
+
+/// A DATETIME rounded to `fsp`, or why not.
+fn datetime(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Option<Parsed<DateTime>> {
+    let parsed = to_datetime(value, mode.today, mode.zone_offset_secs)?;
+    Some(Parsed { value: parsed.value.round(fsp)?, ..parsed }).filter(|p| allowed(p.value.date(), mode))
+}
+
+fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
+    let lose = |at| lose_temporal("datetime", value, Value::DateTime(at), ConvertError::Truncated, mode);
+    match datetime(value, fsp, mode) {
+        None => lose(DateTime::ZERO),
+        Some(parsed) if parsed.truncated => lose(parsed.value),
+        Some(parsed) => fit(Value::DateTime(parsed.value)),
+    }
+}
+
+/// TIMESTAMP's last second, 2038-01-19 03:14:07 UTC.
+const MAX_TIMESTAMP_SECS: i64 = i32::MAX as i64;
+
+fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
+    let lose = |at, warning| lose_temporal("datetime", value, Value::DateTime(at), warning, mode);
+    let Some(parsed) = datetime(value, fsp, mode) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
+    if parsed.value.is_zero() {
+        return fit(Value::DateTime(DateTime::ZERO));
+    }
+    let Some(us) = parsed.value.to_unix_us(mode.zone_offset_secs) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
+    let in_range = (1_000_000..(MAX_TIMESTAMP_SECS + 1) * 1_000_000).contains(&us);
+    match DateTime::from_unix_us(us, 0).filter(|_| in_range) {
+        None => lose(DateTime::ZERO, ConvertError::OutOfRange),
+        Some(utc) if parsed.truncated => lose(utc, ConvertError::Truncated),
+        Some(utc) => fit(Value::DateTime(utc)),
+    }
+}
+
+fn store_time<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
+    let lose = |time, warning| lose_temporal("time", value, Value::Time(time), warning, mode);
+    let Some(parsed) = to_time(value) else { return lose(Time::ZERO, ConvertError::Truncated) };
+    let (rounded, over) = Time::clamped(parsed.value.round(fsp).us());
+    let at_limit = rounded.us().abs() == crate::temporal::MAX_TIME_US;
+    match (parsed.truncated || over, at_limit) {
+        (false, _) => fit(Value::Time(rounded)),
+        (true, true) => lose(rounded, ConvertError::OutOfRange),
+        (true, false) => lose(rounded, ConvertError::Truncated),
+    }
+}
+
+/// For YEAR and BIT: doubles are cut off, decimals round.
+fn whole_number(number: Decimal, value: &Value<'_>) -> Option<i128> {
+    let is_double = matches!(value, Value::Float(_) | Value::Double(_));
+    if is_double { number.round_to(0, true).ok()?.to_i128() } else { number.to_i128() }
+}
+
+fn store_year<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
+    let (number, error) = match value {
+        Value::Date(date) => (i128::from(date.year()), None),
+        Value::DateTime(at) => (i128::from(at.date().year()), None),
+        value => {
+            let (number, error) = number(value, "integer");
+            (number.ok().and_then(|n| whole_number(n, value)).unwrap_or(-1), error)
+        }
+    };
+    let year = match (number, value) {
+        // The text '0' (or '00') is 2000, as two digits of a year; the number 0 and the text '0000' are the year 0.
+        (0, Value::Bytes(text)) if !matches!(error, Some(ConvertError::Incorrect { .. })) && text.trim_ascii().len() != 4 => 2000,
+        (1..=69, _) => number + 2000,
+        (70..=99, _) => number + 1900,
+        _ => number,
+    };
+    match (year, error) {
+        (0 | 1901..=2155, None) => fit(Value::UInt(year as u64)),
+        (0 | 1901..=2155, Some(error)) => mode.lose(Value::UInt(year as u64), error),
+        _ => mode.lose(Value::UInt(0), ConvertError::OutOfRange),
+    }
+}
+
+fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
+    let max = u64::MAX >> (64 - u32::from(bits.clamp(1, 64)));
+    let number = match value {
+        Value::Bytes(bytes) => {
+            let significant = &bytes[bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len())..];
+            let fits = significant.len() <= 8;
+            fits.then(|| significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
+        }
+        Value::Int(v) => Some(*v as u64),
+        value => whole_number(to_decimal(value).value, value).and_then(|n| u64::try_from(n).ok()),
+    };
+    match number.filter(|n| *n <= max) {
+        Some(number) => fit(Value::UInt(number)),
+        // As MySQL has it: too long in strict mode, out of range without.
+        None => mode.lose(Value::UInt(max), if mode.strict { ConvertError::TooLong } else { ConvertError::OutOfRange }),
+    }
+}
+
+/// Position of a name, equal under the collation.
+fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usize> {
+    let same = |name: &String| collation.equal(&Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset()), wanted);
+    names.iter().position(same)
+}
+
+fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, from: Charset, mode: StoreMode) -> Outcome<'a> {
+    let index = match value {
+        Value::Bytes(text) => {
+            let converted = from.convert_lossy(text, collation.charset());
+            // A number that is no name is a position.
+            let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
+            position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
+        }
+        value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| usize::try_from(n.to_i64()?).ok()),
+    };
+    match index.filter(|i| (1..=names.len()).contains(i)) {
+        Some(index) => fit(Value::UInt(index as u64)),
+        None => mode.lose(Value::UInt(0), ConvertError::Truncated),
+    }
+}
+
+fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from: Charset, mode: StoreMode) -> Outcome<'a> {
+    let all = u64::MAX.checked_shr(64 - names.len() as u32).unwrap_or(0);
+    let (bits, whole) = match value {
+        Value::Bytes(text) if text.is_empty() => (0, true),
+        Value::Bytes(text) => {
+            let converted = from.convert_lossy(text, collation.charset());
+            let found = |member: &[u8]| position(names, member, collation);
+            let bits = converted.split(|b| *b == b',').filter_map(found).fold(0u64, |bits, i| bits | 1 << i);
+            let whole = converted.split(|b| *b == b',').all(|member| found(member).is_some());
+            let number = || std::str::from_utf8(text).ok()?.trim().parse::<u64>().ok();
+            match number().filter(|n| !whole && *n <= all) {
+                Some(number) => (number, true),
+                None => (bits, whole),
+            }
+        }
+        value => {
+            let number = match value {
+                Value::Int(v) => Some(*v as u64),
+                value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| n.to_u64()),
+            };
+            (number.unwrap_or(0) & all, number.is_some_and(|n| n <= all))
+        }
+    };
+    if whole { fit(Value::UInt(bits)) } else { mode.lose(Value::UInt(bits), ConvertError::Truncated) }
+}

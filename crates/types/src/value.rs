@@ -1,0 +1,178 @@
+//! A SQL value. Strings borrow from the row or packet they came from; `into_owned` cuts them loose. A value carries no type: integers are `Int` or
+//! `UInt` (by the column's sign), strings and binary strings `Bytes` in the column's character set, ENUM, SET, BIT and YEAR `UInt`, TIMESTAMP a `DateTime`
+//! in UTC.
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::number;
+use crate::{Collation, Date, DateTime, Decimal, Time};
+
+#[derive(Clone, Debug, Default)]
+pub enum Value<'a> {
+    #[default]
+    Null,
+    Int(i64),
+    UInt(u64),
+    Float(f32),
+    Double(f64),
+    Decimal(Decimal),
+    Bytes(Cow<'a, [u8]>),
+    Date(Date),
+    Time(Time),
+    DateTime(DateTime),
+}
+
+/// A value moves through every operator: keep it small.
+const _: () = assert!(size_of::<Value<'static>>() <= 40);
+
+/// Formats into a buffer on the stack; what does not fit is cut off.
+pub(crate) fn write_to<'b>(buffer: &'b mut [u8], args: fmt::Arguments<'_>) -> &'b [u8] {
+    let capacity = buffer.len();
+    let mut rest = &mut buffer[..];
+    let _ = std::io::Write::write_fmt(&mut rest, args);
+    let used = capacity - rest.len();
+    &buffer[..used]
+}
+
+impl<'a> Value<'a> {
+    pub fn bytes(bytes: &'a [u8]) -> Value<'a> {
+        Value::Bytes(Cow::Borrowed(bytes))
+    }
+
+    pub fn text(text: &'a str) -> Value<'a> {
+        Value::bytes(text.as_bytes())
+    }
+
+    pub fn owned(bytes: Vec<u8>) -> Value<'static> {
+        Value::Bytes(Cow::Owned(bytes))
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Int(v) => Value::Int(v),
+            Value::UInt(v) => Value::UInt(v),
+            Value::Float(v) => Value::Float(v),
+            Value::Double(v) => Value::Double(v),
+            Value::Decimal(v) => Value::Decimal(v),
+            Value::Bytes(v) => Value::Bytes(Cow::Owned(v.into_owned())),
+            Value::Date(v) => Value::Date(v),
+            Value::Time(v) => Value::Time(v),
+            Value::DateTime(v) => Value::DateTime(v),
+        }
+    }
+
+    /// The same value borrowing its bytes from this one.
+    pub fn borrow(&self) -> Value<'_> {
+        match self {
+            Value::Bytes(bytes) => Value::bytes(bytes),
+            Value::Null => Value::Null,
+            Value::Int(v) => Value::Int(*v),
+            Value::UInt(v) => Value::UInt(*v),
+            Value::Float(v) => Value::Float(*v),
+            Value::Double(v) => Value::Double(*v),
+            Value::Decimal(v) => Value::Decimal(*v),
+            Value::Date(v) => Value::Date(*v),
+            Value::Time(v) => Value::Time(*v),
+            Value::DateTime(v) => Value::DateTime(*v),
+        }
+    }
+
+    /// Appends the value as MySQL prints it; NULL appends nothing. `fsp`: digits of a fractional second; None: six if there is a fraction.
+    pub fn write_text(&self, fsp: Option<u8>, out: &mut Vec<u8>) {
+        let digits = |us: u32| fsp.unwrap_or(if us == 0 { 0 } else { 6 });
+        match self {
+            Value::Null => {}
+            Value::Int(v) => {
+                if *v < 0 {
+                    out.push(b'-');
+                }
+                number::write_u64(v.unsigned_abs(), out);
+            }
+            Value::UInt(v) => number::write_u64(*v, out),
+            Value::Float(v) => number::write_f32(*v, out),
+            Value::Double(v) => number::write_f64(*v, out),
+            Value::Decimal(v) => v.write_text(out),
+            Value::Bytes(v) => out.extend_from_slice(v),
+            Value::Date(v) => v.write_text(out),
+            Value::Time(v) => v.write_text(digits(v.microseconds()), out),
+            Value::DateTime(v) => v.write_text(digits(v.microsecond()), out),
+        }
+    }
+
+    /// A total order for sorting: NULL first, strings by `collation`, numbers by value whatever their kinds; a number and a string compare as
+    /// doubles, a temporal value and a string as moments (or as text, if it is not one), as MySQL does.
+    pub fn compare(&self, other: &Value<'_>, collation: Collation) -> Ordering {
+        match (self, other) {
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Bytes(a), Value::Bytes(b)) => collation.compare(a, b),
+            _ => crate::compare::compare(self, other, collation),
+        }
+    }
+
+    /// Feeds a hasher so that values of one column which compare equal hash equal.
+    pub fn hash(&self, collation: Collation, state: &mut impl Hasher) {
+        match self {
+            Value::Null => state.write_u8(0),
+            Value::Int(v) => state.write_i64(*v),
+            Value::UInt(v) => state.write_u64(*v),
+            Value::Float(v) => state.write_u32((v + 0.0).to_bits()),
+            Value::Double(v) => state.write_u64((v + 0.0).to_bits()),
+            Value::Decimal(v) => v.hash(state),
+            Value::Bytes(v) => collation.hash(v, state),
+            Value::Date(v) => v.hash(state),
+            Value::Time(v) => v.hash(state),
+            Value::DateTime(v) => v.hash(state),
+        }
+    }
+}
+
+/// The value's text, for messages: not a literal.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        match self {
+            Value::Null => text.extend_from_slice(b"NULL"),
+            value => value.write_text(None, &mut text),
+        }
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+/// Same kind and same bits, NaN and zeros included: what a codec must keep. SQL equality is `compare`.
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::UInt(a), Value::UInt(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+            (Value::Decimal(a), Value::Decimal(b)) => a == b && a.scale() == b.scale(),
+            (Value::Bytes(a), Value::Bytes(b)) => a == b,
+            (Value::Date(a), Value::Date(b)) => a == b,
+            (Value::Time(a), Value::Time(b)) => a == b,
+            (Value::DateTime(a), Value::DateTime(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl From<&str> for Value<'static> {
+    fn from(text: &str) -> Value<'static> {
+        Value::owned(text.as_bytes().to_vec())
+    }
+}

@@ -1,0 +1,172 @@
+//! KEY-1 and KEY-2 for every type and collation: memcmp of keys is the order of the values.
+use std::cmp::Ordering;
+
+use proptest::prelude::*;
+use redolith_types::{Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value};
+
+mod common;
+use common::{any_type, cut, nullable_value_of};
+
+#[derive(Clone, Debug)]
+struct KeyColumn {
+    ty: SqlType,
+    nullable: bool,
+    desc: bool,
+    prefix: Option<u32>,
+}
+
+fn key_column() -> impl Strategy<Value = KeyColumn> {
+    (any_type(), any::<bool>(), any::<bool>(), prop::option::of(1..12u32)).prop_map(|(ty, nullable, desc, prefix)| KeyColumn {
+        prefix: prefix.filter(|_| ty.is_string()),
+        ty,
+        nullable,
+        desc,
+    })
+}
+
+/// Two rows of the same columns, alike enough that every part of the order decides now and then: the second has the first's values in the leading
+/// columns, and may have its strings up to some character with other characters from there.
+fn two_rows() -> impl Strategy<Value = (Vec<KeyColumn>, Vec<Value<'static>>, Vec<Value<'static>>)> {
+    prop::collection::vec(key_column(), 1..4).prop_flat_map(|columns| {
+        let row = || columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect::<Vec<_>>();
+        let shared = 0..=columns.len();
+        let kept = prop::option::of(0..16usize);
+        (Just(columns.clone()), row(), row(), shared, kept).prop_map(|(columns, a, mut b, shared, kept)| {
+            b[..shared].clone_from_slice(&a[..shared]);
+            if let (Some(kept), Some(column)) = (kept, columns.get(shared)) {
+                b[shared] = spliced(&a[shared], &b[shared], column.ty.compare_collation(), kept);
+            }
+            (columns, a, b)
+        })
+    })
+}
+
+fn spliced(head: &Value<'_>, tail: &Value<'static>, collation: Collation, kept: usize) -> Value<'static> {
+    let (Value::Bytes(head), Value::Bytes(tail)) = (head, tail) else { return tail.clone() };
+    let at = |text: &[u8]| collation.charset().prefix_len(text, kept);
+    Value::owned([&head[..at(head)], &tail[at(tail)..]].concat())
+}
+
+fn layouts(columns: &[KeyColumn]) -> (RowLayout, KeyLayout) {
+    let table: Vec<Column> =
+        columns.iter().enumerate().map(|(i, c)| Column { nullable: c.nullable, ..Column::new(format!("c{i}"), c.ty.clone()) }).collect();
+    let key = |(i, c): (usize, &KeyColumn)| IndexColumn { column: i, prefix: c.prefix, desc: c.desc };
+    let index = IndexDef { name: "i".into(), unique: true, primary: false, columns: columns.iter().enumerate().map(key).collect() };
+    (RowLayout::new(&table), KeyLayout::new(&table, &index))
+}
+
+fn order_of_values(columns: &[KeyColumn], a: &[Value<'_>], b: &[Value<'_>]) -> Ordering {
+    for (column, (a, b)) in columns.iter().zip(a.iter().zip(b)) {
+        let order = cut(a, &column.ty, column.prefix).compare(&cut(b, &column.ty, column.prefix), column.ty.compare_collation());
+        let order = if column.desc { order.reverse() } else { order };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+fn key(layout: &KeyLayout, values: &[Value<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    layout.encode_values(values, &mut out);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn keys_order_as_values_do((columns, a, b) in two_rows()) {
+        let (rows, keys) = layouts(&columns);
+        let (key_a, key_b) = (key(&keys, &a), key(&keys, &b));
+        prop_assert_eq!(key_a.cmp(&key_b), order_of_values(&columns, &a, &b), "KEY-1: {:?} {:?}", key_a, key_b);
+        // KEY-2: equal or neither a prefix of the other
+        prop_assert!(key_a == key_b || !key_b.starts_with(&key_a), "KEY-2");
+
+        let mut payload = Vec::new();
+        rows.encode(&a, &mut payload);
+        let mut from_row = vec![7];
+        keys.encode_row(&rows, &payload, &mut from_row);
+        prop_assert_eq!(&from_row[1..], &key_a[..]);
+        prop_assert_eq!(keys.has_null(&rows, &payload), a.iter().any(Value::is_null));
+    }
+
+    #[test]
+    fn columns_are_skipped_and_prefixes_are_bounded((columns, a, b) in two_rows(), n in 0..4usize) {
+        let n = n.min(columns.len());
+        let (_, keys) = layouts(&columns);
+        let (whole, prefix) = (key(&keys, &a), key(&keys, &a[..n]));
+        prop_assert_eq!(keys.skip_columns(&whole, n), prefix.len());
+        prop_assert!(whole.starts_with(&prefix));
+
+        // Every key is inside [prefix, successor) exactly if its first n columns are equal.
+        let other = key(&keys, &b);
+        let mut end = prefix.clone();
+        let bounded = KeyLayout::successor(&mut end);
+        let inside = other >= prefix && (!bounded || other < end);
+        prop_assert_eq!(inside, order_of_values(&columns[..n], &a[..n], &b[..n]).is_eq());
+    }
+
+    #[test]
+    fn like_prefixes_are_inside_their_range((columns, a, b) in two_rows(), desc in any::<bool>(), collation in prop::sample::select(Collation::ALL.to_vec()), cut_at in 0..9usize) {
+        let ty = if collation == Collation::Binary { SqlType::VarBinary { len: 40 } } else { SqlType::VarChar { chars: 40, collation } };
+        let strings = [&a, &b].map(|row| row.iter().find_map(|v| v.as_bytes().map(<[u8]>::to_vec)));
+        let [Some(text), Some(_)] = strings else { return Ok(()) };
+        let charset = collation.charset();
+        if charset.validate(&text).is_err() {
+            return Ok(());
+        }
+        drop(columns);
+        let prefix = text[..charset.prefix_len(&text, cut_at)].to_vec();
+        let column = KeyColumn { ty, nullable: true, desc, prefix: None };
+        let (_, keys) = layouts(&[column]);
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        keys.encode_prefix_range(&[], &prefix, &mut low, &mut high);
+        let key = key(&keys, &[Value::bytes(&text)]);
+        prop_assert!(key >= low && (high.is_empty() || key < high), "{:?} {:?}: {:?} not in {:?}..{:?}", text, prefix, key, low, high);
+    }
+}
+
+#[test]
+fn successors() {
+    let successor = |bytes: &[u8]| {
+        let mut key = bytes.to_vec();
+        KeyLayout::successor(&mut key).then_some(key)
+    };
+    assert_eq!(successor(b"ab"), Some(b"ac".to_vec()));
+    assert_eq!(successor(b"a\xff\xff"), Some(b"b".to_vec()));
+    assert_eq!(successor(b"\xff"), None);
+    assert_eq!(successor(b""), None);
+}
+
+/// The bytes themselves: they are on disk, so a change of them is a change of the format.
+#[test]
+fn encodings_are_frozen() {
+    let text = |collation| SqlType::VarChar { chars: 20, collation };
+    let encode = |ty: SqlType, nullable: bool, desc: bool, value: Value<'_>| {
+        key(&layouts(&[KeyColumn { ty, nullable, desc, prefix: None }]).1, &[value])
+    };
+    assert_eq!(encode(SqlType::INT, false, false, Value::Int(-2)), [0x7f, 0xff, 0xff, 0xfe]);
+    assert_eq!(encode(SqlType::INT, true, false, Value::Int(1)), [1, 0x80, 0, 0, 1]);
+    assert_eq!(encode(SqlType::INT, true, true, Value::Null), [0xff]);
+    assert_eq!(encode(text(Collation::Utf8mb4GeneralCi), false, false, Value::text("aé ")), *b"AE      \x02");
+    assert_eq!(encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678\t")), *b"12345678\x01\t       \x02");
+    assert_eq!(encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678x")), *b"12345678\x03x       \x02");
+    assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("123456789")), *b"12345678\x099\0\0\0\0\0\0\0\x01");
+    assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("")), *b"\0\0\0\0\0\0\0\0\0");
+}
+
+#[test]
+fn the_greatest_length_is_known() {
+    let layout = |ty, nullable, prefix| {
+        let columns = [Column { nullable, ..Column::new("c", ty) }];
+        let index = IndexDef { columns: vec![IndexColumn { prefix, ..IndexColumn::new(0) }], ..IndexDef::secondary("i", false, []) };
+        KeyLayout::new(&columns, &index).max_len(&columns)
+    };
+    let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };
+    let blob = SqlType::Blob { size: redolith_types::LobSize::Normal };
+    assert_eq!(layout(SqlType::INT, true, None), Some(5));
+    assert_eq!(layout(text(100), false, None), Some(50 * 9));
+    assert_eq!(layout(text(100), false, Some(2)), Some(9));
+    assert_eq!((layout(blob.clone(), false, None), layout(blob, false, Some(16))), (None, Some(18)));
+}

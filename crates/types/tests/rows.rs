@@ -1,0 +1,127 @@
+//! Row payloads: what is encoded comes back, through updates, wide rows and external columns.
+use proptest::prelude::*;
+use redolith_types::{Collation, Column, RowLayout, SqlType, Value};
+
+mod common;
+use common::{any_type, nullable_value_of};
+
+type Row = Vec<Value<'static>>;
+
+fn schema() -> impl Strategy<Value = Vec<Column>> {
+    let column = (any_type(), any::<bool>()).prop_map(|(ty, nullable)| Column { nullable, ..Column::new("c", ty) });
+    prop::collection::vec(column, 1..20)
+}
+
+fn row(columns: &[Column]) -> Vec<BoxedStrategy<Value<'static>>> {
+    columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect()
+}
+
+/// A schema, a row, another row, and which columns an update takes from the other.
+fn update() -> impl Strategy<Value = (Vec<Column>, Row, Row, Vec<bool>)> {
+    schema().prop_flat_map(|columns| {
+        let n = columns.len();
+        (Just(columns.clone()), row(&columns), row(&columns), prop::collection::vec(any::<bool>(), n))
+    })
+}
+
+fn encode(layout: &RowLayout, values: &[Value<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    layout.encode(values, &mut out);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn rows_round_trip_and_update((columns, old, new, taken) in update()) {
+        let layout = RowLayout::new(&columns);
+        let payload = encode(&layout, &old);
+        prop_assert!(layout.is_well_formed(&payload));
+        prop_assert!(!layout.is_well_formed(&payload[..payload.len() - 1]) && !layout.has_externals(&payload));
+        for (col, value) in old.iter().enumerate() {
+            prop_assert_eq!(&layout.get(&payload, col), value);
+            prop_assert_eq!(layout.is_null(&payload, col), value.is_null());
+        }
+
+        let changes: Vec<(usize, Value<'_>)> = taken.iter().enumerate().filter(|(_, t)| **t).map(|(col, _)| (col, new[col].borrow())).collect();
+        let merged: Vec<Value<'_>> = (0..old.len()).map(|col| if taken[col] { new[col].borrow() } else { old[col].borrow() }).collect();
+        let mut updated = b"before".to_vec();
+        layout.update(&payload, &changes, &mut updated);
+        prop_assert_eq!(&updated[6..], &encode(&layout, &merged)[..], "ROW-3");
+    }
+
+    #[test]
+    fn externals_leave_and_come_back((columns, old, new, taken) in update(), page in any::<u32>(), len in any::<u64>()) {
+        let layout = RowLayout::new(&columns);
+        let payload = encode(&layout, &old);
+        let lens: Vec<(usize, usize)> = layout.inline_lens(&payload).collect();
+        for (col, inline) in &lens {
+            prop_assert_eq!(old[*col].as_bytes().map(<[u8]>::len), Some(*inline));
+        }
+        let Some((col, _)) = lens.iter().max_by_key(|(_, len)| *len).copied() else { return Ok(()) };
+        let mut out = Vec::new();
+        layout.externalize(&payload, col, page, len, &mut out);
+        prop_assert!(layout.is_well_formed(&out) && layout.has_externals(&out));
+        prop_assert_eq!(layout.external(&out, col), Some((page, len)));
+        prop_assert_eq!(layout.externals(&out).collect::<Vec<_>>(), vec![(col, page, len)]);
+        prop_assert!(layout.inline_lens(&out).all(|(c, _)| c != col));
+        for other in (0..columns.len()).filter(|c| *c != col) {
+            prop_assert_eq!(&layout.get(&out, other), &old[other]);
+        }
+
+        // An update of other columns keeps the reference, one of the column itself drops it.
+        let changes: Vec<(usize, Value<'_>)> = taken.iter().enumerate().filter(|(c, t)| **t && *c != col).map(|(c, _)| (c, new[c].borrow())).collect();
+        let mut updated = Vec::new();
+        layout.update(&out, &changes, &mut updated);
+        prop_assert_eq!(layout.external(&updated, col), Some((page, len)));
+        let mut dropped = Vec::new();
+        layout.update(&out, &[(col, Value::text("x"))], &mut dropped);
+        prop_assert!(!layout.has_externals(&dropped) && layout.get(&dropped, col) == Value::text("x"));
+
+        let mut back = Vec::new();
+        layout.internalize(&out, col, old[col].as_bytes().unwrap(), &mut back);
+        prop_assert_eq!(back, payload);
+    }
+
+    #[test]
+    fn no_bytes_make_the_check_panic(columns in schema(), bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        RowLayout::new(&columns).is_well_formed(&bytes);
+    }
+}
+
+#[test]
+fn rows_over_32_kib_are_wide() {
+    let columns = [
+        Column::new("id", SqlType::INT),
+        Column::new("a", SqlType::Blob { size: redolith_types::LobSize::Long }),
+        Column::new("b", SqlType::VarBinary { len: 9 }),
+    ];
+    let layout = RowLayout::new(&columns);
+    for len in [0x7ffe, 0x7fff, 0x8000, 0x20000] {
+        let blob = vec![7; len - 1];
+        let values = [Value::Int(1), Value::bytes(&blob), Value::text("b")];
+        let payload = encode(&layout, &values);
+        assert_eq!(payload[0] & 1 == 1, len > 0x7fff, "ROW-2");
+        assert_eq!((0..3).map(|c| layout.get(&payload, c)).collect::<Vec<_>>(), values);
+        // Shrinking it makes it narrow again.
+        let mut out = Vec::new();
+        layout.update(&payload, &[(1, Value::Null)], &mut out);
+        assert_eq!((out[0], layout.get(&out, 1), layout.get(&out, 2)), (0, Value::Null, Value::text("b")));
+    }
+}
+
+/// The bytes themselves: they are on disk.
+#[test]
+fn the_layout_is_frozen() {
+    let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };
+    let columns = [
+        Column::new("id", SqlType::INT).not_null(),
+        Column::new("v", text(9)),
+        Column::new("c", SqlType::Char { chars: 4, collation: Collation::Latin1SwedishCi }),
+        Column::new("n", SqlType::BIGINT),
+    ];
+    let layout = RowLayout::new(&columns);
+    let payload = encode(&layout, &[Value::Int(-2), Value::text("hé"), Value::text("ab  "), Value::Null]);
+    assert_eq!(payload, *b"\x00\x08\xfe\xff\xff\xff\0\0\0\0\0\0\0\0\x03\0\x05\0h\xc3\xa9ab");
+}
