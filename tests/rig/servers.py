@@ -181,7 +181,7 @@ class MariaDB(Server):
         need('mariadb-install-db', 'mariadbd')
         os.makedirs(self.data, exist_ok=True)
         made = subprocess.run(['mariadb-install-db', '--no-defaults', *self.as_user(), f'--datadir={self.data}', '--auth-root-authentication-method=normal',
-                               '--skip-test-db'], capture_output=True, text=True)
+                               '--skip-test-db', '--force'], capture_output=True, text=True)
         if made.returncode:
             raise NotUp(f'mariadb-install-db: {made.stdout[-2000:]}{made.stderr[-2000:]}')
 
