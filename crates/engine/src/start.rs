@@ -66,7 +66,7 @@ impl Engine {
         settings.io_capacity_max.set(config.io_capacity_max);
         let flusher =
             Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
-        let store = Store { log, pool, spaces };
+        let store = Store { log, pool, spaces, shape: Default::default() };
         let (next, mark) = first_ids(&store).await?;
         let sys = sys::TrxSys::new(next, mark);
         let dict = Dictionary::default();
@@ -126,8 +126,7 @@ impl Engine {
     /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
     async fn resolve(self: &Arc<Engine>, report: &mut Report) -> Result<()> {
         let logs = undo_scan::scan(self).await?;
-        let (of_dictionary, others): (Vec<_>, Vec<_>) =
-            logs.into_iter().partition(|l| l.dictionary && l.state == undo_record::ACTIVE);
+        let (of_dictionary, others): (Vec<_>, Vec<_>) = logs.into_iter().partition(|l| l.dictionary && l.state == undo_record::ACTIVE);
         for l in of_dictionary {
             self.roll_back_found(&l).await?;
             report.rolled_back += 1;
@@ -210,7 +209,12 @@ impl Engine {
 }
 
 async fn recover(
-    config: &Config, mode: DoublewriteMode, disk: &Arc<dyn Disk>, host: &Arc<dyn Host>, spaces: &Arc<Spaces>, pool: &Arc<BufferPool>,
+    config: &Config,
+    mode: DoublewriteMode,
+    disk: &Arc<dyn Disk>,
+    host: &Arc<dyn Host>,
+    spaces: &Arc<Spaces>,
+    pool: &Arc<BufferPool>,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
@@ -228,9 +232,8 @@ async fn recover(
     let settings = Arc::new(FlushSettings::default());
     settings.io_capacity.set(config.io_capacity_max);
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
-    let cleaner = Flusher::start(
-        pool.clone(), reading.clone(), dblwr.clone(), disk.clone(), host.clone(), settings, Arc::new(NoLimit), CLEANERS,
-    );
+    let cleaner =
+        Flusher::start(pool.clone(), reading.clone(), dblwr.clone(), disk.clone(), host.clone(), settings, Arc::new(NoLimit), CLEANERS);
     apply::apply(&mut scanner, pool, spaces, &reading, report).await?;
     cleaner.stop().await;
     Ok((scanner.finish(host.clone())?, dblwr))
@@ -238,12 +241,20 @@ async fn recover(
 
 /// A new instance: system and undo space, and last the log, with which it exists.
 fn create(
-    config: &Config, mode: DoublewriteMode, disk: &Arc<dyn Disk>, host: &Arc<dyn Host>, spaces: &Arc<Spaces>, report: &mut Report,
+    config: &Config,
+    mode: DoublewriteMode,
+    disk: &Arc<dyn Disk>,
+    host: &Arc<dyn Host>,
+    spaces: &Arc<Spaces>,
+    report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
     let dir = &config.dir;
     let listed = disk.list(&spaces.tables_dir()).map_err(|e| Error::io(dir.display(), &e))?;
     if !listed.is_empty() {
-        return Err(Error::Incompatible(format!("{} has tables but no redo log (redo/control): restore it, or start on an empty directory", dir.display())));
+        return Err(Error::Incompatible(format!(
+            "{} has tables but no redo log (redo/control): restore it, or start on an empty directory",
+            dir.display()
+        )));
     }
     for id in [SpaceId::SYSTEM, SpaceId::UNDO] {
         spaces.remove(id)?;

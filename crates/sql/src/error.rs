@@ -237,7 +237,9 @@ impl From<EngineError> for SqlError {
                 SqlError::duplicate_entry("?", format!("{table}.{index}"))
             }
             EngineError::LockWaitTimeout => SqlError::lock_wait_timeout(),
+            EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Deadlock => SqlError::deadlock(),
+            EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),
             EngineError::NoSuchTable(name) => SqlError::new(1146, format!("Table '{}' doesn't exist", dotted(&name))),
             EngineError::TableExists(name) => SqlError::table_exists(name.rsplit(['/', '.']).next().unwrap_or_default()),

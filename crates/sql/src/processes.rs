@@ -195,7 +195,10 @@ impl Process {
     }
     /// Asked by the sweeper to give buffers back; true once for each request.
     pub fn take_trim_request(&self) -> bool {
-        let due = self.holds_buffers.load(Relaxed) && self.is_idle() && self.waited_s() >= TRIM_AFTER_S && self.holds_buffers.swap(false, Relaxed);
+        let due = self.holds_buffers.load(Relaxed)
+            && self.is_idle()
+            && self.waited_s() >= TRIM_AFTER_S
+            && self.holds_buffers.swap(false, Relaxed);
         if due {
             *self.info.lock() = Vec::new();
         }

@@ -588,7 +588,11 @@ pub fn check(p: &Page) -> Result<(), String> {
         live += size(p, r);
     }
     if live + u16_at(p, GARBAGE) as usize != u16_at(p, HEAP_TOP) as usize - HEAP {
-        return Err(format!("{live} live bytes and {} of garbage in a heap of {}", u16_at(p, GARBAGE), u16_at(p, HEAP_TOP) as usize - HEAP));
+        return Err(format!(
+            "{live} live bytes and {} of garbage in a heap of {}",
+            u16_at(p, GARBAGE),
+            u16_at(p, HEAP_TOP) as usize - HEAP
+        ));
     }
     Ok(())
 }

@@ -25,7 +25,10 @@ pub enum Read {
     Consistent,
     /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
     Newest,
-    Locking { mode: Mode, conflict: OnConflict },
+    Locking {
+        mode: Mode,
+        conflict: OnConflict,
+    },
 }
 impl Read {
     fn locks(self) -> bool {
@@ -357,7 +360,12 @@ impl Cursor {
     /// Locks the row at `r`. False if it is to be passed over.
     fn lock(&self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
         let key = LockKey::new(self.table.clustered().id, index::key(p, r));
-        trx.wait_for(value::trx(index::value(p, r)), key)?;
+        let owner = value::trx(index::value(p, r));
+        if owner == trx.id && owner != TrxId::NONE {
+            // What it inserted or changed is its own: the record says so, or the lock it took to change it.
+            return Ok(true);
+        }
+        trx.wait_for(owner, key)?;
         let locks = &trx.engine.locks;
         match conflict {
             OnConflict::Wait => locks.lock_row(&trx.locks, key, mode).map(|_| true),

@@ -6,8 +6,8 @@ use crate::engine::Engine;
 use crate::mtr::Mtr;
 use crate::page::index::{self, DELETE_MARK};
 use crate::row::{entry, overflow, value, version};
-use crate::undo::record::{self, Entry, RollPtr};
 use crate::undo;
+use crate::undo::record::{self, Entry, RollPtr};
 use crate::{Result, TrxId, Try};
 
 /// A change taken back: what is needed of its undo record, copied.
@@ -155,7 +155,14 @@ impl Engine {
         }
     }
     /// The newest version of a row if it is the one that undo record `at` undoes: payload and delete mark; and the version before it into `old`.
-    fn own_version(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8], old: Option<&mut version::Version>) -> Try<Option<(Vec<u8>, bool)>> {
+    fn own_version(
+        &self,
+        table: &Table,
+        trx: TrxId,
+        at: RollPtr,
+        key: &[u8],
+        old: Option<&mut version::Version>,
+    ) -> Try<Option<(Vec<u8>, bool)>> {
         let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
         let Some(r) = index::search(&g, key).found else { return Ok(None) };
         let v = index::value(&g, r);
@@ -179,10 +186,6 @@ impl Engine {
                 None => false,
             }
         };
-        if needed {
-            entry::mark(&self.store, ix, e, true, true).map(|_| ())
-        } else {
-            entry::remove(&self.store, ix, e, |_| Ok(true))
-        }
+        if needed { entry::mark(&self.store, ix, e, true, true).map(|_| ()) } else { entry::remove(&self.store, ix, e, |_| Ok(true)) }
     }
 }

@@ -101,7 +101,10 @@ pub struct OldVersion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obsolete<'a> {
     /// An entry of a secondary index, by the index's number in its table.
-    Entry { index: u8, key: &'a [u8] },
+    Entry {
+        index: u8,
+        key: &'a [u8],
+    },
     Chain(PageNo),
 }
 
@@ -131,7 +134,15 @@ pub fn overflow(out: &mut Vec<u8>, head: Head, first: PageNo) {
     end(out);
 }
 /// A change from `old` (with its payload) to `new_payload`.
-pub fn change(out: &mut Vec<u8>, head: Head, old: OldVersion, key: &[u8], obsolete: &[Obsolete<'_>], old_payload: &[u8], new_payload: &[u8]) {
+pub fn change(
+    out: &mut Vec<u8>,
+    head: Head,
+    old: OldVersion,
+    key: &[u8],
+    obsolete: &[Obsolete<'_>],
+    old_payload: &[u8],
+    new_payload: &[u8],
+) {
     begin(out, CHANGE, head);
     out.extend_from_slice(&trx_bytes(old.trx));
     out.extend_from_slice(&old.roll.to_bytes());

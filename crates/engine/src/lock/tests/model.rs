@@ -143,7 +143,11 @@ fn kill() {
         let killer = thread::spawn(move || kill.kill());
         let releaser = {
             let (locks, holder) = (locks.clone(), holder.clone());
-            thread::spawn(move || if releases { locks.release_all(&holder) })
+            thread::spawn(move || {
+                if releases {
+                    locks.release_all(&holder)
+                }
+            })
         };
         match wait_for(&host, || locks.lock_row(&waiter, row(1), X)) {
             Ok(_) => assert!(releases),

@@ -1,0 +1,138 @@
+//! Data several times the buffer pool, a small log, many sessions at once: nothing hangs, nothing is lost, and a clean close leaves nothing to redo.
+use redolith_disk::{Disk, RealDisk};
+use redolith_engine::dict::table::Table;
+use redolith_engine::host::{Threads, block_on};
+use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
+use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const ROWS: i64 = 12_000;
+const SESSIONS: u64 = 96;
+const TRANSACTIONS: u64 = 30;
+const CHANGES: u64 = 4;
+
+struct Dir(PathBuf);
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+fn open(dir: &Dir) -> (Arc<Engine>, Report) {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    let mut c = Config::new(&dir.0);
+    c.pool_bytes = 5 << 20;
+    c.log_segment_bytes = 2 << 20;
+    c.log_capacity_bytes = 16 << 20;
+    block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
+}
+fn def() -> TableDef {
+    let int = || SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
+    let text = SqlType::VarChar { chars: 1000, collation: Collation::Latin1SwedishCi };
+    TableDef {
+        schema: "test".into(),
+        name: "big".into(),
+        columns: vec![Column::new("id", int()).not_null(), Column::new("k", int()).not_null(), Column::new("c", text).not_null()],
+        indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    }
+}
+fn row(t: &Table, id: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let c = vec![b'a' + (id % 26) as u8; 900];
+    t.layout.encode(&[Value::Int(id), Value::Int(id * 7919 % ROWS), Value::Bytes(Cow::Borrowed(&c))], &mut out);
+    out
+}
+fn key(t: &Table, id: i64) -> Vec<u8> {
+    let mut k = Vec::new();
+    t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
+    k
+}
+/// Moves the row far away in the secondary index.
+async fn change(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<(), Error> {
+    let mut c = Cursor::point(t.clone(), key(t, id), Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+    assert!(c.next(trx).await?);
+    let Value::Int(k) = t.layout.get(c.row().stored, 1) else { panic!("k is an int") };
+    let mut new = Vec::new();
+    t.layout.update(c.row().stored, &[(1, Value::Int(k + ROWS))], &mut new);
+    trx.update(t, c.row(), &new).await
+}
+async fn check(trx: &mut Trx, t: &Arc<Table>, index: usize) -> (i64, i64) {
+    let mut c = Cursor::new(t.clone(), index, Vec::new(), None, false, Read::Consistent);
+    let (mut rows, mut changes) = (0, 0);
+    while c.next(trx).await.unwrap() {
+        let Value::Int(k) = t.layout.get(c.row().stored, 1) else { panic!("k is an int") };
+        rows += 1;
+        changes += k / ROWS;
+    }
+    (rows, changes)
+}
+
+#[test]
+fn data_beyond_the_pool_under_many_sessions() {
+    let dir = Dir(std::env::temp_dir().join(format!("redolith-test-small-pool-{}", std::process::id())));
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def(), 1).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(&t, id)).await.unwrap();
+            if id % 100 == 99 {
+                trx.commit().await.unwrap().wait();
+            }
+        }
+    });
+    let sessions: Vec<_> = (0..SESSIONS)
+        .map(|n| {
+            let e = e.clone();
+            let session = move || block_on(async move {
+                let t = e.table("test", "big").await.unwrap().unwrap();
+                let mut trx = e.begin(KillFlag::new());
+                let (mut x, mut done) = (n, 0);
+                while done < TRANSACTIONS {
+                    let mut result = Ok(());
+                    for _ in 0..CHANGES {
+                        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                        result = change(&mut trx, &t, (x >> 33) as i64 % ROWS).await;
+                        if result.is_err() {
+                            break;
+                        }
+                    }
+                    match result {
+                        Ok(()) => {
+                            trx.commit().await.unwrap().durable().await;
+                            done += 1;
+                        }
+                        Err(Error::Deadlock) => trx.rollback().await.unwrap(),
+                        Err(e) => panic!("{e}"),
+                    }
+                }
+            });
+            std::thread::spawn(session)
+        })
+        .collect();
+    sessions.into_iter().for_each(|s| s.join().unwrap());
+    let wanted = (ROWS, (SESSIONS * TRANSACTIONS * CHANGES) as i64);
+    let verify = |e: &Arc<Engine>| {
+        block_on(async {
+            let t = e.table("test", "big").await.unwrap().unwrap();
+            let mut trx = e.begin(KillFlag::new());
+            assert_eq!(check(&mut trx, &t, 0).await, wanted);
+            assert_eq!(check(&mut trx, &t, 1).await, wanted);
+            trx.rollback().await.unwrap();
+            e.close().await.unwrap();
+        });
+    };
+    verify(&e);
+    assert_eq!(e.store.pool.pages().dirty, 0);
+    assert!(e.store.pool.counters.pages_evicted.get() > 1000 && e.store.pool.counters.checkpoints.get() > 3);
+    drop(e);
+    let (e, report) = open(&dir);
+    assert_eq!((report.frames, report.mended.len()), (0, 0), "{report}");
+    verify(&e);
+}

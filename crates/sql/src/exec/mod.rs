@@ -1,0 +1,4 @@
+//! Runs plans against the engine.
+pub mod catalog;
+pub mod ddl;
+pub mod locks;
