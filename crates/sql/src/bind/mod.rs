@@ -133,7 +133,6 @@ impl<'a> Binder<'a> {
                 self.rows_columns = columns;
                 Ok(Statement::Rows(rows))
             }
-            S::Unsupported(what) => Err(SqlError::unsupported(what)),
             S::CreateDatabase { .. }
             | S::AlterDatabase { .. }
             | S::DropDatabase { .. }

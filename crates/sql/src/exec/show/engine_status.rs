@@ -1,5 +1,6 @@
 //! SHOW ENGINE INNODB STATUS: the sections that people and tools look for, with what this engine has to say in each.
 use crate::status::{Counter, Status};
+use redolith_engine::lock::WaitInfo;
 use redolith_engine::{Engine, Lsn, PAGE_SIZE, TrxId};
 use redolith_types::DateTime;
 use std::collections::HashMap;
@@ -66,7 +67,7 @@ fn deadlock(engine: &Engine, out: &mut String) -> std::fmt::Result {
     writeln!(out, "{}", time(engine.disk.wall_us() - age_us))?;
     let mut shown: Vec<u64> = Vec::new();
     for wait in report.trxs.iter().filter_map(|t| t.waits_for.as_ref()) {
-        let index = wait.index();
+        let index = index_of(wait);
         if !shown.contains(&index) {
             shown.push(index);
             writeln!(out, "index {index} is {}", index_name(engine, index))?;
@@ -75,6 +76,12 @@ fn deadlock(engine: &Engine, out: &mut String) -> std::fmt::Result {
     write!(out, "{report}")
 }
 
+fn index_of(wait: &WaitInfo) -> u64 {
+    match wait {
+        WaitInfo::Row { key, .. } => key.index,
+        WaitInfo::Insert { index, .. } => *index,
+    }
+}
 fn index_name(engine: &Engine, id: u64) -> String {
     for table in engine.dict.all_tables() {
         if let Some(index) = table.indexes.iter().find(|i| i.id == id) {
@@ -106,7 +113,7 @@ fn transaction(engine: &Engine, id: TrxId, out: &mut String) -> std::fmt::Result
     writeln!(out, "---TRANSACTION {}, ACTIVE", id.0)?;
     let (locks, weight) = (trx.locks_held() as u64, trx.weight());
     if let Some(wait) = trx.waits_for() {
-        writeln!(out, "LOCK WAIT for {wait}: {}", index_name(engine, wait.index()))?;
+        writeln!(out, "LOCK WAIT for {wait}: {}", index_name(engine, index_of(&wait)))?;
     }
     writeln!(out, "{locks} row lock(s), undo log entries {}", weight.saturating_sub(locks))
 }
