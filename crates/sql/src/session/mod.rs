@@ -11,7 +11,6 @@ mod database;
 mod plans;
 mod prepared;
 mod run;
-mod set;
 pub mod state;
 #[cfg(test)]
 mod tests;
@@ -22,20 +21,18 @@ pub use database::Database;
 pub use prepared::Prepared;
 
 use crate::error::SqlError;
-use crate::exec;
+use crate::exec::{self, admin};
 use crate::exec::locks::SessionLocks;
 use crate::parse::lift::Lifted;
 use crate::plan_cache::PlanContext;
-use crate::processes::{Kill, Process};
+use crate::processes::Process;
 use crate::settings::{SessionVars, Var};
 use crate::sink::{ResultSink, StatusFlags};
 use prepared::Statements;
 use redolith_engine::Trx;
-use redolith_engine::lock::KillFlag;
 use redolith_types::{Collation, Value};
 use state::{SessionState, Warnings};
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::Arc;
 use transaction::Transaction;
 use variables::Derived;
@@ -67,13 +64,14 @@ pub struct Session {
     trx: Trx,
     transaction: Transaction,
     locks: SessionLocks,
-    kill: Arc<KillFlag>,
     scratch: exec::Scratch,
     statements: Statements,
     /// PREPARE name FROM ..: statement ids by lower-case name.
     named: HashMap<Box<str>, u32>,
     lifted: Lifted,
     multi_statements: bool,
+    /// The dictionary's version before the last statement was bound.
+    bound_at: u64,
     /// For COM_RESET_CONNECTION.
     collation_id: u16,
 }
@@ -82,15 +80,13 @@ impl Session {
     pub fn new(db: Arc<Database>, client: Client) -> Session {
         let mut vars = SessionVars::new(&db.settings);
         vars.set_names(Collation::from_id(client.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
-        let kill = KillFlag::new();
-        let derived = Derived::of(&vars, &db.settings);
+        let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
         Session {
             context: PlanContext { schema: None, mode: derived.plan_mode, collation: derived.exec.connection },
             derived,
             vars,
-            trx: db.engine.begin(kill.clone()),
-            kill,
+            trx: db.engine.begin(client.process.interrupt.clone()),
             transaction: Transaction::default(),
             locks: SessionLocks::default(),
             scratch: exec::Scratch::default(),
@@ -98,6 +94,7 @@ impl Session {
             named: HashMap::new(),
             lifted: Lifted::default(),
             multi_statements: client.multi_statements,
+            bound_at: 0,
             collation_id: client.collation_id,
             state: SessionState {
                 id: client.process.id,
@@ -118,40 +115,20 @@ impl Session {
 
     /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        let (process, kill) = self.begin_command();
-        watched(&process, &kill, self.run_text(text, out)).await;
+        self.run_text(text, out).await;
     }
 
     /// COM_STMT_EXECUTE.
     pub async fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
-        let (process, kill) = self.begin_command();
-        watched(&process, &kill, self.run_prepared(id, params, out)).await;
-    }
-
-    fn begin_command(&self) -> (Arc<Process>, Arc<KillFlag>) {
-        if self.kill.is_killed() && self.state.process.killed() <= Kill::Query {
-            self.kill.clear();
-        }
-        (self.state.process.clone(), self.kill.clone())
+        self.run_prepared(id, params, out).await;
     }
 
     /// COM_INIT_DB and USE.
     pub async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
         let name = std::str::from_utf8(name).map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
-        self.use_schema(name)
-    }
-    pub(crate) fn use_schema(&mut self, name: &str) -> Result<(), SqlError> {
-        if self.db.engine.dict.schema(name).is_none() {
-            return Err(SqlError::unknown_database(name));
-        }
-        let schema: Arc<str> = Arc::from(name);
-        self.set_schema(Some(schema));
+        admin::use_schema(&self.db.engine, &mut self.state, &mut self.vars, name)?;
+        self.refresh();
         Ok(())
-    }
-    fn set_schema(&mut self, schema: Option<Arc<str>>) {
-        self.context.schema = schema.clone();
-        self.state.process.set_schema(schema.clone());
-        self.state.schema = schema;
     }
 
     /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and database.
@@ -206,16 +183,4 @@ impl Session {
     pub fn schema(&self) -> Option<&str> {
         self.state.schema.as_deref()
     }
-}
-
-/// Runs a command's work, and passes a KILL on to what waits inside the engine: the process list wakes the task, this looks why.
-async fn watched<T>(process: &Process, kill: &KillFlag, work: impl Future<Output = T>) -> T {
-    let mut work = pin!(work);
-    std::future::poll_fn(|cx| {
-        if process.killed() != Kill::None && !kill.is_killed() {
-            kill.kill();
-        }
-        work.as_mut().poll(cx)
-    })
-    .await
 }

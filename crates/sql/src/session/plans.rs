@@ -1,8 +1,8 @@
 //! From text to plan: the cache first, else the parser and the binder.
 use super::Session;
-use super::variables::type_of;
 use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
+use crate::exec::set::variable_type;
 use crate::parse::lift::{Lifted, Repeat};
 use crate::parse::{self, Parsed, ast, literal};
 use crate::plan::Plan;
@@ -24,6 +24,7 @@ impl Session {
             return Ok(plan);
         }
         loop {
+            self.bound_at = self.db.engine.dict.version();
             let (bound, exact) = self.bind_text(text, start..lifted.end, lifted)?;
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan).await? {
@@ -60,7 +61,7 @@ impl Session {
             schema: context.schema.as_deref(),
             mode: context.mode,
             collation: context.collation,
-            variable_type: &type_of,
+            variable_type: &variable_type,
         };
         bind(parsed, &cx, params)
     }

@@ -1,14 +1,13 @@
 //! Runs statements: locks, transaction, the executor, the answer.
 use super::Session;
 use super::state::{Done, Level, Outcome};
-use super::variables::{SystemVariables, flush_of};
+use super::variables::flush_of;
 use crate::error::SqlError;
-use crate::exec::ddl::DdlContext;
-use crate::exec::{self, Env, ExecContext};
+use crate::exec::admin::{self, AdminContext};
+use crate::exec::set::SystemVariables;
+use crate::exec::{self, Env, ExecContext, StatementSettings};
 use crate::parse::lift::Lifted;
-use crate::plan::{Plan, ShowKind, Statement};
-use crate::processes::Kill;
-use crate::settings::Var;
+use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
@@ -21,8 +20,13 @@ pub(super) enum Failure {
     Stale,
     Error(SqlError),
 }
-impl<E: Into<SqlError>> From<E> for Failure {
-    fn from(e: E) -> Failure {
+impl From<SqlError> for Failure {
+    fn from(e: SqlError) -> Failure {
+        Failure::Error(e)
+    }
+}
+impl From<redolith_engine::Error> for Failure {
+    fn from(e: redolith_engine::Error) -> Failure {
         Failure::Error(e.into())
     }
 }
@@ -70,7 +74,10 @@ impl Session {
                     return self.execute_named(name, using, out).await;
                 }
                 Statement::Prepare { name, text } => {
-                    let text = self.evaluate(text).await?;
+                    let text = match &text.kind {
+                        ExprKind::UserVariable(variable) => self.state.user_variables.get(variable).map_or(Value::Null, |v| v.value.clone()),
+                        _ => text.as_literal().cloned().unwrap_or_default(),
+                    };
                     self.prepare_named(name, &text.to_bytes()).await?;
                     self.answer(Outcome::Done(Done::default()), lifted.next.is_some(), out);
                     return Ok(());
@@ -126,11 +133,13 @@ impl Session {
             self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
         }
         let goes_on = self.transaction.active;
-        let locked = self.lock_tables_of(plan).await;
-        let ran = match locked {
+        let ran = match self.lock_tables_of(plan).await {
             Ok(()) => {
-                let (mut cx, plan) = (self.exec_context(), &**plan);
-                exec::run(&mut cx, plan, params, out).await.map_err(Failure::from)
+                let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
+                let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
+                let env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+                let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
+                exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error)
             }
             Err(failure) => Err(failure),
         };
@@ -153,12 +162,6 @@ impl Session {
         ended
     }
 
-    pub(super) fn exec_context(&mut self) -> ExecContextOf<'_> {
-        let mut settings = self.derived.exec;
-        settings.in_transaction = self.transaction.active;
-        ExecContextOf { session: self, settings }
-    }
-
     /// SES-2: the metadata locks of a plan's tables, then: are they what the plan was made for?
     #[inline]
     async fn lock_tables_of(&mut self, plan: &Plan) -> Ran<()> {
@@ -167,76 +170,63 @@ impl Session {
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
             let mode = if used.write { MdlMode::Write } else { MdlMode::Read };
             if !self.locks.mdl.try_lock(&table.mdl, mode) {
-                let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.kill };
+                let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt };
                 self.locks.mdl.lock(&table.mdl, mode, wait).await?;
             }
         }
         if plan.is_current() { Ok(()) } else { Err(Failure::Stale) }
     }
 
+    /// All that is not about rows.
     async fn run_other(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
-        if plan.commits_implicitly() {
-            self.commit_open().await?;
-        }
         let done = match &plan.body {
             Statement::Transaction(t) => self.run_transaction(t).await?,
-            Statement::Set(items) => {
-                self.run_set(items).await?;
-                Done::default()
-            }
-            Statement::Use(name) => {
-                self.use_schema(name)?;
-                Done::default()
-            }
-            Statement::Kill { id, query_only } => {
-                self.run_kill(id, *query_only, params).await?;
-                Done::default()
-            }
             Statement::Deallocate(name) => {
                 self.deallocate(name)?;
                 Done::default()
             }
-            Statement::Ddl(statement) => {
-                let bound_at = self.bound_at;
-                let mut cx = DdlContext {
-                    engine: &self.db.engine,
-                    session: &mut self.state,
-                    locks: &mut self.locks,
-                    kill: &self.kill,
-                    lock_wait_timeout: self.derived.lock_timeout,
-                    server_collation: self.db.settings.collation(Var::CollationServer),
-                };
-                match exec::ddl::run(&mut cx, statement, bound_at).await? {
-                    Some(done) => {
-                        self.forget_dropped_schema();
-                        done
-                    }
-                    None => return Err(Failure::Stale),
-                }
-            }
-            Statement::Show(_) | Statement::Admin(_) => return self.run_report(plan, out).await,
-            Statement::Nothing => Done::default(),
             Statement::Prepare { .. } | Statement::Execute { .. } => return Err(SqlError::not_preparable().into()),
-            Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Rows(_) | Statement::Do(_) => {
-                unreachable!("run_rows runs it")
-            }
+            _ => return self.administer(plan, params, out).await,
         };
         Ok(Outcome::Done(done))
+    }
+
+    async fn administer(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        if plan.commits_implicitly() {
+            self.commit_open().await?;
+        }
+        let mut cx = AdminContext {
+            engine: &self.db.engine,
+            settings: &self.db.settings,
+            status: &self.db.status,
+            processes: &self.db.processes,
+            session: &mut self.state,
+            vars: &mut self.vars,
+            locks: &mut self.locks,
+            next: &mut self.transaction.next,
+            in_transaction: self.transaction.active,
+        };
+        let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
+        // Also after a list of SETs of which only the first ones were done.
+        self.forget_dropped_schema();
+        self.refresh();
+        match ran? {
+            admin::Ran::Done(outcome) => Ok(outcome),
+            admin::Ran::Commit(outcome) => {
+                self.commit_open().await?;
+                self.locks.end_transaction();
+                Ok(outcome)
+            }
+            admin::Ran::Stale => Err(Failure::Stale),
+        }
     }
 
     /// After DROP DATABASE of the default database there is none.
     fn forget_dropped_schema(&mut self) {
         if self.state.schema.as_deref().is_some_and(|s| self.db.engine.dict.schema(s).is_none()) {
-            self.set_schema(None);
+            self.state.schema = None;
+            self.state.process.set_schema(None);
         }
-    }
-
-    async fn run_kill(&mut self, id: &crate::plan::Expr, query_only: bool, params: &[Value<'_>]) -> Result<(), SqlError> {
-        debug_assert!(params.is_empty() || id.as_literal().is_none());
-        let id = redolith_types::convert::to_u64(&self.evaluate_with(id, params).await?).value;
-        let how = if query_only { Kill::Query } else { Kill::Connection };
-        let found = u32::try_from(id).is_ok_and(|id| self.db.processes.kill(id, how));
-        if found { Ok(()) } else { Err(SqlError::no_such_thread(id)) }
     }
 }
 

@@ -2,10 +2,11 @@
 //!
 //! **TXN-1** `active` says that the transaction goes on after the statement: BEGIN, or autocommit off and a table was used. Otherwise each statement is a
 //! transaction of its own.
-use super::variables::flush_of;
+use super::variables::{engine_isolation, flush_of};
 use super::{Session, state::Done};
 use crate::error::{Result, SqlError};
 use crate::exec;
+use crate::exec::set::NextTransaction;
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
 use redolith_engine::{Isolation, Savepoint};
@@ -14,9 +15,9 @@ use redolith_engine::{Isolation, Savepoint};
 pub(super) struct Transaction {
     pub active: bool,
     savepoints: Vec<(Box<str>, Savepoint)>,
-    /// SET TRANSACTION without a scope: for the next one.
-    pub next_isolation: Option<Isolation>,
-    pub next_read_only: Option<bool>,
+    pub next: NextTransaction,
+    /// COMMIT AND CHAIN: the next transaction has the last one's isolation.
+    chained: Option<Isolation>,
 }
 
 impl Session {
@@ -67,7 +68,7 @@ impl Session {
     /// AND CHAIN and RELEASE.
     fn completed(&mut self, chain: bool, release: bool, (isolation, read_only): (Isolation, bool)) {
         if chain {
-            self.transaction.next_isolation = Some(isolation);
+            self.transaction.chained = Some(isolation);
             self.start(Some(read_only), false);
         }
         if release {
@@ -89,9 +90,10 @@ impl Session {
     /// Gives the engine's transaction its characteristics.
     #[inline]
     pub(super) fn begin_engine_transaction(&mut self, read_only: Option<bool>) {
-        self.trx.isolation = self.transaction.next_isolation.take().unwrap_or(self.derived.isolation);
-        let next = self.transaction.next_read_only.take();
-        self.trx.read_only = read_only.or(next).unwrap_or(self.derived.read_only);
+        let next = std::mem::take(&mut self.transaction.next);
+        let chained = self.transaction.chained.take();
+        self.trx.isolation = chained.or(next.isolation.map(engine_isolation)).unwrap_or(self.derived.isolation);
+        self.trx.read_only = read_only.or(next.read_only).unwrap_or(self.derived.read_only);
         self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
     }
 
