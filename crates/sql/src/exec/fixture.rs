@@ -105,7 +105,6 @@ impl Session<'_> {
                 engine: &self.server.engine,
                 session: &mut self.state,
                 locks: &mut self.locks,
-                kill: &self.kill,
                 lock_wait_timeout: self.lock_wait_timeout,
                 server_collation: Collation::Utf8mb4GeneralCi,
             };
