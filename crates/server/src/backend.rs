@@ -1,9 +1,9 @@
 //! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by the fake of the tests.
 use crate::protocol::capabilities::Capabilities;
 use redolith_sql::plan::ty::ExprType;
+use redolith_sql::processes::Process;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
-use redolith_sql::processes::Process;
 use std::sync::Arc;
 
 pub trait Backend: Send + Sync + 'static {

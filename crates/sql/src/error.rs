@@ -238,6 +238,7 @@ impl From<EngineError> for SqlError {
             }
             EngineError::LockWaitTimeout => SqlError::lock_wait_timeout(),
             EngineError::Deadlock => SqlError::deadlock(),
+            EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),
             EngineError::NoSuchTable(name) => SqlError::new(1146, format!("Table '{}' doesn't exist", dotted(&name))),
             EngineError::TableExists(name) => SqlError::table_exists(name.rsplit(['/', '.']).next().unwrap_or_default()),

@@ -1,9 +1,12 @@
 //! Statements to plans to rows. Text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ► [`sink::ResultSink`]; [`session`] is the way in.
 #![forbid(unsafe_code)]
+pub mod bind;
 pub mod catalog;
 pub mod error;
+pub mod exec;
 pub mod parse;
 pub mod plan;
+pub mod plan_cache;
 pub mod processes;
 pub mod session;
 pub mod settings;

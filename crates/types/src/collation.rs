@@ -205,22 +205,39 @@ impl Collation {
         }
     }
 
-    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash joins).
+    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash joins): with the weight bytes, in blocks whose borders do
+    /// not depend on the characters.
     pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
         let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
+        let mut block = Block { bytes: [0; BLOCK + 2], len: 0 };
         match self.weights() {
             Weights::Identity => state.write(bytes),
-            Weights::Table(table) => bytes.iter().for_each(|byte| state.write_u8(table[usize::from(*byte)])),
-            Weights::General => {
-                let mut at = 0;
-                while at < bytes.len() {
-                    let (weight, len) = general_weight(&bytes[at..]);
-                    state.write_u16(weight);
-                    at += len;
-                }
-            }
+            Weights::Table(table) => bytes.iter().for_each(|byte| block.push(&[table[usize::from(*byte)]], state)),
+            Weights::General => each_general(bytes, |weight| block.push(weight, state)),
         }
+        state.write(&block.bytes[..block.len]);
         state.write_u8(0xff);
+    }
+}
+
+const BLOCK: usize = 64;
+
+/// Weight bytes on their way to a hasher. A weight has at most 3 bytes, so 2 may stand over the end.
+struct Block {
+    bytes: [u8; BLOCK + 2],
+    len: usize,
+}
+
+impl Block {
+    #[inline]
+    fn push(&mut self, weight: &[u8], state: &mut impl Hasher) {
+        self.bytes[self.len..self.len + weight.len()].copy_from_slice(weight);
+        self.len += weight.len();
+        if self.len >= BLOCK {
+            state.write(&self.bytes[..BLOCK]);
+            self.bytes.copy_within(BLOCK.., 0);
+            self.len -= BLOCK;
+        }
     }
 }
 
@@ -280,16 +297,26 @@ fn compare_general(mut a: &[u8], mut b: &[u8]) -> Ordering {
     if a.is_empty() { versus_spaces(b).reverse() } else { versus_spaces(a) }
 }
 
-fn append_general(bytes: &[u8], out: &mut Vec<u8>) {
+/// Calls with the weight bytes of each character.
+#[inline]
+fn each_general(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
     let mut at = 0;
     while at < bytes.len() {
         let (weight, len) = general_weight(&bytes[at..]);
         at += len;
         match weight {
-            0..=0x7f => out.push(weight as u8),
-            0x80..=0x7ff => out.extend_from_slice(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
-            _ => out.extend_from_slice(&[0xe0 | (weight >> 12) as u8, 0x80 | (weight >> 6 & 0x3f) as u8, 0x80 | (weight & 0x3f) as u8]),
+            0..=0x7f => visit(&[weight as u8]),
+            0x80..=0x7ff => visit(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
+            _ => visit(&[0xe0 | (weight >> 12) as u8, 0x80 | (weight >> 6 & 0x3f) as u8, 0x80 | (weight & 0x3f) as u8]),
         }
+    }
+}
+
+fn append_general(bytes: &[u8], out: &mut Vec<u8>) {
+    if bytes.is_ascii() {
+        out.extend(bytes.iter().map(u8::to_ascii_uppercase));
+    } else {
+        each_general(bytes, |weight| out.extend_from_slice(weight));
     }
 }
 
@@ -316,6 +343,25 @@ mod tests {
             // A character below the space sorts before the padded string.
             assert_eq!(collation.compare(b"a\t", b"a"), if collation.pads() { Ordering::Less } else { Ordering::Greater });
         }
+    }
+
+    #[test]
+    fn equal_strings_hash_equal() {
+        use std::hash::DefaultHasher;
+        let hash = |collation: Collation, text: &str| {
+            let mut state = DefaultHasher::new();
+            collation.hash(text.as_bytes(), &mut state);
+            state.finish()
+        };
+        let general = Collation::Utf8mb4GeneralCi;
+        let (long, accented) = ("e".repeat(200), "é".repeat(200));
+        for (a, b) in [("straSe", "STRAßE  "), (&long[..], &accented[..]), ("", "   "), ("東E", "東é")] {
+            assert!(general.equal(a.as_bytes(), b.as_bytes()));
+            assert_eq!(hash(general, a), hash(general, b), "{a} {b}");
+        }
+        assert_ne!(hash(general, "ab"), hash(general, "ac"));
+        assert_ne!(hash(Collation::Binary, "a"), hash(Collation::Binary, "a "));
+        assert_eq!(hash(Collation::Latin1SwedishCi, "aB"), hash(Collation::Latin1SwedishCi, "Ab "));
     }
 
     #[test]

@@ -51,3 +51,40 @@ fn moment(value: &Value<'_>) -> Option<DateTime> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Date;
+
+    #[test]
+    fn kinds_meet_as_mysql_says() {
+        let collation = Collation::Utf8mb4GeneralCi;
+        let decimal = |text: &str| Value::Decimal(crate::Decimal::parse(text.as_bytes()).unwrap());
+        let day = Value::Date(Date::new(2024, 1, 2).unwrap());
+        let equal = [
+            (Value::Int(1), decimal("1.00")),
+            (Value::Double(-0.0), Value::Int(0)),
+            (Value::text("1.5x"), Value::Double(1.5)),
+            (day.clone(), Value::text("2024-1-2")),
+            (day.clone(), Value::Int(20240102)),
+            (day.clone(), Value::DateTime(Date::new(2024, 1, 2).unwrap().at(0))),
+            (Value::text("a "), Value::text("A")),
+        ];
+        for (a, b) in equal {
+            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Equal, Ordering::Equal), "{a:?} {b:?}");
+        }
+        let less = [
+            (Value::Null, Value::Int(i64::MIN)),
+            (Value::Int(-1), Value::UInt(u64::MAX)),
+            (Value::Int(i64::MAX), Value::UInt(u64::MAX)),
+            // Exact: as doubles they were equal.
+            (decimal("9007199254740992.5"), Value::Int(9007199254740993)),
+            (Value::Int(9), Value::text("10")),
+            (day.clone(), Value::text("2024-01-02 00:00:01")),
+        ];
+        for (a, b) in less {
+            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Less, Ordering::Greater), "{a:?} {b:?}");
+        }
+    }
+}

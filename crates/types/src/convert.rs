@@ -180,8 +180,7 @@ pub fn to_datetime(value: &Value<'_>, today: Date, to_offset_secs: i32) -> Optio
         value => {
             let number = to_decimal(value).value;
             let seconds = DateTime::from_number(number.round_to(0, true).ok()?.to_i64()?)?;
-            let us = fraction_us(&number);
-            Some(Parsed { value: if us == 0 { seconds } else { seconds.add_us(us)? }, fsp: number.scale().min(6), truncated: false })
+            Some(Parsed { value: seconds.with_fraction(fraction_us(&number))?, fsp: number.scale().min(6), truncated: false })
         }
     }
 }

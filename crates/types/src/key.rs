@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 
 use crate::decimal::packed_len;
 use crate::row::timestamp_us;
-use crate::{Charset, Collation, Column, IndexDef, IntSize, RowLayout, SqlType, Value};
+use crate::{Collation, Column, IndexDef, IntSize, RowLayout, SqlType, Value};
 
 const CHUNK: usize = 8;
 const LESS_THAN_SPACES: u8 = 1;
@@ -150,8 +150,9 @@ impl Kind {
     }
 }
 
+/// Appends a string as keys have it, memcomparable: for sorting and grouping elsewhere.
 /// Weight bytes are appended, then spread into chunks from the last to the first: no second buffer.
-fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
+pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     collation.append_weights(bytes, out);
     let len = out.len() - start;
@@ -295,8 +296,8 @@ impl KeyLayout {
         let part_len = |part: &Part| {
             let Kind::String { collation, chars } = part.kind else { return part.kind.width() };
             let charset = collation.charset();
-            // Weights are up to 3 bytes for a character that may take 1 (invalid UTF-8) to 4.
-            let of_chars = |chars: u64| if charset == Charset::Binary { chars } else { chars * u64::from(charset.max_len().min(4)) };
+            // No character's weight takes more bytes than the longest character of its set.
+            let of_chars = |chars: u64| chars * u64::from(charset.max_len());
             let ty = &columns[part.column as usize].ty;
             let bytes = if chars == u32::MAX { ty.max_bytes().filter(|_| !ty.is_lob())? } else { of_chars(u64::from(chars)) };
             Some((bytes as usize).div_ceil(CHUNK).max(1) * (CHUNK + 1))

@@ -84,3 +84,53 @@ fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    /// What a MariaDB 10.11 server prints for these.
+    #[test]
+    fn numbers_print_as_a_server_prints_them() {
+        let doubles = [
+            (1e14, "100000000000000"),
+            (1e15, "1e15"),
+            (123456789012345.0, "123456789012345"),
+            (1234567890123456.0, "1.234567890123456e15"),
+            (1e-15, "0.000000000000001"),
+            (1e-16, "1e-16"),
+            (1.2345678901234567e-10, "0.00000000012345678901234568"),
+            (1.2345678901234567e-14, "0.000000000000012345678901234567"),
+            (-1.5e-300, "-1.5e-300"),
+            (f64::MAX, "1.7976931348623157e308"),
+            (100.0 / 3.0, "33.333333333333336"),
+            (99999999999999999999.0, "1e20"),
+            (-0.0, "0"),
+        ];
+        for (value, wanted) in doubles {
+            assert_eq!(text(|out| write_f64(value, out)), wanted);
+        }
+        let floats = [
+            (3.14159265, "3.14159"),
+            (16777217.0, "16777200"),
+            (1.5e15, "1.5e15"),
+            (1e-20, "1e-20"),
+            (9999995.0, "10000000"),
+            (123456e9, "123456000000000"),
+            (1.23456e-15, "0.00000000000000123456"),
+            (3.4e38, "3.4e38"),
+        ];
+        for (value, wanted) in floats {
+            assert_eq!(text(|out| write_f32(value, out)), wanted);
+        }
+        for value in [0, 7, 10, u64::MAX] {
+            assert_eq!(text(|out| write_u64(value, out)), value.to_string());
+        }
+    }
+}

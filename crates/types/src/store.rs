@@ -180,8 +180,8 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
     };
     let clamped = whole.clamp(min, max);
     match error {
+        _ if clamped != whole => mode.lose(as_value(clamped), ConvertError::OutOfRange),
         Some(error) => mode.lose(as_value(clamped), error),
-        None if clamped != whole => mode.lose(as_value(clamped), ConvertError::OutOfRange),
         None => fit(as_value(whole)),
     }
 }
@@ -198,7 +198,8 @@ fn store_decimal<'a>(value: &Value<'_>, precision: u8, scale: u8, unsigned: bool
     };
     let fitting = number.round(scale).ok().filter(|n| n.fits(precision, scale) && !(unsigned && n.is_negative()));
     match (fitting, error) {
-        (None, _) => mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange),
+        (None, Some(error)) => mode.lose(Value::Decimal(clamped(number.is_negative())), error),
+        (None, None) => mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange),
         (Some(rounded), Some(error)) => mode.lose(Value::Decimal(rounded), error),
         // A double has no digits to lose: rounding it is no news.
         (Some(rounded), None) => noted(Value::Decimal(rounded), rounded != number && !matches!(value, Value::Float(_) | Value::Double(_))),
@@ -211,20 +212,21 @@ fn store_double<'a>(value: &Value<'_>, max: f64, digits: Option<(u8, u8)>, unsig
         Value::Float(v) => (f64::from(*v), None),
         Value::Bytes(text) => {
             let converted = text_to_f64(text);
-            (converted.value, converted.truncated.then_some(ConvertError::Truncated))
+            let error = if converted.value.abs() == f64::MAX { ConvertError::OutOfRange } else { ConvertError::Truncated };
+            (converted.value, converted.truncated.then_some(error))
         }
         value => (crate::convert::to_f64(value).value, None),
     };
     let mut max = max;
     if let Some((precision, scale)) = digits {
         let unit = 10f64.powi(i32::from(scale));
-        let rounded = (number * unit).round_ties_even() / unit;
+        let rounded = number.floor() + ((number - number.floor()) * unit).round_ties_even() / unit;
         number = if rounded.is_finite() { rounded } else { number };
         max = max.min(10f64.powi(i32::from(precision) - i32::from(scale)) - 1.0 / unit);
     }
     let clamped = if number.is_nan() { 0.0 } else { number.clamp(if unsigned { 0.0 } else { -max }, max) };
     if clamped != number {
-        error = Some(ConvertError::OutOfRange);
+        error = error.or(Some(ConvertError::OutOfRange));
     }
     match error {
         Some(error) => mode.lose(Value::Double(clamped), error),
@@ -308,7 +310,9 @@ fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Ch
             Value::owned(bytes)
         }
     };
-    let stored = if blank { noted(cut, true)? } else { mode.lose(cut, ConvertError::TooLong)? };
+    // As MySQL has it: too long in strict mode, truncated without.
+    let error = if mode.strict { ConvertError::TooLong } else { ConvertError::Truncated };
+    let stored = if blank { noted(cut, true)? } else { mode.lose(cut, error)? };
     warning = warning.or(stored.warning);
     Ok(Stored { value: stored.value, warning })
 }
@@ -327,15 +331,19 @@ fn allowed(date: Date, mode: StoreMode) -> bool {
     if date.is_zero() { !mode.no_zero_date } else { !mode.no_zero_in_date || (date.month() > 0 && date.day() > 0) }
 }
 
-fn temporal<'a>(kind: &'static str, value: &Value<'_>, zero: Value<'a>, mode: StoreMode) -> Outcome<'a> {
-    mode.lose(zero, ConvertError::IncorrectTemporal { kind, value: value.to_string() })
+/// What is lost of a temporal value has one error in strict mode, and warnings of two kinds.
+fn lose_temporal<'a>(kind: &'static str, value: &Value<'_>, instead: Value<'a>, warning: ConvertError, mode: StoreMode) -> Outcome<'a> {
+    if mode.strict {
+        return Err(ConvertError::IncorrectTemporal { kind, value: value.to_string() });
+    }
+    Ok(Stored { value: instead, warning: Some(warning) })
 }
 
 fn store_date<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
-    let from_text = matches!(value, Value::Bytes(_));
+    let lose = |date| lose_temporal("date", value, Value::Date(date), ConvertError::Truncated, mode);
     match to_datetime(value, mode.today, mode.zone_offset_secs).filter(|p| allowed(p.value.date(), mode)) {
-        None => temporal("date", value, Value::Date(Date::ZERO), mode),
-        Some(parsed) if parsed.truncated && from_text => mode.lose(Value::Date(parsed.value.date()), ConvertError::Truncated),
+        None => lose(Date::ZERO),
+        Some(parsed) if parsed.truncated => lose(parsed.value.date()),
         Some(parsed) => noted(Value::Date(parsed.value.date()), parsed.value.us_of_day() != 0),
     }
 }
@@ -347,9 +355,10 @@ fn datetime(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Option<Parsed<DateTi
 }
 
 fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
+    let lose = |at| lose_temporal("datetime", value, Value::DateTime(at), ConvertError::Truncated, mode);
     match datetime(value, fsp, mode) {
-        None => temporal("datetime", value, Value::DateTime(DateTime::ZERO), mode),
-        Some(parsed) if parsed.truncated => mode.lose(Value::DateTime(parsed.value), ConvertError::Truncated),
+        None => lose(DateTime::ZERO),
+        Some(parsed) if parsed.truncated => lose(parsed.value),
         Some(parsed) => fit(Value::DateTime(parsed.value)),
     }
 }
@@ -358,52 +367,57 @@ fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a
 const MAX_TIMESTAMP_SECS: i64 = i32::MAX as i64;
 
 fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
-    let zero = Value::DateTime(DateTime::ZERO);
-    let Some(parsed) = datetime(value, fsp, mode) else { return temporal("datetime", value, zero, mode) };
+    let lose = |at, warning| lose_temporal("datetime", value, Value::DateTime(at), warning, mode);
+    let Some(parsed) = datetime(value, fsp, mode) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
     if parsed.value.is_zero() {
-        return fit(zero);
+        return fit(Value::DateTime(DateTime::ZERO));
     }
-    let us = parsed.value.to_unix_us(mode.zone_offset_secs).filter(|us| (1_000_000..(MAX_TIMESTAMP_SECS + 1) * 1_000_000).contains(us));
-    match us.and_then(|us| DateTime::from_unix_us(us, 0)) {
-        None => temporal("datetime", value, zero, mode),
-        Some(utc) if parsed.truncated => mode.lose(Value::DateTime(utc), ConvertError::Truncated),
+    let Some(us) = parsed.value.to_unix_us(mode.zone_offset_secs) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
+    let in_range = (1_000_000..(MAX_TIMESTAMP_SECS + 1) * 1_000_000).contains(&us);
+    match DateTime::from_unix_us(us, 0).filter(|_| in_range) {
+        None => lose(DateTime::ZERO, ConvertError::OutOfRange),
+        Some(utc) if parsed.truncated => lose(utc, ConvertError::Truncated),
         Some(utc) => fit(Value::DateTime(utc)),
     }
 }
 
 fn store_time<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
-    let Some(parsed) = to_time(value) else { return temporal("time", value, Value::Time(Time::ZERO), mode) };
+    let lose = |time, warning| lose_temporal("time", value, Value::Time(time), warning, mode);
+    let Some(parsed) = to_time(value) else { return lose(Time::ZERO, ConvertError::Truncated) };
     let (rounded, over) = Time::clamped(parsed.value.round(fsp).us());
     let at_limit = rounded.us().abs() == crate::temporal::MAX_TIME_US;
     match (parsed.truncated || over, at_limit) {
         (false, _) => fit(Value::Time(rounded)),
-        (true, true) => mode.lose(Value::Time(rounded), ConvertError::OutOfRange),
-        (true, false) => mode.lose(Value::Time(rounded), ConvertError::Truncated),
+        (true, true) => lose(rounded, ConvertError::OutOfRange),
+        (true, false) => lose(rounded, ConvertError::Truncated),
     }
 }
 
+/// For YEAR and BIT: doubles are cut off, decimals round.
+fn whole_number(number: Decimal, value: &Value<'_>) -> Option<i128> {
+    let is_double = matches!(value, Value::Float(_) | Value::Double(_));
+    if is_double { number.round_to(0, true).ok()?.to_i128() } else { number.to_i128() }
+}
+
 fn store_year<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
-    let stored = match value {
-        Value::Date(date) => i128::from(date.year()),
-        Value::DateTime(at) => i128::from(at.date().year()),
+    let (number, error) = match value {
+        Value::Date(date) => (i128::from(date.year()), None),
+        Value::DateTime(at) => (i128::from(at.date().year()), None),
         value => {
             let (number, error) = number(value, "integer");
-            if let Some(error) = error {
-                return mode.lose(Value::UInt(0), error);
-            }
-            let number = number.ok().and_then(|n| n.to_i128()).unwrap_or(-1);
-            match (number, value) {
-                // The text '0' (or '00') is 2000, as two digits of a year; the number 0 and the text '0000' are the year 0.
-                (0, Value::Bytes(text)) if text.trim_ascii().len() < 4 => 2000,
-                (0, _) => 0,
-                (1..=69, _) => number + 2000,
-                (70..=99, _) => number + 1900,
-                _ => number,
-            }
+            (number.ok().and_then(|n| whole_number(n, value)).unwrap_or(-1), error)
         }
     };
-    match stored {
-        0 | 1901..=2155 => fit(Value::UInt(stored as u64)),
+    let year = match (number, value) {
+        // The text '0' (or '00') is 2000, as two digits of a year; the number 0 and the text '0000' are the year 0.
+        (0, Value::Bytes(text)) if !matches!(error, Some(ConvertError::Incorrect { .. })) && text.trim_ascii().len() != 4 => 2000,
+        (1..=69, _) => number + 2000,
+        (70..=99, _) => number + 1900,
+        _ => number,
+    };
+    match (year, error) {
+        (0 | 1901..=2155, None) => fit(Value::UInt(year as u64)),
+        (0 | 1901..=2155, Some(error)) => mode.lose(Value::UInt(year as u64), error),
         _ => mode.lose(Value::UInt(0), ConvertError::OutOfRange),
     }
 }
@@ -417,11 +431,12 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
             fits.then(|| significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
         }
         Value::Int(v) => Some(*v as u64),
-        value => exact_number(value).or_else(|| Some(to_decimal(value).value)).and_then(|n| n.to_u64()),
+        value => whole_number(to_decimal(value).value, value).and_then(|n| u64::try_from(n).ok()),
     };
     match number.filter(|n| *n <= max) {
         Some(number) => fit(Value::UInt(number)),
-        None => mode.lose(Value::UInt(max), ConvertError::TooLong),
+        // As MySQL has it: too long in strict mode, out of range without.
+        None => mode.lose(Value::UInt(max), if mode.strict { ConvertError::TooLong } else { ConvertError::OutOfRange }),
     }
 }
 
@@ -439,7 +454,7 @@ fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, fro
             let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
             position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
         }
-        value => exact_number(value).or_else(|| Some(to_decimal(value).value)).and_then(|n| usize::try_from(n.to_i64()?).ok()),
+        value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| usize::try_from(n.to_i64()?).ok()),
     };
     match index.filter(|i| (1..=names.len()).contains(i)) {
         Some(index) => fit(Value::UInt(index as u64)),
@@ -463,7 +478,10 @@ fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from
             }
         }
         value => {
-            let number = exact_number(value).or_else(|| Some(to_decimal(value).value)).and_then(|n| n.to_u64());
+            let number = match value {
+                Value::Int(v) => Some(*v as u64),
+                value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| n.to_u64()),
+            };
             (number.unwrap_or(0) & all, number.is_some_and(|n| n <= all))
         }
     };

@@ -155,3 +155,18 @@ fn encodings_are_frozen() {
     assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("123456789")), *b"12345678\x099\0\0\0\0\0\0\0\x01");
     assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("")), *b"\0\0\0\0\0\0\0\0\0");
 }
+
+#[test]
+fn the_greatest_length_is_known() {
+    let layout = |ty, nullable, prefix| {
+        let columns = [Column { nullable, ..Column::new("c", ty) }];
+        let index = IndexDef { columns: vec![IndexColumn { prefix, ..IndexColumn::new(0) }], ..IndexDef::secondary("i", false, []) };
+        KeyLayout::new(&columns, &index).max_len(&columns)
+    };
+    let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };
+    let blob = SqlType::Blob { size: redolith_types::LobSize::Normal };
+    assert_eq!(layout(SqlType::INT, true, None), Some(5));
+    assert_eq!(layout(text(100), false, None), Some(50 * 9));
+    assert_eq!(layout(text(100), false, Some(2)), Some(9));
+    assert_eq!((layout(blob.clone(), false, None), layout(blob, false, Some(16))), (None, Some(18)));
+}

@@ -17,7 +17,7 @@ pub mod structure;
 use crate::buf::{Latch, PageGuard};
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Page, Rec};
-use crate::{Error, PageId, PageNo, Stall, SpaceId, Try};
+use crate::{Error, PageId, PageNo, SpaceId, Stall, Try};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 /// An index's tree. Shared by all; has no state but a hint.
@@ -169,7 +169,11 @@ fn child_for(p: &Page, seek: Seek<'_>) -> Rec {
         Seek::Last => index::search_end(p).prev,
         Seek::Before(k) => {
             let pos = index::search(p, k);
-            if pos.prev != index::INFIMUM { pos.prev } else { pos.found.expect("TREE-4: a node page has a record at or below any of its keys") }
+            if pos.prev != index::INFIMUM {
+                pos.prev
+            } else {
+                pos.found.expect("TREE-4: a node page has a record at or below any of its keys")
+            }
         }
     }
 }

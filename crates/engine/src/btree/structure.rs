@@ -4,11 +4,19 @@ use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Builder, Page, Rec};
 use crate::{PAGE_SIZE, PageNo, Try, space};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Two pages are merged when what they hold fills at most this part of one.
 const MERGED_MAX: usize = PAGE_SIZE * 3 / 4;
 /// A page that holds less is worth a merge.
 const UNDERFULL: usize = PAGE_SIZE / 4;
+
+/// How often trees have changed their shape.
+#[derive(Default)]
+pub struct Shape {
+    pub splits: AtomicU64,
+    pub merges: AtomicU64,
+}
 
 /// Whether a page should be merged with a neighbour.
 pub fn is_underfull(p: &Page) -> bool {
@@ -86,6 +94,7 @@ impl Tree {
         index::set_next_page(p, right);
         index::set_incomplete(p, true);
         m.commit();
+        store.shape.splits.fetch_add(1, Relaxed);
         self.complete(store, level, left)
     }
 
@@ -191,6 +200,7 @@ impl Tree {
         index::remove(&mut m.patch(p), pos);
         let again = is_underfull(m.page(p)) || index::n_recs(m.page(p)) == 1;
         m.commit();
+        store.shape.merges.fetch_add(1, Relaxed);
         if again {
             // Only worth it, never needed: a stall ends it.
             let _ = self.merge(store, level + 1, key);

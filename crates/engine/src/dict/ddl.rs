@@ -90,14 +90,16 @@ impl Engine {
             return Err(Error::DatabaseExists(name.to_string()));
         }
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))]).await?;
+        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))])
+            .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
     pub async fn alter_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
         self.dict.require_schema(name)?;
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))]).await?;
+        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))])
+            .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
@@ -131,7 +133,8 @@ impl Engine {
         let hidden = !def.indexes.first().is_some_and(|i| i.primary);
         let n = def.indexes.len() + hidden as usize;
         let first = self.take_ids(n as u64 + 2).await?;
-        let space = SpaceId(u32::try_from(first + 1).map_err(|_| Error::Unsupported("more than 4 thousand million objects were created".into()))?);
+        let space =
+            SpaceId(u32::try_from(first + 1).map_err(|_| Error::Unsupported("more than 4 thousand million objects were created".into()))?);
         let trees: Vec<TreeRecord> = (0..n).map(|i| TreeRecord { id: first + 2 + i as u64, root: 2 + i as PageNo }).collect();
         let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
         let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();

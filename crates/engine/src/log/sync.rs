@@ -1,10 +1,10 @@
 //! The atomics of the lock-free parts: std's, or loom's when the crate is built with `--cfg loom` to explore their interleavings.
 #[cfg(loom)]
-pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, fence};
+pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, fence};
 #[cfg(not(loom))]
 pub(super) use parking_lot::Mutex;
 #[cfg(not(loom))]
-pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, fence};
+pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, fence};
 
 /// loom's mutex with the shape of parking_lot's.
 #[cfg(loom)]

@@ -28,6 +28,7 @@ pub struct Store {
     pub log: Arc<Log>,
     pub pool: Arc<BufferPool>,
     pub spaces: Arc<Spaces>,
+    pub shape: crate::btree::structure::Shape,
 }
 
 struct Held {

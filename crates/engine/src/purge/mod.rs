@@ -93,7 +93,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 }
 
 impl Engine {
-    /// Purges what is in the history now, once older views have closed. False if that took too long or purging failed.
+    /// Purges what is in the history now, once older views have closed. False if there was nothing to do or it was held off.
     pub async fn purge_once(&self) -> bool {
         let mut view = self.sys.new_view();
         self.sys.open_view(&mut view, TrxId::NONE);
@@ -127,7 +127,7 @@ impl Engine {
             }
         }
         self.history.purging.store(false, SeqCst);
-        true
+        n > 0
     }
 
     async fn purge_log(&self, item: &Item) -> Result<()> {
@@ -216,7 +216,9 @@ impl Engine {
                     let horizon = self.horizon.read();
                     let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
                     match index::search(&g, key).found {
-                        Some(r) => version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed),
+                        Some(r) => {
+                            version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed)
+                        }
                         None => Ok(true),
                     }
                 })

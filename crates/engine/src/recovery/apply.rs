@@ -51,7 +51,13 @@ struct Applier<'a> {
     gone: HashSet<SpaceId>,
 }
 
-pub async fn apply(scanner: &mut FrameScanner, pool: &Arc<BufferPool>, spaces: &Spaces, reading: &Reading, report: &mut Report) -> Result<()> {
+pub async fn apply(
+    scanner: &mut FrameScanner,
+    pool: &Arc<BufferPool>,
+    spaces: &Spaces,
+    reading: &Reading,
+    report: &mut Report,
+) -> Result<()> {
     let mut a = Applier { pool, spaces, touched: HashSet::new(), bad: HashMap::new(), gone: HashSet::new() };
     while let Some(frame) = scanner.next()? {
         reading.at.store(frame.end.0, Release);

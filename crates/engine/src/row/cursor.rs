@@ -25,7 +25,10 @@ pub enum Read {
     Consistent,
     /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
     Newest,
-    Locking { mode: Mode, conflict: OnConflict },
+    Locking {
+        mode: Mode,
+        conflict: OnConflict,
+    },
 }
 impl Read {
     fn locks(self) -> bool {
@@ -150,6 +153,22 @@ impl Cursor {
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
+    }
+    /// Turns to another table or index for the next statement; keeps the memory. `reset` has to follow.
+    pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
+        (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
+        self.place = Place::Done;
+        self.batch.clear();
+    }
+    /// Gives back memory beyond `bytes`.
+    pub fn trim(&mut self, bytes: usize) {
+        if self.batch.bytes.capacity() > bytes {
+            self.batch = Batch::default();
+        }
+        if self.whole.capacity() > bytes {
+            self.whole = Vec::new();
+        }
+        self.version = version::Version::default();
     }
     pub fn table(&self) -> &Arc<Table> {
         &self.table
@@ -357,7 +376,12 @@ impl Cursor {
     /// Locks the row at `r`. False if it is to be passed over.
     fn lock(&self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
         let key = LockKey::new(self.table.clustered().id, index::key(p, r));
-        trx.wait_for(value::trx(index::value(p, r)), key)?;
+        let owner = value::trx(index::value(p, r));
+        if owner == trx.id && owner != TrxId::NONE {
+            // What it inserted or changed is its own: the record says so, or the lock it took to change it.
+            return Ok(true);
+        }
+        trx.wait_for(owner, key)?;
         let locks = &trx.engine.locks;
         match conflict {
             OnConflict::Wait => locks.lock_row(&trx.locks, key, mode).map(|_| true),

@@ -1,11 +1,11 @@
 //! Secondary index entries: key = the index's columns, then the clustered key; no value. An entry is delete-marked when the newest version of its row
 //! no longer has it, and removed by purge when no older one that can be read does.
+use crate::Try;
+use crate::btree::structure;
 use crate::dict::table::Index;
 use crate::lock::{LockTable, TrxLocks};
-use crate::btree::structure;
 use crate::mtr::{Mtr, Store};
 use crate::page::index::{self, DELETE_MARK};
-use crate::Try;
 use std::sync::Arc;
 
 /// Inserts an entry, or revives a marked one. Waits for range locks of others.

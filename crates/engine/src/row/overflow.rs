@@ -110,22 +110,32 @@ pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, l
     let mut out = Vec::with_capacity(len as usize);
     let mut no = first;
     while no != 0 && (out.len() as u64) < len {
-        let id = PageId { space, no };
-        match engine.store.pool.fix(id, crate::buf::Latch::S) {
-            Ok(g) if u16_at(&g[..], 12) == kind::OVERFLOW => {
-                let n = u16_at(&g[..], LEN) as usize;
-                out.extend_from_slice(&g[DATA..DATA + n.min(ROOM)]);
-                no = u32_at(&g[..], NEXT);
-            }
-            Ok(_) => break,
-            Err(s) => engine.settle(s).await?,
+        let next = engine.settled(|| read_part(engine, PageId { space, no }, &mut out)).await?;
+        match next {
+            Some(next) => no = next,
+            None => break,
         }
     }
     if out.len() as u64 == len {
         return Ok(out);
     }
     let (file, table) = engine.describe(space);
-    Err(Error::Corrupt { page: PageId { space, no }, file, table, why: format!("a column of {len} bytes has only {} in its pages", out.len()) })
+    Err(Error::Corrupt {
+        page: PageId { space, no },
+        file,
+        table,
+        why: format!("a column of {len} bytes has only {} in its pages", out.len()),
+    })
+}
+/// Adds the bytes of one page; the next page. None if it is no overflow page.
+fn read_part(engine: &Engine, id: PageId, out: &mut Vec<u8>) -> Try<Option<PageNo>> {
+    let g = engine.store.pool.fix(id, crate::buf::Latch::S)?;
+    if u16_at(&g[..], 12) != kind::OVERFLOW {
+        return Ok(None);
+    }
+    let n = u16_at(&g[..], LEN) as usize;
+    out.extend_from_slice(&g[DATA..DATA + n.min(ROOM)]);
+    Ok(Some(u32_at(&g[..], NEXT)))
 }
 /// The row with all its columns inside.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {

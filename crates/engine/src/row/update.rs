@@ -142,7 +142,12 @@ impl Trx {
     }
     fn broken(&self, table: &Table, why: &str) -> Error {
         let (file, _) = self.engine.describe(table.space);
-        Error::Corrupt { page: PageId { space: table.space, no: 0 }, file, table: table.full_name(), why: format!("{why}; run CHECK TABLE") }
+        Error::Corrupt {
+            page: PageId { space: table.space, no: 0 },
+            file,
+            table: table.full_name(),
+            why: format!("{why}; run CHECK TABLE"),
+        }
     }
 
     /// Changes the clustered record: to a new payload, or (none) to delete-marked.
@@ -164,7 +169,14 @@ impl Trx {
             }
         }
     }
-    fn try_change(&mut self, table: &Table, key: &[u8], new: Option<&[u8]>, obsolete: &[Obsolete<'_>], hint: Option<(u32, u64)>) -> Try<Tried> {
+    fn try_change(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        new: Option<&[u8]>,
+        obsolete: &[Obsolete<'_>],
+        hint: Option<(u32, u64)>,
+    ) -> Try<Tried> {
         let engine = self.engine.clone();
         let tree = &table.clustered().tree;
         let mut m = Mtr::begin(&engine.store)?;
@@ -206,6 +218,7 @@ impl Trx {
                 }
             }
             self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
+            self.locks.set_undo_records(self.undo.count.into());
             m.commit();
             Ok(Tried::Done)
         };

@@ -62,7 +62,14 @@ pub fn visible(store: &Store, p: &Page, r: Rec, sees: impl Fn(TrxId) -> bool, ou
 /// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index `no`. `settled` tells that every view sees a
 /// transaction: versions before such a one are of no use. With `older_only` the newest version does not count.
 pub fn has_entry(
-    store: &Store, table: &Table, no: usize, entry: &[u8], p: &Page, r: Rec, settled: impl Fn(TrxId) -> bool, older_only: bool,
+    store: &Store,
+    table: &Table,
+    no: usize,
+    entry: &[u8],
+    p: &Page,
+    r: Rec,
+    settled: impl Fn(TrxId) -> bool,
+    older_only: bool,
 ) -> Try<bool> {
     let (mut v, mut key) = (Version::default(), Vec::new());
     v.load(p, r);

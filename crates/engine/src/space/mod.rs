@@ -56,10 +56,9 @@ impl Space {
             return Ok(());
         }
         let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096)).max(at_least + 1).next_multiple_of(bitmap::EXTENT);
-        self.file
-            .set_len(new as u64 * PAGE_SIZE as u64)
-            .and_then(|()| init_bitmaps(&*self.file, self.id, old, new))
-            .map_err(|e| Error::io(format_args!("table space {} ({}) cannot grow to {new} pages", self.path.display(), self.label()), &e))?;
+        self.file.set_len(new as u64 * PAGE_SIZE as u64).and_then(|()| init_bitmaps(&*self.file, self.id, old, new)).map_err(|e| {
+            Error::io(format_args!("table space {} ({}) cannot grow to {new} pages", self.path.display(), self.label()), &e)
+        })?;
         self.pages.store(new, Release);
         Ok(())
     }

@@ -1,9 +1,14 @@
 //! Dates and times in the binary protocol.
 //!
-//!     DATE, DATETIME, TIMESTAMP   length 0 | 4 | 7 | 11: year 2, month 1, day 1 | hour, minute, second | microseconds 4
-//!     TIME                        length 0 | 8 | 12:     negative 1, days 4, hours 1, minutes 1, seconds 1 | microseconds 4
+//! ```text
+//! DATE, DATETIME, TIMESTAMP   length 0 | 4 | 7 | 11: year 2, month 1, day 1 | hour, minute, second | microseconds 4
+//! TIME                        length 0 | 8 | 12:     negative 1, days 4, hours 1, minutes 1, seconds 1 | microseconds 4
+//! ```
 use super::lenenc::{Malformed, Reader};
 use redolith_types::{Date, DateTime, Time, Value};
+
+/// TIME ends at 838 hours.
+const MAX_DAYS: u32 = 34;
 
 /// A parameter bound as DATE (`date_only`), DATETIME or TIMESTAMP. What is no date or time of day is malformed.
 pub fn read_date_time(body: &[u8], date_only: bool) -> Result<Value<'static>, Malformed> {
@@ -30,11 +35,10 @@ pub fn read_time(body: &[u8]) -> Result<Value<'static>, Malformed> {
     }
     let (negative, days, [hours, minutes, seconds]) = (r.u8()? != 0, r.u32()?, r.array()?);
     let us = if body.len() == 12 { r.u32()? } else { 0 };
-    if hours >= 24 || minutes >= 60 || seconds >= 60 || us >= 1_000_000 {
+    if days > MAX_DAYS || hours >= 24 || minutes >= 60 || seconds >= 60 || us >= 1_000_000 {
         return Err(Malformed);
     }
-    let hours = days.checked_mul(24).and_then(|h| h.checked_add(hours as u32)).ok_or(Malformed)?;
-    Time::new(negative, hours, minutes as u32, seconds as u32, us).map(Value::Time).ok_or(Malformed)
+    Time::new(negative, days * 24 + hours as u32, minutes as u32, seconds as u32, us).map(Value::Time).ok_or(Malformed)
 }
 
 pub fn put_date(b: &mut Vec<u8>, d: Date) {

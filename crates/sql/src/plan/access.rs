@@ -21,6 +21,8 @@ pub struct TableAccess {
     pub filter: Option<Expr>,
     /// The columns the statement reads, ascending. Others need not be decoded or, if they are external, fetched.
     pub columns: Vec<u16>,
+    /// Indexes that conditions fit, for EXPLAIN.
+    pub possible: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,7 +47,8 @@ pub enum AccessKind {
     Ranges(Vec<KeyRange>),
 }
 
-/// A range of one index: the first columns equal to `prefix`, the next one between the bounds.
+/// A range of one index: the first columns equal to `prefix`, the next one between the bounds (in the order of its values: for a descending column the
+/// executor exchanges them).
 #[derive(Clone, Debug)]
 pub struct KeyRange {
     /// Equality on the first `prefix.len()` columns. NULL finds nothing, except where `null_safe` has the column's bit (`<=>`, IS NULL).

@@ -1,6 +1,6 @@
 //! Definitions. Everything about the new object is decided here, except what depends on the rows that are there.
 use super::admin::TableName;
-use redolith_types::{Collation, Column, IndexDef, TableDef};
+use redolith_types::{Collation, IndexDef, TableDef};
 
 #[derive(Clone, Debug)]
 pub enum DdlStmt {
@@ -44,15 +44,12 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// CREATE TABLE .. [AS] SELECT: filled with it; `def` has the select's columns too.
-    pub select: Option<Box<super::InsertPlan>>,
     /// Warnings to leave (1286/1266 for another ENGINE, ...): code and message.
     pub notes: Vec<(u16, String)>,
 }
 
 #[derive(Clone, Debug)]
 pub enum AlterAction {
-    /// Column numbers are those of the table as it is (or becomes with earlier actions).
     AddIndex(IndexDef),
     DropIndex(Box<str>),
     DropPrimaryKey,
@@ -63,12 +60,8 @@ pub enum AlterAction {
     RenameTable(TableName),
     AutoIncrement(u64),
     Comment(Box<str>),
-    AddColumn {
-        column: Column,
-        after: Option<Box<str>>,
-        first: bool,
-    },
-    DropColumn(Box<str>),
+    /// The default for new columns.
+    Collation(Collation),
     /// ENGINE = InnoDB, FORCE: nothing to do but to commit.
     Rebuild,
 }

@@ -1,6 +1,6 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 //!
-//! **DML-1** `fill` has one entry per column of the table, in table order: a row is made by going through it once.
+//! **DML-1** `fill` and `defaults` have one entry per column of the table, in table order: a row is made by going through them once.
 //! **DML-2** With `InsertRows::Repeat` one row's expressions serve all rows: row i sees the parameters from `i * stride` on
 //! (a slice; `Param(n)` is parameter `n + i * stride`), and expressions after the rows see those from `(rows - 1) * stride` on.
 use super::access::TableAccess;
@@ -16,6 +16,8 @@ pub struct InsertPlan {
     pub rows: InsertRows,
     /// Where each column's value comes from.
     pub fill: Vec<Fill>,
+    /// What each column gets where none is given.
+    pub defaults: Vec<DefaultFill>,
     pub on_duplicate: OnDuplicate,
     /// INSERT IGNORE: errors of a row become warnings (values are adjusted, duplicates skipped).
     pub ignore: bool,
@@ -26,11 +28,9 @@ pub enum InsertRows {
     /// Each row: as many values as the statement has columns.
     Rows(Vec<Vec<InsertValue>>),
     /// Rows of the same form, see DML-2. Rows = (parameters - plan's parameters) / stride + 1.
-    Repeat {
-        row: Vec<InsertValue>,
-        stride: u32,
-    },
-    Select(Box<SelectPlan>),
+    Repeat { row: Vec<InsertValue>, stride: u32 },
+    /// `buffer`: the table is read as well as written, so all rows are read before the first is inserted.
+    Select { select: Box<SelectPlan>, buffer: bool },
 }
 #[derive(Clone, Debug)]
 pub enum InsertValue {
@@ -40,17 +40,18 @@ pub enum InsertValue {
 }
 
 /// How a column of a new row gets its value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
     /// Value n of the row (NULL or 0 in an AUTO_INCREMENT column: the next number).
     Given(u16),
-    /// Not named: the default. For columns that are also `Given`, [`Fill::default_of`] of the table says what DEFAULT means.
-    Absent(DefaultFill),
+    /// Not named: its entry in `defaults`.
+    Default,
 }
 #[derive(Clone, Debug)]
 pub enum DefaultFill {
+    /// Fit for the column as it is.
     Literal(Value<'static>),
-    /// DEFAULT (expression) and CURRENT_TIMESTAMP.
+    /// DEFAULT (expression), CURRENT_TIMESTAMP, literals whose value depends on the session (TIMESTAMP): to be converted for the column.
     Expr(Box<Expr>),
     AutoIncrement,
     /// NOT NULL without a default: error 1364 in strict mode, else (or with IGNORE) the type's zero value and a warning.
@@ -68,7 +69,7 @@ pub enum OnDuplicate {
 #[derive(Clone, Debug)]
 pub struct Assignment {
     pub column: u16,
-    pub value: InsertValue,
+    pub value: Expr,
     /// The value reads a column that an earlier assignment of this statement set (MySQL: it sees the new value).
     pub reads_assigned: bool,
 }

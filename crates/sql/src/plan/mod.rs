@@ -11,6 +11,7 @@ pub mod function;
 pub mod select;
 pub mod show;
 pub mod ty;
+mod walk;
 
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
 pub use admin::*;
@@ -68,6 +69,16 @@ pub enum Statement {
         query_only: bool,
     },
     Admin(AdminStmt),
+    /// PREPARE, EXECUTE, DEALLOCATE PREPARE: run by the session.
+    Prepare {
+        name: Box<str>,
+        text: Expr,
+    },
+    Execute {
+        name: Box<str>,
+        using: Vec<Box<str>>,
+    },
+    Deallocate(Box<str>),
     /// Accepted without effect.
     Nothing,
 }

@@ -35,7 +35,9 @@ pub struct SelectPlan {
 pub struct Source {
     pub kind: SourceKind,
     pub join: JoinKind,
-    /// For a derived table and for a left join's ON: checked when the source's row is there. (A table's own conditions are in its access.)
+    /// Left joins: what beside the access's own filter makes a row match (ON).
+    pub on: Option<Expr>,
+    /// Conditions of WHERE that are first decided here; for a left join after the row of NULLs is made. (An inner table's own are in its access.)
     pub filter: Option<Expr>,
 }
 #[derive(Clone, Debug)]
@@ -47,7 +49,7 @@ pub enum SourceKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinKind {
     Inner,
-    /// No row that passes the filter: one row of NULLs. `then` conditions (WHERE) are in the last source's filter.
+    /// No row that matches: one row of NULLs.
     Left,
 }
 
@@ -58,6 +60,8 @@ pub struct Grouping {
     pub aggregates: Vec<AggregateCall>,
     /// Rows come with equal keys together (index order): a group is done when the next begins.
     pub sorted: bool,
+    /// The aggregates are one MIN or MAX of a column whose index order the rows come in: the first row with a value decides.
+    pub first_row: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -67,6 +71,8 @@ pub struct AggregateCall {
     /// None for COUNT(*). COUNT(DISTINCT a, b) and GROUP_CONCAT have several.
     pub args: Vec<Expr>,
     pub ty: ExprType,
+    /// The first so many `args` are the function's own; further ones are only there to be sorted by.
+    pub values: u16,
     /// GROUP_CONCAT: ORDER BY over `args` by position, and SEPARATOR.
     pub order: Vec<SortKey>,
     pub separator: Box<str>,

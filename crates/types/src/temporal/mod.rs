@@ -235,6 +235,11 @@ impl DateTime {
         Time(self.us_of_day())
     }
 
+    /// A whole second with a fraction of `us` microseconds; 1,000,000 of them carry.
+    pub(crate) fn with_fraction(self, us: i64) -> Option<DateTime> {
+        if us < US_PER_SEC { Some(self.date().at(self.us_of_day() + us)) } else { self.add_us(us) }
+    }
+
     /// YYYYMMDDhhmmss without the fraction.
     pub fn to_number(self) -> i64 {
         self.date().to_number() * 1_000_000 + self.time().to_number()

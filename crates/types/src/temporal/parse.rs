@@ -88,10 +88,10 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     s.skip_spaces();
     let run = s.run();
     let compact = run >= 5 && !matches!(text.get(s.at + run), Some(b'-' | b'/' | b':'));
-    let (date, [hour, minute, second]) = if compact { compact_parts(&mut s, run)? } else { delimited_parts(&mut s)? };
-    let (us, fsp) = s.fraction();
-    let value = DateTime::new(date, u8::try_from(hour).ok()?, u8::try_from(minute).ok()?, u8::try_from(second).ok()?, 0)?;
-    let mut value = if us == 1_000_000 { value.add_us(US_PER_SEC)? } else { date.at(value.us_of_day() + i64::from(us)) };
+    let (date, time, parts) = if compact { compact_parts(&mut s, run)? } else { delimited_parts(&mut s)? };
+    let [hour, minute, second] = time.map(|part| u8::try_from(part).ok());
+    let (us, fsp) = if parts == 3 { s.fraction() } else { (0, 0) };
+    let mut value = DateTime::new(date, hour?, minute?, second?, 0)?.with_fraction(i64::from(us))?;
     if matches!(s.peek(), Some(b'+' | b'-'))
         && let Some(offset) = parse_zone(text[s.at..].trim_ascii_end())
     {
@@ -101,7 +101,10 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     Some(Parsed { value, fsp, truncated: !s.at_end() })
 }
 
-fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Option<(Date, [u32; 3])> {
+/// Date, time, and how many parts of the time there are.
+type Parts = (Date, [u32; 3], usize);
+
+fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Option<Parts> {
     let year_digits = if matches!(run, 8 | 14..) { 4 } else { 2 };
     let (year, len) = s.digits(year_digits);
     let (month, _) = s.digits(2);
@@ -110,13 +113,16 @@ fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Option<(Date, [u32; 3])> {
     if s.peek() == Some(b'T') && s.text.get(s.at + 1).is_some_and(u8::is_ascii_digit) {
         s.at += 1;
     }
+    let mut parts = 0;
     for part in &mut time {
-        *part = s.digits(2).0;
+        let (value, len) = s.digits(2);
+        *part = value;
+        parts += usize::from(len > 0);
     }
-    Some((checked_date(full_year(year, len), month, day)?, time))
+    Some((checked_date(full_year(year, len), month, day)?, time, parts))
 }
 
-fn delimited_parts(s: &mut Scanner<'_>) -> Option<(Date, [u32; 3])> {
+fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     let mut date = [0; 3];
     let mut year_len = 0;
     for (i, part) in date.iter_mut().enumerate() {
@@ -145,12 +151,13 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<(Date, [u32; 3])> {
         Some(b'T') => s.at += 1,
         Some(b) if b.is_ascii_whitespace() => s.skip_spaces(),
         Some(b) if b.is_ascii_punctuation() && b != b'.' => s.at += 1,
-        _ => return Some((date, time)),
+        _ => return Some((date, time, 0)),
     }
     if s.run() == 0 {
         s.at = before;
-        return Some((date, time));
+        return Some((date, time, 0));
     }
+    let mut parts = 0;
     for (i, part) in time.iter_mut().enumerate() {
         if i > 0 {
             let next_is_digit = s.text.get(s.at + 1).is_some_and(u8::is_ascii_digit);
@@ -160,8 +167,9 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<(Date, [u32; 3])> {
             s.at += 1;
         }
         *part = s.digits(2).0;
+        parts += 1;
     }
-    Some((date, time))
+    Some((date, time, parts))
 }
 
 /// A DATE literal; a time after it is cut off (`truncated` only if it is not midnight or not a time).
@@ -181,7 +189,8 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     }
     let run = s.run();
     let after = text.get(s.at + run).copied();
-    if !negative && (run >= 12 || (run == 4 || run == 2) && after == Some(b'-')) {
+    let like_a_date = run >= 12 || (matches!(run, 2 | 4) && after == Some(b'-') && text.trim_ascii().len() >= 12);
+    if !negative && like_a_date {
         let parsed = parse_datetime(text, 0)?;
         return Some(Parsed { value: parsed.value.time(), fsp: parsed.fsp, truncated: parsed.truncated });
     }
@@ -260,9 +269,9 @@ impl DateTime {
             0 => return Some(DateTime::ZERO),
             101..=691_231 => (two_digit(number, 10_000), 0),
             700_101..=991_231 => (two_digit(number, 10_000), 0),
-            1_000_000..=99_991_231 => (number, 0),
+            10_000_101..=99_991_231 => (number, 0),
             101_000_000..=991_231_235_959 => (two_digit(number / 1_000_000, 10_000), number % 1_000_000),
-            1_000_000_000_000..=99_991_231_235_959 => (number / 1_000_000, number % 1_000_000),
+            10_000_101_000_000..=99_991_231_235_959 => (number / 1_000_000, number % 1_000_000),
             _ => return None,
         };
         let date = checked_date((date / 10_000) as u32, (date / 100 % 100) as u32, (date % 100) as u32)?;
@@ -273,14 +282,19 @@ impl DateTime {
 impl Time {
     /// [-]hhmmss as a number; over 7 digits, the time of a DATETIME number. Out of range: clamped, true.
     pub fn from_number(number: i64) -> Option<(Time, bool)> {
-        if number >= 10_000_000_000 {
-            return DateTime::from_number(number).map(|at| (at.time(), false));
+        if number >= 10_000_000_000
+            && let Some(at) = DateTime::from_number(number)
+        {
+            return Some((at.time(), false));
+        }
+        if number.unsigned_abs() > 8_385_959 {
+            return Some(Time::clamped(if number < 0 { i64::MIN } else { i64::MAX }));
         }
         let n = number.unsigned_abs();
         if n % 100 > 59 || n / 100 % 100 > 59 {
             return None;
         }
-        let us = ((n / 10_000 * 3600 + n / 100 % 100 * 60 + n % 100).min(1 << 40) as i64) * US_PER_SEC;
+        let us = (n / 10_000 * 3600 + n / 100 % 100 * 60 + n % 100) as i64 * US_PER_SEC;
         Some(Time::clamped(if number < 0 { -us } else { us }))
     }
 }

@@ -1,0 +1,205 @@
+//! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and when the disk completes an operation.
+use redolith_disk::{Disk, SimDisk};
+use redolith_engine::host::{BoxFuture, Host};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+#[derive(Clone)]
+pub struct Rng(pub u64);
+impl Rng {
+    /// SplitMix64 (Steele et al., 2014).
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+    pub fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+struct Ready(AtomicBool);
+impl Wake for Ready {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+struct Task {
+    future: BoxFuture<()>,
+    ready: Arc<Ready>,
+}
+/// Wakers of sleepers, by time and number.
+type Timers = BTreeMap<(Duration, u64), Waker>;
+
+/// The engine's host in a simulation.
+pub struct SimHost {
+    disk: SimDisk,
+    spawned: Mutex<Vec<BoxFuture<()>>>,
+    timers: Mutex<(Timers, u64)>,
+    /// The machine is off: what is spawned now never runs.
+    off: AtomicBool,
+}
+impl SimHost {
+    fn new(disk: SimDisk) -> Arc<SimHost> {
+        Arc::new(SimHost { disk, spawned: Mutex::default(), timers: Mutex::default(), off: AtomicBool::new(false) })
+    }
+}
+impl Host for SimHost {
+    fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+        if self.off.load(SeqCst) {
+            return;
+        }
+        self.spawned.lock().expect("one thread").push(task);
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        // The host is kept alive by the run; a sleeper needs the clock and a place among the timers.
+        let end = self.disk.now() + time;
+        let mut t = self.timers.lock().expect("one thread");
+        t.1 += 1;
+        let number = t.1;
+        let slot = Arc::new(Mutex::new((false, None::<Waker>)));
+        t.0.insert((end, number), Arc::new(Alarm(slot.clone())).into());
+        Box::pin(std::future::poll_fn(move |cx| {
+            let mut s = slot.lock().expect("one thread");
+            if s.0 {
+                return Poll::Ready(());
+            }
+            s.1 = Some(cx.waker().clone());
+            Poll::Pending
+        }))
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        let mut yielded = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+    fn may_block(&self) -> bool {
+        false
+    }
+}
+struct Alarm(Arc<Mutex<(bool, Option<Waker>)>>);
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        let mut s = self.0.lock().expect("one thread");
+        s.0 = true;
+        if let Some(w) = s.1.take() {
+            w.wake();
+        }
+    }
+}
+
+/// How a run of the executor ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// The main task has finished.
+    Done,
+    /// The power went off (or the engine gave up because of it).
+    PowerOff,
+}
+
+pub struct Executor {
+    pub disk: SimDisk,
+    pub host: Arc<SimHost>,
+    pub rng: Rng,
+    tasks: Vec<Option<Task>>,
+}
+impl Executor {
+    pub fn new(disk: SimDisk, seed: u64) -> Executor {
+        let host = SimHost::new(disk.clone());
+        Executor { disk, host, rng: Rng(seed), tasks: Vec::new() }
+    }
+    fn add(&mut self, future: BoxFuture<()>) {
+        self.tasks.push(Some(Task { future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
+    }
+    /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then every task is dropped, as a crash would.
+    pub fn run(&mut self, main: BoxFuture<()>) -> End {
+        self.add(main);
+        let end = loop {
+            let new: Vec<_> = self.host.spawned.lock().expect("one thread").drain(..).collect();
+            new.into_iter().for_each(|f| self.add(f));
+            if self.disk.is_stopped() {
+                break End::PowerOff;
+            }
+            let ready: Vec<usize> = (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
+            let pending = self.disk.pending();
+            if ready.is_empty() && pending == 0 {
+                assert!(self.pass_time(), "every task waits for nothing: a lost wake-up");
+                continue;
+            }
+            // Completions come among the tasks' steps, at random.
+            if pending > 0 && (ready.is_empty() || self.rng.chance(4)) {
+                self.disk.step();
+                continue;
+            }
+            let i = ready[self.rng.below(ready.len() as u64) as usize];
+            let task = self.tasks[i].as_mut().expect("ready");
+            task.ready.0.store(false, SeqCst);
+            let waker = Waker::from(task.ready.clone());
+            let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut Context::from_waker(&waker))));
+            match polled {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(())) => {
+                    self.tasks[i] = None;
+                    if i == 0 {
+                        break End::Done;
+                    }
+                }
+                Err(panic) => {
+                    if self.disk.is_stopped() {
+                        break End::PowerOff;
+                    }
+                    std::panic::resume_unwind(panic);
+                }
+            }
+            if self.rng.chance(50) {
+                self.disk.advance(Duration::from_micros(100));
+                self.fire();
+            }
+        };
+        self.host.off.store(true, SeqCst);
+        // What is dropped may panic in a half-done state; it has crashed, so nobody listens.
+        for t in std::mem::take(&mut self.tasks) {
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(t)));
+        }
+        self.host = SimHost::new(self.disk.clone());
+        end
+    }
+    /// Nothing can run: the clock goes to the next timer.
+    fn pass_time(&mut self) -> bool {
+        let next = self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
+        let Some(next) = next else { return false };
+        let now = self.disk.now();
+        if next > now {
+            self.disk.advance(next - now);
+        }
+        self.fire();
+        true
+    }
+    fn fire(&mut self) {
+        let now = self.disk.now();
+        loop {
+            let due = {
+                let mut t = self.host.timers.lock().expect("one thread");
+                match t.0.first_entry() {
+                    Some(e) if e.key().0 <= now => e.remove(),
+                    _ => return,
+                }
+            };
+            due.wake();
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The load of a run, and what is known of it.
+//!
+//! Each client works on keys of its own, so what it should find after a crash follows from its own transactions: all acknowledged ones, and of the one whose
+//! acknowledgement was on its way, all or nothing. Every transaction also adds one to the client's marker and to one of a few shared counters: at any moment, in any
+//! view, the markers and the counters have the same sum.
+use crate::executor::Rng;
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Result, Trx};
+use redolith_types::sql_type::{IntSize, Sign};
+use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub const CLIENTS: usize = 4;
+const COUNTERS: i64 = 3;
+const KEYS: u64 = 60;
+
+/// A row: k, u, and the text's length and first byte (which all its bytes are).
+pub type Row = (i64, i64, usize, u8);
+#[derive(Clone, Default, Debug, PartialEq, Eq)]
+pub struct Rows {
+    pub rows: BTreeMap<i64, Row>,
+    pub marker: i64,
+}
+/// What one client knows.
+#[derive(Default, Debug)]
+pub struct Known {
+    pub acked: Rows,
+    /// Sent to commit, not acknowledged.
+    pub pending: Option<Rows>,
+}
+pub type Knowledge = Arc<Mutex<Vec<Known>>>;
+
+pub struct Tables {
+    pub rows: Arc<Table>,
+    pub sums: Arc<Table>,
+}
+fn int() -> SqlType {
+    SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }
+}
+fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
+    TableDef { schema: "sim".into(), name: name.into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() }
+}
+/// Finds the tables, or makes them with what every run begins with.
+pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
+    if e.dict.schema("sim").is_none() {
+        e.create_schema("sim", DEFAULT_COLLATION).await?;
+    }
+    let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
+    let rows = vec![Column::new("id", int()).not_null(), Column::new("k", int()), Column::new("u", int()), Column::new("v", text)];
+    let by = vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1]), IndexDef::secondary("u", true, [2])];
+    let sums = vec![Column::new("id", int()).not_null(), Column::new("n", int()).not_null()];
+    let rows = match e.table("sim", "rows").await? {
+        Some(t) => t,
+        None => e.create_table(table("rows", rows, by), 1).await?,
+    };
+    let sums = match e.table("sim", "sums").await? {
+        Some(t) => t,
+        None => e.create_table(table("sums", sums, vec![IndexDef::primary([0])]), 1).await?,
+    };
+    let t = Tables { rows, sums };
+    let mut trx = e.begin(KillFlag::new());
+    if sum(&mut trx, &t).await?.is_none() {
+        for id in (0..CLIENTS as i64).chain(100..100 + COUNTERS) {
+            trx.insert(&t.sums, &encode(&t.sums, &[Value::Int(id), Value::Int(0)])).await?;
+        }
+    }
+    trx.commit().await?.durable().await;
+    Ok(t)
+}
+fn encode(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    t.layout.encode(values, &mut out);
+    out
+}
+fn key(t: &Table, id: i64) -> Vec<u8> {
+    let mut k = Vec::new();
+    t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
+    k
+}
+fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
+    match t.layout.get(payload, column) {
+        Value::Int(n) => n,
+        other => panic!("an INT column holds {other:?}"),
+    }
+}
+const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
+
+/// Sums of markers and of counters in one view; none while there are no rows.
+pub async fn sum(trx: &mut Trx, t: &Tables) -> Result<Option<(i64, i64)>> {
+    let mut c = Cursor::new(t.sums.clone(), 0, Vec::new(), None, false, Read::Consistent);
+    let (mut markers, mut counters, mut any) = (0, 0, false);
+    while c.next(trx).await? {
+        any = true;
+        let (id, n) = (number(&t.sums, c.row().stored, 0), number(&t.sums, c.row().stored, 1));
+        if id < 100 { markers += n } else { counters += n }
+    }
+    Ok(any.then_some((markers, counters)))
+}
+async fn add_one(trx: &mut Trx, t: &Table, table: &Arc<Table>, id: i64) -> Result<()> {
+    let mut c = Cursor::point(table.clone(), key(t, id), LOCK);
+    assert!(c.next(trx).await?, "a counter is missing");
+    let n = number(t, c.row().stored, 1);
+    let mut new = Vec::new();
+    t.layout.update(c.row().stored, &[(1, Value::Int(n + 1))], &mut new);
+    trx.update(table, c.row(), &new).await
+}
+
+fn random_row(rng: &mut Rng, n: usize) -> Row {
+    // Now and then a text that needs overflow pages.
+    let len = if rng.chance(40) { 20_000 + rng.below(20_000) } else if rng.chance(6) { rng.below(3000) } else { rng.below(120) };
+    (rng.below(8) as i64, (rng.below(200) * CLIENTS as u64) as i64 + n as i64, len as usize, b'a' + rng.below(26) as u8)
+}
+fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
+    [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
+}
+/// One change of a client's rows; the model follows if it was made.
+async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows) -> Result<()> {
+    let id = (rng.below(KEYS) * CLIENTS as u64) as i64 + n as i64;
+    let row = random_row(rng, n);
+    let table = &t.rows;
+    let there = model.rows.contains_key(&id);
+    match rng.below(4) {
+        0 | 1 => match trx.insert(table, &encode(table, &values(id, &row))).await {
+            Ok(()) => {
+                assert!(!there, "row {id} was inserted over one that is there");
+                model.rows.insert(id, row);
+            }
+            Err(Error::DuplicateKey { index_no: 0, .. }) => assert!(there, "row {id} is said to be there"),
+            Err(Error::DuplicateKey { .. }) => {}
+            Err(e) => return Err(e),
+        },
+        2 => {
+            let mut c = Cursor::point(table.clone(), key(table, id), LOCK);
+            assert_eq!(c.next(trx).await?, there, "row {id}");
+            if there {
+                trx.delete(table, c.row()).await?;
+                model.rows.remove(&id);
+            }
+        }
+        _ => {
+            let mut c = Cursor::point(table.clone(), key(table, id), LOCK);
+            assert_eq!(c.next(trx).await?, there, "row {id}");
+            if there {
+                let [_, k, u, v] = values(id, &row);
+                let mut new = Vec::new();
+                let old = model.rows[&id];
+                let after = if rng.chance(2) {
+                    table.layout.update(c.row().stored, &[(1, k)], &mut new);
+                    (row.0, old.1, old.2, old.3)
+                } else {
+                    table.layout.update(c.row().stored, &[(1, k), (2, u), (3, v)], &mut new);
+                    row
+                };
+                match trx.update(table, c.row(), &new).await {
+                    Ok(()) => {
+                        model.rows.insert(id, after);
+                    }
+                    Err(Error::DuplicateKey { .. }) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A client's work: `count` transactions.
+pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, count: u64, known: Knowledge) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    trx.lock_wait_timeout = Duration::from_millis(200);
+    for _ in 0..count {
+        if rng.chance(8) {
+            if let Some((a, b)) = sum(&mut trx, &t).await? {
+                assert_eq!(a, b, "a view with half of a transaction");
+            }
+            trx.commit().await?.durable().await;
+        }
+        let mut model = known.lock().expect("one thread")[n].acked.clone();
+        match transaction(&mut trx, &t, n, &mut rng, &mut model).await {
+            Ok(true) => {
+                known.lock().expect("one thread")[n].pending = Some(model.clone());
+                trx.commit().await?.durable().await;
+                let k = &mut known.lock().expect("one thread")[n];
+                (k.acked, k.pending) = (model, None);
+            }
+            Ok(false) | Err(Error::Deadlock | Error::LockWaitTimeout) => trx.rollback().await?,
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
+async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows) -> Result<bool> {
+    let early = rng.chance(2);
+    if early {
+        add_one(trx, &t.sums, &t.sums, 100 + rng.below(COUNTERS as u64) as i64).await?;
+    }
+    for _ in 0..1 + rng.below(8) {
+        change(trx, t, n, rng, model).await?;
+    }
+    if rng.chance(5) {
+        let (place, before) = (trx.savepoint(), model.clone());
+        for _ in 0..rng.below(5) {
+            change(trx, t, n, rng, model).await?;
+        }
+        trx.rollback_to(place).await?;
+        *model = before;
+    }
+    if !early {
+        add_one(trx, &t.sums, &t.sums, 100 + rng.below(COUNTERS as u64) as i64).await?;
+    }
+    add_one(trx, &t.sums, &t.sums, n as i64).await?;
+    model.marker += 1;
+    Ok(!rng.chance(6))
+}
+
+/// Reads all rows of a client through one index.
+async fn read(trx: &mut Trx, t: &Tables, index: usize) -> Result<Vec<Rows>> {
+    let mut found = vec![Rows::default(); CLIENTS];
+    let mut c = Cursor::new(t.rows.clone(), index, Vec::new(), None, index == 1, Read::Consistent);
+    while c.next(trx).await? {
+        let p = c.payload(trx).await?;
+        let (id, k, u) = (number(&t.rows, p, 0), number(&t.rows, p, 1), number(&t.rows, p, 2));
+        let Value::Bytes(v) = t.rows.layout.get(p, 3) else { panic!("the text of row {id}") };
+        let byte = v.first().copied();
+        assert!(v.iter().all(|b| Some(*b) == byte), "a mixed text in row {id}");
+        found[id as usize % CLIENTS].rows.insert(id, (k, u, v.len(), byte.unwrap_or(0)));
+    }
+    let mut c = Cursor::new(t.sums.clone(), 0, Vec::new(), None, false, Read::Consistent);
+    while c.next(trx).await? {
+        let id = number(&t.sums, c.row().stored, 0);
+        if id < 100 {
+            found[id as usize].marker = number(&t.sums, c.row().stored, 1);
+        }
+    }
+    Ok(found)
+}
+/// The text's byte does not matter when there is none.
+fn plain(r: &Rows) -> Rows {
+    let mut r = r.clone();
+    r.rows.values_mut().filter(|x| x.2 == 0).for_each(|x| x.3 = 0);
+    r
+}
+/// After a start: everything acknowledged is there, what was not is whole or absent; the structure is sound. What is found becomes what is known.
+pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    let found = read(&mut trx, t, 0).await?;
+    for index in 1..3 {
+        assert_eq!(read(&mut trx, t, index).await?, found, "index {index} tells another story than the rows");
+    }
+    if let Some((a, b)) = sum(&mut trx, t).await? {
+        assert_eq!(a, b, "markers and counters");
+    }
+    trx.commit().await?.durable().await;
+    for (n, k) in known.lock().expect("one thread").iter_mut().enumerate() {
+        let pending = k.pending.take();
+        let here = &found[n];
+        if pending.as_ref().is_some_and(|p| plain(p) == *here) {
+            k.acked = pending.expect("just looked at");
+        } else {
+            assert_eq!(plain(&k.acked), *here, "client {n}: an acknowledged commit is lost or half a transaction survived; pending: {pending:?}");
+        }
+    }
+    for table in [&t.rows, &t.sums] {
+        let c = e.check_table(table).await?;
+        assert!(c.errors.is_empty(), "{}: {:?}", table.full_name(), c.errors);
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Seeds in numbers: `SEEDS=n` sets how many, `SEED=n` repeats one.
+use redolith_sim::run::{Seen, run};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+fn env(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn many_seeds() {
+    let first = env("FIRST_SEED").unwrap_or(0);
+    let count = env("SEEDS").unwrap_or(100);
+    let (next, all) = (AtomicU64::new(first), Mutex::new(Seen::default()));
+    let failed = Mutex::new(Vec::new());
+    std::panic::set_hook(Box::new(|_| {}));
+    std::thread::scope(|s| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, |n| n.get()) {
+            s.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Relaxed);
+                    if seed >= first + count || failed.lock().unwrap().len() >= 5 {
+                        return;
+                    }
+                    match std::panic::catch_unwind(|| run(seed)) {
+                        Ok(end) => *all.lock().unwrap() += end.seen,
+                        Err(e) => {
+                            let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
+                            failed.lock().unwrap().push((seed, why.unwrap_or_default()));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let _ = std::panic::take_hook();
+    let failed = failed.into_inner().unwrap();
+    let seen = all.into_inner().unwrap();
+    println!("{count} seeds from {first}: {seen:?}");
+    assert!(failed.is_empty(), "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): {failed:#?}");
+    if count >= 100 {
+        let all = [seen.power_cuts, seen.cuts_in_recovery, seen.frames_recovered, seen.rolled_back, seen.splits, seen.merges, seen.segments_recycled, seen.purged, seen.mended];
+        assert!(all.iter().all(|n| *n > 0), "the batch did not meet all it should: {seen:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_has_the_same_trace() {
+    for seed in 1..6 {
+        assert_eq!(run(seed).trace, run(seed).trace, "seed {seed}");
+    }
+}
+
+#[test]
+fn one_seed() {
+    let Some(seed) = env("SEED") else { return };
+    let end = run(seed);
+    println!("seed {seed}: trace {:016x}, {:?}", end.trace, end.seen);
+}

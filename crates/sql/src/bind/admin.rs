@@ -1,0 +1,171 @@
+//! SHOW, SET and the statements about transactions, sessions and tables as a whole.
+use super::Binder;
+use super::ddl::collation_option;
+use super::expr::Env;
+use super::scope::{Clause, Scope};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, Maintenance, PrepareFrom, ShowWhat, Statement as S};
+use crate::plan::show::ShowType;
+use crate::plan::{
+    AdminStmt, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter, ShowKind, ShowStmt, Statement, TableName,
+};
+use crate::sink::ColumnMeta;
+use redolith_types::{Collation, Value};
+
+impl Binder<'_> {
+    pub(super) fn administration(&mut self, statement: &S) -> Result<Statement> {
+        Ok(match statement {
+            S::Show(show) => Statement::Show(self.show(show)?),
+            S::Set(items) => Statement::Set(items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?),
+            S::Transaction(t) => Statement::Transaction(t.clone()),
+            S::Use(name) => Statement::Use(name.as_str().into()),
+            S::Do(list) => Statement::Do(list.iter().map(|e| self.free_expr(e)).collect::<Result<_>>()?),
+            S::Kill { id, query_only } => Statement::Kill { id: self.free_expr(id)?, query_only: *query_only },
+            S::Maintain(what, names) => {
+                let names = self.names(names)?;
+                Statement::Admin(match what {
+                    Maintenance::Check => AdminStmt::Check(names),
+                    Maintenance::Analyze => AdminStmt::Analyze(names),
+                    Maintenance::Optimize => AdminStmt::Optimize(names),
+                    Maintenance::Repair => AdminStmt::Repair(names),
+                    Maintenance::Checksum => AdminStmt::Checksum(names),
+                })
+            }
+            S::LockTables(tables) => {
+                let tables = tables.iter().map(|(name, lock)| Ok((self.table_name(name)?, *lock)));
+                Statement::Admin(AdminStmt::LockTables(tables.collect::<Result<_>>()?))
+            }
+            S::UnlockTables => Statement::Admin(AdminStmt::UnlockTables),
+            S::FlushTables { names, read_lock } => {
+                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables { names: self.names(names)?, read_lock: *read_lock }))
+            }
+            S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
+            S::ResetMaster => Statement::Admin(AdminStmt::ResetMaster),
+            S::Prepare { name, from } => {
+                let text = match from {
+                    PrepareFrom::Literal(number) => {
+                        let text = self.literal_text(*number)?;
+                        Expr::literal(Value::from(text.as_str()), ExprType::string(text.chars().count() as u32, self.cx.collation))
+                    }
+                    PrepareFrom::Variable(name) => Expr::new(ExprKind::UserVariable(name.as_str().into()), ExprType::null()),
+                };
+                Statement::Prepare { name: name.to_lowercase().into(), text }
+            }
+            S::Execute { name, using } => {
+                Statement::Execute { name: name.to_lowercase().into(), using: using.iter().map(|v| v.as_str().into()).collect() }
+            }
+            S::Deallocate(name) => Statement::Deallocate(name.to_lowercase().into()),
+            _ => unreachable!("bound elsewhere"),
+        })
+    }
+
+    /// An expression that names no column.
+    fn free_expr(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        self.expr(&Env::new(&Scope::default(), Clause::None), expr)
+    }
+
+    fn names(&self, names: &[ast::Name]) -> Result<Vec<TableName>> {
+        names.iter().map(|n| self.table_name(n)).collect()
+    }
+
+    fn show(&mut self, show: &ast::Show) -> Result<ShowStmt> {
+        let kind = self.show_kind(&show.what)?;
+        let filter = match &show.filter {
+            ast::ShowFilter::None => ShowFilter::None,
+            ast::ShowFilter::Like(number) => ShowFilter::Like(self.literal_text(*number)?.into()),
+            ast::ShowFilter::Where(condition) => {
+                let columns = show_columns(&ShowStmt { kind: kind.clone(), filter: ShowFilter::None });
+                let mut scope = Scope::default();
+                scope.add_derived("", &columns, false)?;
+                ShowFilter::Where(Box::new(self.expr(&Env::new(&scope, Clause::Where), condition)?))
+            }
+        };
+        Ok(ShowStmt { kind, filter })
+    }
+
+    fn show_kind(&mut self, what: &ShowWhat) -> Result<ShowKind> {
+        let database = |schema: &Option<String>| -> Result<Box<str>> {
+            let schema = schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)?;
+            match self.cx.catalog.schema(schema) {
+                Some(_) => Ok(schema.into()),
+                None => Err(SqlError::unknown_database(schema)),
+            }
+        };
+        Ok(match what {
+            ShowWhat::Tables { schema, full } => ShowKind::Tables { schema: database(schema)?, full: *full },
+            ShowWhat::TableStatus(schema) => ShowKind::TableStatus { schema: database(schema)? },
+            ShowWhat::OpenTables(schema) => ShowKind::OpenTables { schema: schema.as_deref().map(Into::into) },
+            ShowWhat::Columns { table, full } => ShowKind::Columns { table: self.shown_table(table)?, full: *full },
+            ShowWhat::Index(table) => ShowKind::Index { table: self.shown_table(table)? },
+            ShowWhat::CreateTable(table) => ShowKind::CreateTable(self.shown_table(table)?),
+            ShowWhat::Triggers(schema) => ShowKind::Triggers { schema: database(schema)? },
+            ShowWhat::Events(schema) => ShowKind::Events { schema: database(schema)? },
+            ShowWhat::Plain(kind) => kind.clone(),
+        })
+    }
+
+    fn shown_table(&self, name: &ast::Name) -> Result<TableName> {
+        let table = self.table_name(name)?;
+        if self.cx.catalog.schema(&table.schema).is_none() {
+            return Err(SqlError::unknown_database(&table.schema));
+        }
+        match self.cx.catalog.table(&table.schema, &table.name) {
+            Some(_) => Ok(table),
+            None => Err(SqlError::no_such_table(&table.schema, &table.name)),
+        }
+    }
+
+    fn set_item(&mut self, item: &ast::SetItem) -> Result<SetItem> {
+        Ok(match item {
+            ast::SetItem::User(name, value) => SetItem::User { name: name.as_str().into(), value: self.free_expr(value)? },
+            ast::SetItem::System { target, name, value } => {
+                let value = match value {
+                    ast::SetValue::Expr(e) => SetValue::Expr(self.free_expr(e)?),
+                    ast::SetValue::Word(word) => SetValue::Word(word.as_str().into()),
+                    ast::SetValue::Default => SetValue::Default,
+                };
+                SetItem::System { target: *target, name: name.as_str().into(), value }
+            }
+            ast::SetItem::Names { charset, collation } => {
+                let default = Some(Collation::Utf8mb4GeneralCi);
+                SetItem::Names(collation_option(charset.as_deref(), collation.as_deref(), default)?.unwrap_or(Collation::Utf8mb4GeneralCi))
+            }
+            ast::SetItem::CharacterSet(charset) => {
+                SetItem::CharacterSet(collation_option(charset.as_deref(), None, None)?.unwrap_or(Collation::Utf8mb4GeneralCi))
+            }
+            ast::SetItem::Transaction { target, isolation, read_only } => {
+                SetItem::Transaction { target: *target, isolation: *isolation, read_only: *read_only }
+            }
+        })
+    }
+}
+
+pub(super) fn show_columns(show: &ShowStmt) -> Vec<ColumnMeta> {
+    let like = match &show.filter {
+        ShowFilter::Like(pattern) => Some(&**pattern),
+        _ => None,
+    };
+    let first = show.kind.first_column(like);
+    let named = |(n, (name, ty)): (usize, &(&'static str, ShowType))| {
+        let ty = match ty {
+            ShowType::Text => ExprType::string(256, Collation::Utf8mb4GeneralCi),
+            ShowType::LongText => ExprType::string(65_535, Collation::Utf8mb4GeneralCi),
+            ShowType::Int => ExprType::unsigned_bigint(21),
+            ShowType::DateTime => ExprType::datetime(0),
+        };
+        let name = if n == 0 { first.as_deref().unwrap_or(name) } else { name };
+        ColumnMeta::expression(name, ty.nullable(true))
+    };
+    show.kind.columns().iter().enumerate().map(named).collect()
+}
+
+pub(super) fn admin_columns(statement: &AdminStmt) -> Vec<ColumnMeta> {
+    let text = |name: &str, length| ColumnMeta::expression(name, ExprType::string(length, Collation::Utf8mb4GeneralCi).nullable(true));
+    match statement {
+        AdminStmt::Check(_) | AdminStmt::Analyze(_) | AdminStmt::Optimize(_) | AdminStmt::Repair(_) => {
+            vec![text("Table", 128), text("Op", 10), text("Msg_type", 10), text("Msg_text", 131_072)]
+        }
+        AdminStmt::Checksum(_) => vec![text("Table", 128), ColumnMeta::expression("Checksum", ExprType::bigint(21).nullable(true))],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Aggregate functions.
+use super::expr::Env;
+use super::{Binder, types};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, Call};
+use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
+
+pub(super) fn by_name(name: &str) -> Option<Aggregate> {
+    Some(match name {
+        "COUNT" => Aggregate::Count,
+        "SUM" => Aggregate::Sum,
+        "AVG" => Aggregate::Avg,
+        "MIN" => Aggregate::Min,
+        "MAX" => Aggregate::Max,
+        "ANY_VALUE" => Aggregate::AnyValue,
+        "BIT_AND" => Aggregate::BitAnd,
+        "BIT_OR" => Aggregate::BitOr,
+        "BIT_XOR" => Aggregate::BitXor,
+        "STD" | "STDDEV" | "STDDEV_POP" => Aggregate::StdDevPop,
+        "STDDEV_SAMP" => Aggregate::StdDevSamp,
+        "VAR_POP" | "VARIANCE" => Aggregate::VarPop,
+        "VAR_SAMP" => Aggregate::VarSamp,
+        "GROUP_CONCAT" => Aggregate::GroupConcat,
+        _ => return None,
+    })
+}
+
+/// `@@group_concat_max_len`.
+const GROUP_CONCAT_CHARS: u32 = 1024;
+
+impl Binder<'_> {
+    pub(super) fn aggregate(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<Expr> {
+        if call.star && function != Aggregate::Count {
+            return Err(SqlError::syntax("*)", 1));
+        }
+        let many = matches!(function, Aggregate::GroupConcat) || (function == Aggregate::Count && call.distinct);
+        if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
+            return Err(SqlError::wrong_parameter_count(&call.name));
+        }
+        // No aggregate within an aggregate, and none where rows are not grouped.
+        let Some(list) = self.aggregates.take() else { return Err(SqlError::invalid_group_function()) };
+        let bound = self.aggregate_call(env, function, call);
+        let mut list = list;
+        let result = bound.map(|call| {
+            let ty = call.ty;
+            let same = |other: &AggregateCall| {
+                other.function == call.function
+                    && other.distinct == call.distinct
+                    && other.order.is_empty()
+                    && call.order.is_empty()
+                    && other.separator == call.separator
+                    && other.args.len() == call.args.len()
+                    && other.args.iter().zip(&call.args).all(|(a, b)| a.same(b))
+            };
+            let slot = list.iter().position(same).unwrap_or_else(|| {
+                list.push(call.clone());
+                list.len() - 1
+            });
+            Expr::new(ExprKind::Aggregate(slot as u16), ty)
+        });
+        self.aggregates = Some(list);
+        result
+    }
+
+    fn aggregate_call(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<AggregateCall> {
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            args.push(self.expr(env, arg)?);
+        }
+        let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
+        let ty = match function {
+            Aggregate::Count => ExprType::bigint(21),
+            Aggregate::Sum => types::sum(&arg),
+            Aggregate::Avg => types::avg(&arg),
+            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => arg.nullable(true),
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => ExprType::unsigned_bigint(21),
+            Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => ExprType::double().nullable(true),
+            Aggregate::GroupConcat => {
+                for arg in &mut args {
+                    *arg = self.to_string(arg.clone());
+                }
+                let collation = types::collation_of(&args.iter().map(|a| &a.ty).collect::<Vec<_>>(), "group_concat")?.0;
+                ExprType::string(GROUP_CONCAT_CHARS, collation).nullable(true)
+            }
+        };
+        let values = args.len();
+        let order = self.group_concat_order(env, &call.order, &mut args)?;
+        let separator = match call.separator {
+            Some(number) => self.literal_text(number)?,
+            None => ",".to_string(),
+        };
+        // COUNT(expr) of what is never NULL is COUNT(*).
+        if function == Aggregate::Count && !call.distinct && args.first().is_some_and(|a| !a.ty.nullable) {
+            args.clear();
+        }
+        // DISTINCT changes nothing here.
+        let distinct = call.distinct && !matches!(function, Aggregate::Min | Aggregate::Max | Aggregate::AnyValue);
+        debug_assert!(order.is_empty() || args.len() >= values);
+        Ok(AggregateCall { function, distinct, args, ty, order, separator: separator.into(), values: values as u16 })
+    }
+
+    /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
+    fn group_concat_order(&mut self, env: &Env<'_>, order: &[ast::OrderItem], args: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for item in order {
+            let expr = self.expr(env, &item.expr)?;
+            let output = match args.iter().position(|a| a.same(&expr)) {
+                Some(n) => n,
+                None => {
+                    args.push(expr);
+                    args.len() - 1
+                }
+            };
+            let collation = args[output].ty.collation;
+            keys.push(SortKey { output: output as u16, descending: item.descending, collation });
+        }
+        Ok(keys)
+    }
+}

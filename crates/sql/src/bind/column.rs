@@ -1,0 +1,71 @@
+//! Columns' defaults.
+use super::Binder;
+use super::expr::Env;
+use super::meta;
+use super::scope::{Clause, Scope};
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::parse::{self, ast};
+use crate::plan::{DefaultFill, Expr, ExprKind, ExprType, Function};
+use redolith_types::store::{StoreMode, convert_for_column};
+use redolith_types::{Charset, Column, DefaultValue, SqlType, Value};
+
+impl Binder<'_> {
+    pub(super) fn default_fill(&mut self, table: &TableInfo, column: usize) -> Result<DefaultFill> {
+        let def = &table.def.columns[column];
+        if def.auto_increment {
+            return Ok(DefaultFill::AutoIncrement);
+        }
+        Ok(match &def.default {
+            None if def.nullable => DefaultFill::Literal(Value::Null),
+            None => DefaultFill::Missing,
+            Some(DefaultValue::Null) => DefaultFill::Literal(Value::Null),
+            Some(DefaultValue::Literal(text)) => match literal_default(def, text) {
+                Some(value) => DefaultFill::Literal(value),
+                None => DefaultFill::Expr(Box::new(text_literal(text))),
+            },
+            Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultFill::Expr(Box::new(now(*fsp))),
+            Some(DefaultValue::Expr(text)) => DefaultFill::Expr(Box::new(self.default_expression(text)?)),
+        })
+    }
+
+    /// DEFAULT(column), or DEFAULT as an assigned value.
+    pub(super) fn column_default(&mut self, table: &TableInfo, column: usize) -> Result<Expr> {
+        let def = &table.def.columns[column];
+        Ok(match self.default_fill(table, column)? {
+            DefaultFill::Literal(value) => Expr::literal(value, meta::column_type(def)),
+            DefaultFill::Expr(expr) => *expr,
+            DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),
+            DefaultFill::Missing => return Err(SqlError::no_default(&def.name)),
+        })
+    }
+
+    /// The text of DEFAULT (expression), which names no column.
+    fn default_expression(&mut self, text: &str) -> Result<Expr> {
+        let statement = format!("DO {text}");
+        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode)?;
+        let ast::Statement::Do(list) = &parsed.statement else { return Err(SqlError::unsupported("this DEFAULT expression")) };
+        let mut inner = Binder::new(&parsed, self.cx, false);
+        inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])
+    }
+}
+
+pub(super) fn now(fsp: u8) -> Expr {
+    let args = if fsp > 0 { vec![Expr::literal(Value::Int(fsp.into()), ExprType::bigint(1))] } else { Vec::new() };
+    Expr::new(ExprKind::Call { function: Function::Now, args }, ExprType::datetime(fsp))
+}
+
+fn text_literal(text: &[u8]) -> Expr {
+    Expr::literal(Value::owned(text.to_vec()), ExprType::string(text.len() as u32, redolith_types::Collation::Utf8mb4GeneralCi))
+}
+
+/// The literal as the column stores it; None if that depends on the session.
+fn literal_default(column: &Column, text: &[u8]) -> Option<Value<'static>> {
+    if matches!(column.ty, SqlType::Timestamp { .. }) {
+        return None;
+    }
+    let binary = column.ty.is_string() && column.ty.collation().is_none();
+    let from = if binary { Charset::Binary } else { Charset::Utf8mb4 };
+    let stored = convert_for_column(Value::bytes(text), &column.ty, from, StoreMode::LENIENT);
+    stored.ok().map(|s| s.value.into_owned())
+}

@@ -1,0 +1,225 @@
+//! A column's definition: its type with what MySQL assumes where nothing is said, its default, its attributes.
+use super::Binder;
+use super::ddl::collation_option;
+use super::expr::{Env, check_decimal};
+use super::scope::{Clause, Scope};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, DataType};
+use crate::plan::{ExprKind, Function};
+use redolith_types::sql_type::Sign;
+use redolith_types::store::{StoreMode, convert_for_column};
+use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize, SqlType, Value};
+
+pub(super) struct ColumnContext {
+    /// The table's collation, which columns take.
+    pub table: Collation,
+}
+
+impl Binder<'_> {
+    pub(super) fn column_def(&mut self, def: &ast::ColumnDef, context: &ColumnContext) -> Result<Column> {
+        if let Some(what) = def.unsupported {
+            return Err(SqlError::unsupported(what));
+        }
+        let mut column = Column::new(def.name.clone(), self.column_type(def, context)?);
+        column.nullable = def.nullable.unwrap_or(true) && !def.primary;
+        column.invisible = def.invisible;
+        if let Some(number) = def.comment {
+            column.comment = self.literal_text(number)?;
+        }
+        if def.auto_increment {
+            let counts = matches!(column.ty, SqlType::Int { .. } | SqlType::Float { .. } | SqlType::Double { .. });
+            if !counts || def.default.is_some() {
+                return Err(if counts { SqlError::invalid_default(&def.name) } else { SqlError::wrong_column_specifier(&def.name) });
+            }
+            column.auto_increment = true;
+            column.nullable = false;
+        }
+        if let Some(default) = &def.default {
+            column.default = self.default_value(def, default, &column)?;
+        }
+        if let Some(on_update) = &def.on_update {
+            let fsp = self.now_precision(on_update)?.filter(|fsp| *fsp == column.ty.fsp());
+            if fsp.is_none() || !matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. }) {
+                return Err(SqlError::invalid_on_update(&def.name));
+            }
+            column.on_update_now = true;
+        }
+        Ok(column)
+    }
+
+    fn column_type(&mut self, def: &ast::ColumnDef, context: &ColumnContext) -> Result<SqlType> {
+        let (ty, name) = (&def.ty, &def.name);
+        let first = ty.args.first().copied();
+        let sign = Sign { unsigned: ty.unsigned, zerofill: ty.zerofill };
+        let fsp = || match first.unwrap_or(0) {
+            n @ 0..=6 => Ok(n as u8),
+            n => Err(SqlError::too_big_precision(n, name, 6)),
+        };
+        let collation = column_collation(ty, context.table)?;
+        let size = |size| SqlType::Int { size, sign, display: first.map(|n| n.min(255) as u8) };
+        if ty.args.len() > 2 || (ty.args.len() == 2 && !matches!(ty.name, "DECIMAL" | "FLOAT" | "DOUBLE")) {
+            return Err(SqlError::syntax(ty.name, 1));
+        }
+        Ok(match ty.name {
+            "TINYINT" => size(IntSize::Tiny),
+            "SMALLINT" => size(IntSize::Small),
+            "MEDIUMINT" => size(IntSize::Medium),
+            "INT" => size(IntSize::Int),
+            "BIGINT" => size(IntSize::Big),
+            "DECIMAL" => {
+                let (precision, scale) = (first.filter(|p| *p > 0).unwrap_or(10), ty.args.get(1).copied().unwrap_or(0));
+                check_decimal(precision, scale.min(255) as u8, name)?;
+                SqlType::Decimal { precision: precision as u8, scale: scale as u8, sign }
+            }
+            "FLOAT" | "DOUBLE" => float_type(ty, name, sign)?,
+            "BIT" => match first.unwrap_or(1) {
+                bits @ 1..=64 => SqlType::Bit { bits: bits as u8 },
+                0 => return Err(SqlError::new(3013, format!("Invalid size for column '{name}'."))),
+                _ => return Err(SqlError::too_big_display_width(name, 64)),
+            },
+            "CHAR" => {
+                let chars = at_most(first.unwrap_or(1), 255, name)?;
+                if collation == Collation::Binary { SqlType::Binary { len: chars } } else { SqlType::Char { chars, collation } }
+            }
+            "VARCHAR" => {
+                let Some(chars) = first else { return Err(SqlError::syntax("VARCHAR", 1)) };
+                let chars = at_most(chars, 65_535 / collation.charset().max_len(), name)?;
+                if collation == Collation::Binary { SqlType::VarBinary { len: chars } } else { SqlType::VarChar { chars, collation } }
+            }
+            "BINARY" => SqlType::Binary { len: at_most(first.unwrap_or(1), 255, name)? },
+            "VARBINARY" => {
+                let Some(len) = first else { return Err(SqlError::syntax("VARBINARY", 1)) };
+                SqlType::VarBinary { len: at_most(len, 65_535, name)? }
+            }
+            "TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT" => {
+                let size = lob_size(ty.name, first.map(|n| u64::from(n) * u64::from(collation.charset().max_len())));
+                if collation == Collation::Binary { SqlType::Blob { size } } else { SqlType::Text { size, collation } }
+            }
+            "TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB" => SqlType::Blob { size: lob_size(ty.name, first.map(u64::from)) },
+            "DATE" => SqlType::Date,
+            "TIME" => SqlType::Time { fsp: fsp()? },
+            "DATETIME" => SqlType::DateTime { fsp: fsp()? },
+            "TIMESTAMP" => SqlType::Timestamp { fsp: fsp()? },
+            "YEAR" => SqlType::Year,
+            "ENUM" => SqlType::Enum { names: self.members(ty, name)?, collation },
+            "SET" => {
+                let names = self.members(ty, name)?;
+                if names.len() > 64 {
+                    return Err(SqlError::new(1097, format!("Too many strings for column {name} and SET")));
+                }
+                SqlType::Set { names, collation }
+            }
+            other => return Err(SqlError::unsupported(format!("{other} columns"))),
+        })
+    }
+
+    fn members(&mut self, ty: &DataType, column: &str) -> Result<Vec<String>> {
+        let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
+        for &number in &ty.members {
+            let name = self.literal_text(number)?.trim_end_matches(' ').to_string();
+            if names.contains(&name) {
+                return Err(SqlError::new(1291, format!("Column '{column}' has duplicated value '{name}' in {}", ty.name)));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// CURRENT_TIMESTAMP[(n)] or a synonym: its digits.
+    fn now_precision(&mut self, expr: &ast::Expr) -> Result<Option<u8>> {
+        let ast::ExprKind::Call(_) = expr.kind else { return Ok(None) };
+        let bound = self.expr(&Env::new(&Scope::default(), Clause::None), expr)?;
+        Ok(match bound.kind {
+            ExprKind::Call { function: Function::Now, .. } => Some(bound.ty.decimals),
+            _ => None,
+        })
+    }
+
+    fn default_value(&mut self, def: &ast::ColumnDef, default: &ast::Expr, column: &Column) -> Result<Option<DefaultValue>> {
+        let invalid = || SqlError::invalid_default(&def.name);
+        if def.default_is_expression {
+            // Bound once to see that it can be; kept as text.
+            self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
+            let text = self.parsed.source(default.span);
+            return Ok(Some(DefaultValue::Expr(String::from_utf8_lossy(text).into_owned())));
+        }
+        if let Some(fsp) = self.now_precision(default)? {
+            let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. }) && fsp == column.ty.fsp();
+            return if fits { Ok(Some(DefaultValue::CurrentTimestamp(fsp))) } else { Err(invalid()) };
+        }
+        if matches!(default.kind, ast::ExprKind::Call(_)) {
+            return Err(invalid());
+        }
+        let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
+        let hex = self.is_hex(default);
+        let Some(value) = bound.as_literal() else { return Err(invalid()) };
+        if value.is_null() {
+            return if column.nullable { Ok(Some(DefaultValue::Null)) } else { Err(invalid()) };
+        }
+        if column.ty.is_lob() {
+            return Err(SqlError::blob_default(&def.name));
+        }
+        let value = if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };
+        let mode = StoreMode { no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
+        let from = if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
+        let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
+        let mut text = Vec::new();
+        column.ty.write_text(&stored.value, &mut text);
+        if let Some(collation) = column.ty.collation()
+            && column.ty.is_string()
+        {
+            text = collation.charset().convert(&text, Charset::Utf8mb4).map_err(|_| invalid())?.into_owned();
+        }
+        Ok(Some(DefaultValue::Literal(text)))
+    }
+}
+
+fn number_of_bytes(value: &Value<'_>) -> Value<'static> {
+    let bytes = value.as_bytes().unwrap_or_default();
+    Value::UInt(bytes.iter().fold(0, |n: u64, b| n << 8 | u64::from(*b)))
+}
+
+fn column_collation(ty: &DataType, table: Collation) -> Result<Collation> {
+    // BINARY after a type: the _bin collation of its set.
+    if ty.collation.as_deref() == Some("") {
+        let charset = collation_option(ty.charset.as_deref(), None, Some(table))?;
+        return Ok(charset.unwrap_or(table).bin());
+    }
+    Ok(collation_option(ty.charset.as_deref(), ty.collation.as_deref(), Some(table))?.unwrap_or(table))
+}
+
+fn at_most(length: u32, max: u32, column: &str) -> Result<u32> {
+    if length > max { Err(SqlError::column_too_long(column, max)) } else { Ok(length) }
+}
+
+/// FLOAT(p) is FLOAT up to 24 bits, DOUBLE up to 53; (M,D) are digits.
+fn float_type(ty: &DataType, column: &str, sign: Sign) -> Result<SqlType> {
+    let digits = match ty.args[..] {
+        [m, d] => {
+            check_decimal(m.max(d), d.min(255) as u8, column)?;
+            if m < d {
+                return Err(SqlError::scale_over_precision(column));
+            }
+            Some((m.min(255) as u8, d as u8))
+        }
+        [bits] if ty.name == "FLOAT" && bits <= 53 => {
+            return Ok(if bits <= 24 { SqlType::Float { digits: None, sign } } else { SqlType::Double { digits: None, sign } });
+        }
+        [_] => return Err(SqlError::wrong_column_specifier(column)),
+        _ => None,
+    };
+    Ok(if ty.name == "FLOAT" { SqlType::Float { digits, sign } } else { SqlType::Double { digits, sign } })
+}
+
+/// TEXT(n) is the smallest TEXT that holds n characters.
+fn lob_size(name: &str, bytes: Option<u64>) -> LobSize {
+    match name {
+        "TINYTEXT" | "TINYBLOB" => LobSize::Tiny,
+        "MEDIUMTEXT" | "MEDIUMBLOB" => LobSize::Medium,
+        "LONGTEXT" | "LONGBLOB" => LobSize::Long,
+        _ => match bytes {
+            None => LobSize::Normal,
+            Some(n) => [LobSize::Tiny, LobSize::Normal, LobSize::Medium].into_iter().find(|s| n <= s.max_bytes()).unwrap_or(LobSize::Long),
+        },
+    }
+}

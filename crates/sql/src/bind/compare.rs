@@ -1,0 +1,281 @@
+//! Operators that compare, and logic.
+use super::expr::{Env, as_number, in_charset};
+use super::{Binder, types};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, BinaryOp};
+use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest};
+use redolith_types::Value;
+
+impl Binder<'_> {
+    pub(super) fn binary(&mut self, env: &Env<'_>, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+        match op {
+            BinaryOp::Compare(op) => {
+                if let (ast::ExprKind::Row(l), ast::ExprKind::Row(r)) = (&left.kind, &right.kind) {
+                    return self.compare_rows(env, op, l, r);
+                }
+                let (left_hex, right_hex) = (self.is_hex(left), self.is_hex(right));
+                let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
+                if left_hex && sides[1].ty.kind.is_numeric() {
+                    sides[0] = as_number(sides[0].clone());
+                }
+                if right_hex && sides[0].ty.kind.is_numeric() {
+                    sides[1] = as_number(sides[1].clone());
+                }
+                let [left, right] = sides;
+                self.compare(op, left, right)
+            }
+            BinaryOp::Arith(op) => {
+                let hex = [self.is_hex(left), self.is_hex(right)];
+                let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
+                for (side, hex) in sides.iter_mut().zip(hex) {
+                    if hex {
+                        *side = as_number(side.clone());
+                    }
+                }
+                let [l, r] = &sides;
+                self.learn(l, &r.ty);
+                self.learn(r, &l.ty);
+                let ty = types::arith(op, &l.ty, &r.ty);
+                Ok(Expr::new(ExprKind::Arith { op, sides: Box::new(sides) }, ty))
+            }
+            BinaryOp::And => {
+                let (l, r) = (self.expr(env, left)?, self.expr(env, right)?);
+                Ok(and(vec![l, r]))
+            }
+            BinaryOp::Or => {
+                let (l, r) = (self.expr(env, left)?, self.expr(env, right)?);
+                Ok(or(vec![l, r]))
+            }
+            BinaryOp::Xor => {
+                let sides = [self.expr(env, left)?, self.expr(env, right)?];
+                let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
+                Ok(Expr::new(ExprKind::Xor(Box::new(sides)), ty))
+            }
+        }
+    }
+
+    /// A parameter of which nothing is known takes the type of what it meets.
+    pub(super) fn learn(&mut self, param: &Expr, from: &ExprType) {
+        if let ExprKind::Param(n) = param.kind
+            && let Some(ty) = self.param_types.get_mut(n as usize)
+            && ty.kind == Kind::Null
+        {
+            *ty = from.nullable(true);
+        }
+    }
+
+    pub(super) fn compare(&mut self, op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
+        let how = types::compare_as(&left.ty, &right.ty)?;
+        self.learn(&left, &right.ty);
+        self.learn(&right, &left.ty);
+        let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
+        let sides = Box::new([fit(left, how), fit(right, how)]);
+        Ok(Expr::new(ExprKind::Compare { op, how, sides }, ExprType::boolean().nullable(nullable)))
+    }
+
+    /// (a, b) = (c, d) is a = c AND b = d; <> its negation.
+    fn compare_rows(&mut self, env: &Env<'_>, op: CompareOp, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr> {
+        if left.len() != right.len() {
+            return Err(SqlError::operand_columns(left.len()));
+        }
+        let (part, negated) = match op {
+            CompareOp::Eq | CompareOp::NullSafeEq => (op, false),
+            CompareOp::NotEq => (CompareOp::Eq, true),
+            _ => return Err(SqlError::unsupported("row comparison by order")),
+        };
+        let mut parts = Vec::with_capacity(left.len());
+        for (l, r) in left.iter().zip(right) {
+            parts.push(self.binary(env, BinaryOp::Compare(part), l, r)?);
+        }
+        let all = and(parts);
+        Ok(if negated { not(all) } else { all })
+    }
+
+    pub(super) fn between(&mut self, env: &Env<'_>, negated: bool, args: [&ast::Expr; 3]) -> Result<Expr> {
+        let bound = [self.expr(env, args[0])?, self.expr(env, args[1])?, self.expr(env, args[2])?];
+        self.learn(&bound[1], &bound[0].ty);
+        self.learn(&bound[2], &bound[0].ty);
+        let how = types::common([types::compare_as(&bound[0].ty, &bound[1].ty), types::compare_as(&bound[0].ty, &bound[2].ty)])?;
+        let nullable = bound.iter().any(|b| b.ty.nullable);
+        let args = Box::new(bound.map(|b| fit(b, how)));
+        Ok(Expr::new(ExprKind::Between { negated, how, args }, ExprType::boolean().nullable(nullable)))
+    }
+
+    pub(super) fn in_list(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, list: &[ast::Expr]) -> Result<Expr> {
+        if let ast::ExprKind::Row(columns) = &value.kind {
+            return self.row_in_list(env, negated, columns, list);
+        }
+        let value = self.expr(env, value)?;
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            let hex = self.is_hex(item);
+            let bound = self.expr(env, item)?;
+            self.learn(&bound, &value.ty);
+            items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
+        }
+        let how = types::common(items.iter().map(|i| types::compare_as(&value.ty, &i.ty)))?;
+        let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
+        let value = Box::new(fit(value, how));
+        let mut list: Vec<Expr> = items.into_iter().map(|i| fit(i, how)).collect();
+        let sorted = sort_literals(&mut list, how);
+        Ok(Expr::new(ExprKind::In { negated, how, value, list, sorted }, ExprType::boolean().nullable(nullable)))
+    }
+
+    fn row_in_list(&mut self, env: &Env<'_>, negated: bool, columns: &[ast::Expr], list: &[ast::Expr]) -> Result<Expr> {
+        let mut alternatives = Vec::with_capacity(list.len());
+        for item in list {
+            let ast::ExprKind::Row(values) = &item.kind else { return Err(SqlError::operand_columns(columns.len())) };
+            alternatives.push(self.compare_rows(env, CompareOp::Eq, columns, values)?);
+        }
+        let any = or(alternatives);
+        Ok(if negated { not(any) } else { any })
+    }
+
+    pub(super) fn like(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        value: &ast::Expr,
+        pattern: &ast::Expr,
+        escape: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let (value, pattern) = (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
+        self.learn(&pattern, &value.ty);
+        let escape = match escape {
+            None => Some('\\'),
+            Some(e) => {
+                let e = self.pinned(|b| b.expr(env, e))?;
+                match e.as_literal() {
+                    Some(Value::Bytes(b)) => {
+                        let text = String::from_utf8_lossy(b);
+                        if text.chars().count() > 1 {
+                            return Err(SqlError::wrong_arguments("ESCAPE"));
+                        }
+                        text.chars().next()
+                    }
+                    _ => return Err(SqlError::wrong_arguments("ESCAPE")),
+                }
+            }
+        };
+        let (collation, _) = types::collation_of(&[&value.ty, &pattern.ty], "like")?;
+        let how = CompareAs::String(collation);
+        let nullable = value.ty.nullable || pattern.ty.nullable;
+        let sides = Box::new([fit(value, how), fit(pattern, how)]);
+        Ok(Expr::new(ExprKind::Like { negated, collation, escape, sides }, ExprType::boolean().nullable(nullable)))
+    }
+
+    pub(super) fn scalar_subquery(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
+        let plan = self.subselect(env, select)?;
+        if plan.visible != 1 {
+            return Err(SqlError::operand_columns(1));
+        }
+        let ty = plan.output[0].ty.nullable(true);
+        Ok(self.subquery(plan, SubqueryTest::Scalar, ty))
+    }
+
+    pub(super) fn exists(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
+        let plan = self.subselect(env, select)?;
+        Ok(self.subquery(plan, SubqueryTest::Exists { negated: false }, ExprType::boolean()))
+    }
+
+    pub(super) fn in_select(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, select: &ast::Select) -> Result<Expr> {
+        let value = self.expr(env, value)?;
+        let plan = self.subselect(env, select)?;
+        if plan.visible != 1 {
+            return Err(SqlError::operand_columns(1));
+        }
+        let how = types::compare_as(&value.ty, &plan.output[0].ty)?;
+        let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
+        Ok(self.subquery(plan, SubqueryTest::In { negated, how, value }, ty))
+    }
+
+    fn subquery(&mut self, plan: crate::plan::SelectPlan, test: SubqueryTest, ty: ExprType) -> Expr {
+        let slot = self.subqueries;
+        self.subqueries += 1;
+        Expr::new(ExprKind::Subquery(Box::new(Subquery { plan, test, slot })), ty)
+    }
+
+    fn subselect(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<crate::plan::SelectPlan> {
+        let aggregates = self.aggregates.take();
+        let pinning = self.pinning;
+        let result = self.select(select, Some(env.scope));
+        self.aggregates = aggregates;
+        self.pinning = pinning;
+        result
+    }
+}
+
+/// AND of all, flattened.
+pub(super) fn and(parts: Vec<Expr>) -> Expr {
+    join(
+        parts,
+        |e| match e.kind {
+            ExprKind::And(inner) => Ok(inner),
+            _ => Err(e),
+        },
+        ExprKind::And,
+    )
+}
+pub(super) fn or(parts: Vec<Expr>) -> Expr {
+    join(
+        parts,
+        |e| match e.kind {
+            ExprKind::Or(inner) => Ok(inner),
+            _ => Err(e),
+        },
+        ExprKind::Or,
+    )
+}
+fn join(parts: Vec<Expr>, open: impl Fn(Expr) -> std::result::Result<Vec<Expr>, Expr>, make: impl Fn(Vec<Expr>) -> ExprKind) -> Expr {
+    let mut flat = Vec::with_capacity(parts.len());
+    for part in parts {
+        match open(part) {
+            Ok(inner) => flat.extend(inner),
+            Err(one) => flat.push(one),
+        }
+    }
+    if flat.len() == 1 {
+        return flat.remove(0);
+    }
+    let nullable = flat.iter().any(|p| p.ty.nullable);
+    Expr::new(make(flat), ExprType::boolean().nullable(nullable))
+}
+pub(super) fn not(value: Expr) -> Expr {
+    let ty = ExprType::boolean().nullable(value.ty.nullable);
+    Expr::new(ExprKind::Unary(crate::plan::UnaryOp::Not, Box::new(value)), ty)
+}
+
+/// A side of a comparison made ready for it: constants that meet dates become dates, strings come into the character set compared in.
+pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
+    match how {
+        CompareAs::Date | CompareAs::DateTime | CompareAs::Time if !value.ty.kind.is_temporal() && value.is_constant() => {
+            if value.as_literal().is_some_and(|v| v.is_null()) {
+                return value;
+            }
+            let ty = match how {
+                CompareAs::Time => ExprType::time(6),
+                _ => ExprType::datetime(6),
+            };
+            Expr::new(ExprKind::ConvertTo(Box::new(value)), ty.nullable(true))
+        }
+        CompareAs::String(collation) => in_charset(value, &ExprType::string(0, collation)),
+        _ => value,
+    }
+}
+
+/// Sorts a list of literals for search by halves; false if it holds anything else.
+fn sort_literals(list: &mut [Expr], how: CompareAs) -> bool {
+    let collation = match how {
+        CompareAs::Int | CompareAs::Decimal => redolith_types::Collation::Binary,
+        CompareAs::String(c) => c,
+        _ => return false,
+    };
+    if list.len() < 4 || !list.iter().all(|e| e.as_literal().is_some_and(|v| !v.is_null())) {
+        return false;
+    }
+    list.sort_by(|a, b| match (a.as_literal(), b.as_literal()) {
+        (Some(a), Some(b)) => a.compare(b, collation),
+        _ => std::cmp::Ordering::Equal,
+    });
+    true
+}

@@ -1,0 +1,265 @@
+//! Definitions: names resolved, columns and indexes checked and completed.
+use super::Binder;
+use super::column_def::ColumnContext;
+use super::index_def;
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, Alter, Statement as S};
+use crate::plan::{AlterAction, CreateTable, DdlStmt, TableName};
+use crate::sql_mode::SqlMode;
+use redolith_types::{Charset, Collation, TableDef};
+use std::sync::Arc;
+
+const MAX_NAME_CHARS: usize = 64;
+/// As in InnoDB.
+const MAX_COLUMNS: usize = 1017;
+/// Bytes of a row that are not BLOBs.
+const MAX_ROW: u64 = 65_535;
+/// Storage engines MySQL and MariaDB have: accepted, and told that it is InnoDB's place that is taken. Others are 1286.
+const ENGINES: &[&str] = &[
+    "MyISAM",
+    "MEMORY",
+    "HEAP",
+    "ARCHIVE",
+    "CSV",
+    "BLACKHOLE",
+    "MRG_MYISAM",
+    "MERGE",
+    "FEDERATED",
+    "NDB",
+    "NDBCLUSTER",
+    "Aria",
+    "RocksDB",
+    "TokuDB",
+];
+
+impl Binder<'_> {
+    pub(super) fn ddl(&mut self, statement: &S) -> Result<DdlStmt> {
+        Ok(match statement {
+            S::CreateDatabase { name, if_not_exists, charset, collation } => {
+                check_name(name).map_err(|_| SqlError::wrong_database_name(name))?;
+                let collation = collation_option(charset.as_deref(), collation.as_deref(), None)?;
+                DdlStmt::CreateDatabase { name: name.as_str().into(), if_not_exists: *if_not_exists, collation }
+            }
+            S::AlterDatabase { name, charset, collation } => {
+                let name = name.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)?;
+                DdlStmt::AlterDatabase { name: name.into(), collation: collation_option(charset.as_deref(), collation.as_deref(), None)? }
+            }
+            S::DropDatabase { name, if_exists } => DdlStmt::DropDatabase { name: name.as_str().into(), if_exists: *if_exists },
+            S::CreateTable(create) => DdlStmt::CreateTable(Box::new(self.create_table(create)?)),
+            S::CreateTableLike { name, like, if_not_exists } => {
+                self.existing(like)?;
+                DdlStmt::CreateTableLike { name: self.table_name(name)?, like: self.table_name(like)?, if_not_exists: *if_not_exists }
+            }
+            S::DropTables { names, if_exists } => {
+                let names: Vec<TableName> = names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
+                for (i, name) in names.iter().enumerate() {
+                    if names[..i].contains(name) {
+                        return Err(SqlError::not_unique_table(&name.name));
+                    }
+                }
+                DdlStmt::DropTables { names, if_exists: *if_exists }
+            }
+            S::Truncate(name) => {
+                self.existing(name)?;
+                DdlStmt::Truncate(self.table_name(name)?)
+            }
+            S::RenameTables(pairs) => {
+                let pairs = pairs.iter().map(|(from, to)| Ok((self.table_name(from)?, self.new_table_name(to)?)));
+                DdlStmt::RenameTables(pairs.collect::<Result<_>>()?)
+            }
+            S::Alter { table, actions } => {
+                let existing = self.existing(table)?;
+                let mut def = existing.def.clone();
+                let mut out = Vec::with_capacity(actions.len());
+                for action in actions {
+                    self.alter(&mut def, action, &mut out)?;
+                }
+                index_def::check_auto_increment(&def)?;
+                DdlStmt::AlterTable { table: self.table_name(table)?, actions: out }
+            }
+            _ => unreachable!("only definitions come here"),
+        })
+    }
+
+    pub(super) fn table_name(&self, name: &ast::Name) -> Result<TableName> {
+        Ok(TableName { schema: self.schema_of(name)?.into(), name: name.name.as_str().into() })
+    }
+    fn new_table_name(&self, name: &ast::Name) -> Result<TableName> {
+        check_name(&name.name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
+        self.table_name(name)
+    }
+
+    /// A table as it is, without noting it as used: DDL takes its own locks.
+    fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
+        let schema = self.schema_of(name)?;
+        self.cx.catalog.table(schema, &name.name).ok_or_else(|| match self.cx.catalog.schema(schema) {
+            Some(_) => SqlError::no_such_table(schema, &name.name),
+            None => SqlError::unknown_database(schema),
+        })
+    }
+
+    fn create_table(&mut self, create: &ast::CreateTable) -> Result<CreateTable> {
+        if create.temporary {
+            return Err(SqlError::unsupported("CREATE TEMPORARY TABLE"));
+        }
+        if create.select.is_some() {
+            return Err(SqlError::unsupported("CREATE TABLE ... SELECT"));
+        }
+        let name = self.new_table_name(&create.name)?;
+        let database = self.cx.catalog.schema(&name.schema).ok_or_else(|| SqlError::unknown_database(&name.schema))?;
+        let options = &create.options;
+        let collation = collation_option(options.charset.as_deref(), options.collation.as_deref(), Some(database))?.unwrap_or(database);
+        let mut notes = Vec::new();
+        if let Some(engine) = &options.engine {
+            self.check_engine(engine, &name.name, &mut notes)?;
+        }
+        let mut def = TableDef {
+            schema: name.schema.to_string(),
+            name: name.name.to_string(),
+            columns: Vec::with_capacity(create.columns.len()),
+            indexes: Vec::new(),
+            collation,
+            comment: options.comment.map(|n| self.literal_text(n)).transpose()?.unwrap_or_default(),
+        };
+        let mut indexes = Vec::new();
+        for column in &create.columns {
+            check_name(&column.name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(&column.name)))?;
+            if def.column(&column.name).is_some() {
+                return Err(SqlError::duplicate_column(&column.name));
+            }
+            let context = ColumnContext { table: collation };
+            def.columns.push(self.column_def(column, &context)?);
+            let parts = || vec![ast::IndexPart { column: column.name.clone(), prefix: None, descending: false }];
+            if column.primary {
+                indexes.push(ast::IndexSpec { kind: ast::IndexKind::Primary, name: None, parts: parts(), comment: None });
+            }
+            if column.unique && !column.primary {
+                indexes.push(ast::IndexSpec { kind: ast::IndexKind::Unique, name: None, parts: parts(), comment: None });
+            }
+        }
+        indexes.extend(create.indexes.iter().cloned());
+        let nullable: Vec<Option<bool>> = create.columns.iter().map(|c| c.nullable).collect();
+        for index in &indexes {
+            index_def::add(&mut def, index, &nullable)?;
+        }
+        index_def::sort(&mut def);
+        index_def::check_auto_increment(&def)?;
+        check_table(&def)?;
+        Ok(CreateTable { def, if_not_exists: create.if_not_exists, auto_increment: options.auto_increment, notes })
+    }
+
+    fn check_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) -> Result<()> {
+        if engine.eq_ignore_ascii_case("InnoDB") || engine.eq_ignore_ascii_case("Redolith") {
+            return Ok(());
+        }
+        let known = ENGINES.iter().any(|e| e.eq_ignore_ascii_case(engine));
+        if !known {
+            if self.cx.mode.has(SqlMode::NO_ENGINE_SUBSTITUTION) {
+                return Err(SqlError::unknown_engine(engine));
+            }
+            notes.push((1286, format!("Unknown storage engine '{engine}'")));
+        }
+        notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
+        Ok(())
+    }
+
+    /// One action; `def` follows, so that later ones see it.
+    fn alter(&mut self, def: &mut TableDef, action: &Alter, out: &mut Vec<AlterAction>) -> Result<()> {
+        match action {
+            Alter::AddIndex(spec) => {
+                let nullable = vec![None; def.columns.len()];
+                let index = index_def::add(def, spec, &nullable)?;
+                out.push(AlterAction::AddIndex(index));
+            }
+            Alter::DropIndex(name) => {
+                let found =
+                    def.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name)).ok_or_else(|| SqlError::cannot_drop(name))?;
+                def.indexes.remove(found);
+                out.push(AlterAction::DropIndex(name.as_str().into()));
+            }
+            Alter::DropPrimaryKey => {
+                let found = def.indexes.iter().position(|i| i.primary).ok_or_else(|| SqlError::cannot_drop("PRIMARY"))?;
+                def.indexes.remove(found);
+                out.push(AlterAction::DropPrimaryKey);
+            }
+            Alter::RenameIndex(from, to) => {
+                let found = def.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
+                let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
+                if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
+                    return Err(SqlError::duplicate_key_name(to));
+                }
+                def.indexes[found].name = to.clone();
+                out.push(AlterAction::RenameIndex { from: from.as_str().into(), to: to.as_str().into() });
+            }
+            Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
+            Alter::Options(options) => self.alter_options(def, options, out)?,
+            Alter::Nothing => out.push(AlterAction::Rebuild),
+            Alter::AddColumn { .. } => return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN")),
+            Alter::DropColumn(_) => return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN")),
+            Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
+        }
+        Ok(())
+    }
+
+    fn alter_options(&mut self, def: &TableDef, options: &ast::TableOptions, out: &mut Vec<AlterAction>) -> Result<()> {
+        if let Some(engine) = &options.engine {
+            self.check_engine(engine, &def.name, &mut Vec::new())?;
+            out.push(AlterAction::Rebuild);
+        }
+        if let Some(next) = options.auto_increment {
+            out.push(AlterAction::AutoIncrement(next));
+        }
+        if let Some(number) = options.comment {
+            out.push(AlterAction::Comment(self.literal_text(number)?.into()));
+        }
+        if let Some(collation) = collation_option(options.charset.as_deref(), options.collation.as_deref(), None)? {
+            out.push(AlterAction::Collation(collation));
+        }
+        Ok(())
+    }
+}
+
+/// Err(None): not a name; Err(Some): too long.
+fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(None);
+    }
+    if name.chars().count() > MAX_NAME_CHARS {
+        return Err(Some(SqlError::name_too_long(name)));
+    }
+    Ok(())
+}
+
+/// CHARACTER SET and COLLATE together. `default`: what `CHARACTER SET DEFAULT` means.
+pub(super) fn collation_option(charset: Option<&str>, collation: Option<&str>, default: Option<Collation>) -> Result<Option<Collation>> {
+    let charset = match charset {
+        Some("") => default.map(Collation::charset),
+        Some(name) => Some(Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))?),
+        None => None,
+    };
+    match (charset, collation) {
+        (charset, Some(name)) => {
+            let collation = Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
+            if charset.is_some_and(|c| c != collation.charset()) {
+                return Err(SqlError::collation_charset_mismatch(name, charset.map_or("", Charset::name)));
+            }
+            Ok(Some(collation))
+        }
+        (Some(charset), None) => Ok(Some(charset.default_collation())),
+        (None, None) => Ok(None),
+    }
+}
+
+fn check_table(def: &TableDef) -> Result<()> {
+    if def.columns.is_empty() || def.columns.iter().all(|c| c.invisible) {
+        return Err(SqlError::no_columns());
+    }
+    if def.columns.len() > MAX_COLUMNS {
+        return Err(SqlError::too_many_columns());
+    }
+    let bytes: u64 = def.columns.iter().filter(|c| !c.ty.is_lob()).map(|c| c.ty.max_bytes().unwrap_or(8)).sum();
+    if bytes > MAX_ROW {
+        return Err(SqlError::row_too_large(MAX_ROW));
+    }
+    Ok(())
+}

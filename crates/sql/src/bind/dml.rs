@@ -1,0 +1,107 @@
+//! UPDATE and DELETE of one table.
+use super::Binder;
+use super::expr::Env;
+use super::order::{Purpose, Wanted};
+use super::path;
+use super::scope::{Clause, Scope};
+use super::select::{FOR_CHANGE, flatten};
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, FactorKind};
+use crate::plan::{AccessKind, Assignment, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
+        let (table, scope, hints) = self.target(&update.tables, "multi-table UPDATE")?;
+        let assignments = self.assignments(&scope, &table, &update.assignments)?;
+        let (mut access, mut sort) =
+            self.find_rows(&table, &scope, hints, update.filter.as_ref(), &update.order, update.limit.count.is_some())?;
+        let mut read = Vec::new();
+        assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
+        note(&mut access, &mut sort, read);
+        let on_update_now = (0..table.def.columns.len())
+            .filter(|&c| table.def.columns[c].on_update_now && !assignments.iter().any(|a| a.column as usize == c))
+            .map(|c| c as u16)
+            .collect();
+        let collect_first = moves_rows(&access, &assignments);
+        Ok(UpdatePlan { assignments, on_update_now, collect_first, sort, limit: self.limit(&update.limit)?, ignore: update.ignore, access })
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
+        let (table, scope, hints) = self.target(&delete.tables, "multi-table DELETE")?;
+        let (mut access, mut sort) =
+            self.find_rows(&table, &scope, hints, delete.filter.as_ref(), &delete.order, delete.limit.count.is_some())?;
+        note(&mut access, &mut sort, Vec::new());
+        Ok(DeletePlan { sort, limit: self.limit(&delete.limit)?, ignore: delete.ignore, access })
+    }
+
+    fn target<'s>(&mut self, tables: &'s [ast::TableFactor], many: &str) -> Result<(Arc<TableInfo>, Scope, &'s [ast::IndexHint])> {
+        let [factor] = tables else { return Err(SqlError::unsupported(many)) };
+        let FactorKind::Table { name, hints } = &factor.kind else {
+            return Err(SqlError::new(1288, "The target table of the statement is not updatable"));
+        };
+        let table = self.open_table(name, true)?;
+        let mut scope = Scope::default();
+        scope.add_table(&table, factor.alias.as_deref(), false)?;
+        Ok((table, scope, hints))
+    }
+
+    fn find_rows(
+        &mut self,
+        table: &Arc<TableInfo>,
+        scope: &Scope,
+        hints: &[ast::IndexHint],
+        filter: Option<&ast::Expr>,
+        order: &[ast::OrderItem],
+        limited: bool,
+    ) -> Result<(TableAccess, DmlSort)> {
+        let mut conjuncts = Vec::new();
+        if let Some(filter) = filter {
+            flatten(self.expr(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
+        }
+        let mut exprs = Vec::new();
+        let keys = self.order(&Env::new(scope, Clause::Order), order, &[], &mut exprs)?;
+        let column = |e: &Expr| match e.kind {
+            ExprKind::Column { column, .. } => Some(column as usize),
+            _ => None,
+        };
+        let columns: Option<Vec<_>> = keys.iter().map(|k| column(&exprs[k.output as usize]).map(|c| (c, k.descending))).collect();
+        let wanted = match columns {
+            Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
+            _ => Wanted::NOTHING,
+        };
+        let chosen = path::choose(table, 0, conjuncts, hints, &wanted)?;
+        let sort = if chosen.ordered && wanted.purpose == Purpose::Order { DmlSort::default() } else { DmlSort { exprs, keys } };
+        Ok((chosen.into_access(table.clone(), FOR_CHANGE), sort))
+    }
+}
+
+fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
+    expr.walk(&mut |e| {
+        if let ExprKind::Column { source: 0, column } = e.kind {
+            into.push(column);
+        }
+    });
+}
+
+fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
+    access.filter.iter().for_each(|f| columns_of(f, &mut read));
+    sort.exprs.iter().for_each(|e| columns_of(e, &mut read));
+    read.sort_unstable();
+    read.dedup();
+    path::set_columns(access, read);
+    // The row itself is read to be changed.
+    access.path.covering = false;
+}
+
+/// An assignment moves rows within the index that is scanned, so that the scan could meet them again.
+fn moves_rows(access: &TableAccess, assignments: &[Assignment]) -> bool {
+    if matches!(access.path.kind, AccessKind::Point(_) | AccessKind::Empty) {
+        return false;
+    }
+    let def = &access.table.def;
+    let keys = [access.path.index, def.clustered_index()];
+    let mut columns = keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
+    columns.any(|c| assignments.iter().any(|a| a.column as usize == c))
+}

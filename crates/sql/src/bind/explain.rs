@@ -1,0 +1,234 @@
+//! EXPLAIN in the traditional format: one row per table, in the order they are read.
+use crate::error::{Result, SqlError};
+use crate::plan::{
+    AccessKind, DeletePlan, ExprType, InsertPlan, InsertRows, KeyRange, RowLock, SelectPlan, SourceKind, Statement, TableAccess, UpdatePlan,
+};
+use crate::sink::ColumnMeta;
+use redolith_types::{Collation, SqlType, Value};
+
+type Row = Vec<Value<'static>>;
+
+const COLUMNS: &[&str] =
+    &["id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra"];
+
+pub(super) fn explain(statement: &Statement) -> Result<(Vec<ColumnMeta>, Vec<Row>)> {
+    let mut out = Explain { rows: Vec::new(), next_id: 1 };
+    match statement {
+        Statement::Select(plan) => out.select(plan, "SIMPLE"),
+        Statement::Insert(plan) => out.insert(plan),
+        Statement::Update(UpdatePlan { access, sort, .. }) => out.change(access, "UPDATE", !sort.keys.is_empty()),
+        Statement::Delete(DeletePlan { access, sort, .. }) => out.change(access, "DELETE", !sort.keys.is_empty()),
+        _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
+    }
+    let columns = COLUMNS.iter().map(|name| {
+        let ty = match *name {
+            "id" | "rows" => ExprType::bigint(21),
+            "filtered" => ExprType::double(),
+            _ => ExprType::string(512, Collation::Utf8mb4GeneralCi),
+        };
+        ColumnMeta::expression(name, ty.nullable(true))
+    });
+    Ok((columns.collect(), out.rows))
+}
+
+struct Explain {
+    rows: Vec<Row>,
+    next_id: i64,
+}
+
+impl Explain {
+    fn id(&mut self) -> i64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    fn select(&mut self, plan: &SelectPlan, kind: &str) {
+        let id = self.id();
+        let derived = plan.sources.iter().any(|s| matches!(s.kind, SourceKind::Derived(_)));
+        let kind = if kind == "SIMPLE" && derived { "PRIMARY" } else { kind };
+        if plan.sources.is_empty() {
+            let extra = if plan.condition.is_some() { "Using where" } else { "No tables used" };
+            self.push(id, kind, None, None, None, None, extra.to_string());
+            return;
+        }
+        let mut inner = Vec::new();
+        for (n, source) in plan.sources.iter().enumerate() {
+            let mut extra = Vec::new();
+            if n == 0 {
+                let grouped = plan.grouping.as_ref().is_some_and(|g| !g.keys.is_empty() && !g.sorted);
+                if grouped || plan.distinct {
+                    extra.push("Using temporary");
+                }
+                if !plan.order.is_empty() {
+                    extra.push("Using filesort");
+                }
+            }
+            match &source.kind {
+                SourceKind::Table(access) => self.table(id, kind, access, extra),
+                SourceKind::Derived(plan) => {
+                    if source.filter.is_some() || source.on.is_some() {
+                        extra.insert(0, "Using where");
+                    }
+                    let name = format!("<derived{}>", self.next_id + inner.len() as i64);
+                    self.push(id, kind, Some(name), Some("ALL"), None, Some(2), extra.join("; "));
+                    inner.push(plan);
+                }
+            }
+        }
+        for plan in inner {
+            self.select(plan, "DERIVED");
+        }
+    }
+
+    fn insert(&mut self, plan: &InsertPlan) {
+        let id = self.id();
+        let kind = if matches!(plan.on_duplicate, crate::plan::OnDuplicate::Replace) { "REPLACE" } else { "INSERT" };
+        self.push(id, kind, Some(plan.table.def.name.clone()), Some("ALL"), None, None, String::new());
+        if let InsertRows::Select { select, .. } = &plan.rows {
+            self.next_id = id;
+            self.select(select, "SIMPLE");
+        }
+    }
+
+    fn change(&mut self, access: &TableAccess, kind: &str, sorts: bool) {
+        let id = self.id();
+        let extra = if sorts { vec!["Using filesort"] } else { Vec::new() };
+        self.table(id, kind, access, extra);
+    }
+
+    fn table(&mut self, id: i64, kind: &str, access: &TableAccess, more: Vec<&str>) {
+        if matches!(access.path.kind, AccessKind::Empty) {
+            self.push(id, kind, None, None, None, None, "Impossible WHERE".to_string());
+            return;
+        }
+        let def = &access.table.def;
+        let changes = matches!(access.lock, RowLock::Exclusive(_)) && kind != "SIMPLE" && kind != "PRIMARY" && kind != "DERIVED";
+        let how = access_type(access, changes);
+        let total = access.table.rows().max(1);
+        let key = access.path.index.filter(|_| how != "ALL").map(|i| def.indexes[i].name.clone());
+        let (key_len, reference, rows) = match &access.path.kind {
+            AccessKind::Point(values) => (key_length(access, values.len()), Some("const"), 1),
+            AccessKind::Ranges(ranges) => {
+                let used = ranges.iter().map(|r| r.prefix.len() + (r.low.is_some() || r.high.is_some()) as usize).max().unwrap_or(0);
+                let reference = (how == "ref").then_some("const");
+                let share = if how == "ref" { 100 } else { 10 };
+                (key_length(access, used), reference, (total / share).max(ranges.len() as u64))
+            }
+            _ if how == "index" => (key_length(access, usize::MAX), None, total),
+            _ => (0, None, total),
+        };
+        let mut extra = Vec::new();
+        if access.filter.is_some()
+            || (changes && !matches!(access.path.kind, AccessKind::FullScan))
+            || (how == "range" && !access.path.covering)
+        {
+            extra.push("Using where");
+        }
+        if access.path.covering {
+            extra.push("Using index");
+        }
+        if access.path.reverse {
+            extra.push("Backward index scan");
+        }
+        extra.extend(more);
+        let reference = reference.map(|r| vec![r; ref_columns(access)].join(","));
+        let possible: Vec<&str> = access.possible.iter().map(|&i| def.indexes[i as usize].name.as_str()).collect();
+        self.rows.push(vec![
+            Value::Int(id),
+            text(kind),
+            text(&def.name),
+            Value::Null,
+            text(how),
+            if possible.is_empty() { Value::Null } else { text(&possible.join(",")) },
+            key.as_deref().map_or(Value::Null, text),
+            if key.is_some() { text(&key_len.to_string()) } else { Value::Null },
+            reference.as_deref().map_or(Value::Null, text),
+            Value::Int(rows as i64),
+            Value::Double(100.0),
+            if extra.is_empty() { Value::Null } else { text(&extra.join("; ")) },
+        ]);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn push(&mut self, id: i64, kind: &str, table: Option<String>, how: Option<&str>, key: Option<&str>, rows: Option<i64>, extra: String) {
+        let optional = |t: Option<&str>| t.map_or(Value::Null, text);
+        self.rows.push(vec![
+            Value::Int(id),
+            text(kind),
+            optional(table.as_deref()),
+            Value::Null,
+            optional(how),
+            Value::Null,
+            optional(key),
+            Value::Null,
+            Value::Null,
+            rows.map_or(Value::Null, Value::Int),
+            rows.map_or(Value::Null, |_| Value::Double(100.0)),
+            if extra.is_empty() { Value::Null } else { text(&extra) },
+        ]);
+    }
+}
+
+fn text(s: &str) -> Value<'static> {
+    Value::from(s)
+}
+
+/// The `type` column. Statements that change rows call a point a range, as MySQL does.
+fn access_type(access: &TableAccess, changes: bool) -> &'static str {
+    match &access.path.kind {
+        AccessKind::Point(_) if changes => "range",
+        AccessKind::Point(values) if values.iter().any(|v| v.last_source().is_some()) => "eq_ref",
+        AccessKind::Point(_) => "const",
+        AccessKind::Ranges(ranges) => {
+            let only_equal = |r: &KeyRange| r.low.is_none() && r.high.is_none();
+            if !changes && ranges.len() == 1 && only_equal(&ranges[0]) { "ref" } else { "range" }
+        }
+        AccessKind::FullScan if access.path.index.is_some() && access.path.index != access.table.def.clustered_index() => "index",
+        // The clustered index read for its order.
+        AccessKind::FullScan if access.path.reverse => "index",
+        _ => "ALL",
+    }
+}
+
+fn ref_columns(access: &TableAccess) -> usize {
+    match &access.path.kind {
+        AccessKind::Point(values) => values.len(),
+        AccessKind::Ranges(ranges) => ranges.first().map_or(1, |r| r.prefix.len().max(1)),
+        _ => 1,
+    }
+}
+
+/// `key_len`: bytes of the index columns used, as MySQL counts them (not as they are stored here).
+fn key_length(access: &TableAccess, columns: usize) -> u64 {
+    let def = &access.table.def;
+    let Some(index) = access.path.index.map(|i| &def.indexes[i]) else { return 0 };
+    index.columns.iter().take(columns).map(|part| column_length(&def.columns[part.column], part.prefix)).sum()
+}
+fn column_length(column: &redolith_types::Column, prefix: Option<u32>) -> u64 {
+    let chars = |n: u32, collation: Collation| u64::from(prefix.unwrap_or(n)) * u64::from(collation.charset().max_len());
+    let fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
+    let bytes = match &column.ty {
+        SqlType::Int { size, .. } => size.bytes() as u64,
+        SqlType::Decimal { precision, scale, .. } => redolith_types::decimal::packed_len(*precision, *scale) as u64,
+        SqlType::Float { .. } => 4,
+        SqlType::Double { .. } => 8,
+        SqlType::Char { chars: n, collation } => chars(*n, *collation),
+        SqlType::VarChar { chars: n, collation } => chars(*n, *collation) + 2,
+        SqlType::Text { collation, .. } => chars(0, *collation) + 2,
+        SqlType::Binary { len } => u64::from(prefix.unwrap_or(*len)),
+        SqlType::VarBinary { len } => u64::from(prefix.unwrap_or(*len)) + 2,
+        SqlType::Blob { .. } => u64::from(prefix.unwrap_or(0)) + 2,
+        SqlType::Date => 3,
+        SqlType::Time { fsp } => 3 + fraction(*fsp),
+        SqlType::DateTime { fsp } => 5 + fraction(*fsp),
+        SqlType::Timestamp { fsp } => 4 + fraction(*fsp),
+        SqlType::Year => 1,
+        SqlType::Bit { bits } => u64::from(bits.div_ceil(8)),
+        SqlType::Enum { names, .. } => 1 + (names.len() > 255) as u64,
+        SqlType::Set { names, .. } => match names.len().div_ceil(8) {
+            n @ 0..=4 => n as u64,
+            _ => 8,
+        },
+    };
+    bytes + column.nullable as u64
+}

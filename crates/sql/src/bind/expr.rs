@@ -1,0 +1,406 @@
+//! Expressions: one syntax node, one bound node.
+use super::scope::{Clause, Scope, written};
+use super::{Binder, types};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, ColumnName};
+use crate::parse::lexer::TokenKind;
+use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
+use redolith_types::{Charset, Collation, Value};
+
+/// What names mean where an expression stands.
+#[derive(Clone, Copy)]
+pub struct Env<'s> {
+    pub scope: &'s Scope,
+    pub clause: Clause,
+    /// Names of select items, for GROUP BY, HAVING and ORDER BY.
+    pub aliases: &'s [(String, Expr)],
+    /// The names around a subquery.
+    pub outer: Option<&'s Scope>,
+}
+impl<'s> Env<'s> {
+    pub fn new(scope: &'s Scope, clause: Clause) -> Env<'s> {
+        Env { scope, clause, aliases: &[], outer: None }
+    }
+}
+
+impl Binder<'_> {
+    pub(super) fn expr(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
+        use ast::ExprKind as A;
+        match &expr.kind {
+            A::Literal(number) => self.literal(*number),
+            A::Introduced(charset, number) => self.introduced(charset, *number),
+            A::Temporal(kind, number) => self.temporal_literal(*kind, *number),
+            A::Null => Ok(Expr::literal(Value::Null, ExprType::null())),
+            A::Bool(b) => Ok(Expr::literal(Value::Int(*b as i64), ExprType::boolean())),
+            A::Text(text) => {
+                let ty = ExprType::string(text.chars().count() as u32, self.cx.collation);
+                Ok(Expr::literal(Value::from(text.as_str()), ty))
+            }
+            A::Param(number) => {
+                Ok(Expr::new(ExprKind::Param(*number), self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())))
+            }
+            A::Name(name) => self.name(env, name),
+            A::UserVariable(name) => Ok(Expr::new(ExprKind::UserVariable(name.as_str().into()), self.user_variable_type())),
+            A::Assign(name, value) => {
+                let value = self.expr(env, value)?;
+                let ty = value.ty;
+                Ok(Expr::new(ExprKind::AssignUserVariable(name.as_str().into(), Box::new(value)), ty))
+            }
+            A::SystemVariable(scope, name) => {
+                let ty = (self.cx.variable_type)(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+                Ok(Expr::new(ExprKind::SystemVariable { scope: *scope, name: name.as_str().into() }, ty))
+            }
+            A::Default(_) | A::Values(_) => self.default_or_values(env, expr),
+            A::Unary(op, value) => self.unary(env, *op, value),
+            A::Binary(op, left, right) => self.binary(env, *op, left, right),
+            A::Between { negated, value, low, high } => self.between(env, *negated, [value, low, high]),
+            A::In { negated, value, list } => self.in_list(env, *negated, value, list),
+            A::InSelect { negated, value, select } => self.in_select(env, *negated, value, select),
+            A::Like { negated, value, pattern, escape } => self.like(env, *negated, value, pattern, escape.as_deref()),
+            A::Regexp { negated, value, pattern } => {
+                let sides = [self.string_operand(env, value)?, self.string_operand(env, pattern)?];
+                let (collation, _) = types::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
+                let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
+                Ok(Expr::new(ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) }, ty))
+            }
+            A::IsNull { negated, value } => {
+                let value = Box::new(self.expr(env, value)?);
+                Ok(Expr::new(ExprKind::IsNull { negated: *negated, value }, ExprType::boolean()))
+            }
+            A::IsTruth { negated, truth, value } => {
+                let value = Box::new(self.expr(env, value)?);
+                Ok(Expr::new(ExprKind::IsTruth { negated: *negated, truth: *truth, value }, ExprType::boolean()))
+            }
+            A::Case { operand, branches, otherwise } => self.case(env, operand.as_deref(), branches, otherwise.as_deref()),
+            A::Cast(value, ty) => self.cast(env, value, ty),
+            A::Transcode(value, charset) => {
+                let charset = charset_named(charset)?;
+                let value = self.expr(env, value)?;
+                Ok(transcode(value, charset.default_collation()))
+            }
+            A::Collate(value, name) => self.collate(env, value, name),
+            A::Interval { subtract, date, amount, unit } => {
+                let sides = [self.expr(env, date)?, self.expr(env, amount)?];
+                let ty = interval_type(&sides[0].ty, *unit);
+                Ok(Expr::new(ExprKind::Interval { subtract: *subtract, unit: *unit, sides: Box::new(sides) }, ty))
+            }
+            A::Call(call) => self.call(env, call, expr.span),
+            A::Row(_) => Err(SqlError::operand_columns(1)),
+            A::Select(select) => self.scalar_subquery(env, select),
+            A::Exists(select) => self.exists(env, select),
+            A::Unsupported(what) => Err(SqlError::unsupported(what)),
+        }
+    }
+
+    /// A literal, or the parameter it is lifted to (BIND-1).
+    fn literal(&mut self, number: u32) -> Result<Expr> {
+        let kind = self.parsed.literal_kind(number);
+        if self.lift && !self.pinning {
+            let ty = match kind {
+                TokenKind::Integer => ExprType::bigint(20),
+                TokenKind::Decimal => ExprType::decimal(65, 30),
+                TokenKind::Float => ExprType::double(),
+                TokenKind::String => ExprType::string(0, self.cx.collation),
+                _ => ExprType::string(0, Collation::Binary),
+            };
+            return Ok(Expr::new(ExprKind::Param(number), ty));
+        }
+        let value = self.literal_value(number)?;
+        let ty = self.value_type(&value, kind);
+        Ok(Expr::literal(value, ty))
+    }
+
+    fn value_type(&self, value: &Value<'_>, kind: TokenKind) -> ExprType {
+        let width = |value: &Value<'_>| value.to_bytes().len() as u32;
+        match value {
+            // A place for the sign, as MySQL counts.
+            Value::Int(_) => ExprType::bigint(width(value) + 1),
+            Value::UInt(_) => ExprType::unsigned_bigint(width(value)),
+            Value::Decimal(d) => ExprType::decimal((d.int_digits().max(1) + d.scale()) as u32, d.scale()),
+            Value::Bytes(b) if kind == TokenKind::String => {
+                ExprType::string(self.cx.collation.charset().char_count(b) as u32, self.cx.collation)
+            }
+            Value::Bytes(b) => ExprType::string(b.len() as u32, Collation::Binary),
+            _ => ExprType::double(),
+        }
+    }
+
+    fn introduced(&mut self, charset: &str, number: u32) -> Result<Expr> {
+        let collation = charset_named(charset)?.default_collation();
+        let mut literal = self.literal(number)?;
+        if literal.ty.length > 0
+            && let Some(Value::Bytes(b)) = literal.as_literal()
+        {
+            literal.ty.length = collation.charset().char_count(b) as u32;
+        }
+        literal.ty.collation = collation;
+        Ok(literal)
+    }
+
+    fn temporal_literal(&mut self, kind: ast::TemporalLiteral, number: u32) -> Result<Expr> {
+        use redolith_types::convert;
+        let value = self.literal_value(number)?;
+        let wrong = |what: &str| SqlError::new(1525, format!("Incorrect {what} value: '{value}'"));
+        let today = redolith_types::Date::ZERO;
+        Ok(match kind {
+            ast::TemporalLiteral::Date => {
+                let date = convert::to_date(&value, today).filter(|d| !d.truncated).ok_or_else(|| wrong("DATE"))?;
+                Expr::literal(Value::Date(date.value), ExprType::date())
+            }
+            ast::TemporalLiteral::Time => {
+                let time = convert::to_time(&value).filter(|t| !t.truncated).ok_or_else(|| wrong("TIME"))?;
+                Expr::literal(Value::Time(time.value), ExprType::time(time.fsp))
+            }
+            ast::TemporalLiteral::Timestamp => {
+                let at = convert::to_datetime(&value, today, 0).filter(|d| !d.truncated).ok_or_else(|| wrong("DATETIME"))?;
+                Expr::literal(Value::DateTime(at.value), ExprType::datetime(at.fsp))
+            }
+        })
+    }
+
+    /// A variable's type is that of the value it will have; what is known now is that it prints.
+    fn user_variable_type(&self) -> ExprType {
+        ExprType { coercibility: Coercibility::Implicit, ..ExprType::null() }
+    }
+
+    fn name(&mut self, env: &Env<'_>, name: &ColumnName) -> Result<Expr> {
+        let alias = || {
+            let mut found = env.aliases.iter().filter(|(alias, _)| name.table.is_none() && alias.eq_ignore_ascii_case(&name.column));
+            found.next().map(|(_, expr)| expr.clone())
+        };
+        // ORDER BY and HAVING look at the select list first, GROUP BY at the columns.
+        if env.clause != Clause::Group
+            && let Some(expr) = alias()
+        {
+            return Ok(expr);
+        }
+        match env.scope.find(name, env.clause)? {
+            Some(at) => {
+                let column = env.scope.column(at);
+                Ok(Expr::new(column.expr.clone(), column.ty()))
+            }
+            None => match alias() {
+                Some(expr) => Ok(expr),
+                None if env.outer.is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) => {
+                    Err(SqlError::unsupported("correlated subqueries"))
+                }
+                None => Err(SqlError::unknown_column(written(name), env.clause.name())),
+            },
+        }
+    }
+
+    /// DEFAULT(column) and VALUES(column).
+    fn default_or_values(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
+        let unqualified = |column: &str| ColumnName { schema: None, table: None, column: column.to_string() };
+        match &expr.kind {
+            ast::ExprKind::Default(Some(column)) => {
+                let found = env.scope.find(&unqualified(column), env.clause)?;
+                let Some((source, index)) = found else { return Err(SqlError::unknown_column(column, env.clause.name())) };
+                let Some(table) = env.scope.sources[source].table.clone() else { return Err(SqlError::no_default(column)) };
+                self.column_default(&table, index)
+            }
+            ast::ExprKind::Values(column) => {
+                let bound = env.scope.resolve(&unqualified(column), env.clause)?;
+                Ok(match bound.kind {
+                    ExprKind::Column { column, .. } => Expr::new(ExprKind::InsertedValue(column), bound.ty.nullable(true)),
+                    _ => bound,
+                })
+            }
+            _ => Err(SqlError::wrong_usage("DEFAULT", "an expression")),
+        }
+    }
+
+    fn unary(&mut self, env: &Env<'_>, op: ast::UnaryOp, value: &ast::Expr) -> Result<Expr> {
+        let hex = self.is_hex(value);
+        let mut operand = self.expr(env, value)?;
+        if hex && op != ast::UnaryOp::Binary {
+            operand = as_number(operand);
+        }
+        let nullable = operand.ty.nullable;
+        Ok(match op {
+            ast::UnaryOp::Plus => operand,
+            ast::UnaryOp::Not => Expr::new(ExprKind::Unary(UnaryOp::Not, Box::new(operand)), ExprType::boolean().nullable(nullable)),
+            ast::UnaryOp::BitNot => {
+                Expr::new(ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)), ExprType::unsigned_bigint(21).nullable(nullable))
+            }
+            ast::UnaryOp::Minus => negate(operand),
+            ast::UnaryOp::Binary => transcode(operand, Collation::Binary),
+        })
+    }
+
+    fn case(
+        &mut self,
+        env: &Env<'_>,
+        operand: Option<&ast::Expr>,
+        branches: &[(ast::Expr, ast::Expr)],
+        otherwise: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let operand = operand.map(|o| self.expr(env, o)).transpose()?;
+        let mut bound = Vec::with_capacity(branches.len());
+        for (when, then) in branches {
+            bound.push((self.expr(env, when)?, self.expr(env, then)?));
+        }
+        let otherwise = otherwise.map(|o| self.expr(env, o)).transpose()?;
+        let how = match &operand {
+            Some(o) => types::common(bound.iter().map(|(when, _)| types::compare_as(&o.ty, &when.ty)))?,
+            None => CompareAs::ByValue,
+        };
+        let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
+        results.extend(otherwise.as_ref().map(|o| o.ty));
+        let ty = types::unify(&results)?.nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
+        let branches = bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
+        let otherwise = otherwise.map(|o| Box::new(in_charset(o, &ty)));
+        Ok(Expr::new(ExprKind::Case { operand: operand.map(Box::new), how, branches, otherwise }, ty))
+    }
+
+    fn cast(&mut self, env: &Env<'_>, value: &ast::Expr, to: &ast::CastType) -> Result<Expr> {
+        use ast::CastType as C;
+        let hex = self.is_hex(value);
+        let mut value = self.expr(env, value)?;
+        let ty = match to {
+            C::Signed => ExprType::bigint(value.ty.length.clamp(1, 21)),
+            C::Unsigned => ExprType::unsigned_bigint(value.ty.length.clamp(1, 21)),
+            C::Char { length, charset } => {
+                let collation = match charset {
+                    Some(name) => charset_named(name)?.default_collation(),
+                    None => self.cx.collation,
+                };
+                ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), collation) }
+            }
+            C::Binary(length) => {
+                ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), Collation::Binary) }
+            }
+            C::Decimal(precision, scale) => {
+                check_decimal(*precision, *scale, "CAST")?;
+                ExprType::decimal(*precision, *scale)
+            }
+            C::Double => ExprType::double(),
+            C::Float => ExprType { kind: Kind::Float, length: 12, ..ExprType::double() },
+            C::Date => ExprType::date(),
+            C::Time(fsp) => ExprType::time(check_fsp(*fsp, "CAST")?),
+            C::DateTime(fsp) => ExprType::datetime(check_fsp(*fsp, "CAST")?),
+            C::Year => ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) },
+            C::Json => return Err(SqlError::unsupported("JSON")),
+        };
+        if hex && ty.kind.is_numeric() {
+            value = as_number(value);
+        }
+        // Conversion of strings to dates may fail and give NULL.
+        let nullable = value.ty.nullable || ty.kind.is_temporal();
+        Ok(Expr::new(ExprKind::Cast(Box::new(value)), ty.nullable(nullable)))
+    }
+
+    fn collate(&mut self, env: &Env<'_>, value: &ast::Expr, name: &str) -> Result<Expr> {
+        let collation = Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
+        let value = self.string_operand(env, value)?;
+        let have = value.ty.collation.charset();
+        if value.ty.kind.is_string() && have != collation.charset() && collation != Collation::Binary {
+            return Err(SqlError::collation_charset_mismatch(name, have.name()));
+        }
+        let ty = ExprType { collation, coercibility: Coercibility::Explicit, ..value.ty };
+        // The value stays as it is: only how it compares changes.
+        Ok(Expr { ty, ..value })
+    }
+
+    /// An operand as a string in the connection's character set, if it is not one already.
+    pub(super) fn string_operand(&mut self, env: &Env<'_>, value: &ast::Expr) -> Result<Expr> {
+        let value = self.expr(env, value)?;
+        Ok(self.to_string(value))
+    }
+    pub(super) fn to_string(&self, value: Expr) -> Expr {
+        if value.ty.kind.is_string() || value.ty.kind == Kind::Null {
+            return value;
+        }
+        let ty = ExprType { nullable: value.ty.nullable, ..ExprType::string(value.ty.length, self.cx.collation) };
+        Expr::new(ExprKind::Cast(Box::new(value)), ty)
+    }
+}
+
+/// -x; literals are negated here, so that -1 is one.
+fn negate(operand: Expr) -> Expr {
+    let ty = match types::domain(&operand.ty) {
+        types::Domain::Double => ExprType::double(),
+        types::Domain::Decimal => operand.ty.unsigned(false),
+        _ => ExprType::bigint(operand.ty.length + 1),
+    };
+    let ty = ty.nullable(operand.ty.nullable);
+    let value = match operand.as_literal() {
+        Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
+        Some(Value::UInt(v)) if *v == 1 << 63 => Some(Value::Int(i64::MIN)),
+        Some(Value::Double(v)) => Some(Value::Double(-v)),
+        Some(Value::Decimal(v)) => Some(Value::Decimal(-*v)),
+        _ => None,
+    };
+    match value {
+        Some(value) => Expr::literal(value, ty),
+        None => Expr::new(ExprKind::Unary(UnaryOp::Minus, Box::new(operand)), ty),
+    }
+}
+
+/// 0x10 and b'101' where a number is wanted: big-endian bytes.
+pub(super) fn as_number(value: Expr) -> Expr {
+    let ty = ExprType { kind: Kind::Bit, ..ExprType::unsigned_bigint(20) };
+    Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+
+pub(super) fn charset_named(name: &str) -> Result<Charset> {
+    Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))
+}
+
+/// The string in another character set.
+pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
+    let ty = ExprType { kind: Kind::VarChar, unsigned: false, collation, coercibility: Coercibility::Implicit, ..value.ty };
+    Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+
+/// The value in the character set of `ty`, if both are strings and it is in another one.
+pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
+    let differs = |a: Collation, b: Collation| a.charset() != b.charset() && a != Collation::Binary && b != Collation::Binary;
+    if value.ty.kind.is_string() && ty.kind.is_string() && differs(value.ty.collation, ty.collation) {
+        transcode(value, ty.collation)
+    } else {
+        value
+    }
+}
+
+pub(super) fn check_fsp(fsp: u8, function: &str) -> Result<u8> {
+    if fsp > 6 { Err(SqlError::too_big_precision(fsp, function, 6)) } else { Ok(fsp) }
+}
+pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<()> {
+    if scale > 30 {
+        return Err(SqlError::too_big_scale(scale, column, 30));
+    }
+    if precision > 65 {
+        return Err(SqlError::too_big_precision(precision, column, 65));
+    }
+    if precision < scale as u32 {
+        return Err(SqlError::scale_over_precision(column));
+    }
+    Ok(())
+}
+
+/// DATE stays a DATE if the unit is a day or longer; strings stay strings (the value shows what they are).
+fn interval_type(date: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
+    use crate::plan::IntervalUnit::*;
+    let days = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
+    let micros = matches!(unit, Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond);
+    let ty = match date.kind {
+        Kind::Date if days => ExprType::date(),
+        Kind::Date => ExprType::datetime(if micros { 6 } else { 0 }),
+        Kind::DateTime | Kind::Timestamp => ExprType::datetime(if micros { 6 } else { date.decimals }),
+        Kind::Time => ExprType::time(if micros { 6 } else { date.decimals }),
+        _ => ExprType::string(29, if date.kind.is_string() { date.collation } else { Collation::Utf8mb4GeneralCi }),
+    };
+    ty.nullable(true)
+}
+
+/// FUNCTION of a name that is none: MySQL takes it for a stored function of the default database.
+pub(super) fn no_such_function(schema: Option<&str>, name: &str) -> SqlError {
+    SqlError::does_not_exist(
+        "FUNCTION",
+        match schema {
+            Some(schema) => format!("{schema}.{name}"),
+            None => name.to_string(),
+        },
+    )
+}

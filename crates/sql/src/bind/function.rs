@@ -1,0 +1,191 @@
+//! Calls: built-in functions and the types they give.
+use super::expr::{Env, check_fsp, in_charset, no_such_function};
+use super::{Binder, types};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{Call, Span};
+use crate::plan::function::Returns;
+use crate::plan::{ArithOp, Coercibility, Expr, ExprKind, ExprType, Function, Kind};
+use redolith_types::{Collation, Value};
+
+impl Binder<'_> {
+    pub(super) fn call(&mut self, env: &Env<'_>, call: &Call, span: Span) -> Result<Expr> {
+        // The name as it was written, for messages.
+        let unknown = |b: &Self| {
+            let text = String::from_utf8_lossy(b.parsed.source(span)).into_owned();
+            no_such_function(b.cx.schema, text.split('(').next().unwrap_or_default().trim())
+        };
+        if let Some(function) = super::aggregate::by_name(&call.name) {
+            return self.aggregate(env, function, call);
+        }
+        if call.star || call.distinct {
+            return Err(unknown(self));
+        }
+        if call.name == "MOD" && call.args.len() == 2 {
+            let sides = [self.expr(env, &call.args[0])?, self.expr(env, &call.args[1])?];
+            let ty = types::arith(ArithOp::Modulo, &sides[0].ty, &sides[1].ty);
+            return Ok(Expr::new(ExprKind::Arith { op: ArithOp::Modulo, sides: Box::new(sides) }, ty));
+        }
+        let Some(function) = Function::by_name(&call.name) else { return Err(unknown(self)) };
+        let (least, most) = function.arity();
+        if call.args.len() < least || call.args.len() > most {
+            return Err(SqlError::wrong_parameter_count(&call.name));
+        }
+        // The type of these depends on an argument's value (digits, precision).
+        let by_value = matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
+        let mut args = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            args.push(if by_value { self.pinned(|b| b.expr(env, arg))? } else { self.expr(env, arg)? });
+        }
+        if call.name == "WEEKOFYEAR" {
+            // WEEK(date, 3)
+            args.push(Expr::literal(Value::Int(3), ExprType::bigint(1)));
+        }
+        let ty = self.function_type(function, &mut args)?;
+        Ok(Expr::new(ExprKind::Call { function, args }, ty))
+    }
+
+    fn function_type(&mut self, function: Function, args: &mut [Expr]) -> Result<ExprType> {
+        let nullable = args.iter().any(|a| a.ty.nullable);
+        let first = args.first().map(|a| a.ty).unwrap_or(ExprType::null());
+        let ty = match function.returns() {
+            Returns::Int(length) => ExprType::bigint(length),
+            Returns::UInt(length) => ExprType::unsigned_bigint(length),
+            Returns::Double => ExprType::double(),
+            Returns::Number => number_type(function, args),
+            Returns::Integral => match types::domain(&first) {
+                types::Domain::Double => ExprType::double(),
+                _ => ExprType::bigint(first.digits().0.clamp(1, 20) + 1).unsigned(first.unsigned),
+            },
+            Returns::SameString => {
+                let text = self.to_string(args[0].clone());
+                let ty = text.ty;
+                args[0] = text;
+                let collation = if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
+                let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
+                ExprType { kind, coercibility: ty.coercibility, ..ExprType::string(ty.length, collation) }
+            }
+            Returns::Concat => self.concat_type(args)?,
+            Returns::Text(length) => {
+                let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+                let (collation, coercibility) = if strings.is_empty() {
+                    (self.cx.collation, Coercibility::Literal)
+                } else {
+                    types::collation_of(&strings, function.name())?
+                };
+                ExprType { coercibility, ..ExprType::string(length, collation) }
+            }
+            Returns::System(length) => {
+                ExprType { coercibility: Coercibility::System, ..ExprType::string(length, Collation::Utf8mb4GeneralCi) }
+            }
+            Returns::Binary(length) => ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length, Collation::Binary) },
+            Returns::Date => ExprType::date(),
+            Returns::Time => ExprType::time(fraction(function, args)?),
+            Returns::DateTime => self.datetime_type(function, args)?,
+            Returns::Unified(from) => {
+                let ty = types::unify(&args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>())?;
+                for arg in &mut args[from as usize..] {
+                    *arg = in_charset(arg.clone(), &ty);
+                }
+                return Ok(match function {
+                    // NULL only if every argument is.
+                    Function::Coalesce | Function::IfNull => ty.nullable(args.iter().all(|a| a.ty.nullable)),
+                    Function::If => ty,
+                    Function::Elt => ty.nullable(true),
+                    _ => ty.nullable(nullable),
+                });
+            }
+            Returns::First => first.nullable(true),
+        };
+        // Without arguments and with a value: never NULL. Others may fail and give NULL.
+        let certain = matches!(
+            function,
+            Function::Now
+                | Function::SysDate
+                | Function::CurDate
+                | Function::CurTime
+                | Function::UtcDate
+                | Function::UtcTime
+                | Function::UtcTimestamp
+                | Function::ConnectionId
+                | Function::Version
+                | Function::User
+                | Function::Pi
+                | Function::Rand
+                | Function::Uuid
+                | Function::LastInsertId
+                | Function::RowCount
+                | Function::FoundRows
+                | Function::IsNull
+        );
+        let counts = matches!(
+            function,
+            Function::Length | Function::CharLength | Function::Abs | Function::Concat | Function::Lower | Function::Upper
+        );
+        Ok(ty.nullable(if certain || counts { nullable && !certain } else { true }))
+    }
+
+    /// All arguments as strings of one character set, one after another.
+    fn concat_type(&mut self, args: &mut [Expr]) -> Result<ExprType> {
+        for arg in args.iter_mut() {
+            *arg = self.to_string(arg.clone());
+        }
+        let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+        let (collation, coercibility) =
+            if strings.is_empty() { (self.cx.collation, Coercibility::Literal) } else { types::collation_of(&strings, "concat")? };
+        let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
+        let ty = ExprType { coercibility, ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation) };
+        for arg in args.iter_mut() {
+            *arg = in_charset(arg.clone(), &ty);
+        }
+        Ok(ty)
+    }
+
+    fn datetime_type(&mut self, function: Function, args: &[Expr]) -> Result<ExprType> {
+        Ok(match function {
+            // With a format they give text.
+            Function::FromUnixTime if args.len() == 2 => ExprType::string(240, self.cx.collation),
+            Function::FromUnixTime => ExprType::datetime(args[0].ty.decimals.min(6)),
+            Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => ExprType::time(6),
+            Function::AddTime | Function::SubTime if !args[0].ty.kind.is_temporal() => ExprType::string(26, self.cx.collation),
+            Function::StrToDate => ExprType::datetime(6),
+            _ => ExprType::datetime(fraction(function, args)?),
+        })
+    }
+}
+
+/// Digits of the fraction: NOW(n) has n, others those of their argument.
+fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
+    match function {
+        Function::Now | Function::SysDate | Function::UtcTimestamp | Function::CurTime | Function::UtcTime => {
+            match args.first().and_then(|a| a.as_literal()) {
+                None => Ok(0),
+                Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
+                Some(_) => Err(SqlError::wrong_arguments(function.name())),
+            }
+        }
+        Function::MakeTime => Ok(args[2].ty.decimals.min(6)),
+        _ => Ok(args.iter().map(|a| if a.ty.kind.is_string() { 6 } else { a.ty.decimals.min(6) }).max().unwrap_or(0)),
+    }
+}
+
+/// ABS, ROUND, TRUNCATE: the argument's kind of number; ROUND's digits become the scale.
+fn number_type(function: Function, args: &[Expr]) -> ExprType {
+    let arg = &args[0].ty;
+    match types::domain(arg) {
+        types::Domain::Double => ExprType::double(),
+        types::Domain::Decimal => {
+            let (int, scale) = arg.digits();
+            if function == Function::Abs {
+                return ExprType::decimal(int + scale as u32, scale);
+            }
+            let wanted = match args.get(1).map(|a| a.as_literal()) {
+                None => 0,
+                Some(Some(Value::Int(n))) => (*n).clamp(0, 30) as u8,
+                Some(_) => scale,
+            };
+            let scale = wanted.min(scale.max(if args.len() > 1 && args[1].as_literal().is_none() { scale } else { 0 }));
+            ExprType::decimal(int + 1 + scale as u32, scale)
+        }
+        _ => ExprType::bigint(arg.length.clamp(1, 21)).unsigned(arg.unsigned),
+    }
+}

@@ -1,0 +1,166 @@
+//! INSERT and REPLACE.
+use super::Binder;
+use super::expr::{Env, as_number};
+use super::meta;
+use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, InsertSource};
+use crate::plan::{Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
+use redolith_types::SqlType;
+use std::sync::Arc;
+
+impl Binder<'_> {
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
+        let table = self.open_table(&insert.table, true)?;
+        let columns = insert_columns(&table, insert.columns.as_deref())?;
+        let rows = match &insert.source {
+            InsertSource::Values(rows) => self.insert_rows(&table, &columns, rows)?,
+            InsertSource::Select(select) => {
+                let select = self.select(select, None)?;
+                if select.visible != columns.len() {
+                    return Err(SqlError::column_count(1));
+                }
+                let buffer = select.sources.iter().any(|s| reads(s, &table));
+                InsertRows::Select { select: Box::new(select), buffer }
+            }
+        };
+        let (fill, defaults) = self.fill(&table, &columns)?;
+        let on_duplicate = if insert.replace {
+            OnDuplicate::Replace
+        } else if insert.on_duplicate.is_empty() {
+            OnDuplicate::Error
+        } else {
+            OnDuplicate::Update(self.on_duplicate(&table, insert)?)
+        };
+        Ok(InsertPlan { table, rows, fill, defaults, on_duplicate, ignore: insert.ignore })
+    }
+
+    /// What each column gets, given the named ones.
+    pub(super) fn fill(&mut self, table: &TableInfo, columns: &[usize]) -> Result<(Vec<Fill>, Vec<crate::plan::DefaultFill>)> {
+        let count = table.def.columns.len();
+        let mut fill = vec![Fill::Default; count];
+        for (n, &column) in columns.iter().enumerate() {
+            fill[column] = Fill::Given(n as u16);
+        }
+        let defaults = (0..count).map(|c| self.default_fill(table, c)).collect::<Result<_>>()?;
+        Ok((fill, defaults))
+    }
+
+    fn insert_rows(&mut self, table: &Arc<TableInfo>, columns: &[usize], rows: &[Vec<ast::Expr>]) -> Result<InsertRows> {
+        let scope = Scope::default();
+        let mut names = Scope::default();
+        names.add_table(table, None, false)?;
+        let mut bound = Vec::with_capacity(rows.len());
+        for (n, row) in rows.iter().enumerate() {
+            // `VALUES ()` gives every column its default.
+            if row.len() != columns.len() && !(row.is_empty() && n == 0 && rows.len() == 1) {
+                return Err(SqlError::column_count(n + 1));
+            }
+            let mut values = Vec::with_capacity(row.len());
+            for (value, &column) in row.iter().zip(columns) {
+                if matches!(value.kind, ast::ExprKind::Default(None)) {
+                    values.push(InsertValue::Default);
+                    continue;
+                }
+                // Values may name columns set before them in MySQL; here they may not (yet).
+                let env = Env { outer: Some(&names), ..Env::new(&scope, Clause::None) };
+                values.push(InsertValue::Expr(self.value_for(&env, table, column, value)?));
+            }
+            while values.len() < columns.len() {
+                values.push(InsertValue::Default);
+            }
+            bound.push(values);
+        }
+        if let Some(stride) = self.row_stride
+            && bound.len() == 1
+        {
+            return Ok(InsertRows::Repeat { row: bound.remove(0), stride });
+        }
+        Ok(InsertRows::Rows(bound))
+    }
+
+    /// A value that is to be stored in a column.
+    pub(super) fn value_for(&mut self, env: &Env<'_>, table: &TableInfo, column: usize, value: &ast::Expr) -> Result<Expr> {
+        let def = &table.def.columns[column];
+        let hex = self.is_hex(value);
+        let bound = self.expr(env, value)?;
+        self.learn(&bound, &meta::column_type(def));
+        let numeric = def.ty.is_numeric() || matches!(def.ty, SqlType::Year);
+        Ok(if hex && numeric { as_number(bound) } else { bound })
+    }
+
+    fn on_duplicate(&mut self, table: &Arc<TableInfo>, insert: &ast::Insert) -> Result<Vec<Assignment>> {
+        let mut scope = Scope::default();
+        scope.add_table(table, None, false)?;
+        if let Some((alias, names)) = &insert.row_alias {
+            scope.add(new_row(table, alias, names)?)?;
+        }
+        self.assignments(&scope, table, &insert.on_duplicate)
+    }
+
+    /// SET c = value, ..: in UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the table.
+    pub(super) fn assignments(
+        &mut self,
+        scope: &Scope,
+        table: &Arc<TableInfo>,
+        list: &[(ast::ColumnName, ast::Expr)],
+    ) -> Result<Vec<Assignment>> {
+        let mut assigned: Vec<u16> = Vec::new();
+        let mut out = Vec::with_capacity(list.len());
+        let env = Env::new(scope, Clause::Fields);
+        for (name, value) in list {
+            // Only the table's own columns can be set.
+            let own = scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
+            let Some(column) = table.column(&name.column).filter(|_| own) else {
+                return Err(SqlError::unknown_column(super::scope::written(name), Clause::Fields.name()));
+            };
+            let column = column as u16;
+            let value = match &value.kind {
+                ast::ExprKind::Default(None) => self.column_default(table, column as usize)?,
+                _ => self.value_for(&env, table, column as usize, value)?,
+            };
+            let reads_assigned = value.any(&|e| matches!(e.kind, ExprKind::Column { source: 0, column } if assigned.contains(&column)));
+            assigned.push(column);
+            out.push(Assignment { column, value, reads_assigned });
+        }
+        Ok(out)
+    }
+}
+
+fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usize>> {
+    let Some(names) = names else {
+        return Ok((0..table.def.columns.len()).filter(|&c| !table.def.columns[c].invisible).collect());
+    };
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = table.column(name).ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
+        if columns.contains(&column) {
+            return Err(SqlError::column_specified_twice(name));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// `AS new(a, b)`: names for the row that could not be inserted.
+fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<ScopeSource> {
+    if !names.is_empty() && names.len() != table.def.columns.len() {
+        return Err(SqlError::column_count(1));
+    }
+    let alias: Arc<str> = Arc::from(alias);
+    let columns = (0..table.def.columns.len()).map(|i| {
+        let meta = meta::column_meta(table, &alias, i, names.get(i).map(String::as_str));
+        ScopeColumn { name: meta.name.clone(), meta, hidden: false, merged: false, expr: ExprKind::InsertedValue(i as u16) }
+    });
+    Ok(ScopeSource { schema: None, columns: columns.collect(), alias, table: None })
+}
+
+/// Does a source read this table?
+fn reads(source: &crate::plan::Source, table: &Arc<TableInfo>) -> bool {
+    match &source.kind {
+        crate::plan::SourceKind::Table(access) => access.table.def.schema == table.def.schema && access.table.def.name == table.def.name,
+        // A derived table is made before the first row comes out.
+        crate::plan::SourceKind::Derived(_) => false,
+    }
+}

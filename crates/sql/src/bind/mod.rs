@@ -1,0 +1,202 @@
+//! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
+//!
+//! **BIND-1** In a text statement literals become parameters ("lifted") unless the plan depends on their value; then they are *pinned*: kept as literals,
+//! and reported so that the plan cache compares them.
+//! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile shows when the plan is run (PLAN-2).
+mod admin;
+mod aggregate;
+mod column;
+mod column_def;
+mod compare;
+mod ddl;
+mod dml;
+mod explain;
+mod expr;
+mod function;
+mod group;
+mod index_def;
+mod insert;
+pub mod meta;
+mod order;
+mod path;
+mod range;
+mod scope;
+mod select;
+pub mod types;
+
+use crate::catalog::{Catalog, TableInfo};
+use crate::error::{Result, SqlError};
+use crate::parse::lexer::TokenKind;
+use crate::parse::{Parsed, ast};
+use crate::plan::{AggregateCall, ExprType, Plan, Statement, TableUse};
+use crate::sql_mode::SqlMode;
+use redolith_types::{Collation, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a statement's meaning depends on beside its text.
+pub struct BindContext<'a> {
+    pub catalog: &'a dyn Catalog,
+    /// The default database.
+    pub schema: Option<&'a str>,
+    pub mode: SqlMode,
+    /// `@@collation_connection`: of string literals.
+    pub collation: Collation,
+    /// The type of a system variable; None if there is none of that name.
+    pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
+}
+
+/// A plan, and the literals (BIND-1) it is good for.
+pub struct Bound {
+    pub plan: Plan,
+    pub pinned: Vec<u32>,
+}
+
+/// What parameters are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Params {
+    /// The `?` of the text.
+    Marks,
+    /// Literals, where that is possible. `row_stride`: the one row of the VALUES list stands for more like it.
+    Literals { row_stride: Option<u32> },
+}
+
+pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result<Bound> {
+    let lift = params != Params::Marks;
+    let mut binder = Binder::new(parsed, cx, lift);
+    if let Params::Literals { row_stride } = params {
+        binder.row_stride = row_stride;
+    }
+    let body = binder.statement(&parsed.statement)?;
+    let columns = match &body {
+        Statement::Select(s) if s.into.is_empty() => s.columns.clone(),
+        Statement::Show(s) => admin::show_columns(s),
+        Statement::Rows(_) => std::mem::take(&mut binder.rows_columns),
+        Statement::Admin(a) => admin::admin_columns(a),
+        _ => Vec::new(),
+    };
+    let cacheable = matches!(
+        body,
+        Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_)
+    );
+    let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
+    let plan = Plan { body, columns, params, param_types: binder.param_types, tables: binder.tables, cacheable };
+    Ok(Bound { plan, pinned: binder.pinned.into_iter().collect() })
+}
+
+pub(crate) struct Binder<'a> {
+    cx: &'a BindContext<'a>,
+    parsed: &'a Parsed<'a>,
+    lift: bool,
+    pinned: BTreeSet<u32>,
+    /// Literals met now are pinned.
+    pinning: bool,
+    param_types: Vec<ExprType>,
+    tables: Vec<TableUse>,
+    subqueries: u16,
+    /// Where aggregates are collected; None where they are not allowed.
+    aggregates: Option<Vec<AggregateCall>>,
+    /// The VALUES list stands for many rows like its one: parameters per row.
+    row_stride: Option<u32>,
+    /// Columns of `Statement::Rows`.
+    rows_columns: Vec<crate::ColumnMeta>,
+}
+
+impl<'a> Binder<'a> {
+    fn new(parsed: &'a Parsed<'a>, cx: &'a BindContext<'a>, lift: bool) -> Binder<'a> {
+        let param_types = if lift { Vec::new() } else { vec![ExprType::null(); parsed.params as usize] };
+        Binder {
+            cx,
+            parsed,
+            lift,
+            pinned: BTreeSet::new(),
+            pinning: false,
+            param_types,
+            tables: Vec::new(),
+            subqueries: 0,
+            aggregates: None,
+            row_stride: None,
+            rows_columns: Vec::new(),
+        }
+    }
+
+    fn statement(&mut self, statement: &ast::Statement) -> Result<Statement> {
+        use ast::Statement as S;
+        match statement {
+            S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
+            S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),
+            S::Update(update) => Ok(Statement::Update(self.update(update)?)),
+            S::Delete(delete) => Ok(Statement::Delete(self.delete(delete)?)),
+            S::Explain(inner) => {
+                let inner = self.pinned(|b| b.statement(inner))?;
+                let (columns, rows) = explain::explain(&inner)?;
+                self.rows_columns = columns;
+                Ok(Statement::Rows(rows))
+            }
+            S::CreateDatabase { .. }
+            | S::AlterDatabase { .. }
+            | S::DropDatabase { .. }
+            | S::CreateTable(_)
+            | S::CreateTableLike { .. }
+            | S::DropTables { .. }
+            | S::Truncate(_)
+            | S::RenameTables(_)
+            | S::Alter { .. } => self.pinned(|b| b.ddl(statement)).map(Statement::Ddl),
+            other => self.pinned(|b| b.administration(other)),
+        }
+    }
+
+    /// Runs `f` with literals kept.
+    fn pinned<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = std::mem::replace(&mut self.pinning, true);
+        let result = f(self);
+        self.pinning = before;
+        result
+    }
+
+    /// The value of a literal, which is pinned by asking.
+    fn literal_value(&mut self, number: u32) -> Result<Value<'static>> {
+        self.pinned.insert(number);
+        Ok(self.parsed.literal(number)?.into_owned())
+    }
+    fn literal_text(&mut self, number: u32) -> Result<String> {
+        self.pinned.insert(number);
+        self.parsed.literal_text(number)
+    }
+    /// 1064 at a place that the grammar has let pass.
+    fn syntax_at(&self, span: ast::Span) -> SqlError {
+        let start = span.start as usize;
+        let line = 1 + self.parsed.text[..start].iter().filter(|b| **b == b'\n').count();
+        SqlError::syntax(&String::from_utf8_lossy(&self.parsed.text[start..]), line)
+    }
+    fn is_hex(&self, expr: &ast::Expr) -> bool {
+        matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
+    }
+
+    fn schema_of<'n>(&'n self, name: &'n ast::Name) -> Result<&'n str> {
+        name.schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)
+    }
+
+    /// Looks a table up and notes its use.
+    fn open_table(&mut self, name: &ast::Name, write: bool) -> Result<Arc<TableInfo>> {
+        let schema = self.schema_of(name)?;
+        let Some(table) = self.cx.catalog.table(schema, &name.name) else {
+            return Err(if self.cx.catalog.schema(schema).is_none() {
+                SqlError::unknown_database(schema)
+            } else {
+                SqlError::no_such_table(schema, &name.name)
+            });
+        };
+        match self.tables.iter_mut().find(|t| t.table.def.schema == table.def.schema && t.table.def.name == table.def.name) {
+            // One statement sees one definition.
+            Some(seen) => {
+                seen.write |= write;
+                Ok(seen.table.clone())
+            }
+            None => {
+                self.tables.push(TableUse { table: table.clone(), write });
+                Ok(table)
+            }
+        }
+    }
+}

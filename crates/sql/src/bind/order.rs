@@ -1,0 +1,151 @@
+//! When rows come in the order that is asked for.
+use super::path::Chosen;
+use super::select::single_extreme;
+use crate::catalog::TableInfo;
+use crate::plan::{ExprKind, SelectPlan};
+use redolith_types::TableDef;
+
+/// The order a statement would like the rows of its first table in.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// Columns of source 0 with their direction (true: descending). Empty: any order.
+    pub order: Vec<(usize, bool)>,
+    pub purpose: Purpose,
+    /// Only the first rows are needed.
+    pub limited: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    Nothing,
+    Order,
+    /// GROUP BY: any order that brings equal keys together.
+    Group,
+    /// MIN or MAX by the first row.
+    Extreme,
+}
+
+impl Wanted {
+    pub const NOTHING: Wanted = Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false };
+
+    pub fn of(plan: &SelectPlan, sources: usize) -> Wanted {
+        let column = |e: &crate::plan::Expr| match e.kind {
+            ExprKind::Column { source: 0, column } => Some(column as usize),
+            _ => None,
+        };
+        let some = |order: Option<Vec<(usize, bool)>>, purpose, limited| match order {
+            Some(order) if !order.is_empty() => Wanted { order, purpose, limited },
+            _ => Wanted::NOTHING,
+        };
+        if sources == 0 {
+            return Wanted::NOTHING;
+        }
+        if let Some(grouping) = &plan.grouping {
+            if let Some((descending, column)) = single_extreme(&grouping.aggregates)
+                && grouping.first_row
+                && sources == 1
+            {
+                return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);
+            }
+            let keys = grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect();
+            return some(keys, Purpose::Group, false);
+        }
+        let order = plan.order.iter().map(|k| column(&plan.output[k.output as usize]).map(|c| (c, k.descending))).collect();
+        some(order, Purpose::Order, plan.limit.count.is_some() && !plan.distinct)
+    }
+
+    /// Takes out of the plan what the chosen way makes needless.
+    pub fn satisfied(&mut self, plan: &mut SelectPlan, chosen: &Chosen, table: &TableInfo) {
+        match self.purpose {
+            Purpose::Nothing => {}
+            Purpose::Order if chosen.ordered => {
+                plan.order.clear();
+                plan.output.truncate(plan.visible);
+            }
+            Purpose::Order => {}
+            Purpose::Group | Purpose::Extreme => {
+                let Some(grouping) = &mut plan.grouping else { return };
+                if self.purpose == Purpose::Group {
+                    grouping.sorted = chosen.ordered;
+                    // Groups come in key order: ORDER BY the keys asks for what is there.
+                    let in_order = plan.order.len() <= grouping.keys.len()
+                        && plan.order.iter().enumerate().all(|(n, k)| {
+                            !k.descending && matches!(plan.output[k.output as usize].kind, ExprKind::GroupKey(g) if g as usize == n)
+                        });
+                    if chosen.ordered && in_order {
+                        plan.order.clear();
+                        plan.output.truncate(plan.visible);
+                    }
+                } else {
+                    // MIN passes over NULLs, which come first.
+                    let column = self.order[0].0;
+                    grouping.first_row = chosen.ordered && (self.order[0].1 || !table.def.columns[column].nullable);
+                }
+            }
+        }
+    }
+}
+
+/// Does an index give its rows in the order wanted? Some(reverse) if so. `constant`: columns with one value in all rows.
+pub(super) fn index_order(def: &TableDef, index: Option<usize>, constant: &[usize], wanted: &[(usize, bool)]) -> Option<bool> {
+    let clustered = def.clustered_index();
+    let mut columns: Vec<(usize, bool)> = Vec::new();
+    let mut unique_at = usize::MAX;
+    for n in [index, clustered] {
+        let Some(n) = n else { continue };
+        for part in &def.indexes[n].columns {
+            if part.prefix.is_some() {
+                // Order by a beginning is no order by the whole; nothing after it counts.
+                return matches(&columns, unique_at, constant, wanted);
+            }
+            columns.push((part.column, part.desc));
+        }
+        let not_null = def.indexes[n].columns.iter().all(|c| !def.columns[c.column].nullable);
+        if def.indexes[n].unique && not_null {
+            unique_at = unique_at.min(columns.len());
+        }
+        if index == clustered {
+            break;
+        }
+    }
+    matches(&columns, unique_at, constant, wanted)
+}
+
+fn matches(columns: &[(usize, bool)], unique_at: usize, constant: &[usize], wanted: &[(usize, bool)]) -> Option<bool> {
+    let (mut at, mut reverse) = (0, None);
+    for &(column, descending) in wanted {
+        if constant.contains(&column) {
+            continue;
+        }
+        while at < columns.len() && columns[at].0 != column && constant.contains(&columns[at].0) {
+            at += 1;
+        }
+        if at >= unique_at {
+            break;
+        }
+        let &(have, stored_descending) = columns.get(at)?;
+        let backwards = descending != stored_descending;
+        if have != column || reverse.is_some_and(|r| r != backwards) {
+            return None;
+        }
+        reverse = Some(backwards);
+        at += 1;
+    }
+    Some(reverse.unwrap_or(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_match_from_the_first_column_that_varies() {
+        let columns = [(1, false), (2, false), (0, false)];
+        assert_eq!(matches(&columns, 3, &[], &[(1, false), (2, false)]), Some(false));
+        assert_eq!(matches(&columns, 3, &[], &[(1, true)]), Some(true));
+        assert_eq!(matches(&columns, 3, &[1], &[(2, true)]), Some(true));
+        assert_eq!(matches(&columns, 3, &[], &[(2, false)]), None);
+        assert_eq!(matches(&columns, 3, &[], &[(1, false), (2, true)]), None);
+        // Behind a unique key nothing is left to sort.
+        assert_eq!(matches(&columns, 1, &[], &[(1, false), (9, true)]), Some(false));
+    }
+}

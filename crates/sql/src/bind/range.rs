@@ -1,0 +1,339 @@
+//! From conditions to key ranges.
+//!
+//! A condition that compares one column with what is known before the table is read is a *test*: a list of intervals of that column. An index is
+//! useful as far as tests on its first columns go: equalities first (each IN list multiplies the ranges), then one list of intervals.
+use crate::catalog::TableInfo;
+use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange};
+use redolith_types::{IndexDef, SqlType, Value};
+
+/// More ranges than this are not worth it: the remaining columns stay conditions.
+const MAX_RANGES: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub(super) enum Interval {
+    /// `null_safe`: NULL equals NULL.
+    Equal {
+        value: Expr,
+        null_safe: bool,
+    },
+    Between {
+        low: Option<Bound>,
+        high: Option<Bound>,
+    },
+}
+impl Interval {
+    fn bounds(self) -> (Option<Bound>, Option<Bound>) {
+        match self {
+            Interval::Equal { value, .. } => {
+                (Some(Bound { value: value.clone(), inclusive: true }), Some(Bound { value, inclusive: true }))
+            }
+            Interval::Between { low, high } => (low, high),
+        }
+    }
+    fn is_equal(&self) -> bool {
+        matches!(self, Interval::Equal { .. })
+    }
+}
+
+/// A condition on one column.
+#[derive(Clone, Debug)]
+pub(super) struct Test {
+    pub column: usize,
+    pub intervals: Vec<Interval>,
+    /// Which of the conditions it came from.
+    pub conjunct: usize,
+}
+impl Test {
+    fn all_equal(&self) -> bool {
+        self.intervals.iter().all(Interval::is_equal)
+    }
+}
+
+/// What an index can do for a list of conditions.
+#[derive(Clone, Debug)]
+pub(super) struct IndexRanges {
+    pub ranges: Vec<KeyRange>,
+    /// Conditions the ranges say all of.
+    pub consumed: Vec<usize>,
+    /// Index columns, from the first, that are fixed by equality in every range.
+    pub equal_columns: usize,
+    /// Columns with one and the same value in all ranges.
+    pub constant: Vec<usize>,
+    /// The column after the equal ones has bounds on both sides, or on one.
+    pub bounded: Bounded,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Bounded {
+    No,
+    OneSide,
+    BothSides,
+}
+
+/// What a comparison of a column may be turned into a range for: the index compares as the condition does.
+fn usable(ty: &SqlType, how: CompareAs) -> bool {
+    match ty {
+        SqlType::Enum { .. } | SqlType::Set { .. } => false,
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => matches!(how, CompareAs::Date | CompareAs::DateTime),
+        SqlType::Time { .. } => how == CompareAs::Time,
+        _ if ty.is_string() => how == CompareAs::String(ty.compare_collation()),
+        _ => matches!(how, CompareAs::Int | CompareAs::Decimal | CompareAs::Double | CompareAs::ByValue),
+    }
+}
+
+/// Known before source `source` is read (PATH-2).
+fn known_before(expr: &Expr, source: u16) -> bool {
+    expr.last_source().is_none_or(|s| s < source)
+        && !expr.any(&|e| match &e.kind {
+            ExprKind::Call { function, .. } => function.purity() == crate::plan::function::Purity::Volatile,
+            ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
+            _ => false,
+        })
+}
+
+pub(super) struct Finder<'a> {
+    pub table: &'a TableInfo,
+    pub source: u16,
+}
+
+impl Finder<'_> {
+    fn column_of(&self, expr: &Expr) -> Option<usize> {
+        match expr.kind {
+            ExprKind::Column { source, column } if source == self.source => Some(column as usize),
+            _ => None,
+        }
+    }
+
+    pub fn tests(&self, conjuncts: &[Expr]) -> Vec<Test> {
+        conjuncts
+            .iter()
+            .enumerate()
+            .filter_map(|(n, e)| self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n }))
+            .collect()
+    }
+
+    /// The column and intervals of a condition, if it is a test.
+    fn test(&self, expr: &Expr) -> Option<(usize, Vec<Interval>)> {
+        let fits = |column: usize, how: CompareAs| usable(&self.table.def.columns[column].ty, how);
+        let known = |e: &Expr| known_before(e, self.source);
+        match &expr.kind {
+            ExprKind::Compare { op, how, sides } => {
+                let (column, op, value) = match (self.column_of(&sides[0]), self.column_of(&sides[1])) {
+                    (Some(c), None) => (c, *op, &sides[1]),
+                    (None, Some(c)) => (c, op.flipped(), &sides[0]),
+                    _ => return None,
+                };
+                (fits(column, *how) && known(value)).then(|| interval(op, value).map(|i| (column, vec![i])))?
+            }
+            ExprKind::Between { negated: false, how, args } => {
+                let column = self.column_of(&args[0])?;
+                let bound = |e: &Expr| Some(Bound { value: e.clone(), inclusive: true });
+                let usable = fits(column, *how) && known(&args[1]) && known(&args[2]);
+                usable.then(|| (column, vec![Interval::Between { low: bound(&args[1]), high: bound(&args[2]) }]))
+            }
+            ExprKind::In { negated: false, how, value, list, .. } => {
+                let column = self.column_of(value)?;
+                let usable = fits(column, *how) && list.iter().all(known) && list.len() <= MAX_RANGES;
+                usable.then(|| (column, list.iter().map(|e| Interval::Equal { value: e.clone(), null_safe: false }).collect()))
+            }
+            ExprKind::IsNull { negated: false, value } => {
+                let column = self.column_of(value)?;
+                let null = Expr::literal(Value::Null, crate::plan::ExprType::null());
+                Some((column, vec![Interval::Equal { value: null, null_safe: true }]))
+            }
+            ExprKind::Or(parts) => {
+                let mut parts = parts.iter().map(|p| self.test(p));
+                let (column, mut intervals) = parts.next()??;
+                for part in parts {
+                    let (other, more) = part?;
+                    if other != column {
+                        return None;
+                    }
+                    intervals.extend(more);
+                }
+                Some((column, intervals))
+            }
+            // Inside an OR: a > 1 AND a < 5.
+            ExprKind::And(parts) => {
+                let mut merged: Option<(usize, Interval)> = None;
+                for part in parts {
+                    let (column, mut intervals) = self.test(part)?;
+                    if intervals.len() != 1 {
+                        return None;
+                    }
+                    let next = intervals.remove(0);
+                    merged = Some(match merged {
+                        None => (column, next),
+                        Some((c, so_far)) if c == column => (c, intersect(so_far, next)?),
+                        Some(_) => return None,
+                    });
+                }
+                merged.map(|(c, i)| (c, vec![i]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The ranges of an index under all these conditions; None if its first column is not restricted.
+    pub fn ranges(&self, index: &IndexDef, conjuncts: &[Expr], tests: &[Test]) -> Option<IndexRanges> {
+        if !tests.iter().any(|t| t.column == index.columns[0].column) {
+            return self.union(index, conjuncts);
+        }
+        let mut found =
+            IndexRanges { ranges: Vec::new(), consumed: Vec::new(), equal_columns: 0, constant: Vec::new(), bounded: Bounded::No };
+        let mut prefixes: Vec<(Vec<Expr>, u32)> = vec![(Vec::new(), 0)];
+        let mut last: Vec<(Option<Bound>, Option<Bound>)> = Vec::new();
+        for (position, part) in index.columns.iter().enumerate() {
+            let here: Vec<&Test> = tests.iter().filter(|t| t.column == part.column).collect();
+            let exact = part.prefix.is_none();
+            let equal = here.iter().filter(|t| t.all_equal()).min_by_key(|t| t.intervals.len());
+            if let Some(test) = equal
+                && prefixes.len() * test.intervals.len() <= MAX_RANGES
+                && (position == 0 || prefixes.len() * test.intervals.len() <= MAX_RANGES / 10)
+                && exact
+            {
+                prefixes = multiply(&prefixes, &test.intervals, position);
+                found.equal_columns = position + 1;
+                if test.intervals.len() == 1 {
+                    found.constant.push(part.column);
+                }
+                found.consumed.push(test.conjunct);
+                continue;
+            }
+            last = self.last_bounds(&here, exact, &mut found);
+            break;
+        }
+        if found.equal_columns == 0 && last.is_empty() {
+            return None;
+        }
+        if last.is_empty() {
+            last.push((None, None));
+        }
+        for (prefix, null_safe) in prefixes {
+            for (low, high) in &last {
+                found.ranges.push(KeyRange { prefix: prefix.clone(), null_safe, low: low.clone(), high: high.clone() });
+            }
+        }
+        Some(found)
+    }
+
+    /// The intervals of the first column that is not fixed: one list of intervals, or the meeting of several single ones.
+    fn last_bounds(&self, here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<(Option<Bound>, Option<Bound>)> {
+        // On the beginning of a column a bound says less: it must be met inclusively, and checked again.
+        let widen = |b: Option<Bound>| b.map(|b| Bound { inclusive: b.inclusive || !exact, ..b });
+        let both = |l: &[(Option<Bound>, Option<Bound>)]| l.iter().all(|(low, high)| low.is_some() && high.is_some());
+        if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
+            let list: Vec<_> = many.intervals.iter().cloned().map(|i| i.bounds()).map(|(l, h)| (widen(l), widen(h))).collect();
+            found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
+            // `IS NULL` within the list has no bounds in this form.
+            if many.intervals.iter().any(|i| matches!(i, Interval::Equal { null_safe: true, .. })) {
+                found.bounded = Bounded::No;
+                return Vec::new();
+            }
+            if exact {
+                found.consumed.push(many.conjunct);
+            }
+            return list;
+        }
+        let mut merged: Option<Interval> = None;
+        for test in here {
+            let Some(next) = test.intervals.first().cloned() else { continue };
+            if matches!(next, Interval::Equal { null_safe: true, .. }) {
+                continue;
+            }
+            match merged.take() {
+                None => merged = Some(next),
+                Some(so_far) => match intersect(so_far.clone(), next) {
+                    Some(met) => merged = Some(met),
+                    None => {
+                        merged = Some(so_far);
+                        continue;
+                    }
+                },
+            }
+            if exact {
+                found.consumed.push(test.conjunct);
+            }
+        }
+        match merged {
+            None => Vec::new(),
+            Some(interval) => {
+                let (low, high) = interval.bounds();
+                let list = vec![(widen(low), widen(high))];
+                found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
+                list
+            }
+        }
+    }
+
+    /// An OR whose branches all give ranges of the index: (a = 1 AND b = 2) OR (a = 3 AND b > 4).
+    fn union(&self, index: &IndexDef, conjuncts: &[Expr]) -> Option<IndexRanges> {
+        for (n, conjunct) in conjuncts.iter().enumerate() {
+            let ExprKind::Or(branches) = &conjunct.kind else { continue };
+            let mut union = IndexRanges {
+                ranges: Vec::new(),
+                consumed: Vec::new(),
+                equal_columns: usize::MAX,
+                constant: Vec::new(),
+                bounded: Bounded::BothSides,
+            };
+            let mut whole = true;
+            let useful = branches.iter().all(|branch| {
+                let mut parts = Vec::new();
+                super::select::flatten(branch.clone(), &mut parts);
+                let tests = self.tests(&parts);
+                let Some(found) = self.ranges(index, &parts, &tests) else { return false };
+                whole &= (0..parts.len()).all(|p| found.consumed.contains(&p));
+                union.equal_columns = union.equal_columns.min(found.equal_columns);
+                if found.bounded == Bounded::OneSide {
+                    union.bounded = Bounded::OneSide;
+                }
+                union.ranges.extend(found.ranges);
+                union.ranges.len() <= MAX_RANGES
+            });
+            if useful {
+                if whole {
+                    union.consumed.push(n);
+                }
+                return Some(union);
+            }
+        }
+        None
+    }
+}
+
+fn multiply(prefixes: &[(Vec<Expr>, u32)], alternatives: &[Interval], position: usize) -> Vec<(Vec<Expr>, u32)> {
+    let mut out = Vec::with_capacity(prefixes.len() * alternatives.len());
+    for (prefix, nulls) in prefixes {
+        for alternative in alternatives {
+            let Interval::Equal { value, null_safe } = alternative else { continue };
+            let mut longer = prefix.clone();
+            longer.push(value.clone());
+            out.push((longer, nulls | (*null_safe as u32) << position));
+        }
+    }
+    out
+}
+
+fn interval(op: CompareOp, value: &Expr) -> Option<Interval> {
+    let bound = |inclusive| Some(Bound { value: value.clone(), inclusive });
+    Some(match op {
+        CompareOp::Eq => Interval::Equal { value: value.clone(), null_safe: false },
+        CompareOp::NullSafeEq => Interval::Equal { value: value.clone(), null_safe: true },
+        CompareOp::Less => Interval::Between { low: None, high: bound(false) },
+        CompareOp::LessEq => Interval::Between { low: None, high: bound(true) },
+        CompareOp::Greater => Interval::Between { low: bound(false), high: None },
+        CompareOp::GreaterEq => Interval::Between { low: bound(true), high: None },
+        CompareOp::NotEq => return None,
+    })
+}
+
+/// Both at once, where that needs no look at values: one gives the lower bound, the other the upper.
+fn intersect(a: Interval, b: Interval) -> Option<Interval> {
+    match (a, b) {
+        (Interval::Between { low: Some(low), high: None }, Interval::Between { low: None, high: Some(high) })
+        | (Interval::Between { low: None, high: Some(high) }, Interval::Between { low: Some(low), high: None }) => {
+            Some(Interval::Between { low: Some(low), high: Some(high) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! Names to places: the FROM items of one SELECT and their columns.
+use super::meta;
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::parse::ast::ColumnName;
+use crate::plan::{Expr, ExprKind, ExprType};
+use crate::sink::ColumnMeta;
+use std::sync::Arc;
+
+/// The clause an expression stands in, as messages name it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clause {
+    Fields,
+    Where,
+    On,
+    Group,
+    Having,
+    Order,
+    /// No column may be named here: LIMIT, SET, VALUES of tables that are not there yet.
+    None,
+}
+impl Clause {
+    pub fn name(self) -> &'static str {
+        match self {
+            Clause::Fields | Clause::None => "field list",
+            Clause::Where => "where clause",
+            Clause::On => "on clause",
+            Clause::Group => "group statement",
+            Clause::Having => "having clause",
+            Clause::Order => "order clause",
+        }
+    }
+}
+
+pub struct ScopeColumn {
+    pub name: Arc<str>,
+    pub meta: ColumnMeta,
+    /// Not part of `*`.
+    pub hidden: bool,
+    /// USING made it one with an earlier source's column: left out of `*`, and not ambiguous with it.
+    pub merged: bool,
+    /// What the name stands for: a column of the source, or (for `new.c` in ON DUPLICATE KEY UPDATE) something else.
+    pub expr: ExprKind,
+}
+impl ScopeColumn {
+    pub fn ty(&self) -> ExprType {
+        self.meta.ty
+    }
+}
+
+pub struct ScopeSource {
+    pub schema: Option<Arc<str>>,
+    /// The alias, or the table's name.
+    pub alias: Arc<str>,
+    pub table: Option<Arc<TableInfo>>,
+    pub columns: Vec<ScopeColumn>,
+}
+
+#[derive(Default)]
+pub struct Scope {
+    pub sources: Vec<ScopeSource>,
+}
+
+impl Scope {
+    pub fn add_table(&mut self, table: &Arc<TableInfo>, alias: Option<&str>, outer: bool) -> Result<u16> {
+        let schema: Arc<str> = Arc::from(table.def.schema.as_str());
+        let alias: Arc<str> = Arc::from(alias.unwrap_or(&table.def.name));
+        let source = self.sources.len() as u16;
+        let columns = (0..table.def.columns.len()).map(|i| {
+            let mut meta = meta::column_meta(table, &alias, i, None);
+            meta.ty.nullable |= outer;
+            let hidden = table.def.columns[i].invisible;
+            ScopeColumn { name: meta.name.clone(), meta, hidden, merged: false, expr: ExprKind::Column { source, column: i as u16 } }
+        });
+        let columns = columns.collect();
+        self.add(ScopeSource { schema: Some(schema), alias, table: Some(table.clone()), columns })
+    }
+
+    pub fn add_derived(&mut self, alias: &str, columns: &[ColumnMeta], outer: bool) -> Result<u16> {
+        let alias: Arc<str> = Arc::from(alias);
+        let source = self.sources.len() as u16;
+        let mut names = std::collections::HashSet::new();
+        let mut list = Vec::with_capacity(columns.len());
+        for (i, column) in columns.iter().enumerate() {
+            if !names.insert(column.name.to_lowercase()) {
+                return Err(SqlError::duplicate_column(&column.name));
+            }
+            let mut meta = column.clone();
+            meta.schema = Arc::from("");
+            meta.table = alias.clone();
+            meta.org_table = Arc::from("");
+            meta.org_name = meta.name.clone();
+            meta.ty.nullable |= outer;
+            list.push(ScopeColumn {
+                name: meta.name.clone(),
+                meta,
+                hidden: false,
+                merged: false,
+                expr: ExprKind::Column { source, column: i as u16 },
+            });
+        }
+        self.add(ScopeSource { schema: None, alias, table: None, columns: list })
+    }
+
+    pub fn add(&mut self, source: ScopeSource) -> Result<u16> {
+        let same =
+            |s: &ScopeSource| s.alias == source.alias && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none());
+        if self.sources.iter().any(same) {
+            return Err(SqlError::not_unique_table(&source.alias));
+        }
+        self.sources.push(source);
+        Ok(self.sources.len() as u16 - 1)
+    }
+
+    /// Sources that a `t.` or `db.t.` prefix means; without a prefix all.
+    pub fn matching<'s>(&'s self, schema: Option<&'s str>, table: Option<&'s str>) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
+        self.sources.iter().enumerate().filter(move |(_, s)| {
+            table.is_none_or(|t| *s.alias == *t) && schema.is_none_or(|want| s.schema.as_deref().is_none_or(|have| have == want))
+        })
+    }
+
+    /// The column a name means: None if there is none, 1052 if there are several.
+    pub fn find(&self, name: &ColumnName, clause: Clause) -> Result<Option<(usize, usize)>> {
+        let mut found = None;
+        for (s, source) in self.matching(name.schema.as_deref(), name.table.as_deref()) {
+            let Some(c) = source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(&name.column)) else { continue };
+            if name.table.is_none() && source.columns[c].merged {
+                continue;
+            }
+            if found.replace((s, c)).is_some() {
+                return Err(SqlError::ambiguous_column(written(name), clause.name()));
+            }
+        }
+        Ok(found)
+    }
+
+    pub fn column(&self, at: (usize, usize)) -> &ScopeColumn {
+        &self.sources[at.0].columns[at.1]
+    }
+
+    pub fn resolve(&self, name: &ColumnName, clause: Clause) -> Result<Expr> {
+        match self.find(name, clause)? {
+            Some(at) => {
+                let column = self.column(at);
+                Ok(Expr::new(column.expr.clone(), column.ty()))
+            }
+            None => Err(SqlError::unknown_column(written(name), clause.name())),
+        }
+    }
+}
+
+/// The name as it was written, for messages.
+pub fn written(name: &ColumnName) -> String {
+    [name.schema.as_deref(), name.table.as_deref(), Some(name.column.as_str())].into_iter().flatten().collect::<Vec<_>>().join(".")
+}

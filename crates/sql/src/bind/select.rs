@@ -1,0 +1,403 @@
+//! SELECT: the clauses in the order in which they see each other's names, then the ways to the rows.
+use super::Binder;
+use super::compare::and;
+use super::expr::Env;
+use super::order::Wanted;
+use super::path;
+use super::scope::{Clause, Scope};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
+use crate::parse::lexer::TokenKind;
+use crate::plan::{
+    AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock, SelectPlan, SortKey, Source, SourceKind,
+};
+use crate::sink::ColumnMeta;
+use redolith_types::Value;
+use std::sync::Arc;
+
+/// A FROM item before its conditions are known.
+pub(super) struct Raw {
+    kind: RawKind,
+    join: JoinKind,
+    on: Vec<Expr>,
+}
+enum RawKind {
+    Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
+    Derived(Box<SelectPlan>),
+}
+
+/// The select list, bound.
+#[derive(Default)]
+struct Items {
+    output: Vec<Expr>,
+    columns: Vec<ColumnMeta>,
+    /// Name and expression of each item, for clauses that refer to it.
+    aliases: Vec<(String, Expr)>,
+}
+
+impl Binder<'_> {
+    /// `outer`: the names around a subquery.
+    pub(super) fn select(&mut self, select: &ast::Select, outer: Option<&Scope>) -> Result<SelectPlan> {
+        if !select.union.is_empty() {
+            return Err(SqlError::unsupported("UNION"));
+        }
+        if select.rollup {
+            return Err(SqlError::unsupported("GROUP BY ... WITH ROLLUP"));
+        }
+        if select.calc_found_rows {
+            return Err(SqlError::unsupported("SQL_CALC_FOUND_ROWS"));
+        }
+        let mut scope = Scope::default();
+        let raw = self.from(&select.from, &mut scope, outer)?;
+        let env = |clause| Env { scope: &scope, outer, ..Env::new(&scope, clause) };
+
+        self.aggregates = None;
+        let mut conjuncts = Vec::new();
+        if let Some(filter) = &select.filter {
+            let filter = self.expr(&env(Clause::Where), filter)?;
+            flatten(filter, &mut conjuncts);
+        }
+        self.aggregates = Some(Vec::new());
+        let items = self.pinned(|b| b.items(&env(Clause::Fields), &select.items))?;
+        let with_aliases = |clause| Env { aliases: &items.aliases, ..env(clause) };
+        let outer_aggregates = self.aggregates.take();
+        let mut keys = Vec::new();
+        for key in &select.group {
+            keys.extend(self.group_key(&with_aliases(Clause::Group), key, &items.output)?);
+        }
+        self.aggregates = outer_aggregates;
+        let mut having = select.having.as_ref().map(|h| self.expr(&with_aliases(Clause::Having), h)).transpose()?;
+        let visible = items.output.len();
+        let mut output = items.output.clone();
+        let order = self.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output)?;
+        if select.distinct && output.len() > visible {
+            let position = 1;
+            return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
+        }
+        let aggregates = self.aggregates.take().unwrap_or_default();
+        let is_grouped = !keys.is_empty() || !select.group.is_empty() || !aggregates.is_empty();
+        let mut grouping = None;
+        if is_grouped {
+            grouping = Some(self.regroup(&scope, keys, aggregates, &conjuncts, &mut output, visible, &mut having)?);
+        } else if let Some(having) = having.take() {
+            flatten(having, &mut conjuncts);
+        }
+        let limit = self.limit(&select.limit)?;
+        let lock = row_lock(select.lock.as_ref());
+        let mut plan = SelectPlan {
+            sources: Vec::new(),
+            condition: None,
+            grouping,
+            having,
+            output,
+            visible,
+            distinct: select.distinct,
+            order,
+            limit,
+            into: select.into.iter().map(|v| v.as_str().into()).collect(),
+            columns: items.columns,
+            locking: lock != RowLock::None,
+        };
+        if !plan.into.is_empty() && plan.into.len() != visible {
+            return Err(SqlError::wrong_select_columns());
+        }
+        self.place(&mut plan, raw, conjuncts, lock, select, &scope)?;
+        Ok(plan)
+    }
+
+    fn from(&mut self, factors: &[ast::TableFactor], scope: &mut Scope, outer: Option<&Scope>) -> Result<Vec<Raw>> {
+        let mut raw = Vec::with_capacity(factors.len());
+        for factor in factors {
+            let left = matches!(factor.join, Join::Left(_) | Join::Using { left: true, .. });
+            let kind = match &factor.kind {
+                FactorKind::Table { name, hints } => {
+                    let table = self.open_table(name, false)?;
+                    scope.add_table(&table, factor.alias.as_deref(), left)?;
+                    RawKind::Table { table, hints: hints.clone() }
+                }
+                FactorKind::Derived(select) => {
+                    let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
+                    let plan = self.select(select, None)?;
+                    scope.add_derived(alias, &plan.columns, left)?;
+                    RawKind::Derived(Box::new(plan))
+                }
+            };
+            let mut on = Vec::new();
+            match &factor.join {
+                Join::None => {}
+                Join::Inner(condition) | Join::Left(condition) => {
+                    self.aggregates = None;
+                    if let Some(condition) = condition {
+                        let env = Env { scope, outer, ..Env::new(scope, Clause::On) };
+                        let bound = self.expr(&env, condition)?;
+                        flatten(bound, &mut on);
+                    }
+                }
+                Join::Using { columns, .. } => self.using(scope, columns, &mut on)?,
+                Join::Unsupported(what) => return Err(SqlError::unsupported(what)),
+            }
+            raw.push(Raw { kind, join: if left { JoinKind::Left } else { JoinKind::Inner }, on });
+        }
+        Ok(raw)
+    }
+
+    /// USING (columns): equal in the new source and one before it; the new source's is hidden from `*` and from plain names.
+    fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
+        let last = scope.sources.len() - 1;
+        for name in columns {
+            let find = |sources: &[super::scope::ScopeSource]| {
+                sources
+                    .iter()
+                    .enumerate()
+                    .find_map(|(s, source)| source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).map(|c| (s, c)))
+            };
+            let before = find(&scope.sources[..last]);
+            let new = find(&scope.sources[last..]).map(|(_, c)| (last, c));
+            let (Some(before), Some(new)) = (before, new) else { return Err(SqlError::unknown_column(name, Clause::On.name())) };
+            let (l, r) = (scope.column(before), scope.column(new));
+            let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
+            on.push(self.compare(CompareOp::Eq, l, r)?);
+            scope.sources[last].columns[new.1].merged = true;
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, env: &Env<'_>, items: &[SelectItem]) -> Result<Items> {
+        let mut bound = Items::default();
+        for item in items {
+            match item {
+                SelectItem::Wildcard(of) => self.wildcard(env, of.as_ref(), &mut bound)?,
+                SelectItem::Expr { expr, alias } => {
+                    let value = self.expr(env, expr)?;
+                    let name = match alias {
+                        Some(alias) => alias.clone(),
+                        None => self.item_name(expr)?,
+                    };
+                    let meta = self.item_meta(env, expr, &value, &name)?;
+                    bound.columns.push(meta);
+                    bound.aliases.push((name, value.clone()));
+                    bound.output.push(value);
+                }
+            }
+        }
+        Ok(bound)
+    }
+
+    fn wildcard(&mut self, env: &Env<'_>, of: Option<&ast::Name>, bound: &mut Items) -> Result<()> {
+        if env.scope.sources.is_empty() {
+            return Err(SqlError::no_tables_used());
+        }
+        let (schema, table) = (of.and_then(|n| n.schema.as_deref()), of.map(|n| n.name.as_str()));
+        let mut found = false;
+        for (_, source) in env.scope.matching(schema, table) {
+            found = true;
+            for column in source.columns.iter().filter(|c| !c.hidden && !(c.merged && of.is_none())) {
+                bound.output.push(Expr::new(column.expr.clone(), column.ty()));
+                bound.columns.push(column.meta.clone());
+                bound.aliases.push((column.name.to_string(), Expr::new(column.expr.clone(), column.ty())));
+            }
+        }
+        if !found {
+            return Err(SqlError::new(1051, format!("Unknown table '{}'", table.unwrap_or_default())));
+        }
+        Ok(())
+    }
+
+    /// The name of an item without an alias: its text; a string's content.
+    fn item_name(&mut self, expr: &ast::Expr) -> Result<String> {
+        match &expr.kind {
+            A::Name(name) => Ok(name.column.clone()),
+            A::Literal(n) if self.parsed.literal_kind(*n) == TokenKind::String => self.literal_text(*n),
+            _ => Ok(String::from_utf8_lossy(self.parsed.source(expr.span)).into_owned()),
+        }
+    }
+
+    fn item_meta(&self, env: &Env<'_>, expr: &ast::Expr, value: &Expr, name: &str) -> Result<ColumnMeta> {
+        if let A::Name(column) = &expr.kind
+            && let Some(at) = env.scope.find(column, env.clause)?
+        {
+            let mut meta = env.scope.column(at).meta.clone();
+            meta.name = Arc::from(name);
+            return Ok(meta);
+        }
+        // What is sent must have a type: NULL and untyped parameters go as strings.
+        let mut ty = value.ty;
+        if ty.kind == Kind::Null && value.as_literal().is_none() {
+            ty = ExprType { nullable: true, ..ExprType::string(16_777_215, self.cx.collation) };
+        }
+        Ok(ColumnMeta::expression(name, ty))
+    }
+
+    /// A GROUP BY item: a position, an alias, an expression. Constants group nothing.
+    fn group_key(&mut self, env: &Env<'_>, key: &ast::Expr, output: &[Expr]) -> Result<Option<Expr>> {
+        let expr = match self.position(key, output.len(), env.clause)? {
+            Some(n) => output[n].clone(),
+            None => self.expr(env, key)?,
+        };
+        if expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
+            return Err(SqlError::cannot_group_on(String::from_utf8_lossy(self.parsed.source(key.span))));
+        }
+        Ok((!expr.is_constant()).then_some(expr))
+    }
+
+    /// ORDER BY 2: the item's index.
+    fn position(&mut self, expr: &ast::Expr, items: usize, clause: Clause) -> Result<Option<usize>> {
+        let A::Literal(number) = expr.kind else { return Ok(None) };
+        if self.parsed.literal_kind(number) != TokenKind::Integer {
+            return Ok(None);
+        }
+        match self.literal_value(number)? {
+            Value::Int(n) if n >= 1 && n as usize <= items => Ok(Some(n as usize - 1)),
+            n => Err(SqlError::unknown_column(n, clause.name())),
+        }
+    }
+
+    /// Sort keys; what is not selected becomes a hidden output.
+    pub(super) fn order(
+        &mut self,
+        env: &Env<'_>,
+        items: &[ast::OrderItem],
+        aliases: &[(String, Expr)],
+        output: &mut Vec<Expr>,
+    ) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(items.len());
+        for item in items {
+            let named = |name: &ast::ColumnName| {
+                name.table.is_none().then(|| aliases.iter().position(|(a, _)| a.eq_ignore_ascii_case(&name.column))).flatten()
+            };
+            let index = match (&item.expr.kind, self.position(&item.expr, aliases.len(), env.clause)?) {
+                (_, Some(n)) => n,
+                (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
+                _ => {
+                    let expr = self.expr(env, &item.expr)?;
+                    if expr.is_constant() {
+                        continue;
+                    }
+                    match output.iter().position(|o| o.same(&expr)) {
+                        Some(n) => n,
+                        None => {
+                            output.push(expr);
+                            output.len() - 1
+                        }
+                    }
+                }
+            };
+            if keys.iter().any(|k: &SortKey| k.output as usize == index) {
+                continue;
+            }
+            let collation = output[index].ty.collation;
+            keys.push(SortKey { output: index as u16, descending: item.descending, collation });
+        }
+        Ok(keys)
+    }
+
+    pub(super) fn limit(&mut self, limit: &ast::Limit) -> Result<Limit> {
+        let scope = Scope::default();
+        let mut value = |e: &Option<ast::Expr>| -> Result<Option<Expr>> {
+            let Some(e) = e else { return Ok(None) };
+            let bound = self.expr(&Env::new(&scope, Clause::None), e)?;
+            self.learn(&bound, &ExprType::unsigned_bigint(20));
+            Ok(Some(bound))
+        };
+        Ok(Limit { count: value(&limit.count)?, offset: value(&limit.offset)? })
+    }
+
+    /// Gives each source its conditions and its way to the rows.
+    fn place(
+        &mut self,
+        plan: &mut SelectPlan,
+        raw: Vec<Raw>,
+        conjuncts: Vec<Expr>,
+        lock: RowLock,
+        select: &ast::Select,
+        scope: &Scope,
+    ) -> Result<()> {
+        let count = raw.len();
+        // Conditions by the last source they read; `None` reads none.
+        let mut constant = Vec::new();
+        let mut by_source: Vec<Vec<Expr>> = vec![Vec::new(); count];
+        let mut after: Vec<Vec<Expr>> = vec![Vec::new(); count];
+        for conjunct in conjuncts {
+            match conjunct.last_source() {
+                None if count == 0 || conjunct.is_constant() => constant.push(conjunct),
+                None => by_source[0].push(conjunct),
+                Some(s) if raw[s as usize].join == JoinKind::Left => after[s as usize].push(conjunct),
+                Some(s) => by_source[s as usize].push(conjunct),
+            }
+        }
+        for (s, item) in raw.iter().enumerate().filter(|(_, item)| item.join == JoinKind::Inner) {
+            for conjunct in &item.on {
+                match conjunct.last_source() {
+                    Some(last) if raw[last as usize].join == JoinKind::Inner => by_source[last as usize].push(conjunct.clone()),
+                    _ => by_source[s].push(conjunct.clone()),
+                }
+            }
+        }
+        let (mut wanted, nothing) = (Wanted::of(plan, count), Wanted::NOTHING);
+        for (s, item) in raw.into_iter().enumerate() {
+            let left = item.join == JoinKind::Left;
+            let here = if left { item.on } else { std::mem::take(&mut by_source[s]) };
+            let filter = Some(std::mem::take(&mut after[s])).filter(|a| !a.is_empty()).map(and);
+            let source = match item.kind {
+                RawKind::Table { table, hints } => {
+                    // A left join's ON may name earlier sources only: it is no condition on this table's rows.
+                    let (own, other): (Vec<Expr>, Vec<Expr>) =
+                        here.into_iter().partition(|e| !left || e.last_source() == Some(s as u16) || e.last_source().is_none());
+                    let chosen = path::choose(&table, s as u16, own, &hints, if s == 0 { &wanted } else { &nothing })?;
+                    if s == 0 {
+                        wanted.satisfied(plan, &chosen, &table);
+                    }
+                    let lock = match select.lock.as_ref() {
+                        Some(l) if !l.of.is_empty() && !l.of.iter().any(|t| **t == *scope.sources[s].alias) => RowLock::None,
+                        _ => lock,
+                    };
+                    let on = Some(other).filter(|o| !o.is_empty()).map(and);
+                    Source { kind: SourceKind::Table(chosen.into_access(table, lock)), join: item.join, on, filter }
+                }
+                RawKind::Derived(inner) => {
+                    let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
+                    let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
+                    Source { kind: SourceKind::Derived(inner), join: item.join, on, filter }
+                }
+            };
+            plan.sources.push(source);
+        }
+        plan.condition = Some(constant).filter(|c| !c.is_empty()).map(and);
+        path::note_columns(plan);
+        Ok(())
+    }
+}
+
+/// The parts of an AND.
+pub(super) fn flatten(expr: Expr, into: &mut Vec<Expr>) {
+    match expr.kind {
+        ExprKind::And(parts) => parts.into_iter().for_each(|p| flatten(p, into)),
+        _ => into.push(expr),
+    }
+}
+
+fn row_lock(lock: Option<&ast::Lock>) -> RowLock {
+    match lock {
+        None => RowLock::None,
+        Some(l) if l.exclusive => RowLock::Exclusive(l.conflict),
+        Some(l) => RowLock::Share(l.conflict),
+    }
+}
+
+/// The lock of rows that a statement changes.
+pub(super) const FOR_CHANGE: RowLock = RowLock::Exclusive(OnConflict::Wait);
+
+/// Aggregates whose value is decided by one column: what MIN and MAX through an index need.
+pub(super) fn single_extreme(aggregates: &[AggregateCall]) -> Option<(bool, u16)> {
+    use crate::plan::Aggregate;
+    let [call] = aggregates else { return None };
+    let descending = match call.function {
+        Aggregate::Min => false,
+        Aggregate::Max => true,
+        _ => return None,
+    };
+    match call.args.first().map(|a| &a.kind) {
+        Some(ExprKind::Column { source: 0, column }) => Some((descending, *column)),
+        _ => None,
+    }
+}

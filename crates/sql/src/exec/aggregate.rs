@@ -1,0 +1,231 @@
+//! Aggregate functions: what each keeps for a group.
+use super::collect::KeySet;
+use super::env::Env;
+use super::eval::{Eval, Scope};
+use super::sortkey;
+use crate::error::{Result, SqlError};
+use crate::plan::{Aggregate, AggregateCall, Kind};
+use redolith_types::convert::{to_decimal, to_f64, to_integer};
+use redolith_types::{Decimal, Value};
+use std::cmp::Ordering;
+
+pub struct Accumulator {
+    state: State,
+    /// DISTINCT: what has been counted.
+    seen: Option<Box<KeySet>>,
+}
+
+enum State {
+    Count(u64),
+    /// SUM and AVG: of integers, exactly; of decimals; of doubles. `rows` is 0 before the first value.
+    Sum { rows: u64, sum: Sum },
+    /// MIN, MAX, ANY_VALUE.
+    Pick(Value<'static>),
+    Bits(u64),
+    /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer Programming 2, 4.2.2).
+    Variance { rows: u64, mean: f64, squares: f64 },
+    Concat(Vec<ConcatItem>),
+}
+enum Sum {
+    Int(i128),
+    Decimal(Decimal),
+    Double(f64),
+}
+struct ConcatItem {
+    key: Vec<u8>,
+    text: Vec<u8>,
+}
+
+impl Accumulator {
+    pub fn new(call: &AggregateCall) -> Accumulator {
+        let state = match call.function {
+            Aggregate::Count => State::Count(0),
+            Aggregate::Sum | Aggregate::Avg => {
+                let kind = call.args[0].ty.kind;
+                let sum = match call.ty.kind {
+                    Kind::Double | Kind::Float => Sum::Double(0.0),
+                    _ if kind.is_integer() => Sum::Int(0),
+                    _ => Sum::Decimal(Decimal::ZERO),
+                };
+                State::Sum { rows: 0, sum }
+            }
+            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => State::Pick(Value::Null),
+            Aggregate::BitAnd => State::Bits(u64::MAX),
+            Aggregate::BitOr | Aggregate::BitXor => State::Bits(0),
+            Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => {
+                State::Variance { rows: 0, mean: 0.0, squares: 0.0 }
+            }
+            Aggregate::GroupConcat => State::Concat(Vec::new()),
+        };
+        Accumulator { state, seen: call.distinct.then(Box::default) }
+    }
+
+    pub fn add<'v>(&mut self, call: &'v AggregateCall, at: Scope<'v>, env: &mut Env<'_>) -> Result<()> {
+        if let Some(seen) = &mut self.seen {
+            let mut key = Vec::new();
+            for e in own(call) {
+                let value = Eval::new(at, env).eval(e)?;
+                if value.is_null() {
+                    return Ok(());
+                }
+                sortkey::push(&value, &e.ty, e.ty.collation, env, &mut key);
+            }
+            if !seen.insert(&key).1 {
+                return Ok(());
+            }
+        }
+        let mut eval = Eval::new(at, env);
+        match (&mut self.state, own(call)) {
+            (State::Count(n), []) => *n += 1,
+            (State::Count(n), args) => {
+                for e in args {
+                    if eval.eval(e)?.is_null() {
+                        return Ok(());
+                    }
+                }
+                *n += 1;
+            }
+            (State::Sum { rows, sum }, [e, ..]) => {
+                let value = eval.numeric(e)?;
+                if !value.is_null() {
+                    *rows += 1;
+                    sum.add(&value, env)?;
+                }
+            }
+            (State::Pick(best), [e, ..]) => {
+                let value = eval.eval(e)?;
+                let better = match call.function {
+                    _ if value.is_null() => false,
+                    _ if best.is_null() => true,
+                    Aggregate::Min => value.compare(best, e.ty.collation) == Ordering::Less,
+                    Aggregate::Max => value.compare(best, e.ty.collation) == Ordering::Greater,
+                    _ => false,
+                };
+                if better {
+                    *best = value.into_owned();
+                }
+            }
+            (State::Bits(bits), [e, ..]) => {
+                let value = eval.numeric(e)?;
+                if !value.is_null() {
+                    let n = to_integer(&value).value.clamp(i64::MIN as i128, u64::MAX as i128) as u64;
+                    match call.function {
+                        Aggregate::BitAnd => *bits &= n,
+                        Aggregate::BitOr => *bits |= n,
+                        _ => *bits ^= n,
+                    }
+                }
+            }
+            (State::Variance { rows, mean, squares }, [e, ..]) => {
+                let value = eval.numeric(e)?;
+                if !value.is_null() {
+                    let x = to_f64(&value).value;
+                    *rows += 1;
+                    let before = x - *mean;
+                    *mean += before / *rows as f64;
+                    *squares += before * (x - *mean);
+                }
+            }
+            (State::Concat(items), args) => {
+                let mut item = ConcatItem { key: Vec::new(), text: Vec::new() };
+                for e in args {
+                    let value = eval.eval(e)?;
+                    if value.is_null() {
+                        return Ok(());
+                    }
+                    item.text.extend_from_slice(&eval.string(e, &value, call.ty.collation.charset()));
+                }
+                for k in &call.order {
+                    let e = &call.args[k.output as usize];
+                    let value = Eval::new(at, env).eval(e)?;
+                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut item.key);
+                }
+                items.push(item);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// MIN and MAX: some value has been met.
+    pub fn has_value(&self) -> bool {
+        matches!(&self.state, State::Pick(v) if !v.is_null())
+    }
+
+    pub fn finish(&mut self, call: &AggregateCall, env: &Env<'_>) -> Result<Value<'static>> {
+        let out_of_range = |kind| SqlError::value_out_of_range(kind, "sum");
+        Ok(match &mut self.state {
+            State::Count(n) => Value::Int(*n as i64),
+            State::Sum { rows: 0, .. } => Value::Null,
+            State::Sum { rows, sum } => {
+                let average = call.function == Aggregate::Avg;
+                match sum {
+                    Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
+                    Sum::Int(n) => exact(Decimal::from_parts(*n, 0), average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?,
+                }
+            }
+            State::Pick(best) => std::mem::take(best),
+            State::Bits(bits) => Value::UInt(*bits),
+            State::Variance { rows, squares, .. } => {
+                let sample = matches!(call.function, Aggregate::StdDevSamp | Aggregate::VarSamp);
+                let divisor = rows.saturating_sub(sample as u64);
+                if divisor == 0 {
+                    return Ok(Value::Null);
+                }
+                let variance = *squares / divisor as f64;
+                let deviation = matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
+                Value::Double(if deviation { variance.sqrt() } else { variance })
+            }
+            State::Concat(items) if items.is_empty() => Value::Null,
+            State::Concat(items) => {
+                items.sort_by(|a, b| a.key.cmp(&b.key));
+                let mut text = items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(call.separator.as_bytes());
+                let charset = call.ty.collation.charset();
+                if text.len() > env.settings.group_concat_max_len {
+                    let mut len = env.settings.group_concat_max_len;
+                    while charset.is_utf8() && len > 0 && text[len] & 0xc0 == 0x80 {
+                        len -= 1;
+                    }
+                    text.truncate(len);
+                }
+                Value::owned(text)
+            }
+        })
+    }
+}
+
+/// A sum, or an average of so many rows, with the digits its type has.
+fn exact(sum: Decimal, rows: Option<u64>, call: &AggregateCall, env: &Env<'_>) -> Option<Value<'static>> {
+    let d = match rows {
+        Some(rows) => sum.div(&Decimal::from(rows), env.settings.div_precision_increment)?.ok()?,
+        None => sum,
+    };
+    Some(Value::Decimal(if call.ty.kind == Kind::Decimal { d.round(call.ty.decimals).unwrap_or(d) } else { d }))
+}
+
+impl Sum {
+    fn add(&mut self, value: &Value<'_>, env: &mut Env<'_>) -> Result<()> {
+        match (&mut *self, value) {
+            (Sum::Int(sum), Value::Int(n)) => *sum += *n as i128,
+            (Sum::Int(sum), Value::UInt(n)) => *sum += *n as i128,
+            (Sum::Double(sum), value) => {
+                let x = to_f64(value);
+                if x.truncated {
+                    env.warn(SqlError::truncated_wrong_value("DOUBLE", value))?;
+                }
+                *sum += x.value;
+            }
+            (Sum::Decimal(sum), value) => {
+                *sum = sum.add(&to_decimal(value).value).map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
+            }
+            (Sum::Int(sum), value) => *sum += to_integer(value).value,
+        }
+        Ok(())
+    }
+}
+
+/// The function's own arguments; COUNT of what is never NULL has none.
+fn own(call: &AggregateCall) -> &[crate::plan::Expr] {
+    &call.args[..call.args.len().min(call.values as usize)]
+}

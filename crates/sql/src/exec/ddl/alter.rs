@@ -1,0 +1,186 @@
+//! ALTER TABLE, CREATE INDEX and DROP INDEX: what changes indexes and what is only in the definition.
+//!
+//! All actions are checked against the definition before anything is done. What can fail on the rows (a new index) comes first; what follows cannot.
+use super::{DdlContext, table};
+use crate::error::{Result, SqlError};
+use crate::plan::{AlterAction, TableName};
+use crate::session::state::Done;
+use hashbrown::HashSet;
+use redolith_engine::dict::table::Table;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Error as EngineError, Engine};
+use redolith_types::{Charset, Collation, IndexDef, KeyLayout, TableDef};
+use std::sync::Arc;
+
+/// What MySQL allows: 64 secondary indexes.
+const MAX_INDEXES: usize = 64;
+
+/// What is to be done, worked out from the actions one after the other.
+#[derive(Default)]
+struct Changes {
+    add: Vec<IndexDef>,
+    /// Numbers in the definition as it is.
+    drop: Vec<usize>,
+    rename_index: Vec<(String, String)>,
+    comment: Option<String>,
+    /// Of columns to come.
+    collation: Option<Collation>,
+    auto_increment: Option<u64>,
+    rename: Option<TableName>,
+}
+
+pub(super) async fn run(cx: &mut DdlContext<'_>, name: &TableName, actions: &[AlterAction], bound_at: u64) -> Result<Option<Done>> {
+    let new_name = actions.iter().find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
+    let mut names = vec![(&*name.schema, &*name.name)];
+    names.extend(new_name.filter(|to| *to != name).map(|to| (&*to.schema, &*to.name)));
+    let bound = table::find(cx, name)?;
+    if cx.engine.dict.version() != bound_at {
+        return Ok(None);
+    }
+    cx.lock_tables(&names).await?;
+    let table = table::find(cx, name)?;
+    if !Arc::ptr_eq(&bound, &table) {
+        return Ok(None);
+    }
+    let changes = plan_changes(&table.def, name, actions)?;
+    if let Some(to) = &changes.rename {
+        cx.engine.dict.require_schema(&to.schema)?;
+        if cx.engine.dict.table(&to.schema, &to.name).is_some() {
+            return Err(SqlError::table_exists(&to.name));
+        }
+    }
+    apply(cx, table, changes).await?;
+    Ok(Some(Done { info: "Records: 0  Duplicates: 0  Warnings: 0".into(), ..Done::default() }))
+}
+
+fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Result<Changes> {
+    let mut c = Changes::default();
+    for action in actions {
+        match action {
+            AlterAction::AddIndex(index) if index.primary => return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY")),
+            AlterAction::DropPrimaryKey => return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY")),
+            AlterAction::AddIndex(index) => c.add.push(index.clone()),
+            AlterAction::DropIndex(index) => c.drop_index(def, index)?,
+            AlterAction::RenameIndex { from, to } => c.rename_index(def, from, to)?,
+            AlterAction::RenameTable(to) => c.rename = (to != name).then(|| to.clone()),
+            AlterAction::AutoIncrement(n) => c.auto_increment = Some((*n).max(1)),
+            AlterAction::Collation(collation) => c.collation = Some(*collation),
+            AlterAction::Comment(text) => c.comment = Some(text.to_string()),
+            AlterAction::Rebuild => {}
+        }
+    }
+    c.check(def)?;
+    Ok(c)
+}
+
+fn same(a: &str, b: &str) -> bool {
+    a.to_lowercase() == b.to_lowercase()
+}
+
+impl Changes {
+    /// Whether something changes that is in the definition only.
+    fn redefines(&self) -> bool {
+        self.comment.is_some() || self.collation.is_some() || self.auto_increment.is_some() || !self.rename_index.is_empty()
+    }
+    /// Whether an index of the definition stays.
+    fn keeps(&self, no: usize) -> bool {
+        !self.drop.contains(&no)
+    }
+    fn drop_index(&mut self, def: &TableDef, name: &str) -> Result<()> {
+        let found = def.indexes.iter().enumerate().find(|(i, x)| self.keeps(*i) && same(&x.name, name));
+        let (no, index) = found.ok_or_else(|| SqlError::cannot_drop(name))?;
+        if index.primary {
+            return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY"));
+        }
+        self.drop.push(no);
+        Ok(())
+    }
+    fn rename_index(&mut self, def: &TableDef, from: &str, to: &str) -> Result<()> {
+        let mut there = def.indexes.iter().enumerate().filter(|(i, _)| self.keeps(*i));
+        if !there.any(|(_, x)| !x.primary && same(&x.name, from)) {
+            return Err(SqlError::no_such_key(from, &def.name));
+        }
+        self.rename_index.push((from.to_string(), to.to_string()));
+        Ok(())
+    }
+    /// Names of indexes as they will be, once each; an AUTO_INCREMENT column stays the first of an index.
+    fn check(&self, def: &TableDef) -> Result<()> {
+        let old = def.indexes.iter().enumerate().filter(|(i, _)| self.keeps(*i)).map(|(_, x)| x);
+        let all: Vec<(&IndexDef, &str)> = old.map(|x| (x, self.new_name(&x.name))).chain(self.add.iter().map(|x| (x, x.name.as_str()))).collect();
+        if let Some((_, (_, twice))) = all.iter().enumerate().find(|(i, (_, name))| all[..*i].iter().any(|(_, n)| same(n, name))) {
+            return Err(SqlError::duplicate_key_name(twice));
+        }
+        if all.len() > MAX_INDEXES + 1 {
+            return Err(SqlError::too_many_keys(MAX_INDEXES));
+        }
+        let leads = |c: usize| all.iter().any(|(x, _)| x.columns.first().is_some_and(|first| first.column == c));
+        if def.auto_increment_column().is_some_and(|c| !leads(c)) {
+            return Err(SqlError::wrong_auto_key());
+        }
+        Ok(())
+    }
+    fn new_name<'n>(&'n self, name: &'n str) -> &'n str {
+        self.rename_index.iter().find(|(from, _)| same(from, name)).map_or(name, |(_, to)| to)
+    }
+}
+
+async fn apply(cx: &mut DdlContext<'_>, mut table: Arc<Table>, changes: Changes) -> Result<()> {
+    let engine = cx.engine;
+    if !changes.add.is_empty() {
+        let added = engine.create_indexes(&table, changes.add.clone(), cx.session.process.interrupt.clone()).await;
+        table = match added {
+            Ok(table) => table,
+            Err(EngineError::DuplicateKey { index, .. }) => return Err(duplicate(engine, cx, &table, &changes.add, &index).await?),
+            Err(e) => return Err(e.into()),
+        };
+    }
+    if !changes.drop.is_empty() {
+        table = engine.drop_indexes(&table, &changes.drop).await?;
+    }
+    if changes.redefines() {
+        let mut def = table.def.clone();
+        def.indexes.iter_mut().for_each(|x| x.name = changes.new_name(&x.name).to_string());
+        if let Some(comment) = changes.comment {
+            def.comment = comment;
+        }
+        def.collation = changes.collation.unwrap_or(def.collation);
+        table = engine.redefine_table(&table, def, changes.auto_increment).await?;
+    }
+    if let Some(to) = changes.rename {
+        engine.rename_tables(&[(table, to.schema.into(), to.name.into())]).await?;
+    }
+    Ok(())
+}
+
+/// 1062 with the value that the new unique index found twice: the rows are gone through once more to find it.
+async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added: &[IndexDef], index: &str) -> Result<SqlError> {
+    let key_name = format!("{}.{index}", old.def.name);
+    let table = engine.dict.table(&old.def.schema, &old.def.name);
+    let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else { return Ok(SqlError::duplicate_entry("?", key_name)) };
+    let keys = KeyLayout::new(&table.def.columns, def);
+    let mut trx = engine.begin(cx.session.process.interrupt.clone());
+    let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Newest);
+    let (mut seen, mut key) = (HashSet::new(), Vec::new());
+    let mut value = None;
+    while value.is_none() && rows.next(&mut trx).await? {
+        let payload = rows.row().stored;
+        key.clear();
+        keys.encode_row(&table.layout, payload, &mut key);
+        if !keys.has_null(&table.layout, payload) && !seen.insert(redolith_engine::lock::hash_bytes(&key)) {
+            value = Some(key_text(&table, def, payload));
+        }
+    }
+    trx.rollback().await?;
+    Ok(SqlError::duplicate_entry(value.as_deref().unwrap_or("?"), key_name))
+}
+
+/// A row's values of an index's columns, as 1062 shows them.
+fn key_text(table: &Table, index: &IndexDef, payload: &[u8]) -> String {
+    let text = |column: usize| {
+        let (ty, mut bytes) = (&table.def.columns[column].ty, Vec::new());
+        ty.write_text(&table.layout.get(payload, column), &mut bytes);
+        let charset = ty.collation().filter(|c| *c != Collation::Binary).map_or(Charset::Utf8mb4, Collation::charset);
+        String::from_utf8_lossy(&charset.convert_lossy(&bytes, Charset::Utf8mb4)).into_owned()
+    };
+    index.columns.iter().map(|c| text(c.column)).collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,57 @@
+//! CREATE, ALTER and DROP DATABASE.
+use super::{DdlContext, done, refuse_system};
+use crate::error::{Result, SqlError};
+use crate::session::state::Done;
+use redolith_engine::dict::mdl::MdlMode;
+use redolith_types::Collation;
+
+async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
+    refuse_system(cx.session, name)?;
+    if cx.locks.has_locked_tables() {
+        return Err(SqlError::lock_or_active_transaction());
+    }
+    cx.take(&[(name, MdlMode::Exclusive)], &[]).await
+}
+
+pub(super) async fn create(cx: &mut DdlContext<'_>, name: &str, if_not_exists: bool, collation: Option<Collation>) -> Result<Done> {
+    lock(cx, name).await?;
+    if cx.engine.dict.schema(name).is_some() {
+        if !if_not_exists {
+            return Err(SqlError::database_exists(name));
+        }
+        cx.note(SqlError::database_exists(name));
+    } else {
+        cx.engine.create_schema(name, collation.unwrap_or(cx.server_collation)).await?;
+    }
+    Ok(done(1))
+}
+
+pub(super) async fn alter(cx: &mut DdlContext<'_>, name: &str, collation: Option<Collation>) -> Result<Done> {
+    lock(cx, name).await?;
+    let now = cx.engine.dict.require_schema(name)?;
+    if let Some(collation) = collation.filter(|c| *c != now.collation) {
+        cx.engine.alter_schema(name, collation).await?;
+    }
+    Ok(done(1))
+}
+
+/// Affected rows: the tables that went with it.
+pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -> Result<Done> {
+    lock(cx, name).await?;
+    if cx.engine.dict.schema(name).is_none() {
+        if !if_exists {
+            return Err(SqlError::cannot_drop_database(name));
+        }
+        cx.note(SqlError::cannot_drop_database(name));
+        return Ok(done(0));
+    }
+    // Those who use a table hold its lock; the schema's keeps new tables out meanwhile.
+    let tables = cx.engine.dict.tables(name);
+    let locks: Vec<_> = tables.iter().map(|t| (name, t.def.name.as_str(), MdlMode::Exclusive)).collect();
+    cx.take(&[], &locks).await?;
+    let dropped = cx.engine.drop_schema(name).await?;
+    if cx.session.schema.as_deref() == Some(name) {
+        cx.session.schema = None;
+    }
+    Ok(done(dropped as u64))
+}

@@ -1,0 +1,124 @@
+//! CREATE, DROP, TRUNCATE and RENAME TABLE.
+use super::{DdlContext, done};
+use crate::error::{Result, SqlError};
+use crate::plan::{CreateTable, TableName};
+use crate::session::state::{Done, Level};
+use redolith_engine::dict::table::Table;
+use redolith_types::TableDef;
+use std::sync::Arc;
+
+pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Result<Done> {
+    for (code, message) in &create.notes {
+        cx.session.warnings.push(Level::Warning, *code, message.as_str());
+    }
+    create_def(cx, &create.def, create.auto_increment.unwrap_or(1), create.if_not_exists).await
+}
+
+pub(super) async fn create_like(cx: &mut DdlContext<'_>, name: &TableName, like: &TableName, if_not_exists: bool) -> Result<Done> {
+    let model = cx.engine.dict.table(&like.schema, &like.name).ok_or_else(|| SqlError::no_such_table(&like.schema, &like.name))?;
+    let def = TableDef { schema: name.schema.to_string(), name: name.name.to_string(), ..model.def.clone() };
+    create_def(cx, &def, 1, if_not_exists).await
+}
+
+async fn create_def(cx: &mut DdlContext<'_>, def: &TableDef, auto_increment: u64, if_not_exists: bool) -> Result<Done> {
+    // A table that is there needs no lock to be found; who uses it is not waited for.
+    if !exists(cx, def, if_not_exists)? {
+        cx.lock_tables(&[(&def.schema, &def.name)]).await?;
+        cx.engine.dict.require_schema(&def.schema)?;
+        if !exists(cx, def, if_not_exists)? {
+            cx.engine.create_table(def.clone(), auto_increment.max(1)).await?;
+        }
+    }
+    Ok(done(0))
+}
+/// Notes that the table is there, or says so as an error.
+fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Result<bool> {
+    let there = cx.engine.dict.table(&def.schema, &def.name).is_some();
+    if there {
+        let error = SqlError::table_exists(&def.name);
+        if !if_not_exists {
+            return Err(error);
+        }
+        cx.note(error);
+    }
+    Ok(there)
+}
+
+pub(super) async fn drop(cx: &mut DdlContext<'_>, names: &[TableName], if_exists: bool) -> Result<Done> {
+    if let Some((i, twice)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        debug_assert!(i > 0);
+        return Err(SqlError::not_unique_table(&twice.name));
+    }
+    let all: Vec<_> = names.iter().map(|t| (&*t.schema, &*t.name)).collect();
+    cx.lock_tables(&all).await?;
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for name in names {
+        match cx.engine.dict.table(&name.schema, &name.name) {
+            Some(table) => there.push(table),
+            None => missing.push(format!("{}.{}", name.schema, name.name)),
+        }
+    }
+    if !missing.is_empty() && !if_exists {
+        if let Some(name) = names.iter().find(|name| cx.engine.dict.schema(&name.schema).is_none()) {
+            return Err(SqlError::unknown_database(&name.schema));
+        }
+        return Err(SqlError::unknown_table(missing.join(",")));
+    }
+    for name in &missing {
+        cx.note(SqlError::unknown_table(name));
+    }
+    if !there.is_empty() {
+        cx.engine.drop_tables(&there).await?;
+    }
+    Ok(done(0))
+}
+
+pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Result<Done> {
+    cx.lock_tables(&[(&name.schema, &name.name)]).await?;
+    let table = find(cx, name)?;
+    cx.engine.truncate_table(&table).await?;
+    Ok(done(0))
+}
+
+/// The table as it is under its lock.
+pub(super) fn find(cx: &DdlContext<'_>, name: &TableName) -> Result<Arc<Table>> {
+    cx.engine.dict.table(&name.schema, &name.name).ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
+}
+
+pub(super) async fn rename(cx: &mut DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Done> {
+    if cx.locks.has_locked_tables() {
+        return Err(SqlError::lock_or_active_transaction());
+    }
+    let mut names: Vec<_> = renames.iter().flat_map(|(from, to)| [from, to]).map(|t| (&*t.schema, &*t.name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    cx.lock_tables(&names).await?;
+    let moves = resolve(cx, renames)?;
+    if !moves.is_empty() {
+        cx.engine.rename_tables(&moves).await?;
+    }
+    Ok(done(0))
+}
+
+/// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done; what each table is called at the end.
+fn resolve(cx: &DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Vec<(Arc<Table>, String, String)>> {
+    let mut moved: Vec<(Arc<Table>, TableName)> = Vec::new();
+    let original = |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;
+    for (from, to) in renames {
+        let called = |moved: &[(Arc<Table>, TableName)], name: &TableName| {
+            let place = moved.iter().position(|(_, now)| now == name);
+            let unmoved = || find(cx, name).ok().filter(|t| !moved.iter().any(|(m, _)| Arc::ptr_eq(m, t)));
+            place.map(|i| moved[i].0.clone()).or_else(unmoved)
+        };
+        let table = called(&moved, from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
+        if called(&moved, to).is_some() {
+            return Err(SqlError::table_exists(&to.name));
+        }
+        match moved.iter_mut().find(|(m, _)| Arc::ptr_eq(m, &table)) {
+            Some((_, now)) => *now = to.clone(),
+            None => moved.push((table, to.clone())),
+        }
+    }
+    moved.retain(|(table, name)| !original(table, name));
+    Ok(moved.into_iter().map(|(table, name)| (table, name.schema.into(), name.name.into())).collect())
+}

@@ -1,0 +1,48 @@
+//! DELETE.
+use super::eval::Scope;
+use super::insert::Rewriter;
+use super::scan::Scan;
+use super::subquery::Found;
+use super::update::{find_rows, limit};
+use super::ExecContext;
+use crate::error::Result;
+use crate::plan::DeletePlan;
+use crate::session::state::{Done, Outcome};
+use redolith_types::Value;
+
+pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_>]) -> Result<Outcome> {
+    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    let mut found = Found::default();
+    found.access(&plan.access);
+    let subqueries = found.run(cx, params).await?;
+    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let most = limit(&plan.limit, at, &mut cx.env)?;
+    let mut affected = 0;
+    if plan.sort.keys.is_empty() {
+        let table = plan.access.table.engine();
+        let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+        scan.start(at, &mut cx.env)?;
+        while affected < most && scan.next(cx.trx, params, &subqueries, &mut cx.env).await? {
+            cx.trx.delete(table, scan.at()).await?;
+            affected += 1;
+        }
+        scan.finish(cx.scratch);
+    } else {
+        affected = Box::pin(sorted(cx, plan, at, most)).await?;
+    }
+    Ok(Outcome::Done(Done { affected, ..Done::default() }))
+}
+
+async fn sorted(cx: &mut ExecContext<'_>, plan: &DeletePlan, at: Scope<'_>, most: u64) -> Result<u64> {
+    let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
+    let table = plan.access.table.engine();
+    let mut at_row = Rewriter::new(table);
+    let mut affected = 0;
+    for key in rows {
+        if at_row.find_clustered(cx.trx, &key).await? {
+            cx.trx.delete(table, at_row.row()).await?;
+            affected += 1;
+        }
+    }
+    Ok(affected)
+}

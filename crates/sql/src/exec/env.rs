@@ -1,0 +1,146 @@
+//! What an evaluation may read and change besides rows and parameters: the session, its settings, the clock, warnings.
+use crate::error::{Result, SqlError};
+use crate::plan::VariableScope;
+use crate::session::state::{Level, SessionState};
+use crate::sql_mode::SqlMode;
+use redolith_disk::Disk;
+use redolith_types::store::StoreMode;
+use redolith_types::{Charset, Collation, Date, DateTime, Value};
+
+/// What a statement takes from the session's variables; fixed while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementSettings {
+    pub sql_mode: SqlMode,
+    /// `@@time_zone` as seconds east of UTC.
+    pub zone_offset_secs: i32,
+    /// `@@collation_connection`: what literals and parameters are in.
+    pub connection: Collation,
+    /// `@@timestamp`, if it is set: microseconds since 1970.
+    pub timestamp_us: Option<i64>,
+    /// The statement is part of a transaction that goes on (BEGIN, or autocommit off).
+    pub in_transaction: bool,
+    pub auto_increment_increment: u64,
+    pub auto_increment_offset: u64,
+    pub div_precision_increment: u8,
+    pub group_concat_max_len: usize,
+    /// Most bytes that one sort, grouping or derived table may hold.
+    pub memory_limit: usize,
+    pub insert_id: Option<u64>,
+}
+
+impl Default for StatementSettings {
+    fn default() -> StatementSettings {
+        StatementSettings {
+            sql_mode: SqlMode::default(),
+            zone_offset_secs: 0,
+            connection: Collation::Utf8mb4GeneralCi,
+            timestamp_us: None,
+            in_transaction: false,
+            auto_increment_increment: 1,
+            auto_increment_offset: 1,
+            div_precision_increment: 4,
+            group_concat_max_len: 1024,
+            memory_limit: 256 << 20,
+            insert_id: None,
+        }
+    }
+}
+
+/// Reads system variables. Implemented by whoever keeps them.
+pub trait Variables: Sync {
+    /// The value of `@@name`, as SELECT shows it.
+    fn system_variable(&self, session: &SessionState, scope: VariableScope, name: &str) -> Result<Value<'static>>;
+}
+
+/// No system variables at all, for tests and for statements that run inside the server.
+pub struct NoVariables;
+impl Variables for NoVariables {
+    fn system_variable(&self, _: &SessionState, _: VariableScope, name: &str) -> Result<Value<'static>> {
+        Err(SqlError::unknown_variable(name))
+    }
+}
+
+pub struct Env<'a> {
+    pub session: &'a mut SessionState,
+    pub variables: &'a dyn Variables,
+    pub disk: &'a dyn Disk,
+    pub settings: StatementSettings,
+    /// The row of INSERT and the like that is being made, from 1, for messages.
+    pub row: u64,
+    /// The statement changes rows in strict mode without IGNORE: what else is a warning is an error.
+    pub strict: bool,
+    /// SLEEP() was called: how long, in microseconds; the executor waits after the row.
+    pub sleep_us: i64,
+    /// The last REGEXP pattern, compiled.
+    pub(super) regex: Option<(Vec<u8>, Collation, regex::bytes::Regex)>,
+    now_us: Option<i64>,
+    random: Option<u64>,
+}
+
+impl<'a> Env<'a> {
+    pub fn new(session: &'a mut SessionState, variables: &'a dyn Variables, disk: &'a dyn Disk, settings: StatementSettings) -> Env<'a> {
+        Env { session, variables, disk, settings, row: 1, strict: false, sleep_us: 0, regex: None, now_us: settings.timestamp_us, random: None }
+    }
+    /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
+    pub fn charset(&self) -> Charset {
+        self.settings.connection.charset()
+    }
+    /// When the statement began, microseconds since 1970 UTC: the same for all NOW() of a statement.
+    pub fn now_us(&mut self) -> i64 {
+        *self.now_us.get_or_insert_with(|| self.disk.wall_us())
+    }
+    /// `us` since 1970 as the session's local time.
+    pub fn local(&self, us: i64) -> DateTime {
+        DateTime::from_unix_us(us, self.settings.zone_offset_secs).unwrap_or_default()
+    }
+    pub fn now(&mut self) -> DateTime {
+        let us = self.now_us();
+        self.local(us)
+    }
+    /// The day a TIME is taken on when it becomes a DATETIME.
+    pub fn today(&mut self) -> Date {
+        self.now().date()
+    }
+    pub fn store_mode(&mut self) -> StoreMode {
+        let mode = self.settings.sql_mode;
+        StoreMode {
+            strict: self.strict,
+            no_zero_date: mode.has(SqlMode::NO_ZERO_DATE),
+            no_zero_in_date: mode.has(SqlMode::NO_ZERO_IN_DATE),
+            zone_offset_secs: self.settings.zone_offset_secs,
+            today: Date::ZERO,
+        }
+    }
+    /// A double from 0 up to 1, from a generator seeded once per statement.
+    pub fn random(&mut self) -> f64 {
+        let state = self.random.get_or_insert_with(|| self.disk.random());
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A warning; an error where a statement changes rows in strict mode.
+    #[cold]
+    pub fn warn(&mut self, error: SqlError) -> Result<()> {
+        if self.strict {
+            return Err(error);
+        }
+        self.session.warnings.warn(error);
+        Ok(())
+    }
+    #[cold]
+    pub fn note(&mut self, error: SqlError) {
+        self.session.warnings.push(Level::Note, error.code, error.message);
+    }
+    /// A warning in any mode.
+    #[cold]
+    pub fn only_warn(&mut self, error: SqlError) {
+        self.session.warnings.warn(error);
+    }
+    #[cold]
+    pub fn division_by_zero(&mut self) -> Result<()> {
+        if self.settings.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) { self.warn(SqlError::division_by_zero()) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,189 @@
+//! Arithmetic: BIGINT with and without sign, DECIMAL, DOUBLE, by the node's type; by the values where a parameter's type was not known.
+use super::Eval;
+use crate::error::{Result, SqlError};
+use crate::plan::{ArithOp, Expr, Kind};
+use redolith_types::convert::{exact_number, to_decimal};
+use redolith_types::{Decimal, Value};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Domain {
+    Int,
+    Decimal,
+    Double,
+}
+fn domain(value: &Value<'_>) -> Domain {
+    match value {
+        Value::Int(_) | Value::UInt(_) | Value::Date(_) | Value::Null => Domain::Int,
+        Value::Decimal(_) => Domain::Decimal,
+        Value::Time(t) if t.microseconds() == 0 => Domain::Int,
+        Value::DateTime(t) if t.microsecond() == 0 => Domain::Int,
+        Value::Time(_) | Value::DateTime(_) => Domain::Decimal,
+        Value::Float(_) | Value::Double(_) | Value::Bytes(_) => Domain::Double,
+    }
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn arith(&mut self, op: ArithOp, sides: &'v [Expr; 2], node: &'v Expr) -> Result<Value<'v>> {
+        let a = self.number(&sides[0])?;
+        if a.is_null() {
+            return Ok(Value::Null);
+        }
+        let b = self.number(&sides[1])?;
+        if b.is_null() {
+            return Ok(Value::Null);
+        }
+        match op {
+            ArithOp::BitAnd | ArithOp::BitOr | ArithOp::BitXor | ArithOp::ShiftLeft | ArithOp::ShiftRight => return self.bits(op, &a, &b),
+            ArithOp::IntDivide => return self.int_divide(&a, &b, node),
+            _ => {}
+        }
+        let by_value = sides.iter().any(|s| s.ty.kind == Kind::Null) || node.ty.kind == Kind::Null;
+        let domain = match node.ty.kind {
+            _ if by_value => domain(&a).max(domain(&b)).max(if op == ArithOp::Divide { Domain::Decimal } else { Domain::Int }),
+            Kind::Decimal => Domain::Decimal,
+            Kind::Float | Kind::Double => Domain::Double,
+            _ => Domain::Int,
+        };
+        match domain {
+            Domain::Int => {
+                let unsigned = node.ty.unsigned || (by_value && matches!((&a, &b), (Value::UInt(_), _) | (_, Value::UInt(_))));
+                self.int_arith(op, &a, &b, unsigned, node)
+            }
+            Domain::Decimal => self.decimal_arith(op, &a, &b, node),
+            Domain::Double => self.double_arith(op, &a, &b, node),
+        }
+    }
+
+    fn int_arith(&mut self, op: ArithOp, a: &Value<'v>, b: &Value<'v>, unsigned: bool, node: &'v Expr) -> Result<Value<'v>> {
+        if let (Value::Int(x), Value::Int(y), false) = (a, b, unsigned) {
+            let result = match op {
+                ArithOp::Add => x.checked_add(*y),
+                ArithOp::Subtract => x.checked_sub(*y),
+                ArithOp::Multiply => x.checked_mul(*y),
+                _ if *y == 0 => return self.divided_by_zero(),
+                _ => Some(x.wrapping_rem(*y)),
+            };
+            return result.map(Value::Int).ok_or_else(|| self.out_of_range("BIGINT", node));
+        }
+        let (x, y) = (self.integer(a)?, self.integer(b)?);
+        let result = match op {
+            ArithOp::Add => x.checked_add(y),
+            ArithOp::Subtract => x.checked_sub(y),
+            ArithOp::Multiply => x.checked_mul(y),
+            _ if y == 0 => return self.divided_by_zero(),
+            _ => Some(x % y),
+        };
+        // The remainder takes the sign, and so the type, of the dividend.
+        let unsigned = if op == ArithOp::Modulo { matches!(a, Value::UInt(_)) } else { unsigned };
+        self.int_result(result, unsigned, node)
+    }
+    fn int_result(&mut self, result: Option<i128>, unsigned: bool, node: &'v Expr) -> Result<Value<'v>> {
+        let fitting = match unsigned {
+            true => result.and_then(|n| u64::try_from(n).ok()).map(Value::UInt),
+            false => result.and_then(|n| i64::try_from(n).ok()).map(Value::Int),
+        };
+        fitting.ok_or_else(|| self.out_of_range(if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" }, node))
+    }
+
+    fn decimal_arith(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>, node: &'v Expr) -> Result<Value<'v>> {
+        let (x, y) = (self.decimal(a)?, self.decimal(b)?);
+        let result = match op {
+            ArithOp::Add => x.add(&y),
+            ArithOp::Subtract => x.sub(&y),
+            ArithOp::Multiply => x.mul(&y),
+            ArithOp::Divide => match x.div(&y, self.env.settings.div_precision_increment) {
+                Some(quotient) => quotient,
+                None => return self.divided_by_zero(),
+            },
+            _ => match x.rem(&y) {
+                Some(rest) => Ok(rest),
+                None => return self.divided_by_zero(),
+            },
+        };
+        result.map(Value::Decimal).map_err(|_| self.out_of_range("DECIMAL", node))
+    }
+    fn double_arith(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>, node: &'v Expr) -> Result<Value<'v>> {
+        let (x, y) = (self.double(a)?, self.double(b)?);
+        let result = match op {
+            ArithOp::Add => x + y,
+            ArithOp::Subtract => x - y,
+            ArithOp::Multiply => x * y,
+            _ if y == 0.0 => return self.divided_by_zero(),
+            ArithOp::Divide => x / y,
+            _ => x % y,
+        };
+        if result.is_finite() { Ok(Value::Double(result)) } else { Err(self.out_of_range("DOUBLE", node)) }
+    }
+    /// DIV: the integer part of an exact quotient.
+    fn int_divide(&mut self, a: &Value<'v>, b: &Value<'v>, node: &'v Expr) -> Result<Value<'v>> {
+        let unsigned = node.ty.unsigned;
+        if let (Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) = (a, b) {
+            let (x, y) = (self.integer(a)?, self.integer(b)?);
+            return if y == 0 { self.divided_by_zero() } else { self.int_result(x.checked_div(y), unsigned, node) };
+        }
+        let (x, y) = (self.decimal(a)?, self.decimal(b)?);
+        match x.div_int(&y) {
+            None => self.divided_by_zero(),
+            Some(quotient) => self.int_result(quotient.ok().and_then(|q| q.to_i128()), unsigned, node),
+        }
+    }
+
+    /// Operands of the bit operators are 64 bits; negative numbers keep theirs.
+    pub(super) fn bit_operand(&mut self, value: &Value<'_>) -> Result<u64> {
+        Ok(match value {
+            Value::Int(n) => *n as u64,
+            Value::UInt(n) => *n,
+            value => self.integer(value)?.clamp(i64::MIN as i128, u64::MAX as i128) as u64,
+        })
+    }
+    fn bits(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>) -> Result<Value<'v>> {
+        let (x, y) = (self.bit_operand(a)?, self.bit_operand(b)?);
+        Ok(Value::UInt(match op {
+            ArithOp::BitAnd => x & y,
+            ArithOp::BitOr => x | y,
+            ArithOp::BitXor => x ^ y,
+            ArithOp::ShiftLeft => u32::try_from(y).ok().and_then(|y| x.checked_shl(y)).unwrap_or(0),
+            _ => u32::try_from(y).ok().and_then(|y| x.checked_shr(y)).unwrap_or(0),
+        }))
+    }
+    pub(super) fn bit_not(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        let value = self.number(e)?;
+        if value.is_null() { Ok(Value::Null) } else { Ok(Value::UInt(!self.bit_operand(&value)?)) }
+    }
+    pub(super) fn negate(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
+        Ok(match self.number(e)? {
+            Value::Null => Value::Null,
+            Value::Int(n) => Value::Int(n.checked_neg().ok_or_else(|| self.out_of_range("BIGINT", node))?),
+            Value::UInt(n) => match i64::try_from(-(n as i128)) {
+                Ok(n) => Value::Int(n),
+                Err(_) => return Err(self.out_of_range("BIGINT", node)),
+            },
+            Value::Decimal(d) => Value::Decimal(-d),
+            Value::Bytes(text) => Value::Double(-self.double(&Value::Bytes(text))?),
+            value => match exact_number(&value) {
+                Some(d) if d.scale() == 0 => Value::Int(-d.to_i64().unwrap_or(0)),
+                Some(d) => Value::Decimal(-d),
+                None => Value::Double(-self.double(&value)?),
+            },
+        })
+    }
+
+    pub(super) fn decimal(&mut self, value: &Value<'_>) -> Result<Decimal> {
+        if let Value::Decimal(d) = value {
+            return Ok(*d);
+        }
+        let converted = to_decimal(value);
+        if converted.truncated {
+            self.env.warn(SqlError::truncated_wrong_value("DECIMAL", value))?;
+        }
+        Ok(converted.value)
+    }
+    fn divided_by_zero(&mut self) -> Result<Value<'v>> {
+        self.env.division_by_zero()?;
+        Ok(Value::Null)
+    }
+    #[cold]
+    pub(super) fn out_of_range(&self, kind: &str, node: &Expr) -> SqlError {
+        SqlError::value_out_of_range(kind, super::print::text(node, self.at.sources, self.at.params))
+    }
+}

@@ -1,0 +1,232 @@
+//! CAST, CONVERT, and values brought to the type an expression was promised to have.
+use super::Eval;
+use crate::error::{Result, SqlError};
+use crate::exec::env::Env;
+use crate::plan::ty::NOT_FIXED_DECIMALS;
+use crate::plan::{Expr, ExprType, Kind};
+use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
+use redolith_types::{Charset, Collation, Decimal, Value};
+
+/// Brings a value to the kind its type promises, quietly: for result columns and alternatives, whose values may be of other kinds where
+/// a type was only known with the value.
+#[inline]
+pub fn coerce<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'v> {
+    match (&value, ty.kind) {
+        (Value::Null, _) | (_, Kind::Null) => value,
+        (Value::Int(_), kind) if kind.is_integer() && !ty.unsigned => value,
+        (Value::Bytes(_), kind) if kind.is_string() => value,
+        (Value::UInt(_), kind) if kind.is_integer() => value,
+        (Value::Date(_), Kind::Date) | (Value::Time(_), Kind::Time) | (Value::DateTime(_), Kind::DateTime | Kind::Timestamp) => value,
+        (Value::Double(_), Kind::Double) | (Value::Float(_), Kind::Float) => value,
+        (Value::Decimal(d), Kind::Decimal) if d.scale() == ty.decimals => value,
+        _ => coerce_slowly(value, ty, env),
+    }
+}
+
+fn coerce_slowly<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'v> {
+    match ty.kind {
+        kind if kind.is_integer() => {
+            let n = to_integer(&value).value;
+            if ty.unsigned { Value::UInt(n.clamp(0, u64::MAX as i128) as u64) } else { as_signed(n) }
+        }
+        Kind::Decimal => {
+            let d = to_decimal(&value).value;
+            Value::Decimal(if ty.decimals < NOT_FIXED_DECIMALS { d.round(ty.decimals).unwrap_or(d) } else { d })
+        }
+        Kind::Float => Value::Float(to_f64(&value).value as f32),
+        Kind::Double => Value::Double(to_f64(&value).value),
+        Kind::Date | Kind::DateTime | Kind::Timestamp => match to_datetime(&value, env.today(), env.settings.zone_offset_secs) {
+            Some(at) if ty.kind == Kind::Date => Value::Date(at.value.date()),
+            Some(at) => Value::DateTime(at.value),
+            None => Value::Null,
+        },
+        Kind::Time => to_time(&value).map_or(Value::Null, |t| Value::Time(t.value)),
+        _ => {
+            let mut out = Vec::with_capacity(32);
+            value.write_text(None, &mut out);
+            Value::owned(out)
+        }
+    }
+}
+
+/// Values over i64 stay as they are without sign.
+fn as_signed(n: i128) -> Value<'static> {
+    match i64::try_from(n) {
+        Ok(n) => Value::Int(n),
+        Err(_) if n > 0 => u64::try_from(n).map_or(Value::UInt(u64::MAX), Value::UInt),
+        Err(_) => Value::Int(i64::MIN),
+    }
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn cast(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
+        let ty = &node.ty;
+        let value = match ty.kind {
+            kind if kind.is_numeric() => self.number(e)?,
+            _ => self.eval(e)?,
+        };
+        if value.is_null() {
+            return Ok(value);
+        }
+        match ty.kind {
+            Kind::Year => self.cast_to_year(&value),
+            kind if kind.is_integer() => {
+                let n = to_integer(&value);
+                if n.truncated {
+                    self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?;
+                }
+                // Out of range numbers wrap from text, clamp from DECIMAL, as bits from the other sign.
+                let n = n.value.clamp(i64::MIN as i128, u64::MAX as i128);
+                Ok(if ty.unsigned { Value::UInt(n as u64) } else { Value::Int(n as i64) })
+            }
+            Kind::Decimal => self.cast_to_decimal(&value, ty),
+            Kind::Double => Ok(Value::Double(self.double(&value)?)),
+            Kind::Float => Ok(Value::Float(self.double(&value)? as f32)),
+            Kind::Date | Kind::DateTime | Kind::Timestamp | Kind::Time => self.cast_to_temporal(value, ty),
+            _ => self.cast_to_string(e, value, ty),
+        }
+    }
+
+    fn cast_to_decimal(&mut self, value: &Value<'v>, ty: &ExprType) -> Result<Value<'v>> {
+        let d = self.decimal(value)?;
+        let (int, scale) = ty.digits();
+        let precision = (int as u8).saturating_add(scale).min(65);
+        match d.round(scale) {
+            Ok(rounded) if rounded.fits(precision, scale) => Ok(Value::Decimal(rounded)),
+            _ => {
+                self.env.warn(SqlError::new(1264, "Out of range value for column 'CAST(expr AS DECIMAL)' at row 1".to_string()))?;
+                Ok(Value::Decimal(Decimal::max_value(precision, scale, d.is_negative())))
+            }
+        }
+    }
+
+    fn cast_to_temporal(&mut self, value: Value<'v>, ty: &ExprType) -> Result<Value<'v>> {
+        let fsp = ty.decimals.min(6);
+        if ty.kind == Kind::Time {
+            return match to_time(&value) {
+                Some(t) => {
+                    if t.truncated {
+                        self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
+                    }
+                    Ok(Value::Time(t.value.round(fsp)))
+                }
+                None => self.not_temporal("time", &value),
+            };
+        }
+        let name = if ty.kind == Kind::Date { "date" } else { "datetime" };
+        let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
+        let Some(at) = to_datetime(&value, today, zone) else { return self.not_temporal(name, &value) };
+        if at.truncated {
+            self.env.warn(SqlError::truncated_wrong_value(name, &value))?;
+        }
+        if ty.kind == Kind::Date {
+            return Ok(Value::Date(at.value.date()));
+        }
+        Ok(at.value.round(fsp).map_or(Value::Null, Value::DateTime))
+    }
+    fn not_temporal(&mut self, kind: &str, value: &Value<'_>) -> Result<Value<'v>> {
+        self.env.warn(SqlError::new(1292, format!("Incorrect {kind} value: '{value}'")))?;
+        Ok(Value::Null)
+    }
+    fn cast_to_year(&mut self, value: &Value<'_>) -> Result<Value<'v>> {
+        let n = match value {
+            Value::Date(d) => d.year() as i128,
+            Value::DateTime(d) => d.date().year() as i128,
+            value => match self.integer(value)? {
+                n @ 1..=69 => n + 2000,
+                n @ 70..=99 => n + 1900,
+                n => n,
+            },
+        };
+        if n == 0 || (1901..=2155).contains(&n) {
+            return Ok(Value::UInt(n as u64));
+        }
+        self.env.warn(SqlError::truncated_wrong_value("YEAR", value))?;
+        Ok(Value::Null)
+    }
+
+    fn cast_to_string(&mut self, e: &'v Expr, value: Value<'v>, ty: &ExprType) -> Result<Value<'v>> {
+        let to = ty.collation.charset();
+        let text = match &value {
+            Value::Bytes(b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
+            value => Value::owned(self.string_in(e, value, to).into_owned()),
+        };
+        if ty.length == u32::MAX {
+            return Ok(text);
+        }
+        let bytes = text.as_bytes().unwrap_or_default();
+        let keep = to.prefix_len(bytes, ty.length as usize);
+        if keep < bytes.len() {
+            let kind = if ty.collation == Collation::Binary { "BINARY" } else { "CHAR" };
+            self.env.warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
+            return Ok(cut(text, keep));
+        }
+        // CAST(x AS BINARY(n)) pads with zeros.
+        if ty.kind == Kind::Char && ty.collation == Collation::Binary && bytes.len() < ty.length as usize {
+            let mut padded = bytes.to_vec();
+            padded.resize(ty.length as usize, 0);
+            return Ok(Value::owned(padded));
+        }
+        Ok(text)
+    }
+
+    /// A constant as the type of what it is compared with; dates that are none are an error, as they can match nothing.
+    pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
+        let value = self.eval(e)?;
+        let ty = &node.ty;
+        if value.is_null() || !ty.kind.is_temporal() {
+            return if value.is_null() { Ok(value) } else { self.cast(e, node) };
+        }
+        let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
+        if ty.kind == Kind::Time {
+            return match to_time(&value) {
+                Some(t) => Ok(Value::Time(t.value)),
+                None => Err(SqlError::new(1525, format!("Incorrect TIME value: '{value}'"))),
+            };
+        }
+        match to_datetime(&value, today, zone) {
+            // A DATE column meets '2024-01-01 10:00' as moments: the time counts.
+            Some(at) if ty.kind == Kind::Date && at.value.us_of_day() == 0 => Ok(Value::Date(at.value.date())),
+            Some(at) => Ok(Value::DateTime(at.value)),
+            None => {
+                let name = if ty.kind == Kind::Date { "DATE" } else { "DATETIME" };
+                Err(SqlError::new(1525, format!("Incorrect {name} value: '{value}'")))
+            }
+        }
+    }
+
+    /// A value that is not a string, as text with the digits its expression has.
+    pub(super) fn text_of<'x>(&self, e: &Expr, value: &'x Value<'_>) -> std::borrow::Cow<'x, [u8]> {
+        match value {
+            Value::Bytes(b) => std::borrow::Cow::Borrowed(b),
+            value => {
+                let mut out = Vec::with_capacity(32);
+                match (value, e.ty.kind) {
+                    (Value::UInt(n), Kind::Bit) => {
+                        let bytes = (e.ty.length as usize).div_ceil(8).clamp(1, 8);
+                        out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]);
+                    }
+                    (Value::UInt(n), Kind::Year) => out.extend_from_slice(format!("{n:04}").as_bytes()),
+                    (Value::Time(_) | Value::DateTime(_), kind) if kind.is_temporal() => {
+                        value.write_text(Some(e.ty.decimals.min(6)), &mut out);
+                    }
+                    (value, _) => value.write_text(None, &mut out),
+                }
+                std::borrow::Cow::Owned(out)
+            }
+        }
+    }
+}
+
+/// The first `len` bytes of a string.
+pub(super) fn cut(text: Value<'_>, len: usize) -> Value<'_> {
+    use std::borrow::Cow;
+    match text {
+        Value::Bytes(Cow::Borrowed(b)) => Value::bytes(&b[..len]),
+        Value::Bytes(Cow::Owned(mut b)) => {
+            b.truncate(len);
+            Value::owned(b)
+        }
+        other => other,
+    }
+}

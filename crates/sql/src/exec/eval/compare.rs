@@ -1,0 +1,294 @@
+//! Comparisons, BETWEEN, IN, CASE.
+use super::Eval;
+use crate::error::{Result, SqlError};
+use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
+use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
+use redolith_types::{Charset, Collation, Value};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// Whether `ordering` satisfies the operator.
+fn holds(op: CompareOp, ordering: Ordering) -> bool {
+    match op {
+        CompareOp::Eq | CompareOp::NullSafeEq => ordering.is_eq(),
+        CompareOp::NotEq => ordering.is_ne(),
+        CompareOp::Less => ordering.is_lt(),
+        CompareOp::LessEq => ordering.is_le(),
+        CompareOp::Greater => ordering.is_gt(),
+        CompareOp::GreaterEq => ordering.is_ge(),
+    }
+}
+
+fn temporal_name(how: CompareAs) -> &'static str {
+    match how {
+        CompareAs::Date => "date",
+        CompareAs::Time => "time",
+        _ => "datetime",
+    }
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn compare(&mut self, op: CompareOp, how: CompareAs, left: &'v Expr, right: &'v Expr) -> Result<Option<bool>> {
+        let a = self.operand(how, left)?;
+        if a.is_null() && op != CompareOp::NullSafeEq {
+            return Ok(None);
+        }
+        let b = self.operand(how, right)?;
+        if op == CompareOp::NullSafeEq && (a.is_null() || b.is_null()) {
+            return Ok(Some(a.is_null() && b.is_null()));
+        }
+        Ok(self.order(how, (left, &a), (right, &b))?.map(|o| holds(op, o)))
+    }
+
+    /// A side of a comparison: as a number where it is compared as one.
+    #[inline]
+    pub(super) fn operand(&mut self, how: CompareAs, e: &'v Expr) -> Result<Value<'v>> {
+        match how {
+            CompareAs::Int | CompareAs::Decimal | CompareAs::Double => self.number(e),
+            _ => self.eval(e),
+        }
+    }
+
+    /// How two values compare; None if one is NULL (or is no date where dates are compared).
+    pub(super) fn order(&mut self, how: CompareAs, left: (&Expr, &Value<'_>), right: (&Expr, &Value<'_>)) -> Result<Option<Ordering>> {
+        let ((le, a), (re, b)) = (left, right);
+        if a.is_null() || b.is_null() {
+            return Ok(None);
+        }
+        Ok(Some(match how {
+            CompareAs::Int => match (a, b) {
+                (Value::Int(a), Value::Int(b)) => a.cmp(b),
+                _ => self.integer(a)?.cmp(&self.integer(b)?),
+            },
+            CompareAs::Decimal => to_decimal(a).value.cmp(&to_decimal(b).value),
+            CompareAs::Double => {
+                let (a, b) = (self.double(a)?, self.double(b)?);
+                a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+            }
+            CompareAs::String(collation) => {
+                let (a, b) = (self.string_in(le, a, collation.charset()), self.string_in(re, b, collation.charset()));
+                collation.compare(&a, &b)
+            }
+            CompareAs::Date | CompareAs::DateTime | CompareAs::Time => return self.moments(how, a, b),
+            CompareAs::ByValue => {
+                // Strings meet strings by the collation of the side that has one.
+                let collation = if le.ty.kind.is_string() {
+                    le.ty.collation
+                } else if re.ty.kind.is_string() {
+                    re.ty.collation
+                } else {
+                    self.env.settings.connection
+                };
+                match (a, b) {
+                    (Value::Bytes(_), Value::Bytes(_)) => {
+                        let (a, b) = (self.string_in(le, a, collation.charset()), self.string_in(re, b, collation.charset()));
+                        collation.compare(&a, &b)
+                    }
+                    (Value::Bytes(text), other) | (other, Value::Bytes(text)) if !is_temporal(other) => {
+                        self.check_number(text)?;
+                        a.compare(b, collation)
+                    }
+                    _ => a.compare(b, collation),
+                }
+            }
+        }))
+    }
+
+    fn moments(&mut self, how: CompareAs, a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>> {
+        if how == CompareAs::Time {
+            let (x, y) = (to_time(a), to_time(b));
+            let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
+            if let Some(bad) = bad {
+                self.env.warn(SqlError::new(1292, format!("Incorrect time value: '{bad}'")))?;
+            }
+            return Ok(x.zip(y).map(|(x, y)| x.value.cmp(&y.value)));
+        }
+        if let (Value::DateTime(a), Value::DateTime(b)) = (a, b) {
+            return Ok(Some(a.cmp(b)));
+        }
+        if let (Value::Date(a), Value::Date(b)) = (a, b) {
+            return Ok(Some(a.cmp(b)));
+        }
+        let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
+        let (x, y) = (to_datetime(a, today, zone), to_datetime(b, today, zone));
+        let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
+        if let Some(bad) = bad {
+            self.env.warn(SqlError::new(1292, format!("Incorrect {} value: '{bad}'", temporal_name(how))))?;
+        }
+        Ok(x.zip(y).map(|(x, y)| x.value.cmp(&y.value)))
+    }
+
+    /// As [`Self::string_in`], for other modules.
+    pub fn string<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Cow<'x, [u8]> {
+        self.string_in(e, value, to)
+    }
+
+    /// A value's text in a character set, converted from what the expression's strings are in.
+    pub(super) fn string_in<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Cow<'x, [u8]> {
+        match value {
+            Value::Bytes(bytes) => {
+                let from = self.charset_of(e);
+                if from == to || bytes.is_ascii() || to == Charset::Binary { Cow::Borrowed(bytes) } else { from.convert_lossy(bytes, to) }
+            }
+            value => self.text_of(e, value),
+        }
+    }
+    /// The character set an expression's strings are in.
+    pub(super) fn charset_of(&self, e: &Expr) -> Charset {
+        if e.ty.kind.is_string() { e.ty.collation.charset() } else { self.env.charset() }
+    }
+    pub(super) fn collation_of(&self, e: &Expr) -> Collation {
+        if e.ty.kind.is_string() { e.ty.collation } else { self.env.settings.connection }
+    }
+
+    /// As a double, with MySQL's warning if something was left out.
+    pub(super) fn double(&mut self, value: &Value<'_>) -> Result<f64> {
+        let converted = to_f64(value);
+        if converted.truncated {
+            self.env.warn(SqlError::truncated_wrong_value("DOUBLE", value))?;
+        }
+        Ok(converted.value)
+    }
+    pub(super) fn integer(&mut self, value: &Value<'_>) -> Result<i128> {
+        let converted = to_integer(value);
+        if converted.truncated {
+            self.env.warn(SqlError::truncated_wrong_value("INTEGER", value))?;
+        }
+        Ok(converted.value)
+    }
+    fn check_number(&mut self, text: &[u8]) -> Result<()> {
+        if redolith_types::convert::text_to_f64(text).truncated {
+            self.env.warn(SqlError::truncated_wrong_value("DOUBLE", String::from_utf8_lossy(text)))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn between(&mut self, how: CompareAs, args: &'v [Expr; 3]) -> Result<Option<bool>> {
+        let value = self.operand(how, &args[0])?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let low = self.operand(how, &args[1])?;
+        let above = self.order(how, (&args[0], &value), (&args[1], &low))?.map(Ordering::is_ge);
+        if above == Some(false) {
+            return Ok(Some(false));
+        }
+        let high = self.operand(how, &args[2])?;
+        let below = self.order(how, (&args[0], &value), (&args[2], &high))?.map(Ordering::is_le);
+        Ok(match (above, below) {
+            (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        })
+    }
+
+    pub(super) fn is_in(&mut self, how: CompareAs, value: &'v Expr, list: &'v [Expr], sorted: bool) -> Result<Option<bool>> {
+        let v = self.operand(how, value)?;
+        if v.is_null() {
+            return Ok(None);
+        }
+        if sorted {
+            let (mut low, mut high) = (0, list.len());
+            while low < high {
+                let middle = (low + high) / 2;
+                let item = self.operand(how, &list[middle])?;
+                match self.order(how, (value, &v), (&list[middle], &item))? {
+                    Some(Ordering::Equal) => return Ok(Some(true)),
+                    Some(Ordering::Less) => high = middle,
+                    _ => low = middle + 1,
+                }
+            }
+            return Ok(Some(false));
+        }
+        let mut unknown = false;
+        for item_expr in list {
+            let item = self.operand(how, item_expr)?;
+            match self.order(how, (value, &v), (item_expr, &item))? {
+                Some(Ordering::Equal) => return Ok(Some(true)),
+                Some(_) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
+
+    pub(super) fn case(
+        &mut self,
+        operand: Option<&'v Expr>,
+        how: CompareAs,
+        branches: &'v [(Expr, Expr)],
+        otherwise: Option<&'v Expr>,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
+        let value = match operand {
+            Some(e) => Some((e, self.operand(how, e)?)),
+            None => None,
+        };
+        for (when, then) in branches {
+            let taken = match &value {
+                None => self.truth(when)? == Some(true),
+                Some((e, v)) => {
+                    let w = self.operand(how, when)?;
+                    self.order(how, (e, v), (when, &w))? == Some(Ordering::Equal)
+                }
+            };
+            if taken {
+                return self.unified(then, node);
+            }
+        }
+        match otherwise {
+            Some(e) => self.unified(e, node),
+            None => Ok(Value::Null),
+        }
+    }
+
+    /// The value of one of several alternatives, brought to the type they agreed in.
+    pub(super) fn unified(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
+        let value = self.eval(e)?;
+        if node.ty.kind.is_string() {
+            let to = node.ty.collation.charset();
+            return Ok(match value {
+                Value::Null => Value::Null,
+                Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
+                value => Value::owned(self.string_in(e, &value, to).into_owned()),
+            });
+        }
+        Ok(super::coerce(value, &node.ty, self.env))
+    }
+
+    pub(super) fn subquery(&mut self, q: &'v Subquery) -> Result<Value<'v>> {
+        let result = &self.at.subqueries[q.slot as usize];
+        match &q.test {
+            SubqueryTest::Scalar => Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow())),
+            SubqueryTest::Exists { negated } => Ok(Value::Int((result.rows.is_empty() == *negated) as i64)),
+            SubqueryTest::In { negated, how, value } => {
+                let v = self.operand(*how, value)?;
+                if result.rows.is_empty() {
+                    return Ok(Value::Int(*negated as i64));
+                }
+                if v.is_null() {
+                    return Ok(Value::Null);
+                }
+                let column = &q.plan.output[0];
+                let mut unknown = false;
+                for row in &result.rows {
+                    match self.order(*how, (value, &v), (column, &row[0]))? {
+                        Some(Ordering::Equal) => return Ok(Value::Int(!*negated as i64)),
+                        Some(_) => {}
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { Value::Null } else { Value::Int(*negated as i64) })
+            }
+        }
+    }
+}
+
+fn is_temporal(value: &Value<'_>) -> bool {
+    matches!(value, Value::Date(_) | Value::Time(_) | Value::DateTime(_))
+}
+
+/// The collation that values of an expression are sorted and grouped by.
+pub fn sort_collation(kind: Kind, collation: Collation) -> Collation {
+    if kind.is_string() { collation } else { Collation::Binary }
+}

@@ -1,0 +1,241 @@
+//! Evaluation of bound expressions, one row at a time, without allocation for columns, parameters and numbers.
+//!
+//! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator: several can be held at once.
+//! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of goes to the session's warnings.
+mod arith;
+mod cast;
+mod compare;
+mod dates;
+mod digest;
+mod format;
+mod function;
+mod info;
+mod interval;
+mod like;
+mod numeric;
+mod print;
+mod strings;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use cast::coerce;
+pub use like::like;
+
+use super::env::Env;
+use super::subquery::SubqueryResult;
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
+use crate::session::state::UserVariable;
+use redolith_types::convert::to_bool;
+use redolith_types::{DateTime, RowLayout, TableDef, Value};
+
+/// The current row of a FROM item.
+#[derive(Clone, Copy)]
+pub enum Row<'v> {
+    Stored { def: &'v TableDef, layout: &'v RowLayout, payload: &'v [u8] },
+    /// Of a derived table.
+    Values(&'v [Value<'v>]),
+    /// What a left join gives where nothing matched.
+    Nulls,
+}
+
+/// What an expression is evaluated against.
+#[derive(Clone, Copy)]
+pub struct Scope<'v> {
+    pub params: &'v [Value<'v>],
+    pub sources: &'v [Row<'v>],
+    /// After grouping: GROUP BY expressions and aggregates.
+    pub keys: &'v [Value<'v>],
+    pub aggregates: &'v [Value<'v>],
+    /// ON DUPLICATE KEY UPDATE: the row that could not be inserted.
+    pub inserted: Row<'v>,
+    pub subqueries: &'v [SubqueryResult],
+}
+
+impl<'v> Scope<'v> {
+    pub fn new(params: &'v [Value<'v>]) -> Scope<'v> {
+        Scope { params, sources: &[], keys: &[], aggregates: &[], inserted: Row::Nulls, subqueries: &[] }
+    }
+}
+
+pub struct Eval<'v, 'm, 'e> {
+    pub at: Scope<'v>,
+    pub env: &'m mut Env<'e>,
+}
+
+impl<'v> Row<'v> {
+    /// A column as an expression sees it: TIMESTAMP in the session's zone, ENUM and SET as text.
+    #[inline]
+    fn get(&self, column: usize, kind: Kind, env: &Env<'_>) -> Value<'v> {
+        match *self {
+            Row::Stored { def, layout, payload } => {
+                let value = layout.get(payload, column);
+                match kind {
+                    Kind::Timestamp => local(value, env.settings.zone_offset_secs),
+                    Kind::Enum | Kind::Set => def.columns[column].ty.present(value),
+                    _ => value,
+                }
+            }
+            Row::Values(values) => values[column].borrow(),
+            Row::Nulls => Value::Null,
+        }
+    }
+    /// As stored: ENUM and SET as numbers.
+    fn number(&self, column: usize) -> Value<'v> {
+        match *self {
+            Row::Stored { layout, payload, .. } => layout.get(payload, column),
+            Row::Values(values) => values[column].borrow(),
+            Row::Nulls => Value::Null,
+        }
+    }
+}
+
+/// A stored TIMESTAMP in the session's zone.
+pub fn local(value: Value<'_>, zone_offset_secs: i32) -> Value<'_> {
+    match value {
+        Value::DateTime(at) if zone_offset_secs != 0 => Value::DateTime(shifted(at, zone_offset_secs)),
+        value => value,
+    }
+}
+fn shifted(at: DateTime, offset_secs: i32) -> DateTime {
+    at.shift_zone(0, offset_secs).unwrap_or(at)
+}
+
+impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
+    pub fn new(at: Scope<'v>, env: &'m mut Env<'e>) -> Eval<'v, 'm, 'e> {
+        Eval { at, env }
+    }
+
+    pub fn eval(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        match &e.kind {
+            ExprKind::Column { source, column } => Ok(self.source(*source).get(*column as usize, e.ty.kind, self.env)),
+            ExprKind::Param(n) => Ok(self.at.params[*n as usize].borrow()),
+            ExprKind::Literal(v) => Ok(v.borrow()),
+            ExprKind::GroupKey(n) => Ok(self.at.keys[*n as usize].borrow()),
+            ExprKind::Aggregate(n) => Ok(self.at.aggregates[*n as usize].borrow()),
+            ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
+            ExprKind::InsertedValue(c) => Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env)),
+            ExprKind::Call { function, args } => self.call(*function, args, e),
+            ExprKind::Case { operand, how, branches, otherwise } => {
+                self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e)
+            }
+            ExprKind::Cast(value) => self.cast(value, e),
+            ExprKind::ConvertTo(value) => self.convert_to(value, e),
+            ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
+            ExprKind::UserVariable(name) => {
+                Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone()))
+            }
+            ExprKind::AssignUserVariable(name, value) => {
+                let v = self.eval(value)?;
+                self.assign(name, value, v.borrow().into_owned());
+                Ok(v)
+            }
+            ExprKind::SystemVariable { scope, name } => self.env.variables.system_variable(self.env.session, *scope, name),
+            ExprKind::Subquery(q) => self.subquery(q),
+            ExprKind::Unary(UnaryOp::Minus, value) => self.negate(value, e),
+            ExprKind::Unary(UnaryOp::BitNot, value) => self.bit_not(value),
+            _ => Ok(self.truth(e)?.map_or(Value::Null, |t| Value::Int(t as i64))),
+        }
+    }
+
+    /// A row that is not there has only NULLs.
+    #[inline]
+    fn source(&self, n: u16) -> Row<'v> {
+        self.at.sources.get(n as usize).copied().unwrap_or(Row::Nulls)
+    }
+
+    /// Sets `@name` to the value of `expr`.
+    pub fn assign(&mut self, name: &str, expr: &Expr, value: Value<'static>) {
+        let collation = if expr.ty.kind.is_string() { expr.ty.collation } else { self.env.settings.connection };
+        self.env.session.user_variables.insert(name.into(), UserVariable { value, collation });
+    }
+
+    /// As [`Self::eval`], where a number is wanted.
+    pub fn numeric(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        self.number(e)
+    }
+
+    /// The value where a number is wanted: ENUM and SET columns give their numbers.
+    pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        match (&e.kind, e.ty.kind) {
+            (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => Ok(self.source(*source).number(*column as usize)),
+            _ => self.eval(e),
+        }
+    }
+
+    /// A condition's value; None is UNKNOWN.
+    pub fn truth(&mut self, e: &'v Expr) -> Result<Option<bool>> {
+        Ok(match &e.kind {
+            ExprKind::Compare { op, how, sides } => self.compare(*op, *how, &sides[0], &sides[1])?,
+            ExprKind::And(parts) => {
+                let mut all = Some(true);
+                for part in parts {
+                    match self.truth(part)? {
+                        Some(false) => return Ok(Some(false)),
+                        Some(true) => {}
+                        None => all = None,
+                    }
+                }
+                all
+            }
+            ExprKind::Or(parts) => {
+                let mut any = Some(false);
+                for part in parts {
+                    match self.truth(part)? {
+                        Some(true) => return Ok(Some(true)),
+                        Some(false) => {}
+                        None => any = None,
+                    }
+                }
+                any
+            }
+            ExprKind::Xor(sides) => match (self.truth(&sides[0])?, self.truth(&sides[1])?) {
+                (Some(a), Some(b)) => Some(a != b),
+                _ => None,
+            },
+            ExprKind::Unary(UnaryOp::Not, value) => self.truth(value)?.map(|t| !t),
+            ExprKind::Between { negated, how, args } => self.between(*how, args)?.map(|t| t != *negated),
+            ExprKind::In { negated, how, value, list, sorted } => self.is_in(*how, value, list, *sorted)?.map(|t| t != *negated),
+            ExprKind::Like { negated, collation, escape, sides } => self.like(*collation, *escape, sides)?.map(|t| t != *negated),
+            ExprKind::Regexp { negated, collation, sides } => self.regexp(*collation, sides)?.map(|t| t != *negated),
+            ExprKind::IsNull { negated, value } => Some(self.eval(value)?.is_null() != *negated),
+            ExprKind::IsTruth { negated, truth, value } => Some((self.truth(value)? == Some(*truth)) != *negated),
+            _ => {
+                let value = self.number(e)?;
+                if let Value::Bytes(text) = &value {
+                    // A string is true if it begins with a number that is not 0.
+                    let number = redolith_types::convert::text_to_f64(text);
+                    if number.truncated {
+                        self.env.warn(SqlError::truncated_wrong_value("DOUBLE", &value))?;
+                    }
+                }
+                to_bool(&value)
+            }
+        })
+    }
+
+    /// Whether a row passes: a condition that is there must be true.
+    pub fn passes(&mut self, filter: Option<&'v Expr>) -> Result<bool> {
+        match filter {
+            None => Ok(true),
+            Some(e) => Ok(self.truth(e)? == Some(true)),
+        }
+    }
+
+    /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers, texts into texts.
+    pub fn stored(&mut self, e: &'v Expr, ty: &redolith_types::SqlType) -> Result<Value<'v>> {
+        if ty.is_numeric() { self.number(e) } else { self.eval(e) }
+    }
+
+    /// The value brought to the expression's own type, as a client is told it.
+    pub fn output(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        match e.kind {
+            ExprKind::Column { .. } => self.eval(e),
+            _ => {
+                let value = self.eval(e)?;
+                Ok(coerce(value, &e.ty, self.env))
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! GROUP BY: one set of accumulators per different key, in the order the keys came.
+use super::aggregate::Accumulator;
+use super::collect::{KeySet, read, write};
+use super::env::Env;
+use super::eval::{Eval, Scope};
+use super::rows::out_of_memory;
+use super::sortkey;
+use crate::error::Result;
+use crate::plan::Grouping;
+use redolith_types::Value;
+use smallvec::SmallVec;
+
+pub struct Groups<'p> {
+    plan: &'p Grouping,
+    keys: KeySet,
+    /// The key expressions' values in the first row of each group, packed; and where each ends.
+    values: Vec<u8>,
+    ends: Vec<usize>,
+    /// `aggregates.len()` for each group.
+    accumulators: Vec<Accumulator>,
+    key: Vec<u8>,
+}
+
+pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
+
+impl<'p> Groups<'p> {
+    pub fn new(plan: &'p Grouping) -> Groups<'p> {
+        let mut groups = Groups { plan, keys: KeySet::default(), values: Vec::new(), ends: Vec::new(), accumulators: Vec::new(), key: Vec::new() };
+        if plan.keys.is_empty() {
+            groups.open();
+        }
+        groups
+    }
+    fn open(&mut self) {
+        self.ends.push(self.values.len());
+        self.accumulators.extend(self.plan.aggregates.iter().map(Accumulator::new));
+    }
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Counts a row in.
+    pub fn add<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<()>
+    where
+        'p: 'v,
+    {
+        let n = if self.plan.keys.is_empty() { 0 } else { self.group_of(at, env)? };
+        let each = self.plan.aggregates.len();
+        for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
+            acc.add(call, at, env)?;
+        }
+        Ok(())
+    }
+    fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
+    where
+        'p: 'v,
+    {
+        self.key.clear();
+        let mut values: SmallVec<[Value<'v>; 4]> = SmallVec::new();
+        let plan: &'v Grouping = self.plan;
+        for e in &plan.keys {
+            let value = Eval::new(at, env).output(e)?;
+            sortkey::push(&value, &e.ty, e.ty.collation, env, &mut self.key);
+            values.push(value);
+        }
+        let (n, new) = self.keys.insert(&self.key);
+        if new {
+            values.iter().for_each(|v| write(v, &mut self.values));
+            self.open();
+            let memory = self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>();
+            if memory > env.settings.memory_limit {
+                return Err(out_of_memory(env.settings.memory_limit));
+            }
+        }
+        Ok(n)
+    }
+
+    /// The first group's first aggregate has met a value.
+    pub fn has_value(&self) -> bool {
+        self.accumulators.first().is_some_and(Accumulator::has_value)
+    }
+
+    /// A group's key values and results.
+    pub fn finish(&mut self, n: usize, env: &Env<'_>) -> Result<Finished<'_>> {
+        let each = self.plan.aggregates.len();
+        let aggregates = self
+            .plan
+            .aggregates
+            .iter()
+            .zip(&mut self.accumulators[n * each..])
+            .map(|(call, acc)| acc.finish(call, env))
+            .collect::<Result<_>>()?;
+        let start = if n == 0 { 0 } else { self.ends[n - 1] };
+        let mut packed = &self.values[start..self.ends[n]];
+        let keys = self.plan.keys.iter().map(|_| read(&mut packed)).collect();
+        Ok((keys, aggregates))
+    }
+}

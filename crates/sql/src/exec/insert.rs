@@ -1,0 +1,427 @@
+//! INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use super::subquery::Found;
+use super::update::{assign, charset_of, keep_changed, now_for};
+use super::{ExecContext, select, store};
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::plan::{Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
+use crate::session::state::{Done, Outcome};
+use crate::sql_mode::SqlMode;
+use redolith_engine::Error as EngineError;
+use redolith_engine::Trx;
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::Mode;
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::row::update::RowAt;
+use redolith_types::convert::{to_f64, to_integer};
+use redolith_types::{Charset, KeyLayout, SqlType, Value};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize, params: &[Value<'_>]) -> Result<Outcome> {
+    let warnings = cx.env.session.warnings.count();
+    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    let mut work = Work::new(plan);
+    let mut found = Found::default();
+    find_subqueries(plan, &mut found);
+    let subqueries = found.run(cx, params).await?;
+    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    match &plan.rows {
+        InsertRows::Rows(rows) => {
+            work.auto.rows_left = rows.len() as u64;
+            for row in rows {
+                work.row(cx, Given::Exprs(row), at, at).await?;
+            }
+        }
+        InsertRows::Repeat { row, stride } => {
+            let stride = *stride as usize;
+            let rows = if stride == 0 { 1 } else { (params.len() - plan_params) / stride + 1 };
+            work.auto.rows_left = rows as u64;
+            // What stands after the rows sees the parameters behind them.
+            let after = Scope { params: &params[(rows - 1) * stride..], ..at };
+            for n in 0..rows {
+                let at = Scope { params: &params[n * stride..], ..at };
+                work.row(cx, Given::Exprs(row), at, after).await?;
+            }
+        }
+        InsertRows::Select { select, .. } => Box::pin(insert_select(cx, &mut work, select, at)).await?,
+    }
+    Ok(work.finish(cx, warnings))
+}
+
+async fn insert_select(cx: &mut ExecContext<'_>, work: &mut Work<'_>, plan: &crate::plan::SelectPlan, at: Scope<'_>) -> Result<()> {
+    let rows = select::collect_boxed(cx, plan, at.params, u64::MAX).await?.rows;
+    work.auto.rows_left = rows.len() as u64;
+    for row in &rows {
+        work.row(cx, Given::Values(row, &plan.output), at, at).await?;
+    }
+    work.multiple = true;
+    Ok(())
+}
+
+fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
+    match &plan.rows {
+        InsertRows::Rows(rows) => rows.iter().flatten().for_each(|v| found.value(v)),
+        InsertRows::Repeat { row, .. } => row.iter().for_each(|v| found.value(v)),
+        InsertRows::Select { .. } => {}
+    }
+    if let OnDuplicate::Update(assignments) = &plan.on_duplicate {
+        assignments.iter().for_each(|a| found.expr(&a.value));
+    }
+    for (default, fill) in plan.defaults.iter().zip(&plan.fill) {
+        if let (DefaultFill::Expr(e), Fill::Default) = (default, fill) {
+            found.expr(e);
+        }
+    }
+}
+
+/// What the statement gives for one row.
+#[derive(Clone, Copy)]
+enum Given<'v> {
+    Exprs(&'v [InsertValue]),
+    /// A row of a select, and its expressions, for their types.
+    Values(&'v [Value<'static>], &'v [Expr]),
+}
+
+/// The AUTO_INCREMENT values of one statement.
+#[derive(Default)]
+struct AutoIncrement {
+    /// Rows from the one being made on: as many values are taken at once.
+    rows_left: u64,
+    next: u64,
+    taken: u64,
+    /// The value of the row being made, and whether it was generated.
+    current: Option<(u64, bool)>,
+    /// The first generated value of a row that was inserted.
+    first: Option<u64>,
+}
+
+impl AutoIncrement {
+    fn generate(&mut self, table: &Table, env: &Env<'_>) -> u64 {
+        let step = env.settings.auto_increment_increment.max(1);
+        if self.taken == 0 {
+            if let (Some(wanted), None) = (env.settings.insert_id, self.first) {
+                return wanted;
+            }
+            self.taken = self.rows_left.max(1);
+            if step == 1 {
+                self.next = table.take_auto_increment(self.taken);
+            } else {
+                // Values are offset, offset + step, ...
+                let offset = env.settings.auto_increment_offset.clamp(1, step);
+                let aligned = |v: u64| if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) };
+                let taken = self.taken;
+                let before = table
+                    .auto_increment
+                    .fetch_update(Relaxed, Relaxed, |v| Some(aligned(v).saturating_add(taken.saturating_mul(step))))
+                    .unwrap_or_else(|v| v);
+                self.next = aligned(before);
+                table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
+            }
+        }
+        self.taken -= 1;
+        let value = self.next;
+        self.next = self.next.saturating_add(step);
+        value
+    }
+}
+
+/// A generated value as its column holds it.
+fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
+    let fits = match ty {
+        SqlType::Int { size, sign, .. } if sign.unsigned => value <= size.max_unsigned() && value != u64::MAX,
+        SqlType::Int { size, .. } => value <= size.max_signed() as u64,
+        _ => true,
+    };
+    match ty {
+        _ if !fits => Err(SqlError::auto_increment_failed()),
+        SqlType::Int { sign, .. } if !sign.unsigned => Ok(Value::Int(value as i64)),
+        SqlType::Float { .. } => Ok(Value::Float(value as f32)),
+        SqlType::Double { .. } => Ok(Value::Double(value as f64)),
+        _ => Ok(Value::UInt(value)),
+    }
+}
+
+struct Work<'p> {
+    plan: &'p InsertPlan,
+    auto: AutoIncrement,
+    records: u64,
+    affected: u64,
+    /// Rows that met one with their key.
+    duplicates: u64,
+    multiple: bool,
+    existing: Option<Box<Rewriter>>,
+}
+
+impl<'p> Work<'p> {
+    fn new(plan: &'p InsertPlan) -> Work<'p> {
+        Work { plan, auto: AutoIncrement::default(), records: 0, affected: 0, duplicates: 0, multiple: false, existing: None }
+    }
+
+    async fn row(&mut self, cx: &mut ExecContext<'_>, given: Given<'_>, at: Scope<'_>, after: Scope<'_>) -> Result<()> {
+        self.records += 1;
+        cx.env.row = self.records;
+        let single = self.records == 1 && self.auto.rows_left == 1;
+        let mut payload = std::mem::take(&mut cx.scratch.row);
+        payload.clear();
+        let made = self.make(given, at, &mut cx.env, single, &mut payload);
+        let done = match made {
+            Ok(()) => self.insert(cx, &mut payload, after).await,
+            Err(e) => Err(e),
+        };
+        cx.scratch.row = payload;
+        self.auto.rows_left -= 1;
+        done
+    }
+
+    /// Evaluates a row into its payload.
+    fn make<'v>(&mut self, given: Given<'v>, at: Scope<'v>, env: &mut Env<'_>, single: bool, payload: &mut Vec<u8>) -> Result<()>
+    where
+        'p: 'v,
+    {
+        let info: &'v TableInfo = &self.plan.table;
+        let plan: &'v InsertPlan = self.plan;
+        let table = info.engine();
+        let mut values: SmallVec<[Value<'v>; 16]> = SmallVec::with_capacity(plan.fill.len());
+        self.auto.current = None;
+        for (n, column) in info.def.columns.iter().enumerate() {
+            let given = match (plan.fill[n], given) {
+                (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
+                    InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
+                    InsertValue::Default => None,
+                },
+                (Fill::Given(n), Given::Values(row, exprs)) => Some((row[n as usize].borrow(), charset_of(&exprs[n as usize], env))),
+                (Fill::Default, _) => None,
+            };
+            let (value, from) = match (given, &plan.defaults[n]) {
+                (Some(given), _) => given,
+                (None, DefaultFill::Literal(v)) => {
+                    values.push(v.borrow());
+                    continue;
+                }
+                (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
+                (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
+                (None, DefaultFill::Missing) => {
+                    env.warn(SqlError::no_default(&column.name))?;
+                    values.push(store::zero(&column.ty));
+                    continue;
+                }
+            };
+            if column.auto_increment {
+                values.push(self.auto_value(table, value, column, from, env)?);
+            } else if value.is_null() && !column.nullable && single && !plan.ignore {
+                return Err(SqlError::column_cannot_be_null(&column.name));
+            } else {
+                values.push(store::convert(value, column, from, env.row, env)?);
+            }
+        }
+        table.layout.encode(&values, payload);
+        Ok(())
+    }
+
+    /// NULL and 0 take the next number.
+    fn auto_value<'v>(&mut self, table: &Table, value: Value<'v>, column: &redolith_types::Column, from: Charset, env: &mut Env<'_>) -> Result<Value<'v>> {
+        let zero = |v: &Value<'_>| !env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO) && to_f64(v).value == 0.0;
+        if value.is_null() || zero(&value) {
+            let next = self.auto.generate(table, env);
+            self.auto.current = Some((next, true));
+            return generated(next, &column.ty);
+        }
+        let stored = store::convert(value, column, from, env.row, env)?;
+        let number = to_integer(&stored).value;
+        self.auto.current = u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
+        Ok(stored)
+    }
+
+    async fn insert(&mut self, cx: &mut ExecContext<'_>, payload: &mut Vec<u8>, after: Scope<'_>) -> Result<()> {
+        let table = self.plan.table.engine();
+        loop {
+            match cx.trx.insert(table, payload).await {
+                Ok(()) => {
+                    self.inserted(table);
+                    return Ok(());
+                }
+                Err(EngineError::DuplicateKey { index_no, .. }) => {
+                    if Box::pin(self.duplicate(cx, index_no, payload, after)).await? {
+                        return Ok(());
+                    }
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+    fn inserted(&mut self, table: &Table) {
+        self.affected += 1;
+        match self.auto.current {
+            Some((value, true)) => {
+                self.auto.first.get_or_insert(value);
+            }
+            Some((value, false)) => table.saw_auto_increment(value),
+            None => {}
+        }
+    }
+
+    /// Deals with a row whose key is taken; false if it is to be inserted again.
+    async fn duplicate(&mut self, cx: &mut ExecContext<'_>, index_no: usize, payload: &[u8], after: Scope<'_>) -> Result<bool> {
+        let info = &self.plan.table;
+        match &self.plan.on_duplicate {
+            OnDuplicate::Error => {
+                let error = duplicate_entry(info, index_no, payload);
+                if !self.plan.ignore {
+                    return Err(error);
+                }
+                self.duplicates += 1;
+                cx.env.only_warn(error);
+                Ok(true)
+            }
+            OnDuplicate::Replace => {
+                let table = info.engine();
+                let existing = self.existing.get_or_insert_with(|| Box::new(Rewriter::new(table)));
+                if existing.find_key(cx.trx, index_no, payload).await? {
+                    cx.trx.delete(table, existing.row()).await?;
+                    self.affected += 1;
+                    self.duplicates += 1;
+                }
+                Ok(false)
+            }
+            OnDuplicate::Update(assignments) => {
+                let table = info.engine();
+                let mut existing = self.existing.take().unwrap_or_else(|| Box::new(Rewriter::new(table)));
+                let found = existing.find_key(cx.trx, index_no, payload).await?;
+                if found {
+                    self.update_existing(cx, &mut existing, assignments, payload, after).await?;
+                }
+                self.existing = Some(existing);
+                Ok(found)
+            }
+        }
+    }
+    async fn update_existing(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        existing: &mut Rewriter,
+        assignments: &[Assignment],
+        payload: &[u8],
+        at: Scope<'_>,
+    ) -> Result<()> {
+        let info = &self.plan.table;
+        let table = info.engine();
+        self.duplicates += 1;
+        let whole = existing.whole(cx.trx).await?;
+        let mut new = Vec::new();
+        {
+            let (def, layout) = (&info.def, &table.layout);
+            let stored = existing.row().stored;
+            let current = Row::Stored { def, layout, payload: whole.as_deref().unwrap_or(stored) };
+            let sources = [current];
+            let inserted = Row::Stored { def, layout, payload };
+            let mut changes = assign(info, assignments, Scope { sources: &sources, inserted, ..at }, &mut cx.env)?;
+            keep_changed(&mut changes, current);
+            if changes.is_empty() {
+                self.affected += cx.env.session.found_rows_flag as u64;
+                return Ok(());
+            }
+            for (n, column) in def.columns.iter().enumerate() {
+                if column.on_update_now && !assignments.iter().any(|a| a.column as usize == n) {
+                    changes.push((n, now_for(&column.ty, &mut cx.env)));
+                }
+            }
+            layout.update(stored, &changes, &mut new);
+        }
+        match cx.trx.update(table, existing.row(), &new).await {
+            Ok(()) => self.affected += 2,
+            Err(e) => super::update::refused(e, self.plan.ignore, info, &new, &mut cx.env)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self, cx: &mut ExecContext<'_>, warnings_before: u64) -> Outcome {
+        if let Some(first) = self.auto.first {
+            cx.env.session.last_insert_id = first;
+        }
+        let mut info = String::new();
+        if self.multiple || self.records > 1 {
+            let warnings = cx.env.session.warnings.count() - warnings_before;
+            info = format!("Records: {}  Duplicates: {}  Warnings: {warnings}", self.records, self.duplicates);
+        }
+        Outcome::Done(Done { affected: self.affected, last_insert_id: self.auto.first.unwrap_or(0), info })
+    }
+}
+
+/// Finds single rows to change or delete, under an exclusive lock.
+pub struct Rewriter {
+    table: Arc<Table>,
+    cursor: Cursor,
+    low: Vec<u8>,
+    high: Vec<u8>,
+}
+
+impl Rewriter {
+    pub fn new(table: &Arc<Table>) -> Rewriter {
+        let cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Rewriter::LOCK);
+        Rewriter { table: table.clone(), cursor, low: Vec::new(), high: Vec::new() }
+    }
+    const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
+
+    pub async fn find_clustered(&mut self, trx: &mut Trx, key: &[u8]) -> Result<bool> {
+        self.cursor.aim(self.table.clone(), 0, false, Rewriter::LOCK);
+        self.cursor.reset(key, None, true);
+        Ok(self.cursor.next(trx).await?)
+    }
+    /// The row that has the key of `payload` in unique index `no`.
+    pub async fn find_key(&mut self, trx: &mut Trx, no: usize, payload: &[u8]) -> Result<bool> {
+        self.low.clear();
+        self.table.indexes[no].key.encode_row(&self.table.layout, payload, &mut self.low);
+        self.cursor.aim(self.table.clone(), no, false, Rewriter::LOCK);
+        if no == 0 {
+            self.cursor.reset(&self.low, None, true);
+        } else {
+            self.high.clone_from(&self.low);
+            let bounded = KeyLayout::successor(&mut self.high);
+            self.cursor.reset(&self.low, bounded.then_some(&self.high[..]), false);
+        }
+        Ok(self.cursor.next(trx).await?)
+    }
+    pub fn row(&self) -> RowAt<'_> {
+        self.cursor.row()
+    }
+    /// The row with its long columns inside, if it has some.
+    pub async fn whole(&mut self, trx: &Trx) -> Result<Option<Vec<u8>>> {
+        if !self.table.layout.has_externals(self.cursor.row().stored) {
+            return Ok(None);
+        }
+        Ok(Some(self.cursor.payload(trx).await?.to_vec()))
+    }
+}
+
+/// 1062, with the key's values as MySQL shows them.
+#[cold]
+pub fn duplicate_entry(table: &TableInfo, index_no: usize, payload: &[u8]) -> SqlError {
+    let engine = table.engine();
+    let index = &engine.indexes[index_no];
+    let mut text = Vec::new();
+    for part in &index.def.columns {
+        if !text.is_empty() {
+            text.push(b'-');
+        }
+        let column = &table.def.columns[part.column];
+        if engine.layout.external(payload, part.column).is_some() {
+            continue;
+        }
+        let value = column.ty.present(engine.layout.get(payload, part.column));
+        let from = column.ty.compare_collation().charset();
+        match &value {
+            Value::Null => text.extend_from_slice(b"NULL"),
+            Value::Bytes(b) => {
+                let len = part.prefix.map_or(b.len(), |n| from.prefix_len(b, n as usize));
+                text.extend_from_slice(&from.convert_lossy(&b[..len], Charset::Utf8mb4));
+            }
+            value => column.ty.write_text(value, &mut text),
+        }
+    }
+    let name = if index.def.primary { "PRIMARY" } else { &index.def.name };
+    SqlError::duplicate_entry(String::from_utf8_lossy(&text), format!("{}.{name}", table.def.name))
+}

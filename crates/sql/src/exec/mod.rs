@@ -1,0 +1,144 @@
+//! Runs plans against the engine.
+//!
+//! [`run`] is the way in. It sends columns and rows to the sink, and says what else was done; ending an autocommit transaction and the OK packet are the
+//! session's ([`commit`] helps with the former).
+//!
+//! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a deadlock's victim is rolled back whole.
+//! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
+pub mod admin;
+mod aggregate;
+mod bounds;
+pub mod catalog;
+mod collect;
+pub mod ddl;
+mod delete;
+pub mod env;
+pub mod eval;
+#[cfg(test)]
+mod fixture;
+mod group;
+mod insert;
+pub mod locks;
+mod rows;
+pub mod scan;
+mod select;
+pub mod set;
+pub mod show;
+mod sortkey;
+mod store;
+pub mod subquery;
+#[cfg(test)]
+mod tests;
+mod update;
+
+pub use env::{Env, NoVariables, StatementSettings, Variables};
+pub use scan::Scratch;
+
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, Plan, Statement};
+use crate::session::state::{Done, Outcome};
+use crate::sink::ResultSink;
+use eval::{Eval, Scope};
+use redolith_engine::Trx;
+use redolith_types::Value;
+use std::time::Duration;
+
+/// What a statement runs in.
+pub struct ExecContext<'a> {
+    pub trx: &'a mut Trx,
+    pub scratch: &'a mut Scratch,
+    pub env: Env<'a>,
+}
+
+/// Whether [`run`] runs it; the rest is the session's, SHOW's and DDL's.
+pub fn runs(plan: &Plan) -> bool {
+    matches!(
+        plan.body,
+        Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Rows(_) | Statement::Do(_)
+    )
+}
+
+/// Runs a statement that reads or changes rows. Its metadata locks are held, its plan is current.
+pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], sink: &mut impl ResultSink) -> Result<Outcome> {
+    cx.trx.begin_statement();
+    let start = cx.trx.savepoint();
+    let outcome = match &plan.body {
+        Statement::Select(select) => select::run(cx, select, &plan.columns, params, sink).await,
+        Statement::Update(update) => update::run(cx, update, params).await,
+        Statement::Insert(insert) => insert::run(cx, insert, plan.params as usize, params).await,
+        Statement::Delete(delete) => delete::run(cx, delete, params).await,
+        Statement::Rows(rows) => {
+            sink.columns(&plan.columns);
+            rows.iter().for_each(|row| sink.row(row));
+            Ok(Outcome::Rows(rows.len() as u64))
+        }
+        Statement::Do(exprs) => run_do(cx, exprs, params).await,
+        other => unreachable!("{other:?} is not run here"),
+    };
+    match outcome {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => {
+            roll_back_statement(cx.trx, start, &error).await?;
+            Err(error)
+        }
+    }
+}
+
+/// EXEC-1.
+#[cold]
+async fn roll_back_statement(trx: &mut Trx, start: redolith_engine::Savepoint, error: &SqlError) -> Result<()> {
+    let done = Box::pin(async { if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await } });
+    Ok(done.await?)
+}
+
+/// How far a commit is waited for: `innodb_flush_log_at_trx_commit`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flush {
+    /// 1
+    Durable,
+    /// 2: written to the file, not synced.
+    Written,
+    /// 0
+    No,
+}
+
+/// Commits and waits as far as `flush` says.
+pub async fn commit(trx: &mut Trx, flush: Flush) -> Result<()> {
+    let ticket = trx.commit().await?;
+    match (flush, ticket.lsn()) {
+        (Flush::Durable, Some(_)) => ticket.durable().await,
+        (Flush::Written, Some(lsn)) => trx.engine().store.log.wait_written(lsn).await,
+        _ => {}
+    }
+    Ok(())
+}
+
+async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) -> Result<Outcome> {
+    let mut found = subquery::Found::default();
+    for e in exprs {
+        found.expr(e);
+    }
+    let subqueries = found.run(cx, params).await?;
+    for e in exprs {
+        let scope = Scope { subqueries: &subqueries, ..Scope::new(params) };
+        Eval::new(scope, &mut cx.env).eval(e)?;
+        doze(cx).await?;
+    }
+    Ok(Outcome::Done(Done::default()))
+}
+
+/// Sleeps as long as SLEEP() asked for since the last call.
+async fn doze(cx: &mut ExecContext<'_>) -> Result<()> {
+    let us = std::mem::take(&mut cx.env.sleep_us);
+    if us > 0 {
+        let host = cx.trx.engine().host.clone();
+        let mut sleep = host.sleep(Duration::from_micros(us as u64));
+        let (process, kill) = (cx.env.session.process.clone(), cx.trx.locks().kill().clone());
+        std::future::poll_fn(|task| {
+            let killed = kill.poll(task.waker()) || process.killed() != crate::processes::Kill::None;
+            if killed { std::task::Poll::Ready(Err(SqlError::interrupted())) } else { sleep.as_mut().poll(task).map(Ok) }
+        })
+        .await?;
+    }
+    Ok(())
+}

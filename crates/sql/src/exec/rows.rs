@@ -1,0 +1,208 @@
+//! The rows of FROM: nested loops over tables and derived tables (SEL-1).
+use super::ExecContext;
+use super::eval::{Eval, Row, Scope};
+use super::scan::{Scan, check_killed};
+use super::subquery::SubqueryResult;
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
+use crate::sink::{ColumnMeta, OkInfo, ResultSink};
+use redolith_types::Value;
+use smallvec::SmallVec;
+
+/// Rows kept in memory: a derived table, a subquery's result, what INSERT .. SELECT inserts.
+#[derive(Default)]
+pub struct Collected {
+    pub rows: Vec<Box<[Value<'static>]>>,
+    current: Vec<Value<'static>>,
+    bytes: usize,
+    limit: usize,
+    over: bool,
+}
+impl Collected {
+    pub fn new(limit: usize) -> Collected {
+        Collected { limit, ..Collected::default() }
+    }
+}
+impl ResultSink for Collected {
+    fn columns(&mut self, _: &[ColumnMeta]) {}
+    fn begin_row(&mut self) {}
+    fn value(&mut self, value: &Value<'_>) {
+        self.bytes += size_of::<Value<'_>>() + value.as_bytes().map_or(0, <[u8]>::len);
+        self.current.push(value.borrow().into_owned());
+    }
+    fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.current).into_boxed_slice());
+        self.over |= self.bytes > self.limit;
+    }
+    fn finish_rows(&mut self, _: &OkInfo) {}
+    fn ok(&mut self, _: &OkInfo) {}
+    fn error(&mut self, _: &SqlError) {}
+    fn wants_drain(&self) -> bool {
+        self.over
+    }
+    async fn drain(&mut self) -> Result<()> {
+        Err(out_of_memory(self.limit))
+    }
+}
+
+/// A statement wants to keep more in memory than it may.
+#[cold]
+pub fn out_of_memory(limit: usize) -> SqlError {
+    SqlError::new(1038, format!("Out of sort memory: the statement would keep more than {limit} bytes"))
+}
+
+enum Rows<'p> {
+    Scan(Box<Scan<'p>>),
+    /// The table of the first source: in place.
+    First(Scan<'p>),
+    Kept { rows: Vec<Box<[Value<'static>]>>, next: usize },
+}
+struct Level<'p> {
+    source: &'p Source,
+    rows: Rows<'p>,
+    /// Left join: some row has passed; the row of NULLs is the current one.
+    matched: bool,
+    nulls: bool,
+}
+
+pub struct Loops<'p> {
+    levels: SmallVec<[Level<'p>; 1]>,
+    begun: bool,
+}
+
+/// The current rows of all sources.
+pub type Current<'r> = SmallVec<[Row<'r>; 2]>;
+
+impl<'p> Loops<'p> {
+    pub async fn new(cx: &mut ExecContext<'_>, plan: &'p SelectPlan, params: &[Value<'_>]) -> Result<Loops<'p>> {
+        let mut levels = SmallVec::new();
+        for source in &plan.sources {
+            let rows = match &source.kind {
+                SourceKind::Table(access) => {
+                    let scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+                    if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
+                }
+                SourceKind::Derived(derived) => {
+                    let kept = super::select::collect_boxed(cx, derived, params, u64::MAX).await?;
+                    Rows::Kept { rows: kept.rows, next: 0 }
+                }
+            };
+            levels.push(Level { source, rows, matched: false, nulls: false });
+        }
+        Ok(Loops { levels, begun: false })
+    }
+    pub fn finish(self, cx: &mut ExecContext<'_>) {
+        for level in self.levels {
+            match level.rows {
+                Rows::First(scan) => scan.finish(cx.scratch),
+                Rows::Scan(scan) => scan.finish(cx.scratch),
+                Rows::Kept { .. } => {}
+            }
+        }
+    }
+
+    pub fn current(&self) -> Current<'_> {
+        self.upto(self.levels.len())
+    }
+    fn upto(&self, n: usize) -> Current<'_> {
+        self.levels[..n].iter().map(Level::row).collect()
+    }
+
+    /// Goes to the next combination of rows; false behind the last. Without sources there is one.
+    pub async fn next(&mut self, cx: &mut ExecContext<'_>, params: &[Value<'_>], subqueries: &[SubqueryResult]) -> Result<bool> {
+        let last = match self.levels.len() {
+            0 => return Ok(!std::mem::replace(&mut self.begun, true)),
+            n => n - 1,
+        };
+        let at = Scope { subqueries, ..Scope::new(params) };
+        let mut depth = last;
+        if !self.begun {
+            self.begun = true;
+            depth = 0;
+            self.start(0, at, cx)?;
+        }
+        loop {
+            if self.step(depth, at, cx).await? {
+                if depth == last {
+                    return Ok(true);
+                }
+                depth += 1;
+                self.start(depth, at, cx)?;
+            } else if depth == 0 {
+                return Ok(false);
+            } else {
+                depth -= 1;
+            }
+        }
+    }
+    fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
+        let (outer, inner) = self.levels.split_at_mut(depth);
+        let level = &mut inner[0];
+        (level.matched, level.nulls) = (false, false);
+        match &mut level.rows {
+            Rows::Kept { next, .. } => *next = 0,
+            Rows::First(scan) => scan.start(at, &mut cx.env)?,
+            Rows::Scan(scan) => {
+                let sources: Current<'_> = outer.iter().map(Level::row).collect();
+                scan.start(Scope { sources: &sources, ..at }, &mut cx.env)?;
+            }
+        }
+        Ok(())
+    }
+    /// The next row of one source that passes.
+    async fn step(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        loop {
+            let level = &mut self.levels[depth];
+            if level.nulls {
+                return Ok(false);
+            }
+            let more = match &mut level.rows {
+                Rows::First(scan) => scan.advance(cx.trx).await?,
+                Rows::Scan(scan) => scan.advance(cx.trx).await?,
+                Rows::Kept { rows, next } => {
+                    *next += 1;
+                    *next <= rows.len()
+                }
+            };
+            if !more {
+                if level.source.join != JoinKind::Left || level.matched {
+                    return Ok(false);
+                }
+                level.nulls = true;
+            } else if !self.matches(depth, at, cx)? {
+                check_killed(&cx.env)?;
+                continue;
+            }
+            self.levels[depth].matched = true;
+            if self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)? {
+                return Ok(true);
+            }
+        }
+    }
+    /// Whether the current row is one of the join: its table's own conditions, and ON.
+    fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        let source = self.levels[depth].source;
+        let own = match &source.kind {
+            SourceKind::Table(access) => access.filter.as_ref(),
+            SourceKind::Derived(_) => None,
+        };
+        Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
+    }
+    #[inline]
+    fn holds(&self, depth: usize, condition: Option<&Expr>, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        let Some(condition) = condition else { return Ok(true) };
+        let sources = self.upto(depth + 1);
+        Ok(Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).truth(condition)? == Some(true))
+    }
+}
+
+impl Level<'_> {
+    fn row(&self) -> Row<'_> {
+        match &self.rows {
+            _ if self.nulls => Row::Nulls,
+            Rows::First(scan) => scan.row(),
+            Rows::Scan(scan) => scan.row(),
+            Rows::Kept { rows, next } => Row::Values(&rows[*next - 1]),
+        }
+    }
+}

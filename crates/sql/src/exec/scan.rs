@@ -1,0 +1,154 @@
+//! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual filter.
+use super::bounds::{KeyRanges, encode_path};
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use crate::error::{Result, SqlError};
+use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
+use redolith_engine::Isolation;
+use redolith_engine::Trx;
+use redolith_engine::lock::Mode;
+use redolith_engine::row::cursor::{Cursor, OnConflict as EngineConflict, Read};
+use redolith_engine::row::update::RowAt;
+
+/// Cursors keep the memory of their last batch up to this much between statements.
+const KEPT_BYTES: usize = 8 << 10;
+const KEPT_CURSORS: usize = 4;
+
+/// Memory that one statement after another uses.
+#[derive(Default)]
+pub struct Scratch {
+    cursors: Vec<Cursor>,
+    ranges: Vec<KeyRanges>,
+    /// The payload of a row that is being made.
+    pub row: Vec<u8>,
+}
+
+/// Rows of one table, as one statement reads them.
+pub struct Scan<'p> {
+    access: &'p TableAccess,
+    cursor: Cursor,
+    ranges: KeyRanges,
+    /// The range the cursor is in, counted from 1.
+    next_range: usize,
+    /// The row with its long columns inside, if it has some that the statement reads.
+    whole: Vec<u8>,
+    is_whole: bool,
+}
+
+/// How rows are read under `lock`.
+pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
+    let conflict = |c| match c {
+        OnConflict::Wait => EngineConflict::Wait,
+        OnConflict::NoWait => EngineConflict::NoWait,
+        OnConflict::SkipLocked => EngineConflict::Skip,
+    };
+    match lock {
+        RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => {
+            Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait }
+        }
+        RowLock::None => Read::Consistent,
+        RowLock::Share(c) => Read::Locking { mode: Mode::S, conflict: conflict(c) },
+        RowLock::Exclusive(c) => Read::Locking { mode: Mode::X, conflict: conflict(c) },
+    }
+}
+
+impl<'p> Scan<'p> {
+    pub fn new(access: &'p TableAccess, trx: &Trx, in_transaction: bool, scratch: &mut Scratch) -> Scan<'p> {
+        let table = access.table.engine();
+        let no = access.path.index.map_or(0, |i| table.index_no(i));
+        let read = read_mode(access.lock, trx, in_transaction);
+        let cursor = match scratch.cursors.pop() {
+            Some(mut cursor) => {
+                cursor.aim(table.clone(), no, access.path.reverse, read);
+                cursor
+            }
+            None => Cursor::new(table.clone(), no, Vec::new(), None, access.path.reverse, read),
+        };
+        let ranges = scratch.ranges.pop().unwrap_or_default();
+        Scan { access, cursor, ranges, next_range: 0, whole: Vec::new(), is_whole: false }
+    }
+    /// Gives the memory back for the next statement.
+    pub fn finish(mut self, scratch: &mut Scratch) {
+        if scratch.cursors.len() < KEPT_CURSORS {
+            self.cursor.trim(KEPT_BYTES);
+            scratch.cursors.push(self.cursor);
+        }
+        if scratch.ranges.len() < KEPT_CURSORS {
+            self.ranges.trim(KEPT_BYTES);
+            scratch.ranges.push(self.ranges);
+        }
+    }
+
+    /// Begins: the path's key expressions are evaluated against `at` (rows of earlier sources).
+    pub fn start(&mut self, at: Scope<'_>, env: &mut Env<'_>) -> Result<()> {
+        self.next_range = 0;
+        encode_path(self.access, at, env, &mut self.ranges)
+    }
+
+    /// Goes to the next row, whatever the filter says of it.
+    pub async fn advance(&mut self, trx: &mut Trx) -> Result<bool> {
+        loop {
+            if self.next_range > 0 && self.cursor.next(trx).await? {
+                self.is_whole = false;
+                if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
+                    self.fetch_long(trx).await?;
+                }
+                return Ok(true);
+            }
+            let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
+            self.cursor.reset(range.low, range.high, range.point);
+            self.next_range += 1;
+        }
+    }
+    /// Reads the long columns, if the statement needs one of them.
+    async fn fetch_long(&mut self, trx: &Trx) -> Result<()> {
+        let layout = &self.access.table.engine().layout;
+        let stored = self.cursor.row().stored;
+        if layout.externals(stored).any(|(column, ..)| self.access.columns.binary_search(&(column as u16)).is_ok()) {
+            let whole = self.cursor.payload(trx).await?;
+            self.whole.clear();
+            self.whole.extend_from_slice(whole);
+            self.is_whole = true;
+        }
+        Ok(())
+    }
+    /// The row for expressions.
+    #[inline]
+    pub fn row(&self) -> Row<'_> {
+        let table = self.access.table.engine();
+        let payload = if self.is_whole { &self.whole } else { self.cursor.row().stored };
+        Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
+    }
+    /// The row for the engine.
+    pub fn at(&self) -> RowAt<'_> {
+        self.cursor.row()
+    }
+    /// Whether the row passes what the path does not guarantee. For a single table: joins check with all their rows.
+    pub fn passes(&self, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
+        let Some(filter) = &self.access.filter else { return Ok(true) };
+        let sources = [self.row()];
+        Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
+    }
+    /// The next row that passes.
+    pub async fn next(&mut self, trx: &mut Trx, params: &[redolith_types::Value<'_>], subqueries: &[super::subquery::SubqueryResult], env: &mut Env<'_>) -> Result<bool> {
+        while self.advance(trx).await? {
+            if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
+                return Ok(true);
+            }
+            check_killed(env)?;
+        }
+        Ok(false)
+    }
+    pub fn access(&self) -> &'p TableAccess {
+        self.access
+    }
+    pub fn is_empty(&self) -> bool {
+        matches!(self.access.path.kind, AccessKind::Empty)
+    }
+}
+
+/// 1317 if somebody has asked for it.
+#[inline]
+pub fn check_killed(env: &Env<'_>) -> Result<()> {
+    if env.session.process.killed() == crate::processes::Kill::None { Ok(()) } else { Err(SqlError::interrupted()) }
+}

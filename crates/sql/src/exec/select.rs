@@ -1,0 +1,305 @@
+//! SELECT: rows of FROM ► group ► having ► project ► distinct ► sort ► limit ► sink.
+//!
+//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes in one buffer each, up to `memory_limit`.
+use super::collect::{KeySet, Sorter};
+use super::eval::{Eval, Scope};
+use super::group::Groups;
+use super::rows::{Collected, Loops, out_of_memory};
+use super::subquery::{Found, SubqueryResult};
+use super::{ExecContext, doze, sortkey};
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
+use crate::session::state::{Done, Outcome};
+use crate::sink::{ColumnMeta, ResultSink};
+use redolith_types::Value;
+use smallvec::SmallVec;
+use std::future::Future;
+use std::pin::Pin;
+
+type Values<'v> = SmallVec<[Value<'v>; 8]>;
+
+pub async fn run(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    columns: &[ColumnMeta],
+    params: &[Value<'_>],
+    sink: &mut impl ResultSink,
+) -> Result<Outcome> {
+    if !plan.into.is_empty() {
+        return Box::pin(select_into(cx, plan, params)).await;
+    }
+    let subqueries = subqueries_of(cx, plan, params).await?;
+    sink.columns(columns);
+    Ok(Outcome::Rows(produce(cx, plan, params, &subqueries, u64::MAX, sink).await?))
+}
+
+async fn select_into(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>]) -> Result<Outcome> {
+    let mut rows = collect(cx, plan, params, 2).await?.rows;
+    if rows.len() > 1 {
+        return Err(SqlError::new(1172, "Result consisted of more than one row"));
+    }
+    match rows.pop() {
+        None => cx.env.only_warn(SqlError::new(1329, "No data - zero rows fetched, selected, or processed")),
+        Some(row) => {
+            for ((name, value), e) in plan.into.iter().zip(row).zip(&plan.output) {
+                Eval::new(Scope::new(&[]), &mut cx.env).assign(name, e, value);
+            }
+            return Ok(Outcome::Done(Done { affected: 1, ..Done::default() }));
+        }
+    }
+    Ok(Outcome::Done(Done::default()))
+}
+
+/// All rows of a select, at most `most`.
+pub async fn collect(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>], most: u64) -> Result<Collected> {
+    let subqueries = subqueries_of(cx, plan, params).await?;
+    let mut kept = Collected::new(cx.env.settings.memory_limit);
+    produce(cx, plan, params, &subqueries, most, &mut kept).await?;
+    Ok(kept)
+}
+/// The same where a select is inside another.
+pub fn collect_boxed<'f>(
+    cx: &'f mut ExecContext<'_>,
+    plan: &'f SelectPlan,
+    params: &'f [Value<'_>],
+    most: u64,
+) -> Pin<Box<dyn Future<Output = Result<Collected>> + Send + 'f>> {
+    Box::pin(collect(cx, plan, params, most))
+}
+
+async fn subqueries_of(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>]) -> Result<Vec<SubqueryResult>> {
+    let mut found = Found::default();
+    found.select(plan);
+    found.run(cx, params).await
+}
+
+/// A row count of LIMIT.
+pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut super::Env<'_>) -> Result<u64> {
+    match Eval::new(at, env).eval(e)? {
+        Value::Int(n) => u64::try_from(n).map_err(|_| SqlError::wrong_arguments("LIMIT")),
+        Value::UInt(n) => Ok(n),
+        Value::Bytes(text) => {
+            let n = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok());
+            n.ok_or_else(|| SqlError::wrong_arguments("LIMIT"))
+        }
+        _ => Err(SqlError::wrong_arguments("LIMIT")),
+    }
+}
+/// (rows to skip, rows to give).
+pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut super::Env<'_>) -> Result<(u64, u64)> {
+    let skip = limit.offset.as_ref().map_or(Ok(0), |e| limit_value(e, at, env))?;
+    let count = limit.count.as_ref().map_or(Ok(u64::MAX), |e| limit_value(e, at, env))?;
+    Ok((skip, count))
+}
+
+/// Gives the rows of `plan` to the sink, at most `most`; how many there were.
+async fn produce(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    params: &[Value<'_>],
+    subqueries: &[SubqueryResult],
+    most: u64,
+    sink: &mut impl ResultSink,
+) -> Result<u64> {
+    let at = Scope { subqueries, ..Scope::new(params) };
+    let (skip, count) = if plan.limit.is_none() { (0, most) } else { limits(&plan.limit, at, &mut cx.env)? };
+    let count = count.min(most);
+    if let Some(condition) = &plan.condition
+        && Eval::new(at, &mut cx.env).truth(condition)? != Some(true)
+        && plan.grouping.as_ref().is_none_or(|g| !g.keys.is_empty())
+    {
+        return Ok(0);
+    }
+    let mut loops = Loops::new(cx, plan, params).await?;
+    let done = if plan.grouping.is_none() && !plan.distinct && plan.order.is_empty() {
+        stream(cx, plan, at, (skip, count), &mut loops, sink).await
+    } else {
+        Box::pin(keep(cx, plan, at, (skip, count), &mut loops, sink)).await
+    };
+    loops.finish(cx);
+    done
+}
+
+async fn stream(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    (mut skip, count): (u64, u64),
+    loops: &mut Loops<'_>,
+    sink: &mut impl ResultSink,
+) -> Result<u64> {
+    let mut given = 0;
+    while given < count && loops.next(cx, at.params, at.subqueries).await? {
+        if skip > 0 {
+            skip -= 1;
+            continue;
+        }
+        given += 1;
+        {
+            let sources = loops.current();
+            let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
+            let mut values = Values::new();
+            for e in &plan.output[..plan.visible] {
+                values.push(eval.output(e)?);
+            }
+            sink.row(&values);
+        }
+        if sink.wants_drain() {
+            sink.drain().await?;
+            super::scan::check_killed(&cx.env)?;
+        }
+        if cx.env.sleep_us > 0 {
+            doze(cx).await?;
+        }
+    }
+    Ok(given)
+}
+
+/// What stands between projected rows and the sink.
+struct Keep<'p> {
+    plan: &'p SelectPlan,
+    distinct: Option<KeySet>,
+    sorter: Option<Sorter>,
+    skip: u64,
+    count: u64,
+    given: u64,
+    key: Vec<u8>,
+}
+
+impl<'p> Keep<'p> {
+    fn new(plan: &'p SelectPlan, (skip, count): (u64, u64)) -> Keep<'p> {
+        // The first rows are kept apart only where that is much less than all.
+        let first = skip.saturating_add(count);
+        let limit = (first < 1 << 24).then_some(first as usize);
+        Keep {
+            plan,
+            distinct: plan.distinct.then(KeySet::default),
+            sorter: (!plan.order.is_empty()).then(|| Sorter::new(limit)),
+            skip,
+            count,
+            given: 0,
+            key: Vec::new(),
+        }
+    }
+    /// No further row would be given.
+    fn is_full(&self) -> bool {
+        self.sorter.is_none() && self.given == self.count
+    }
+    fn row<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut super::Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+        let mut eval = Eval::new(at, env);
+        let mut values: Values<'v> = SmallVec::new();
+        for e in &plan.output[..plan.visible] {
+            values.push(eval.output(e)?);
+        }
+        if let Some(seen) = &mut self.distinct {
+            self.key.clear();
+            for (v, e) in values.iter().zip(&plan.output) {
+                sortkey::push(v, &e.ty, e.ty.collation, env, &mut self.key);
+            }
+            if !seen.insert(&self.key).1 {
+                return Ok(());
+            }
+        }
+        match &mut self.sorter {
+            Some(sorter) => {
+                self.key.clear();
+                for k in &self.plan.order {
+                    let e = &plan.output[k.output as usize];
+                    // ENUM and SET are sorted by number.
+                    let by_number = matches!(e.kind, ExprKind::Column { .. }) && matches!(e.ty.kind, Kind::Enum | Kind::Set);
+                    let mut eval = Eval::new(at, env);
+                    let value = match values.get(k.output as usize).filter(|_| !by_number) {
+                        Some(v) => v.borrow(),
+                        None if by_number => eval.numeric(e)?,
+                        None => eval.eval(e)?,
+                    };
+                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut self.key);
+                }
+                if sorter.wants(&self.key) {
+                    sorter.push(&self.key, &values);
+                }
+            }
+            None if self.skip > 0 => self.skip -= 1,
+            None if self.given < self.count => {
+                self.given += 1;
+                sink.row(&values);
+            }
+            None => {}
+        }
+        let memory = self.sorter.as_ref().map_or(0, Sorter::memory) + self.distinct.as_ref().map_or(0, KeySet::memory);
+        if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
+    }
+    /// Sends the sorted rows.
+    async fn finish(mut self, sink: &mut impl ResultSink) -> Result<u64> {
+        if let Some(mut sorter) = self.sorter.take() {
+            sorter.sort();
+            let first = self.skip.min(sorter.len() as u64) as usize;
+            let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
+            for n in first..first + rows {
+                sink.row(&sorter.row(n));
+                if sink.wants_drain() {
+                    sink.drain().await?;
+                }
+            }
+            self.given = rows as u64;
+        }
+        Ok(self.given)
+    }
+}
+
+async fn keep(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    at: Scope<'_>,
+    limits: (u64, u64),
+    loops: &mut Loops<'_>,
+    sink: &mut impl ResultSink,
+) -> Result<u64> {
+    let mut kept = Keep::new(plan, limits);
+    if limits.1 == 0 {
+        return Ok(0);
+    }
+    let Some(grouping) = &plan.grouping else {
+        while !kept.is_full() && loops.next(cx, at.params, at.subqueries).await? {
+            let sources = loops.current();
+            kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
+            drop(sources);
+            if sink.wants_drain() {
+                sink.drain().await?;
+            }
+            if cx.env.sleep_us > 0 {
+                doze(cx).await?;
+            }
+        }
+        return kept.finish(sink).await;
+    };
+    let mut groups = Groups::new(grouping);
+    // A condition on no row at all leaves the one group of everything empty.
+    let open = match &plan.condition {
+        Some(c) => Eval::new(at, &mut cx.env).truth(c)? == Some(true),
+        None => true,
+    };
+    while open && loops.next(cx, at.params, at.subqueries).await? {
+        let sources = loops.current();
+        groups.add(Scope { sources: &sources, ..at }, &mut cx.env)?;
+        if grouping.first_row && groups.has_value() {
+            break;
+        }
+    }
+    for n in 0..groups.len() {
+        if kept.is_full() {
+            break;
+        }
+        {
+            let (keys, aggregates) = groups.finish(n, &cx.env)?;
+            let at = Scope { keys: &keys, aggregates: &aggregates, ..at };
+            if Eval::new(at, &mut cx.env).passes(plan.having.as_ref())? {
+                kept.row(at, plan, &mut cx.env, sink)?;
+            }
+        }
+        if sink.wants_drain() {
+            sink.drain().await?;
+        }
+    }
+    kept.finish(sink).await
+}

@@ -1,0 +1,78 @@
+//! Sort keys: values as bytes whose memcmp order is the order of the values, for ORDER BY, GROUP BY and DISTINCT.
+//!
+//! | type | bytes after one for "not NULL" (0: NULL, nothing follows) |
+//! |---|---|
+//! | integers | 0 negative / 1, then 8 bytes big-endian |
+//! | DECIMAL | packed with 65 digits, 30 of them after the point |
+//! | FLOAT, DOUBLE | big-endian bits, flipped |
+//! | dates | packed, big-endian |
+//! | strings | as index keys have them |
+//! | not known (a parameter) | 1 and a double, or 2 and a string |
+use super::env::Env;
+use super::eval::coerce;
+use crate::plan::{ExprType, Kind};
+use redolith_types::convert::to_f64;
+use redolith_types::decimal::{MAX_PRECISION, MAX_SCALE, packed_len};
+use redolith_types::key::encode_string;
+use redolith_types::{Collation, Decimal, Value};
+
+/// Appends a value of an expression of type `ty`.
+pub fn push(value: &Value<'_>, ty: &ExprType, collation: Collation, env: &mut Env<'_>, out: &mut Vec<u8>) {
+    if value.is_null() {
+        out.push(0);
+        return;
+    }
+    out.push(1);
+    match (value, ty.kind) {
+        (Value::Int(n), kind) if kind.is_integer() => push_integer(*n as i128, out),
+        (Value::UInt(n), kind) if kind.is_integer() || matches!(kind, Kind::Enum | Kind::Set) => push_integer(*n as i128, out),
+        (Value::Bytes(b), kind) if kind.is_string() => encode_string(collation, b, out),
+        (Value::Double(x), Kind::Double) => push_double(*x, out),
+        (Value::Bytes(b), Kind::Null) => {
+            out.push(2);
+            encode_string(collation, b, out);
+        }
+        (_, Kind::Null) => {
+            out.push(1);
+            push_double(to_f64(value).value, out);
+        }
+        _ => match coerce(value.borrow(), ty, env) {
+            Value::Int(n) => push_integer(n as i128, out),
+            Value::UInt(n) => push_integer(n as i128, out),
+            Value::Decimal(d) => push_decimal(&d, out),
+            Value::Float(x) => push_double(x as f64, out),
+            Value::Double(x) => push_double(x, out),
+            Value::Date(d) => out.extend_from_slice(&d.packed().to_be_bytes()),
+            Value::DateTime(d) => out.extend_from_slice(&d.packed().to_be_bytes()),
+            Value::Time(t) => out.extend_from_slice(&(t.us() as u64 ^ 1 << 63).to_be_bytes()),
+            Value::Bytes(b) => encode_string(collation, &b, out),
+            Value::Null => *out.last_mut().expect("pushed above") = 0,
+        },
+    }
+}
+
+/// The same for a key of ORDER BY: bytes turned round for DESC.
+pub fn push_ordered(value: &Value<'_>, ty: &ExprType, collation: Collation, descending: bool, env: &mut Env<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    push(value, ty, collation, env, out);
+    if descending {
+        out[start..].iter_mut().for_each(|b| *b = !*b);
+    }
+}
+
+fn push_integer(n: i128, out: &mut Vec<u8>) {
+    out.push((n >= 0) as u8);
+    out.extend_from_slice(&(n as u64).to_be_bytes());
+}
+fn push_double(x: f64, out: &mut Vec<u8>) {
+    // -0 is 0.
+    let bits = (x + 0.0).to_bits();
+    let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
+    out.extend_from_slice(&(bits ^ flip).to_be_bytes());
+}
+fn push_decimal(d: &Decimal, out: &mut Vec<u8>) {
+    let widened = d.round(MAX_SCALE).unwrap_or_else(|_| Decimal::max_value(MAX_PRECISION, MAX_SCALE, d.is_negative()));
+    let start = out.len();
+    out.resize(start + packed_len(MAX_PRECISION, MAX_SCALE), 0);
+    widened.pack(MAX_PRECISION, MAX_SCALE, &mut out[start..]);
+}

@@ -1,0 +1,73 @@
+//! Values on their way into columns: conversion by the session's mode, with MySQL's errors and warnings.
+use super::env::Env;
+use crate::error::{Result, SqlError};
+use redolith_types::store::{ConvertError, StoreMode};
+use redolith_types::{Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column};
+
+/// Converts a value for a column. `row` counts from 1, for messages. Without strict mode what is lost becomes a warning.
+#[inline]
+pub fn convert<'v>(value: Value<'v>, column: &Column, from: Charset, row: u64, env: &mut Env<'_>) -> Result<Value<'v>> {
+    if let (SqlType::Int { size, sign, .. }, Value::Int(n)) = (&column.ty, &value)
+        && !sign.unsigned
+        && (size.min_signed()..=size.max_signed()).contains(n)
+    {
+        return Ok(value);
+    }
+    if value.is_null() {
+        return if column.nullable { Ok(value) } else { null_refused(column, env) };
+    }
+    let mode = env.store_mode();
+    let mode = if matches!(column.ty, SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }) {
+        StoreMode { today: env.today(), ..mode }
+    } else {
+        mode
+    };
+    match convert_for_column(value, &column.ty, from, mode) {
+        Ok(stored) => {
+            if let Some(lost) = stored.warning {
+                let error = worded(&lost, column, row);
+                if lost.is_note() { env.note(error) } else { env.only_warn(error) }
+            }
+            Ok(stored.value)
+        }
+        Err(e) => Err(worded(&e, column, row)),
+    }
+}
+
+#[cold]
+fn worded(e: &ConvertError, column: &Column, row: u64) -> SqlError {
+    let name = &column.name;
+    match e {
+        ConvertError::OutOfRange => SqlError::out_of_range(name, row),
+        ConvertError::TooLong => SqlError::data_too_long(name, row),
+        ConvertError::Truncated | ConvertError::Rounded => SqlError::data_truncated(name, row),
+        ConvertError::Incorrect { kind, value } => SqlError::incorrect_value(kind, value, name, row),
+        ConvertError::IncorrectTemporal { kind, value } => SqlError::incorrect_temporal(kind, value, name, row),
+    }
+}
+
+/// NULL for a NOT NULL column: an error in strict mode, else the type's zero and a warning.
+#[cold]
+fn null_refused(column: &Column, env: &mut Env<'_>) -> Result<Value<'static>> {
+    env.warn(SqlError::column_cannot_be_null(&column.name))?;
+    Ok(zero(&column.ty))
+}
+
+/// What a NOT NULL column without a default holds where nothing was given.
+pub fn zero(ty: &SqlType) -> Value<'static> {
+    match ty {
+        SqlType::Int { sign, .. } if sign.unsigned => Value::UInt(0),
+        SqlType::Int { .. } => Value::Int(0),
+        SqlType::Decimal { scale, .. } => Value::Decimal(Decimal::ZERO.round(*scale).unwrap_or(Decimal::ZERO)),
+        SqlType::Float { .. } => Value::Float(0.0),
+        SqlType::Double { .. } => Value::Double(0.0),
+        SqlType::Date => Value::Date(Date::ZERO),
+        SqlType::Time { .. } => Value::Time(Time::ZERO),
+        SqlType::DateTime { .. } | SqlType::Timestamp { .. } => Value::DateTime(DateTime::ZERO),
+        SqlType::Year | SqlType::Bit { .. } | SqlType::Set { .. } => Value::UInt(0),
+        // The first name.
+        SqlType::Enum { .. } => Value::UInt(1),
+        SqlType::Binary { len } => Value::owned(vec![0; *len as usize]),
+        _ => Value::bytes(b""),
+    }
+}

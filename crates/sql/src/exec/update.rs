@@ -1,0 +1,221 @@
+//! UPDATE: rows are changed as they are found; found first and changed then where the change could meet the scan again, or where they are sorted.
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use super::insert::duplicate_entry;
+use super::scan::{Scan, check_killed};
+use super::subquery::Found;
+use super::{ExecContext, select, sortkey, store};
+use crate::catalog::TableInfo;
+use crate::error::{Result, SqlError};
+use crate::plan::{Assignment, DmlSort, Expr, Limit, TableAccess, UpdatePlan};
+use crate::session::state::{Done, Outcome};
+use redolith_engine::Error as EngineError;
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::lock::Mode;
+use redolith_types::{Collation, DateTime, SqlType, Value};
+use smallvec::SmallVec;
+
+pub type Changes<'v> = SmallVec<[(usize, Value<'v>); 4]>;
+
+/// What an UPDATE has done.
+#[derive(Default)]
+struct Tally {
+    matched: u64,
+    changed: u64,
+}
+
+pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_>]) -> Result<Outcome> {
+    let warnings = cx.env.session.warnings.count();
+    cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
+    let mut found = Found::default();
+    found.access(&plan.access);
+    plan.assignments.iter().for_each(|a| found.expr(&a.value));
+    let subqueries = found.run(cx, params).await?;
+    let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
+    let most = limit(&plan.limit, at, &mut cx.env)?;
+    let mut tally = Tally::default();
+    if plan.collect_first || !plan.sort.keys.is_empty() {
+        Box::pin(collected(cx, plan, at, most, &mut tally)).await?;
+    } else {
+        let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+        scan.start(at, &mut cx.env)?;
+        while tally.matched < most && scan.next(cx.trx, params, &subqueries, &mut cx.env).await? {
+            tally.matched += 1;
+            cx.env.row = tally.matched;
+            change(cx, plan, &scan, at, &mut tally).await?;
+        }
+        scan.finish(cx.scratch);
+    }
+    let warnings = cx.env.session.warnings.count() - warnings;
+    let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
+    let info = format!("Rows matched: {}  Changed: {}  Warnings: {warnings}", tally.matched, tally.changed);
+    Ok(Outcome::Done(Done { affected, last_insert_id: 0, info }))
+}
+
+/// Most rows, from LIMIT n.
+pub fn limit(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
+    if limit.is_none() { Ok(u64::MAX) } else { Ok(select::limits(limit, at, env)?.1) }
+}
+
+/// Changes the row the scan is at, if the assignments change it.
+async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at: Scope<'_>, tally: &mut Tally) -> Result<()> {
+    let mut new = std::mem::take(&mut cx.scratch.row);
+    let done = async {
+        let row = scan.at();
+        let sources = [scan.row()];
+        let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let table = plan.access.table.engine();
+        new.clear();
+        table.layout.update(row.stored, &changes, &mut new);
+        drop(changes);
+        match cx.trx.update(table, row, &new).await {
+            Ok(()) => tally.changed += 1,
+            Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
+        }
+        Ok(())
+    }
+    .await;
+    cx.scratch.row = new;
+    done
+}
+
+/// An engine's refusal of one row: a duplicate is worded with its value, and passed over with IGNORE.
+#[cold]
+pub fn refused(e: EngineError, ignore: bool, table: &TableInfo, new: &[u8], env: &mut Env<'_>) -> Result<()> {
+    match e {
+        EngineError::DuplicateKey { index_no, .. } => {
+            let error = duplicate_entry(table, index_no, new);
+            if !ignore {
+                return Err(error);
+            }
+            env.only_warn(error);
+            Ok(())
+        }
+        e => Err(e.into()),
+    }
+}
+
+/// The columns whose stored bytes an UPDATE changes, with their new values; empty if none does.
+fn changed_columns<'v>(plan: &'v UpdatePlan, at: Scope<'v>, env: &mut Env<'_>) -> Result<Changes<'v>> {
+    let mut changes = assign(&plan.access.table, &plan.assignments, at, env)?;
+    keep_changed(&mut changes, at.sources[0]);
+    if !changes.is_empty() {
+        for column in &plan.on_update_now {
+            let ty = &plan.access.table.def.columns[*column as usize].ty;
+            changes.push((*column as usize, now_for(ty, env)));
+        }
+    }
+    Ok(changes)
+}
+/// Leaves out columns that have their new value already (long ones that were not fetched count as changed).
+pub fn keep_changed(changes: &mut Changes<'_>, row: Row<'_>) {
+    if let Row::Stored { layout, payload, .. } = row {
+        changes.retain(|(column, value)| layout.external(payload, *column).is_some() || layout.get(payload, *column) != *value);
+    }
+}
+
+/// CURRENT_TIMESTAMP as a column stores it.
+pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
+    let us = env.now_us();
+    let at = match ty {
+        SqlType::Timestamp { .. } => DateTime::from_unix_us(us, 0).unwrap_or_default(),
+        _ => env.local(us),
+    };
+    Value::DateTime(at.truncate(ty.fsp()))
+}
+
+/// Evaluates assignments in order: (column, value fit for it). One that reads a column assigned before sees its new value.
+pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope<'v>, env: &mut Env<'_>) -> Result<Changes<'v>> {
+    let mut changes = Changes::new();
+    for a in assignments {
+        let column = &table.def.columns[a.column as usize];
+        let e = &a.value;
+        let value = if a.reads_assigned && !changes.is_empty() {
+            let Row::Stored { def, layout, payload } = at.sources[0] else { continue };
+            let mut so_far = Vec::new();
+            layout.update(payload, &changes, &mut so_far);
+            let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
+            sources[0] = Row::Stored { def, layout, payload: &so_far };
+            let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;
+            store::convert(value, column, charset_of(e, env), env.row, env)?.into_owned()
+        } else {
+            let value = Eval::new(at, env).stored(e, &column.ty)?;
+            store::convert(value, column, charset_of(e, env), env.row, env)?
+        };
+        match changes.iter_mut().find(|(c, _)| *c == a.column as usize) {
+            Some(change) => change.1 = value,
+            None => changes.push((a.column as usize, value)),
+        }
+    }
+    Ok(changes)
+}
+
+pub fn charset_of(e: &Expr, env: &Env<'_>) -> redolith_types::Charset {
+    if e.ty.kind.is_string() { e.ty.collation.charset() } else { env.charset() }
+}
+
+/// Clustered keys of the rows a statement is to change, in the order it is to change them.
+pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &DmlSort, at: Scope<'_>, most: u64) -> Result<Vec<Box<[u8]>>> {
+    let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+    scan.start(at, &mut cx.env)?;
+    let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
+    let mut memory = 0;
+    while (!sort.keys.is_empty() || (found.len() as u64) < most) && scan.next(cx.trx, at.params, at.subqueries, &mut cx.env).await? {
+        let mut key = Vec::new();
+        let sources = [scan.row()];
+        for k in &sort.keys {
+            let e = &sort.exprs[k.output as usize];
+            let value = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).numeric(e)?;
+            let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
+            sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
+        }
+        let row: Box<[u8]> = scan.at().key.into();
+        memory += key.len() + row.len() + 48;
+        if memory > cx.env.settings.memory_limit {
+            return Err(super::rows::out_of_memory(cx.env.settings.memory_limit));
+        }
+        found.push((key, row));
+        check_killed(&cx.env)?;
+    }
+    scan.finish(cx.scratch);
+    if !sort.keys.is_empty() {
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    found.truncate(most.min(usize::MAX as u64) as usize);
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, most: u64, tally: &mut Tally) -> Result<()> {
+    let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
+    let table = plan.access.table.engine().clone();
+    let mut new = Vec::new();
+    let mut cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+    for key in rows {
+        tally.matched += 1;
+        cx.env.row = tally.matched;
+        cursor.reset(&key, None, true);
+        if !cursor.next(cx.trx).await? {
+            return Err(SqlError::new(1032, format!("Can't find record in '{}'", plan.access.table.def.name)));
+        }
+        let whole = if table.layout.has_externals(cursor.row().stored) { cursor.payload(cx.trx).await?.to_vec() } else { Vec::new() };
+        {
+            let stored = cursor.row().stored;
+            let payload = if whole.is_empty() { stored } else { &whole };
+            let sources = [Row::Stored { def: &plan.access.table.def, layout: &table.layout, payload }];
+            let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
+            if changes.is_empty() {
+                continue;
+            }
+            new.clear();
+            table.layout.update(stored, &changes, &mut new);
+        }
+        match cx.trx.update(&table, cursor.row(), &new).await {
+            Ok(()) => tally.changed += 1,
+            Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
+        }
+    }
+    Ok(())
+}

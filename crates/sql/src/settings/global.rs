@@ -1,0 +1,211 @@
+//! GLOBAL values.
+use super::table::{COUNT, Var};
+use super::variable::{Access, Kind, Scope, Setting, collation};
+use crate::error::{Result, SqlError};
+use parking_lot::{Mutex, RwLock};
+use redolith_types::{Collation, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// All GLOBAL values at one time; what sessions that began then go by (SET-1).
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot(pub Box<[Setting]>);
+
+impl Snapshot {
+    pub fn get(&self, var: Var) -> &Setting {
+        &self.0[var as usize]
+    }
+}
+
+/// Called with the new bits of a variable.
+type Hook = Box<dyn Fn(u64) + Send + Sync>;
+
+pub struct Settings {
+    /// The bits of the snapshot, for readers on hot paths (SET-2).
+    bits: [AtomicU64; COUNT],
+    snapshot: RwLock<Arc<Snapshot>>,
+    hooks: Mutex<Vec<(Var, Hook)>>,
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
+
+impl Default for Settings {
+    /// All defaults.
+    fn default() -> Settings {
+        let snapshot = Snapshot(Var::all().iter().map(|v| v.get().default_setting()).collect());
+        Settings {
+            bits: std::array::from_fn(|i| AtomicU64::new(snapshot.0[i].bits)),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            hooks: Mutex::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The current GLOBAL value of a number, boolean (0, 1), enum (position), set (flags) or collation (id).
+    #[inline]
+    pub fn bits(&self, var: Var) -> u64 {
+        self.bits[var as usize].load(Relaxed)
+    }
+    pub fn is_on(&self, var: Var) -> bool {
+        self.bits(var) != 0
+    }
+    /// A text; None is NULL.
+    pub fn text(&self, var: Var) -> Option<Arc<str>> {
+        self.snapshot.read().get(var).text.clone()
+    }
+    /// What a character set or collation variable holds.
+    pub fn collation(&self, var: Var) -> Collation {
+        collation(self.bits(var)).unwrap_or(Collation::Binary)
+    }
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.read().clone()
+    }
+
+    /// `f` is called, with the new bits, whenever the GLOBAL value is set, and once now.
+    pub fn on_change(&self, var: Var, f: impl Fn(u64) + Send + Sync + 'static) {
+        f(self.bits(var));
+        self.hooks.lock().push((var, Box::new(f)));
+    }
+
+    /// SET GLOBAL; `value` None is DEFAULT. True if the value was moved into the variable's range.
+    pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<bool> {
+        let v = var.get();
+        match (v.access, v.scope) {
+            (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
+            (_, Scope::Session) => return Err(SqlError::session_variable(v.name)),
+            _ => {}
+        }
+        let taken = match value {
+            Some(value) => v.take_value(value)?,
+            None => v.default_setting().into(),
+        };
+        let only_default = v.only.is_some() && taken.setting != v.default_setting();
+        if only_default {
+            return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
+        }
+        self.store(var, taken.setting);
+        Ok(taken.truncated)
+    }
+
+    /// Stores a value that is known to be valid, with that of the variable's twin.
+    pub(super) fn store(&self, var: Var, setting: Setting) {
+        let mut hooked = vec![(var, setting.bits)];
+        {
+            let mut slot = self.snapshot.write();
+            let mut next = Snapshot::clone(&slot);
+            if let Some(twin) = var.twin() {
+                let bits = twin_bits(twin, setting.bits);
+                next.0[twin as usize].bits = bits;
+                hooked.push((twin, bits));
+            }
+            next.0[var as usize] = setting;
+            for (var, bits) in &hooked {
+                self.bits[*var as usize].store(*bits, Relaxed);
+            }
+            *slot = Arc::new(next);
+        }
+        for (changed, bits) in hooked {
+            self.hooks.lock().iter().filter(|(v, _)| *v == changed).for_each(|(_, hook)| hook(bits));
+        }
+    }
+
+    /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
+    pub fn tell(&self, var: Var, text: &str) {
+        if let Ok(taken) = var.get().take_text(text) {
+            self.store(var, taken.setting);
+        }
+    }
+
+    /// `@@GLOBAL.name`.
+    pub fn global_value(&self, var: Var) -> Result<Value<'static>> {
+        let v = var.get();
+        if v.scope == Scope::Session {
+            return Err(SqlError::read_only_variable(v.name, "SESSION"));
+        }
+        Ok(v.value(self.snapshot.read().get(var)))
+    }
+    /// SHOW GLOBAL VARIABLES: names with values; NULL is shown as nothing.
+    pub fn list_global(&self) -> Vec<(&'static str, String)> {
+        let snapshot = self.snapshot();
+        let all = Var::all().iter().filter(|v| v.get().scope != Scope::Session);
+        all.map(|v| (v.get().name, v.get().show(snapshot.get(*v)).unwrap_or_default())).collect()
+    }
+}
+
+/// The bits of `twin` when the other one is set to the collation of `bits`.
+pub(super) fn twin_bits(twin: Var, bits: u64) -> u64 {
+    match twin.get().kind {
+        Kind::Charset { .. } => collation(bits).map_or(bits, |c| c.charset().default_collation().id() as u64),
+        _ => bits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(n: u64) -> Value<'static> {
+        Value::UInt(n)
+    }
+
+    #[test]
+    fn global_values_are_set_checked_and_told() {
+        let s = Settings::default();
+        let seen = Arc::new(AtomicU64::new(0));
+        let told = seen.clone();
+        s.on_change(Var::MaxConnections, move |n| told.store(n, Relaxed));
+        assert_eq!(seen.load(Relaxed), 151);
+        assert!(!s.set_global(Var::MaxConnections, Some(&int(500))).unwrap());
+        assert_eq!((s.bits(Var::MaxConnections), seen.load(Relaxed)), (500, 500));
+        assert!(s.set_global(Var::MaxConnections, Some(&int(0))).unwrap());
+        assert_eq!(s.global_value(Var::MaxConnections).unwrap(), int(1));
+        s.set_global(Var::MaxConnections, None).unwrap();
+        assert_eq!(s.bits(Var::MaxConnections), 151);
+    }
+
+    #[test]
+    fn errors_have_mysqls_numbers() {
+        let s = Settings::default();
+        let code = |var, value: &Value<'_>| s.set_global(var, Some(value)).unwrap_err().code;
+        assert_eq!(code(Var::Version, &Value::text("9")), 1238);
+        assert_eq!(code(Var::InnodbBufferPoolSize, &int(1 << 30)), 1238);
+        assert_eq!(code(Var::SqlLogBin, &int(1)), 1228);
+        assert_eq!(code(Var::WaitTimeout, &Value::text("x")), 1232);
+        assert_eq!(code(Var::WaitTimeout, &Value::Null), 1231);
+        assert_eq!(code(Var::Autocommit, &int(2)), 1231);
+        assert_eq!(code(Var::Autocommit, &Value::text("maybe")), 1231);
+        assert_eq!(code(Var::TransactionIsolation, &Value::text("SNAPSHOT")), 1231);
+        assert_eq!(code(Var::SqlMode, &Value::text("NONSENSE")), 1231);
+        assert_eq!(code(Var::TimeZone, &Value::text("Mars/North")), 1298);
+        assert_eq!(code(Var::CharacterSetServer, &Value::text("klingon")), 1115);
+        assert_eq!(code(Var::ReadOnly, &int(1)), 1231);
+        assert_eq!(code(Var::InnodbFlushLogAtTrxCommit, &int(2)), 1231);
+    }
+
+    #[test]
+    fn character_set_and_collation_move_together() {
+        let s = Settings::default();
+        s.set_global(Var::CharacterSetServer, Some(&Value::text("latin1"))).unwrap();
+        assert_eq!(s.collation(Var::CollationServer), Collation::Latin1SwedishCi);
+        s.set_global(Var::CollationServer, Some(&Value::text("utf8mb4_bin"))).unwrap();
+        assert_eq!(s.global_value(Var::CharacterSetServer).unwrap(), Value::text("utf8mb4"));
+        assert_eq!(s.global_value(Var::CollationServer).unwrap(), Value::text("utf8mb4_bin"));
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_whole() {
+        let all = Settings::default().list_global();
+        assert!(all.is_sorted_by(|a, b| a.0 < b.0));
+        let get = |name| all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str());
+        assert_eq!(get("max_allowed_packet"), Some("67108864"));
+        assert_eq!(get("autocommit"), Some("ON"));
+        assert_eq!(get("warning_count"), None);
+        assert_eq!(get("secure_file_priv"), Some(""));
+    }
+}

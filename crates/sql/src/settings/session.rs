@@ -1,0 +1,212 @@
+//! A session's values: the GLOBAL ones of when it began, and what it has set itself.
+use super::global::{Settings, Snapshot, twin_bits};
+use super::table::Var;
+use super::variable::{Access, Kind, Scope, Setting, collation};
+use crate::error::{Result, SqlError};
+use crate::sql_mode::SqlMode;
+use redolith_types::{Collation, Value};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct SessionVars {
+    snapshot: Arc<Snapshot>,
+    /// What differs from the snapshot: few, so that looking through them is quick and an idle session is small.
+    own: Vec<(Var, Setting)>,
+    /// Goes up with every change, for what is derived from several variables.
+    generation: u32,
+}
+
+impl SessionVars {
+    /// Of a new session, or after COM_RESET_CONNECTION.
+    pub fn new(settings: &Settings) -> SessionVars {
+        SessionVars { snapshot: settings.snapshot(), own: Vec::new(), generation: 0 }
+    }
+
+    #[inline]
+    fn get(&self, var: Var) -> &Setting {
+        self.own.iter().find(|(v, _)| *v == var).map_or_else(|| self.snapshot.get(var), |(_, s)| s)
+    }
+    /// A number, boolean (0, 1), enum (position), set (flags) or collation (id).
+    #[inline]
+    pub fn bits(&self, var: Var) -> u64 {
+        self.get(var).bits
+    }
+    #[inline]
+    pub fn is_on(&self, var: Var) -> bool {
+        self.bits(var) != 0
+    }
+    pub fn text(&self, var: Var) -> Option<&str> {
+        self.get(var).text.as_deref()
+    }
+    pub fn sql_mode(&self) -> SqlMode {
+        SqlMode(self.bits(Var::SqlMode))
+    }
+    /// What a character set or collation variable holds; None is NULL (`character_set_results`).
+    pub fn collation(&self, var: Var) -> Option<Collation> {
+        collation(self.bits(var))
+    }
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// SET SESSION; `value` None is DEFAULT, which is the current GLOBAL value. True if the value was moved into the variable's range.
+    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being settable only.
+    pub fn set(&mut self, settings: &Settings, var: Var, value: Option<&Value<'_>>) -> Result<bool> {
+        let v = var.get();
+        match (v.access, v.scope) {
+            (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
+            (_, Scope::Global) => return Err(SqlError::global_variable(v.name)),
+            _ if v.kind == Kind::OfSession => return Ok(false),
+            _ => {}
+        }
+        let taken = match value {
+            Some(value) => v.take_value(value)?,
+            None if v.scope == Scope::Both => settings.snapshot().get(var).clone().into(),
+            None => v.default_setting().into(),
+        };
+        if v.only.is_some() && taken.setting != v.default_setting() {
+            return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
+        }
+        // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET GLOBAL to assign the value").
+        if matches!(var, Var::MaxAllowedPacket | Var::NetBufferLength) {
+            return Err(SqlError::new(1621, format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", v.name)));
+        }
+        self.store(var, taken.setting);
+        Ok(taken.truncated)
+    }
+
+    /// Stores a value known to be valid: SET NAMES, SET TRANSACTION, the client's character set at login.
+    pub fn store_bits(&mut self, var: Var, bits: u64) {
+        self.store(var, Setting { bits, text: None });
+    }
+
+    fn store(&mut self, var: Var, setting: Setting) {
+        self.generation = self.generation.wrapping_add(1);
+        if let Some(twin) = var.twin() {
+            let bits = twin_bits(twin, setting.bits);
+            self.put(twin, Setting { bits, text: None });
+        }
+        self.put(var, setting);
+    }
+    fn put(&mut self, var: Var, setting: Setting) {
+        let at = self.own.iter().position(|(v, _)| *v == var);
+        match (at, *self.snapshot.get(var) == setting) {
+            (Some(i), true) => {
+                self.own.swap_remove(i);
+            }
+            (Some(i), false) => self.own[i].1 = setting,
+            (None, true) => {}
+            (None, false) => {
+                self.own.reserve_exact(1);
+                self.own.push((var, setting));
+            }
+        }
+    }
+
+    /// SET NAMES, and the character set of the handshake.
+    pub fn set_names(&mut self, c: Collation) {
+        let charset = c.charset().default_collation().id() as u64;
+        self.store_bits(Var::CharacterSetClient, charset);
+        self.store_bits(Var::CharacterSetResults, charset);
+        self.store_bits(Var::CollationConnection, c.id() as u64);
+    }
+
+    /// `@@name` and `@@SESSION.name`; None if the session itself knows the value ([`Kind::OfSession`]). `session_only`: 1238 for a GLOBAL one.
+    pub fn value(&self, settings: &Settings, var: Var, session_only: bool) -> Result<Option<Value<'static>>> {
+        let v = var.get();
+        match v.scope {
+            _ if v.kind == Kind::OfSession => Ok(None),
+            Scope::Global if session_only => Err(SqlError::read_only_variable(v.name, "GLOBAL")),
+            Scope::Global => settings.global_value(var).map(Some),
+            _ => Ok(Some(v.value(self.get(var)))),
+        }
+    }
+
+    /// SHOW [SESSION] VARIABLES without those that the session itself knows.
+    pub fn list(&self, settings: &Settings) -> Vec<(&'static str, String)> {
+        let global = settings.snapshot();
+        let all = Var::all().iter().filter(|v| v.get().kind != Kind::OfSession);
+        all.map(|var| {
+            let v = var.get();
+            let setting = if v.scope == Scope::Global { global.get(*var) } else { self.get(*var) };
+            (v.name, v.show(setting).unwrap_or_default())
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_keeps_the_global_values_of_its_beginning() {
+        let s = Settings::default();
+        let mut old = SessionVars::new(&s);
+        s.set_global(Var::WaitTimeout, Some(&Value::UInt(5))).unwrap();
+        assert_eq!((old.bits(Var::WaitTimeout), SessionVars::new(&s).bits(Var::WaitTimeout)), (28800, 5));
+        old.set(&s, Var::WaitTimeout, None).unwrap();
+        assert_eq!(old.bits(Var::WaitTimeout), 5);
+        // A GLOBAL variable is read where it is current.
+        s.set_global(Var::MaxConnections, Some(&Value::UInt(7))).unwrap();
+        assert_eq!(old.value(&s, Var::MaxConnections, false).unwrap(), Some(Value::UInt(7)));
+    }
+
+    #[test]
+    fn only_deviations_are_kept() {
+        let s = Settings::default();
+        let mut v = SessionVars::new(&s);
+        v.set_names(Collation::Utf8mb4GeneralCi);
+        v.set(&s, Var::Autocommit, Some(&Value::UInt(1))).unwrap();
+        assert_eq!(v.own.capacity(), 0);
+        v.set_names(Collation::Latin1Bin);
+        assert_eq!(v.own.len(), 4);
+        assert_eq!(v.value(&s, Var::CharacterSetConnection, false).unwrap(), Some(Value::text("latin1")));
+        assert_eq!(v.collation(Var::CollationConnection), Some(Collation::Latin1Bin));
+        v.set(&s, Var::CharacterSetResults, Some(&Value::Null)).unwrap();
+        assert_eq!(v.collation(Var::CharacterSetResults), None);
+        assert_eq!(v.value(&s, Var::CharacterSetResults, false).unwrap(), Some(Value::Null));
+        v.set_names(Collation::Utf8mb4GeneralCi);
+        assert!(v.own.is_empty());
+        assert!(size_of::<SessionVars>() <= 40);
+    }
+
+    #[test]
+    fn errors_have_mysqls_numbers() {
+        let s = Settings::default();
+        let mut v = SessionVars::new(&s);
+        let mut code = |var, value: &Value<'_>| v.set(&s, var, Some(value)).unwrap_err().code;
+        assert_eq!(code(Var::MaxConnections, &Value::UInt(1)), 1229);
+        assert_eq!(code(Var::Version, &Value::UInt(1)), 1238);
+        assert_eq!(code(Var::SqlMode, &Value::text("X")), 1231);
+        assert_eq!(code(Var::MaxAllowedPacket, &Value::UInt(1024)), 1621);
+        assert_eq!(v.value(&s, Var::MaxConnections, true).unwrap_err().code, 1238);
+        assert_eq!(s.global_value(Var::Timestamp).unwrap_err().code, 1238);
+    }
+
+    #[test]
+    fn what_dumps_and_clients_set_is_taken() {
+        let s = Settings::default();
+        let mut v = SessionVars::new(&s);
+        for (var, value) in [
+            (Var::SqlMode, Value::text("")),
+            (Var::SqlMode, Value::text("NO_AUTO_VALUE_ON_ZERO")),
+            (Var::TimeZone, Value::text("+00:00")),
+            (Var::OptimizerSwitch, Value::text("semijoin=off")),
+            (Var::OptimizerSwitch, Value::text("default")),
+            (Var::SqlQuoteShowCreate, Value::UInt(1)),
+            (Var::CharacterSetResults, Value::text("binary")),
+            (Var::ForeignKeyChecks, Value::UInt(0)),
+            (Var::UniqueChecks, Value::Int(0)),
+            (Var::SqlNotes, Value::UInt(0)),
+            (Var::Autocommit, Value::text("OFF")),
+            (Var::TransactionIsolation, Value::text("read-committed")),
+        ] {
+            assert!(!v.set(&s, var, Some(&value)).unwrap(), "{var:?}");
+        }
+        assert_eq!(v.bits(Var::TransactionIsolation), 1);
+        assert!(v.sql_mode().has(SqlMode::NO_AUTO_VALUE_ON_ZERO));
+        assert!(v.list(&s).contains(&("autocommit", "OFF".into())));
+        assert!(v.set(&s, Var::OptimizerSwitch, Some(&Value::text("semijoin=on"))).is_err());
+    }
+}

@@ -1,0 +1,324 @@
+//! What a system variable is, and how its values are read and shown.
+use crate::error::{Result, SqlError};
+use crate::sql_mode::SqlMode;
+use redolith_types::temporal::parse_zone;
+use redolith_types::{Charset, Collation, Value};
+use std::sync::Arc;
+
+/// Where a variable has values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    Global,
+    Session,
+    /// A session begins with the GLOBAL value.
+    Both,
+}
+
+/// Who may set it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// SET and options.
+    Dynamic,
+    /// Options at the start; read-only after.
+    AtStart,
+    /// Nobody: the server knows it.
+    ReadOnly,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    Bool,
+    /// Bytes, counts, seconds: with K, M, G, T in options. Values outside are moved to the nearest end, and down to a multiple of `step`.
+    Int {
+        min: u64,
+        max: u64,
+        step: u64,
+    },
+    /// Seconds with a fraction, percentages.
+    Real {
+        min: f64,
+        max: f64,
+    },
+    /// A name or its position.
+    Enum(&'static [&'static str]),
+    SqlMode,
+    /// A character set, kept as its default collation; with `nullable`, NULL too.
+    Charset {
+        nullable: bool,
+    },
+    Collation,
+    /// `SYSTEM`, `+hh:mm`, `UTC`.
+    TimeZone,
+    /// MySQL's optimizer switches: none of them is there to be switched on.
+    OptimizerSwitch,
+    Text {
+        nullable: bool,
+    },
+    /// The session knows the value (`timestamp`, `warning_count`, ...), and sets it where `Access` allows.
+    OfSession,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Variable {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub scope: Scope,
+    pub access: Access,
+    /// As an option's text; for `Text { nullable }`, `None` is NULL.
+    pub default: Option<&'static str>,
+    /// Only the default is true of this server; why.
+    pub only: Option<&'static str>,
+    /// Taken, and without effect; why.
+    pub inert: Option<&'static str>,
+}
+
+/// A value as it is kept: numbers, positions, flags and collation ids as bits; text beside them. NULL is bits of [`NULL_BITS`] without text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    pub bits: u64,
+    pub text: Option<Arc<str>>,
+}
+/// NULL of a character set (no collation has the id 0), and of a text.
+pub const NULL_BITS: u64 = 0;
+
+impl Setting {
+    fn bits(bits: u64) -> Setting {
+        Setting { bits, text: None }
+    }
+    fn text(s: &str) -> Setting {
+        Setting { bits: 1, text: Some(s.into()) }
+    }
+}
+
+/// A value taken, and whether it had to be moved into the variable's range (warning 1292).
+#[derive(Debug)]
+pub struct Taken {
+    pub setting: Setting,
+    pub truncated: bool,
+}
+impl From<Setting> for Taken {
+    fn from(setting: Setting) -> Taken {
+        Taken { setting, truncated: false }
+    }
+}
+
+const SWITCHES: &[&str] = &[
+    "index_merge",
+    "index_merge_union",
+    "index_merge_sort_union",
+    "index_merge_intersection",
+    "engine_condition_pushdown",
+    "index_condition_pushdown",
+    "mrr",
+    "mrr_cost_based",
+    "block_nested_loop",
+    "batched_key_access",
+    "materialization",
+    "semijoin",
+    "loosescan",
+    "firstmatch",
+    "duplicateweedout",
+    "subquery_materialization_cost_based",
+    "use_index_extensions",
+    "condition_fanout_filter",
+    "derived_merge",
+    "use_invisible_indexes",
+    "skip_scan",
+    "hash_join",
+    "subquery_to_derived",
+    "prefer_ordering_index",
+    "hypergraph_optimizer",
+    "derived_condition_pushdown",
+];
+
+impl Variable {
+    fn wrong_value(&self, shown: impl std::fmt::Display) -> SqlError {
+        SqlError::wrong_variable_value(self.name, shown)
+    }
+
+    /// From an option's text, or a string in SET.
+    pub fn take_text(&self, text: &str) -> Result<Taken> {
+        let wrong = || self.wrong_value(text);
+        Ok(match self.kind {
+            Kind::Bool => Setting::bits(parse_bool(text).ok_or_else(wrong)? as u64).into(),
+            Kind::Int { .. } => self.take_int(parse_int(text).ok_or_else(wrong)?),
+            Kind::Real { .. } => self.take_real(text.trim().parse().map_err(|_| wrong())?),
+            Kind::Enum(names) => {
+                let by_name = names.iter().position(|n| n.eq_ignore_ascii_case(text));
+                let by_number = || text.parse::<usize>().ok().filter(|i| *i < names.len());
+                Setting::bits(by_name.or_else(by_number).ok_or_else(wrong)? as u64).into()
+            }
+            Kind::SqlMode => Setting::bits(SqlMode::parse(text).map_err(|name| self.wrong_value(name))?.0).into(),
+            Kind::Charset { .. } => {
+                let charset = Charset::from_name(text).ok_or_else(|| SqlError::unknown_character_set(text))?;
+                Setting::bits(charset.default_collation().id() as u64).into()
+            }
+            Kind::Collation => {
+                let collation = Collation::from_name(text).ok_or_else(|| SqlError::unknown_collation(text))?;
+                Setting::bits(collation.id() as u64).into()
+            }
+            Kind::TimeZone => {
+                let known = text.eq_ignore_ascii_case("SYSTEM") || parse_zone(text.as_bytes()).is_some();
+                if !known {
+                    return Err(SqlError::unknown_time_zone(text));
+                }
+                Setting::text(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text }).into()
+            }
+            Kind::OptimizerSwitch => self.take_switches(text)?.into(),
+            Kind::Text { .. } => Setting::text(text).into(),
+            Kind::OfSession => return Err(wrong()),
+        })
+    }
+
+    /// From the value of an expression in SET.
+    pub fn take_value(&self, value: &Value<'_>) -> Result<Taken> {
+        let shown = || value.to_string();
+        match (self.kind, value) {
+            (Kind::Text { nullable: true } | Kind::Charset { nullable: true }, Value::Null) => Ok(Setting::bits(NULL_BITS).into()),
+            (Kind::Bool | Kind::Enum(_), Value::Null) => Err(self.wrong_value("NULL")),
+            (_, Value::Null) => Err(self.wrong_value("NULL")),
+            (Kind::Int { .. }, Value::Int(n)) if *n < 0 => Ok(Taken { truncated: true, ..self.take_int(0) }),
+            (Kind::Int { .. }, Value::Int(n)) => Ok(self.take_int(*n as u64)),
+            (Kind::Int { .. }, Value::UInt(n)) => Ok(self.take_int(*n)),
+            (Kind::Int { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
+            (Kind::Real { .. }, Value::Bytes(_)) => Err(SqlError::wrong_variable_type(self.name)),
+            (Kind::Bool, Value::Int(0 | 1) | Value::UInt(0 | 1)) => self.take_text(&shown()),
+            (Kind::Bool, Value::Int(_) | Value::UInt(_)) => Err(self.wrong_value(shown())),
+            (Kind::Bool, Value::Double(_) | Value::Float(_) | Value::Decimal(_)) => Err(SqlError::wrong_variable_type(self.name)),
+            (Kind::SqlMode, Value::Int(n)) if *n >= 0 => Ok(self.take_mode(*n as u64)?.into()),
+            (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
+            (Kind::Charset { .. }, Value::Int(n)) => self.take_collation_id(*n as u64).map(|c| c.charset().default_collation()).map(by_id),
+            (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
+            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch, v) if v.as_bytes().is_none() => {
+                Err(SqlError::wrong_variable_type(self.name))
+            }
+            (_, Value::Bytes(b)) => self.take_text(std::str::from_utf8(b).map_err(|_| self.wrong_value(shown()))?),
+            _ => self.take_text(&shown()),
+        }
+    }
+
+    fn take_int(&self, n: u64) -> Taken {
+        let Kind::Int { min, max, step } = self.kind else { unreachable!("an integer variable") };
+        let inside = n.clamp(min, max);
+        let inside = (inside - inside % step).max(min);
+        Taken { setting: Setting::bits(inside), truncated: inside != n }
+    }
+    fn take_real(&self, x: f64) -> Taken {
+        let Kind::Real { min, max } = self.kind else { unreachable!("a real variable") };
+        let inside = if x.is_nan() { min } else { x.clamp(min, max) };
+        Taken { setting: Setting::bits(inside.to_bits()), truncated: inside != x }
+    }
+    fn take_mode(&self, bits: u64) -> Result<Setting> {
+        let known: u64 = SqlMode::NAMES.iter().map(|(_, bit)| bit).sum();
+        if bits & !known != 0 { Err(self.wrong_value(bits)) } else { Ok(Setting::bits(SqlMode(bits).expanded().0)) }
+    }
+    fn take_collation_id(&self, id: u64) -> Result<Collation> {
+        u16::try_from(id).ok().and_then(Collation::from_id).ok_or_else(|| SqlError::unknown_collation(id))
+    }
+    fn take_switches(&self, text: &str) -> Result<Setting> {
+        for item in text.split(',').map(str::trim).filter(|i| !i.is_empty() && !i.eq_ignore_ascii_case("default")) {
+            let (name, value) = item.split_once('=').ok_or_else(|| self.wrong_value(item))?;
+            let known = SWITCHES.iter().any(|s| s.eq_ignore_ascii_case(name));
+            if !known || !(value.eq_ignore_ascii_case("off") || value.eq_ignore_ascii_case("default")) {
+                return Err(self.wrong_value(item));
+            }
+        }
+        Ok(Setting::bits(0))
+    }
+
+    /// As SHOW VARIABLES prints it; None is NULL.
+    pub fn show(&self, s: &Setting) -> Option<String> {
+        Some(match self.kind {
+            Kind::Bool => if s.bits != 0 { "ON" } else { "OFF" }.to_string(),
+            Kind::Int { .. } => s.bits.to_string(),
+            Kind::Real { .. } => format!("{:.6}", f64::from_bits(s.bits)),
+            Kind::Enum(names) => names[s.bits as usize].to_string(),
+            Kind::SqlMode => SqlMode(s.bits).to_list(),
+            Kind::Charset { .. } => collation(s.bits)?.charset().name().to_string(),
+            Kind::Collation => collation(s.bits)?.name().to_string(),
+            Kind::OptimizerSwitch => SWITCHES.iter().map(|s| format!("{s}=off")).collect::<Vec<_>>().join(","),
+            Kind::Text { .. } | Kind::TimeZone => s.text.as_deref()?.to_string(),
+            Kind::OfSession => return None,
+        })
+    }
+
+    /// As `SELECT @@name` gives it: numbers for numbers and booleans, text for the rest.
+    pub fn value(&self, s: &Setting) -> Value<'static> {
+        match self.kind {
+            Kind::Bool => Value::Int((s.bits != 0) as i64),
+            Kind::Int { .. } => Value::UInt(s.bits),
+            Kind::Real { .. } => Value::Double(f64::from_bits(s.bits)),
+            _ => self.show(s).map_or(Value::Null, |text| Value::owned(text.into_bytes())),
+        }
+    }
+
+    /// The default, which is valid (a test takes all of them).
+    pub fn default_setting(&self) -> Setting {
+        let null = Setting::bits(NULL_BITS);
+        self.default.map_or(null.clone(), |text| self.take_text(text).map_or(null, |t| t.setting))
+    }
+}
+
+fn by_id(c: Collation) -> Taken {
+    Setting::bits(c.id() as u64).into()
+}
+pub fn collation(bits: u64) -> Option<Collation> {
+    u16::try_from(bits).ok().and_then(Collation::from_id)
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    let is = |names: [&str; 3]| names.iter().any(|n| n.eq_ignore_ascii_case(text));
+    if is(["ON", "1", "TRUE"]) {
+        Some(true)
+    } else if is(["OFF", "0", "FALSE"]) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Digits with at most one of K, M, G, T, P, E, which are powers of 1,024.
+fn parse_int(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let shift = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        'T' => 40,
+        'P' => 50,
+        'E' => 60,
+        _ => 0,
+    };
+    let digits = if shift > 0 { &text[..text.len() - 1] } else { text };
+    // "-1" stands for the least there is, as in mysqld.
+    if digits.len() > 1 && digits.starts_with('-') && digits[1..].bytes().all(|b| b.is_ascii_digit()) {
+        return Some(0);
+    }
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_suffixes() {
+        assert_eq!(parse_int("64M"), Some(64 << 20));
+        assert_eq!(parse_int(" 1g "), Some(1 << 30));
+        assert_eq!(parse_int("2T"), Some(2 << 40));
+        assert_eq!(parse_int("-5"), Some(0));
+        for wrong in ["", "M", "1.5M", "x", "99999999999999999999", "16E", "1MM", "--1", "-"] {
+            assert_eq!(parse_int(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn booleans() {
+        assert_eq!(
+            [parse_bool("on"), parse_bool("1"), parse_bool("OFF"), parse_bool("false")],
+            [Some(true), Some(true), Some(false), Some(false)]
+        );
+        assert_eq!(parse_bool("2"), None);
+    }
+}
