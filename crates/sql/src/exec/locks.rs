@@ -123,6 +123,12 @@ impl SessionLocks {
         self.tables = tables.to_vec();
         Ok(())
     }
+    /// BEGIN gives back what LOCK TABLES took; FLUSH TABLES WITH READ LOCK stays until UNLOCK TABLES (a dump begins its transaction under it).
+    pub fn begin_transaction(&mut self) {
+        if !self.everything {
+            self.unlock_tables();
+        }
+    }
     /// UNLOCK TABLES while a transaction may be open, which is then ended.
     pub fn unlock_tables_at_end(&mut self) {
         self.unlocking = true;

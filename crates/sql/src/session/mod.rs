@@ -52,6 +52,8 @@ pub struct Client {
     pub found_rows: bool,
     /// CLIENT_MULTI_STATEMENTS
     pub multi_statements: bool,
+    /// CLIENT_INTERACTIVE: a person is typing, and may be silent for longer.
+    pub interactive: bool,
 }
 
 pub struct Session {
@@ -80,6 +82,9 @@ impl Session {
     pub fn new(db: Arc<Database>, client: Client) -> Session {
         let mut vars = SessionVars::new(&db.settings);
         vars.set_names(Collation::from_id(client.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+        if client.interactive {
+            vars.store_bits(Var::WaitTimeout, vars.bits(Var::InteractiveTimeout));
+        }
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
         Session {
