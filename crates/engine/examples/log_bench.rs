@@ -22,7 +22,7 @@ mod bench {
         }
     }
 
-    async fn append(log: &Log, frame: &mut Vec<u8>) -> Lsn {
+    async fn append(log: &Log, frame: &mut [u8]) -> Lsn {
         let credit = loop {
             match log.credit(frame.len()) {
                 Ok(c) => break c,

@@ -9,12 +9,12 @@ use crate::protocol::handshake::Login;
 use crate::protocol::lenenc::Reader;
 use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
-use redolith_sql::plan::ty::ExprType;
-use redolith_sql::{ColumnMeta, SqlError};
-use redolith_types::Value;
 use crate::wire::{Format, RowState, Wire};
+use redolith_sql::plan::ty::ExprType;
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::status::Counter;
+use redolith_sql::{ColumnMeta, SqlError};
+use redolith_types::Value;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ macro_rules! wire {
             write_timeout_s: $c.channel.write_timeout_s,
             status: $c.session.status(),
             results: $c.session.results_collation(),
-            row: RowState { columns: &mut $c.columns, packet_at: 0, next_column: 0 },
+            row: RowState { columns: &mut $c.columns, packet_at: 0, open: false, next_column: 0 },
         }
     };
 }
@@ -55,11 +55,13 @@ impl<B: Backend> Connection<B> {
             command::QUERY => {
                 process.begin(Command::Query, args);
                 counters.add(Counter::Questions, 1);
+                counters.add(Counter::Queries, 1);
                 let mut wire = wire!(self, Format::Text);
                 self.session.query(self.channel.input.body(args_at), &mut wire).await;
             }
             command::STMT_EXECUTE => {
                 counters.add(Counter::Questions, 1);
+                counters.add(Counter::Queries, 1);
                 counters.add(Counter::ComStmtExecute, 1);
                 self.execute(args_at).await;
             }

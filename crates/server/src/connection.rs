@@ -6,15 +6,15 @@
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login;
+use crate::protocol::auth::Peer;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::output::Output;
 use crate::protocol::packet::{PacketBuffer, PacketError};
 use crate::protocol::row::RowColumn;
 use crate::server::{LoginSlot, Server};
 use crate::socket::{Ended, Input, Socket};
-use redolith_sql::SqlError;
 use crate::statements::Statements;
-use crate::protocol::auth::Peer;
+use redolith_sql::SqlError;
 use redolith_sql::processes::{Process, State};
 use redolith_sql::status::{Counter, Status};
 use std::ops::Range;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// The buffers that a connection keeps from one command to the next.
 const KEPT_BYTES: usize = 128 << 10;
-/// A client that has sent too much is read from this far, so that it sees the error.
+/// A client that is refused is read from this far, so that it sees the error.
 const LINGER_BYTES: usize = 64 << 20;
 /// And for this long.
 const LINGER_S: u32 = 10;
@@ -60,8 +60,14 @@ impl Channel {
             match self.input.next(&mut self.output.sequence, max_body) {
                 Ok(Some(body)) => return Ok(body),
                 Ok(None) => {}
-                Err(PacketError::TooLarge) => return Err(Over::Refused(error::packet_too_large())),
-                Err(PacketError::OutOfOrder) => return Err(Over::Refused(error::packets_out_of_order())),
+                Err(PacketError::OutOfOrder) => {
+                    self.output.sequence = self.output.sequence.wrapping_add(1);
+                    return Err(Over::Refused(error::packets_out_of_order()));
+                }
+                Err(PacketError::TooLarge) => {
+                    self.discard_chain().await?;
+                    return Err(Over::Refused(error::packet_too_large()));
+                }
             }
             if self.input.is_partial() {
                 self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
@@ -71,6 +77,15 @@ impl Channel {
                 Input::TrimBuffers => self.trim(),
             }
         }
+    }
+
+    /// Reads the rest of a packet that is too large, so that its error comes where the client looks for the answer.
+    async fn discard_chain(&mut self) -> Result<(), Ended> {
+        self.process.wait_in_command(State::ReadingFromNet, LINGER_S);
+        while !self.input.discard(&mut self.output.sequence) {
+            self.socket.read(self.input.room(), &self.process).await?;
+        }
+        Ok(())
     }
 
     fn trim(&mut self) {
@@ -113,7 +128,8 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
     let (input, output) = (PacketBuffer::default(), Output::default());
     let limits = server.backend.limits();
     let timeout = limits.connect_timeout_s;
-    let mut channel = Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
+    let mut channel =
+        Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
     std::future::poll_fn(|cx| {
         channel.process.set_waker(cx.waker());
         std::task::Poll::Ready(())
@@ -150,6 +166,9 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
                 columns: Vec::new(),
             };
             let over = connection.converse(login.database).await;
+            if matches!(over, Over::Ended(_)) {
+                server.status.counters.add(Counter::AbortedClients, 1);
+            }
             connection.session.end().await;
             server.give_back_statements(connection.statements.clear());
             say_goodbye(&mut connection.channel, over).await;
@@ -174,9 +193,9 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
         Over::Ended(Ended::Killed) if channel.process.killed() == redolith_sql::processes::Kill::Shutdown => error::shutdown(),
         _ => return,
     };
-    let refused_packet = matches!(error.code, 1153 | 1156);
+    let may_still_send = matches!(error.code, 1153 | 1156);
     channel.output.error(error.code, &error.sqlstate, &error.message);
-    if channel.flush().await.is_ok() && refused_packet {
+    if channel.flush().await.is_ok() && may_still_send {
         channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         channel.socket.linger(&channel.process, LINGER_BYTES).await;
     }

@@ -3,11 +3,16 @@
 pub mod backend;
 mod commands;
 pub mod connection;
+mod engine_status;
 mod error;
+mod host;
 pub mod listener;
 mod login;
+pub mod options;
 pub mod protocol;
 pub mod server;
 mod socket;
+pub mod sql_backend;
+pub mod start;
 mod statements;
 mod wire;

@@ -32,12 +32,7 @@ pub async fn log_in<B: Backend>(server: &Server<B>, channel: &mut Channel, peer:
 }
 
 /// COM_CHANGE_USER: `body` is the packet without its first byte. A password is asked for with a scramble of its own.
-pub async fn change_user<B: Backend>(
-    server: &Server<B>,
-    channel: &mut Channel,
-    peer: &Peer,
-    login: &Login<'_>,
-) -> Result<LoggedIn, Over> {
+pub async fn change_user<B: Backend>(server: &Server<B>, channel: &mut Channel, peer: &Peer, login: &Login<'_>) -> Result<LoggedIn, Over> {
     let (logged_in, answer, _) = owned(login);
     // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts as one of another plug-in.
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };

@@ -1,2 +1,49 @@
+//! `redolith`: the command line.
 #![forbid(unsafe_code)]
-fn main() {}
+use redolith_disk::{Disk, RealDisk};
+use redolith_server::options::{self, Request};
+use redolith_server::sql_backend::SqlBackend;
+use redolith_server::start;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "Usage: redolith server [--option=value ...]   run a database server\n       redolith server --help             its options\n       redolith --version\n";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let done = match args.first().map(String::as_str) {
+        Some("server") => server(&args[1..]),
+        Some("--help" | "-h" | "-?" | "help") => print(USAGE),
+        Some("--version" | "-V") => print(&options::version_line()),
+        Some(other) => Err(format!("there is no command '{other}'; there is: server\n{USAGE}")),
+        None => Err(format!("a command is needed\n{USAGE}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("redolith: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> Result<(), String> {
+    use std::io::Write;
+    // A closed pipe is nobody's error.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn server(args: &[String]) -> Result<(), String> {
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
+    match options::read(args, &*disk)? {
+        Request::Print(text) => print(&text),
+        Request::Run { settings, notes } => {
+            notes.iter().for_each(|n| eprintln!("redolith: note: {n}"));
+            start::run(settings, disk, SqlBackend::new)
+        }
+    }
+}

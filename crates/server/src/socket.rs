@@ -56,7 +56,8 @@ impl Socket {
 
     /// Writes all of `bytes`. While the client does not take them, `write_timeout_s` runs.
     pub async fn write_all(&mut self, mut bytes: &[u8], process: &Process, write_timeout_s: u32) -> Result<(), Ended> {
-        poll_fn(|cx| {
+        let mut waited = false;
+        let done = poll_fn(|cx| {
             while !bytes.is_empty() {
                 let polled = match self {
                     Socket::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
@@ -68,13 +69,18 @@ impl Socket {
                     Poll::Pending if process.killed() >= Kill::Connection => return Poll::Ready(Err(Ended::Killed)),
                     Poll::Pending => {
                         process.wait_in_command(State::SendingToClient, write_timeout_s);
+                        waited = true;
                         return Poll::Pending;
                     }
                 }
             }
             Poll::Ready(Ok(()))
         })
-        .await
+        .await;
+        if waited {
+            process.wait_in_command(State::Executing, 0);
+        }
+        done
     }
 
     /// Tells the client that no more comes, and reads away what it still sends, so that the last answer is not lost in a reset.

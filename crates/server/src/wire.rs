@@ -5,10 +5,10 @@ use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc};
 use crate::socket::Socket;
-use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
-use redolith_types::{Collation, Value};
 use redolith_sql::processes::Process;
 use redolith_sql::status::{Counter, Counters};
+use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
+use redolith_types::{Collation, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
@@ -35,6 +35,8 @@ pub struct Wire<'a> {
 pub struct RowState<'a> {
     pub columns: &'a mut Vec<RowColumn>,
     pub packet_at: usize,
+    /// A row has begun and has not ended.
+    pub open: bool,
     pub next_column: usize,
 }
 
@@ -68,6 +70,7 @@ impl ResultSink for Wire<'_> {
     fn begin_row(&mut self) {
         self.row.packet_at = self.output.begin_packet();
         self.row.next_column = 0;
+        self.row.open = true;
         if self.format == Format::Binary {
             row::begin_binary(&mut self.output.buf, self.row.columns.len());
         }
@@ -86,6 +89,7 @@ impl ResultSink for Wire<'_> {
     fn end_row(&mut self) {
         debug_assert_eq!(self.row.next_column, self.row.columns.len());
         self.output.end_packet(self.row.packet_at);
+        self.row.open = false;
     }
 
     fn finish_rows(&mut self, end: &OkInfo) {
@@ -98,6 +102,9 @@ impl ResultSink for Wire<'_> {
         self.output.ok(&ok_packet(ok));
     }
     fn error(&mut self, e: &SqlError) {
+        if std::mem::take(&mut self.row.open) {
+            self.output.buf.truncate(self.row.packet_at);
+        }
         self.output.error(e.code, &e.sqlstate, &e.message);
     }
 

@@ -6,6 +6,7 @@ pub mod error;
 pub mod exec;
 pub mod parse;
 pub mod plan;
+pub mod plan_cache;
 pub mod processes;
 pub mod session;
 pub mod settings;

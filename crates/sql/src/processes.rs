@@ -5,6 +5,8 @@
 //! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
+use redolith_engine::lock::KillFlag;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::Waker;
@@ -83,7 +85,6 @@ struct Who {
 }
 
 /// One connection's entry.
-#[derive(Debug)]
 pub struct Process {
     pub id: u32,
     who: Mutex<Who>,
@@ -97,8 +98,16 @@ pub struct Process {
     /// The statement of the running command, or of the last one.
     info: Mutex<Vec<u8>>,
     kill: AtomicU8,
+    /// Ends the engine's waits; for the transactions of this connection.
+    pub interrupt: Arc<KillFlag>,
     waker: Mutex<Option<Waker>>,
     clock: Arc<AtomicU32>,
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Process({})", self.id)
+    }
 }
 
 /// A row of SHOW PROCESSLIST.
@@ -174,6 +183,7 @@ impl Process {
 
     pub fn kill(&self, how: Kill) {
         self.kill.fetch_max(how as u8, SeqCst);
+        self.interrupt.kill();
         let waker = self.waker.lock().clone();
         if let Some(w) = waker {
             w.wake();
@@ -190,7 +200,11 @@ impl Process {
     /// At the start of a statement: an old KILL QUERY has nothing to end.
     pub fn forget_kill_query(&self) {
         if self.kill.load(Relaxed) == Kill::Query as u8 {
-            let _ = self.kill.compare_exchange(Kill::Query as u8, 0, SeqCst, SeqCst);
+            // A kill of the connection may come in between: it is looked at again.
+            self.interrupt.clear();
+            if self.kill.compare_exchange(Kill::Query as u8, 0, SeqCst, SeqCst).is_err() {
+                self.interrupt.kill();
+            }
         }
     }
     /// Asked by the sweeper to give buffers back; true once for each request.
@@ -264,6 +278,7 @@ impl Processes {
             state: AtomicU8::new(State::Login as u8),
             info: Mutex::default(),
             kill: AtomicU8::new(0),
+            interrupt: KillFlag::new(),
             waker: Mutex::default(),
             clock: self.clock.clone(),
         });
@@ -315,7 +330,8 @@ impl Processes {
         let (mut late, mut trim) = (Vec::new(), Vec::new());
         for p in self.map.read().values() {
             let limit = p.limit_s.load(Relaxed);
-            if limit != 0 && p.waited_s() >= limit {
+            // More than the limit, because the clock's seconds are whole.
+            if limit != 0 && p.waited_s() > limit {
                 late.push(p.clone());
             } else if p.holds_buffers.load(Relaxed) && p.is_idle() && p.waited_s() >= TRIM_AFTER_S {
                 trim.extend(p.waker.lock().clone());
@@ -364,9 +380,9 @@ mod tests {
         let (p, wakes) = (all.add("h", 0), Arc::new(Wakes::default()));
         p.set_waker(&Waker::from(wakes.clone()));
         assert!(all.kill(p.id, Kill::Query));
-        assert_eq!((p.killed(), wakes.0.load(SeqCst)), (Kill::Query, 1));
+        assert_eq!((p.killed(), wakes.0.load(SeqCst), p.interrupt.is_killed()), (Kill::Query, 1, true));
         p.forget_kill_query();
-        assert_eq!(p.killed(), Kill::None);
+        assert_eq!((p.killed(), p.interrupt.is_killed()), (Kill::None, false));
         all.kill(p.id, Kill::Connection);
         all.kill(p.id, Kill::Query);
         p.forget_kill_query();
@@ -380,11 +396,11 @@ mod tests {
         let (login, idle, busy) = (all.add("h", 10), all.add("h", 10), all.add("h", 10));
         idle.idle(20, false);
         busy.begin(Command::Query, b"");
-        all.tick(9);
-        assert_eq!(login.killed(), Kill::None);
         all.tick(10);
+        assert_eq!(login.killed(), Kill::None);
+        all.tick(11);
         assert_eq!((login.killed(), idle.killed(), busy.killed()), (Kill::Connection, Kill::None, Kill::None));
-        all.tick(20);
+        all.tick(21);
         assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
     }
 

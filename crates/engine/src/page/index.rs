@@ -474,7 +474,8 @@ impl Builder {
         let n = n_recs(&self.page) + 1;
         self.write_u16(N_RECS, n);
         let slots = n_slots(&self.page);
-        if self.group == GROUP - 2 {
+        // Full groups: a rewritten page never needs a longer directory than it had, which `fits` relies on.
+        if self.group == GROUP {
             self.write_u16(N_SLOTS, slots + 1);
             write_slot(self, slots, at, 1);
             self.group = 1;

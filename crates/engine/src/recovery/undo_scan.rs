@@ -55,7 +55,7 @@ pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
                     owner = trx;
                     parts.push((trx, no, RollPtr::NONE, 0, false));
                 }
-                Entry::Insert { head, .. } | Entry::Change { head, .. } | Entry::Overflow { head, .. } => {
+                Entry::Insert { head, .. } | Entry::Change { head, .. } | Entry::Overflow { head, .. } | Entry::Undone { head } => {
                     let roll = RollPtr::new(no, at, matches!(e, Entry::Insert { .. }));
                     let of_dictionary = head.table == DICT_TABLE;
                     match parts.last_mut().filter(|p| p.0 == owner && p.1 == no) {

@@ -4,6 +4,7 @@ use super::{Savepoint, Trx};
 use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::mtr::Mtr;
+use crate::page::Patch;
 use crate::page::index::{self, DELETE_MARK};
 use crate::row::{entry, overflow, value, version};
 use crate::undo;
@@ -15,13 +16,18 @@ enum Step {
     Insert { table: u64, key: Vec<u8> },
     Change { table: u64, key: Vec<u8>, flags: u8, head: [u8; value::HEAD] },
     Overflow { table: u64, first: u32 },
+    Nothing,
 }
 
 impl Trx {
     /// Takes back everything since `to`. Locks stay.
     pub async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
+        self.back_to(to.0, true).await
+    }
+    /// `goes_on`: the transaction may yet commit.
+    async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
-        while self.undo.last != to.0 {
+        while self.undo.last != to {
             let at = self.undo.last;
             let (before, step) = loop {
                 match read_step(&engine, at) {
@@ -29,14 +35,19 @@ impl Trx {
                     Err(s) => engine.settle(s).await?,
                 }
             };
+            let change = matches!(step, Step::Change { .. });
             engine.take_back(self.id, at, step).await?;
+            if change && goes_on {
+                // The rest of the transaction may commit: what this record made obsolete is so no more.
+                engine.settled(|| mark_undone(&engine, at)).await?;
+            }
             self.undo.last = before;
         }
         Ok(())
     }
     /// Rolls the whole transaction back and ends it.
     pub async fn rollback(&mut self) -> Result<()> {
-        self.rollback_to(Savepoint(RollPtr::NONE)).await?;
+        self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
         if self.id != TrxId::NONE {
             loop {
@@ -56,6 +67,13 @@ impl Trx {
     }
 }
 
+fn mark_undone(engine: &Engine, at: RollPtr) -> Try<()> {
+    let mut m = Mtr::begin_reserved(&engine.store)?;
+    let p = m.x(undo::page_id(at.page()))?;
+    m.patch(p).write(at.at() + record::KIND_AT, &[record::UNDONE]);
+    m.commit();
+    Ok(())
+}
 fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
     undo::read(&engine.store, at, |e| match e {
         Some(Entry::Insert { head, key }) => (head.before, Step::Insert { table: head.table, key: key.to_vec() }),
@@ -63,6 +81,7 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
             (head.before, Step::Change { table: head.table, key: key.to_vec(), flags: old.flags, head: value::head(old.trx, old.roll) })
         }
         Some(Entry::Overflow { head, first }) => (head.before, Step::Overflow { table: head.table, first }),
+        Some(Entry::Undone { head }) => (head.before, Step::Nothing),
         other => crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}")),
     })
 }
@@ -70,6 +89,7 @@ fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
 impl Engine {
     async fn take_back(&self, trx: TrxId, at: RollPtr, step: Step) -> Result<()> {
         let table = match &step {
+            Step::Nothing => return Ok(()),
             Step::Insert { table, .. } | Step::Change { table, .. } | Step::Overflow { table, .. } => self.dict.by_id(*table),
         };
         // A table that is gone takes its rows with it.
@@ -81,7 +101,7 @@ impl Engine {
             let done = match &step {
                 Step::Insert { key, .. } => self.take_back_insert(&table, trx, at, key),
                 Step::Change { key, flags, head, .. } => self.take_back_change(&table, trx, at, key, *flags, *head),
-                Step::Overflow { .. } => Ok(()),
+                Step::Overflow { .. } | Step::Nothing => Ok(()),
             };
             match done {
                 Ok(()) => return Ok(()),

@@ -7,6 +7,7 @@
 //! | 3 INSERT | head; key |
 //! | 4 CHANGE | head; old trx id u48, old roll ptr u48, old flags u8; key; purge list; difference |
 //! | 5 OVERFLOW | head; first page u32: a chain of overflow pages was written for a row of this transaction |
+//! | 6 UNDONE | what was a CHANGE, taken back by a rollback to a savepoint: purge passes over it |
 //!
 //! Head: undo number u32, roll ptr of the transaction's undo record before this one u48, table id u64. Key: length u16, bytes.
 //! Purge list: count u8, then each: index number u8 (0xff: an overflow chain, its first page u32 the key), length u16, key: what purge may remove once no view needs the
@@ -25,6 +26,9 @@ pub const MORE: u8 = 2;
 pub const INSERT: u8 = 3;
 pub const CHANGE: u8 = 4;
 pub const OVERFLOW: u8 = 5;
+pub const UNDONE: u8 = 6;
+/// Offset of the kind in an entry.
+pub const KIND_AT: usize = 2;
 
 /// States of a log.
 pub const ACTIVE: u8 = 1;
@@ -209,6 +213,7 @@ pub enum Entry<'a> {
     Insert { head: Head, key: &'a [u8] },
     Change { head: Head, old: OldVersion, key: &'a [u8], rest: Rest<'a> },
     Overflow { head: Head, first: PageNo },
+    Undone { head: Head },
 }
 /// Purge list and difference of a change.
 #[derive(Clone, Copy, Debug)]
@@ -236,6 +241,7 @@ pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
     let key = |at: usize| e.get(at + 2..at + 2 + u16_at(e.get(at..at + 2)?, 0) as usize);
     match kind {
         INSERT => Some(Entry::Insert { head, key: key(HEAD)? }),
+        UNDONE => Some(Entry::Undone { head }),
         OVERFLOW => Some(Entry::Overflow { head, first: u32_at(e.get(HEAD..HEAD + 4)?, 0) }),
         CHANGE => {
             let v = e.get(HEAD..HEAD + 13)?;

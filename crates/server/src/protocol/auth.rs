@@ -130,7 +130,8 @@ mod tests {
         let far = Peer::Tcp("192.0.2.1".parse().unwrap());
         assert!(a.verify(b"app", &far, &s, &client_answer(b"secret", &s)));
         let right = client_answer(b"secret", &s);
-        for wrong in [&client_answer(b"Secret", &s)[..], &client_answer(b"secret", &other), &right[..19], b"", &[&right[..], &[0]].concat()] {
+        for wrong in [&client_answer(b"Secret", &s)[..], &client_answer(b"secret", &other), &right[..19], b"", &[&right[..], &[0]].concat()]
+        {
             assert!(!a.verify(b"app", &far, &s, wrong));
         }
         assert!(!a.verify(b"nobody", &far, &s, &right));
@@ -140,7 +141,12 @@ mod tests {
     #[test]
     fn root_comes_from_this_machine_only_and_without_a_password() {
         let (a, s) = (with_password(b"x"), Scramble([5; 20]));
-        for peer in [Peer::Socket, Peer::Tcp("127.0.0.1".parse().unwrap()), Peer::Tcp("::1".parse().unwrap()), Peer::Tcp("::ffff:127.0.0.1".parse().unwrap())] {
+        for peer in [
+            Peer::Socket,
+            Peer::Tcp("127.0.0.1".parse().unwrap()),
+            Peer::Tcp("::1".parse().unwrap()),
+            Peer::Tcp("::ffff:127.0.0.1".parse().unwrap()),
+        ] {
             assert!(a.verify(b"root", &peer, &s, b""), "{peer:?}");
             assert!(!a.verify(b"root", &peer, &s, &client_answer(b"x", &s)), "{peer:?}");
         }

@@ -1,8 +1,10 @@
 //! Column definitions (protocol 4.1).
 //!
-//!     catalog "def", schema, table, original table, name, original name   lenenc strings
-//!     12                                                                  1 byte, the length of what follows
-//!     collation 2, length 4, type 1, flags 2, decimals 1, zero 2
+//! ```text
+//! catalog "def", schema, table, original table, name, original name   lenenc strings
+//! 12                                                                  1 byte, the length of what follows
+//! collation 2, length 4, type 1, flags 2, decimals 1, zero 2
+//! ```
 use super::lenenc::put_bytes;
 use redolith_sql::ColumnMeta;
 use redolith_sql::plan::ty::{ExprType, Kind};

@@ -1,18 +1,20 @@
 //! The greeting (handshake v10) and the client's answer to it.
 //!
-//!     greeting: bytes                     answer (protocol 4.1): bytes
-//!     protocol version, 10    1           capabilities                  4
-//!     server version          NUL         largest packet it sends       4
-//!     connection id           4           collation                     1
-//!     scramble, first part    8 + NUL     zero                          23
-//!     capabilities, low       2           user                          NUL
-//!     collation               1           answer to the scramble        lenenc | 1 + n | NUL, by capability
-//!     status                  2           database                      NUL, with CONNECT_WITH_DB
-//!     capabilities, high      2           plug-in                       NUL, with PLUGIN_AUTH
-//!     scramble length, 21     1           attributes                    lenenc, with CONNECT_ATTRS
-//!     zero                    10
-//!     scramble, second part   12 + NUL
-//!     plug-in                 NUL
+//! ```text
+//! greeting: bytes                     answer (protocol 4.1): bytes
+//! protocol version, 10    1           capabilities                  4
+//! server version          NUL         largest packet it sends       4
+//! connection id           4           collation                     1
+//! scramble, first part    8 + NUL     zero                          23
+//! capabilities, low       2           user                          NUL
+//! collation               1           answer to the scramble        lenenc | 1 + n | NUL, by capability
+//! status                  2           database                      NUL, with CONNECT_WITH_DB
+//! capabilities, high      2           plug-in                       NUL, with PLUGIN_AUTH
+//! scramble length, 21     1           attributes                    lenenc, with CONNECT_ATTRS
+//! zero                    10
+//! scramble, second part   12 + NUL
+//! plug-in                 NUL
+//! ```
 use super::auth::{NATIVE_PASSWORD, Scramble};
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{Malformed, Reader};
@@ -137,7 +139,7 @@ mod tests {
         assert_eq!(&b[1..1 + version], SERVER_VERSION.as_bytes());
         let rest = &b[2 + version..];
         assert_eq!(&rest[..13], b"\x04\x03\x02\x01abcdefgh\0");
-        assert_eq!(&rest[13..16], [0x0f | 0x00, 0xa7, 45]);
+        assert_eq!(&rest[13..16], [0x0f, 0xa7, 45]);
         assert_eq!(&rest[16..18], [2, 0]);
         assert_eq!(&rest[18..21], [0x3f, 0x01, 21]);
         assert_eq!(&rest[31..], b"ijklmnopqrst\0mysql_native_password\0");

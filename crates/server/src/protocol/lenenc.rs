@@ -1,12 +1,14 @@
 //! Length-encoded integers and strings, and a reader over a packet's body that cannot run past its end.
 //!
-//!     first byte   then                        value
-//!     0x00..0xfa                               itself
-//!     0xfb                                     NULL, in a text row only
-//!     0xfc         2 bytes, little-endian      up to 2^16 - 1
-//!     0xfd         3 bytes                     up to 2^24 - 1
-//!     0xfe         8 bytes                     up to 2^64 - 1
-//!     0xff                                     never (an ERR packet begins so)
+//! ```text
+//! first byte   then                        value
+//! 0x00..0xfa                               itself
+//! 0xfb                                     NULL, in a text row only
+//! 0xfc         2 bytes, little-endian      up to 2^16 - 1
+//! 0xfd         3 bytes                     up to 2^24 - 1
+//! 0xfe         8 bytes                     up to 2^64 - 1
+//! 0xff                                     never (an ERR packet begins so)
+//! ```
 
 /// The packet ends before what it announces, or holds a byte that means nothing there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

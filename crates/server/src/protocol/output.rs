@@ -49,7 +49,7 @@ impl Output {
         self.buf.truncate(at);
         self.buf.reserve(len + HEADER * (len / MAX_BODY + 1));
         // A last part of full length is followed by an empty packet.
-        for part in body.chunks(MAX_BODY).chain((len % MAX_BODY == 0).then_some(&[][..])) {
+        for part in body.chunks(MAX_BODY).chain(len.is_multiple_of(MAX_BODY).then_some(&[][..])) {
             let at = self.buf.len();
             self.buf.extend_from_slice(&[0; HEADER]);
             self.buf.extend_from_slice(part);
@@ -118,7 +118,8 @@ pub struct OkPacket<'a> {
 }
 
 impl OkPacket<'_> {
-    pub const AUTOCOMMIT: OkPacket<'static> = OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
+    pub const AUTOCOMMIT: OkPacket<'static> =
+        OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
 
     fn write(&self, header: u8, b: &mut Vec<u8>) {
         b.push(header);

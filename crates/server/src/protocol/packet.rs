@@ -1,9 +1,11 @@
 //! Splits what a client sends into packets, in place.
 //!
-//!     offset  bytes  of a packet
-//!     0       3      length of the body, little-endian
-//!     3       1      sequence number: 0 for a command, then one more for each packet in either direction
-//!     4       n      body; a body of 0xff_ffff bytes is continued by the next packet, even by an empty one
+//! ```text
+//! offset  bytes  of a packet
+//! 0       3      length of the body, little-endian
+//! 3       1      sequence number: 0 for a command, then one more for each packet in either direction
+//! 4       n      body; a body of 0xff_ffff bytes is continued by the next packet, even by an empty one
+//! ```
 //!
 //! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved, together, over the headers between them.
 //! PKT-2: the buffer grows with what has arrived, never by what a header announces.
@@ -36,6 +38,8 @@ pub struct PacketBuffer {
     body: usize,
     /// Bytes known to be missing, counted from the end of the buffer.
     missing: usize,
+    /// Bytes dropped of the body that `discard` is at.
+    skipped: usize,
 }
 
 impl PacketBuffer {
@@ -72,6 +76,37 @@ impl PacketBuffer {
                 *sequence = number;
                 (self.begin, self.body, self.missing) = (self.scan, 0, 0);
                 return Ok(Some(body));
+            }
+        }
+    }
+
+    /// After `TooLarge`: drops what has arrived of the packet. True when all of it has; `sequence` is then the number of the answer.
+    pub fn discard(&mut self, sequence: &mut u8) -> bool {
+        loop {
+            let Some(&[a, b, c, number]) = self.buf[self.scan..].first_chunk::<HEADER>() else {
+                self.buf.drain(self.begin..self.scan);
+                (self.scan, self.body, self.missing) = (self.begin, 0, 1);
+                return false;
+            };
+            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+            let from = self.scan + HEADER;
+            let here = len.min(self.buf.len() - from);
+            if here < len {
+                // The rest of this body is left as a packet that is shorter by what has come.
+                let left = (len - here) as u32;
+                let header = [left.to_le_bytes()[0], left.to_le_bytes()[1], left.to_le_bytes()[2], number];
+                self.buf.truncate(self.begin);
+                self.buf.extend_from_slice(&header);
+                self.skipped += here;
+                (self.scan, self.body, self.missing) = (self.begin, 0, 1);
+                return false;
+            }
+            self.scan = from + len;
+            *sequence = number.wrapping_add(1);
+            if len + std::mem::take(&mut self.skipped) < MAX_BODY {
+                self.begin = self.scan;
+                (self.body, self.missing) = (0, 0);
+                return true;
             }
         }
     }
@@ -199,6 +234,33 @@ mod tests {
         assert_eq!(b.next(&mut 0, MAX_BODY + 5), Err(PacketError::TooLarge));
         assert_eq!(b.next(&mut 0, MAX_BODY + 6), Ok(None));
         assert_eq!(b.next(&mut 1, MAX_BODY + 6), Err(PacketError::OutOfOrder));
+    }
+
+    #[test]
+    fn a_chain_that_is_too_large_is_dropped_to_its_end() {
+        for len in [5000, MAX_BODY, MAX_BODY + 7, 2 * MAX_BODY] {
+            let mut stream = Vec::new();
+            let whole = vec![1; len];
+            let parts: Vec<&[u8]> = whole.chunks(MAX_BODY).chain((len % MAX_BODY == 0).then_some(&[][..])).collect();
+            for (n, part) in parts.iter().enumerate() {
+                stream.extend(packet(n as u8, part));
+            }
+            stream.extend(packet(0, b"next"));
+            for step in [1000, 65536, 7_000_001] {
+                let (mut b, mut sequence, mut refused, mut dropped) = (PacketBuffer::default(), 0, false, None);
+                for chunk in stream.chunks(step) {
+                    feed(&mut b, chunk);
+                    refused = refused || b.next(&mut sequence, 4000) == Err(PacketError::TooLarge);
+                    if refused && dropped.is_none() {
+                        dropped = b.discard(&mut sequence).then_some(sequence);
+                        assert!(b.buf.len() <= step + 2 * HEADER + 16);
+                    }
+                }
+                assert_eq!(dropped, Some(parts.len() as u8), "{len} {step}");
+                let r = b.next(&mut 0, 4000).unwrap().unwrap();
+                assert_eq!(b.body(r), b"next");
+            }
+        }
     }
 
     #[test]

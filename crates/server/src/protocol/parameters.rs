@@ -1,9 +1,11 @@
 //! The parameters of COM_STMT_EXECUTE, decoded into values that borrow from the packet.
 //!
-//!     null bitmap            (n + 7) / 8     bit set: NULL
-//!     types are sent         1               0: those of the execution before
-//!     types                  2 x n           MYSQL_TYPE_*, then 0x80 for unsigned; if sent
-//!     values                 by type         not for NULLs and for parameters that came as long data
+//! ```text
+//! null bitmap            (n + 7) / 8     bit set: NULL
+//! types are sent         1               0: those of the execution before
+//! types                  2 x n           MYSQL_TYPE_*, then 0x80 for unsigned; if sent
+//! values                 by type         not for NULLs and for parameters that came as long data
+//! ```
 use super::capabilities::field_type as t;
 use super::lenenc::{Malformed, Reader};
 use super::temporal;
@@ -120,7 +122,16 @@ mod tests {
     #[test]
     fn integers_of_every_width_and_sign() {
         let mut b = vec![0, 0, 1];
-        for (ty, sign) in [(t::TINY, 0), (t::TINY, 0x80), (t::SHORT, 0), (t::SHORT, 0x80), (t::LONG, 0), (t::LONG, 0x80), (t::LONGLONG, 0), (t::LONGLONG, 0x80)] {
+        for (ty, sign) in [
+            (t::TINY, 0),
+            (t::TINY, 0x80),
+            (t::SHORT, 0),
+            (t::SHORT, 0x80),
+            (t::LONG, 0),
+            (t::LONG, 0x80),
+            (t::LONGLONG, 0),
+            (t::LONGLONG, 0x80),
+        ] {
             b.extend([ty, sign]);
         }
         b[0] = 0;

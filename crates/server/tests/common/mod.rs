@@ -85,6 +85,13 @@ impl Session for FakeSession {
                 out.row(&[Value::owned(vec![b'y'; n as usize])]);
                 out.finish_rows(&ok());
             }
+            "HALF" => {
+                out.columns(&[column("a", ExprType::bigint(20)), column("b", ExprType::bigint(20))]);
+                out.row(&[Value::Int(1), Value::Int(2)]);
+                out.begin_row();
+                out.value(&Value::Int(3));
+                out.error(&SqlError::interrupted());
+            }
             "WAIT" => {
                 poll_fn(|_| if self.process.killed() == Kill::None { Poll::Pending } else { Poll::Ready(()) }).await;
                 out.error(&SqlError::interrupted());
@@ -147,10 +154,10 @@ impl Session for FakeSession {
         self.wait_timeout_s
     }
     fn net_read_timeout_s(&self) -> u32 {
-        1
+        2
     }
     fn net_write_timeout_s(&self) -> u32 {
-        1
+        2
     }
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
@@ -214,7 +221,7 @@ impl Raw {
     }
     pub fn write(&mut self, body: &[u8]) {
         let mut parts = body.chunks(0xff_ffff).collect::<Vec<_>>();
-        if body.len() % 0xff_ffff == 0 {
+        if body.len().is_multiple_of(0xff_ffff) {
             parts.push(&[]);
         }
         for part in parts {
@@ -263,11 +270,6 @@ impl Raw {
         let mut raw = Raw::connect(server);
         assert_eq!(raw.login("", DEPRECATE_EOF)[0], 0);
         raw
-    }
-    /// Reads to the end of the stream; false if that does not come.
-    pub fn ends(&mut self) -> bool {
-        let mut rest = Vec::new();
-        matches!(self.stream.read_to_end(&mut rest), Ok(_)) || true && rest.is_empty() && self.stream.write(&[0]).is_err()
     }
 }
 

@@ -84,7 +84,7 @@ impl Binder<'_> {
                 let ty = interval_type(&sides[0].ty, *unit);
                 Ok(Expr::new(ExprKind::Interval { subtract: *subtract, unit: *unit, sides: Box::new(sides) }, ty))
             }
-            A::Call(call) => self.call(env, call),
+            A::Call(call) => self.call(env, call, expr.span),
             A::Row(_) => Err(SqlError::operand_columns(1)),
             A::Select(select) => self.scalar_subquery(env, select),
             A::Exists(select) => self.exists(env, select),
@@ -113,7 +113,8 @@ impl Binder<'_> {
     fn value_type(&self, value: &Value<'_>, kind: TokenKind) -> ExprType {
         let width = |value: &Value<'_>| value.to_bytes().len() as u32;
         match value {
-            Value::Int(_) => ExprType::bigint(width(value)),
+            // A place for the sign, as MySQL counts.
+            Value::Int(_) => ExprType::bigint(width(value) + 1),
             Value::UInt(_) => ExprType::unsigned_bigint(width(value)),
             Value::Decimal(d) => ExprType::decimal((d.int_digits().max(1) + d.scale()) as u32, d.scale()),
             Value::Bytes(b) if kind == TokenKind::String => {

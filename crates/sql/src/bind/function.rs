@@ -2,25 +2,30 @@
 use super::expr::{Env, check_fsp, in_charset, no_such_function};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
-use crate::parse::ast::Call;
+use crate::parse::ast::{Call, Span};
 use crate::plan::function::Returns;
 use crate::plan::{ArithOp, Coercibility, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::{Collation, Value};
 
 impl Binder<'_> {
-    pub(super) fn call(&mut self, env: &Env<'_>, call: &Call) -> Result<Expr> {
+    pub(super) fn call(&mut self, env: &Env<'_>, call: &Call, span: Span) -> Result<Expr> {
+        // The name as it was written, for messages.
+        let unknown = |b: &Self| {
+            let text = String::from_utf8_lossy(b.parsed.source(span)).into_owned();
+            no_such_function(b.cx.schema, text.split('(').next().unwrap_or_default().trim())
+        };
         if let Some(function) = super::aggregate::by_name(&call.name) {
             return self.aggregate(env, function, call);
         }
         if call.star || call.distinct {
-            return Err(no_such_function(self.cx.schema, &call.name));
+            return Err(unknown(self));
         }
         if call.name == "MOD" && call.args.len() == 2 {
             let sides = [self.expr(env, &call.args[0])?, self.expr(env, &call.args[1])?];
             let ty = types::arith(ArithOp::Modulo, &sides[0].ty, &sides[1].ty);
             return Ok(Expr::new(ExprKind::Arith { op: ArithOp::Modulo, sides: Box::new(sides) }, ty));
         }
-        let Some(function) = Function::by_name(&call.name) else { return Err(no_such_function(self.cx.schema, &call.name)) };
+        let Some(function) = Function::by_name(&call.name) else { return Err(unknown(self)) };
         let (least, most) = function.arity();
         if call.args.len() < least || call.args.len() > most {
             return Err(SqlError::wrong_parameter_count(&call.name));

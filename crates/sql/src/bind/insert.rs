@@ -110,10 +110,12 @@ impl Binder<'_> {
         let mut out = Vec::with_capacity(list.len());
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in list {
-            let target = scope.resolve(name, Clause::Fields)?;
-            let ExprKind::Column { source: 0, column } = target.kind else {
+            // Only the table's own columns can be set.
+            let own = scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
+            let Some(column) = table.column(&name.column).filter(|_| own) else {
                 return Err(SqlError::unknown_column(super::scope::written(name), Clause::Fields.name()));
             };
+            let column = column as u16;
             let value = match &value.kind {
                 ast::ExprKind::Default(None) => self.column_default(table, column as usize)?,
                 _ => self.value_for(&env, table, column as usize, value)?,

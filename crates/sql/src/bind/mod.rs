@@ -133,7 +133,6 @@ impl<'a> Binder<'a> {
                 self.rows_columns = columns;
                 Ok(Statement::Rows(rows))
             }
-            S::Unsupported(what) => Err(SqlError::unsupported(what)),
             S::CreateDatabase { .. }
             | S::AlterDatabase { .. }
             | S::DropDatabase { .. }
@@ -163,6 +162,12 @@ impl<'a> Binder<'a> {
     fn literal_text(&mut self, number: u32) -> Result<String> {
         self.pinned.insert(number);
         self.parsed.literal_text(number)
+    }
+    /// 1064 at a place that the grammar has let pass.
+    fn syntax_at(&self, span: ast::Span) -> SqlError {
+        let start = span.start as usize;
+        let line = 1 + self.parsed.text[..start].iter().filter(|b| **b == b'\n').count();
+        SqlError::syntax(&String::from_utf8_lossy(&self.parsed.text[start..]), line)
     }
     fn is_hex(&self, expr: &ast::Expr) -> bool {
         matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))

@@ -8,13 +8,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::locks::SessionLocks;
+use super::locks::{SessionLocks, Wait};
 use crate::error::{Result, SqlError};
 use crate::plan::DdlStmt;
 use crate::session::state::{Done, Level, SessionState};
 use redolith_engine::Engine;
-use redolith_engine::dict::mdl::{MdlMode, MdlWait};
-use redolith_engine::lock::KillFlag;
+use redolith_engine::dict::mdl::MdlMode;
 use redolith_types::Collation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +23,6 @@ pub struct DdlContext<'a> {
     pub engine: &'a Arc<Engine>,
     pub session: &'a mut SessionState,
     pub locks: &'a mut SessionLocks,
-    pub kill: &'a Arc<KillFlag>,
     /// `@@lock_wait_timeout`
     pub lock_wait_timeout: Duration,
     /// `@@collation_server`: of databases made without one.
@@ -56,9 +54,13 @@ async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> 
     }
 }
 
-impl<'a> DdlContext<'a> {
-    fn wait(&self) -> MdlWait<'a> {
-        MdlWait { host: &self.engine.host, timeout: self.lock_wait_timeout, kill: self.kill }
+impl DdlContext<'_> {
+    fn wait(&self) -> Wait {
+        Wait { timeout: self.lock_wait_timeout, kill: self.session.process.interrupt.clone() }
+    }
+    async fn take(&mut self, schemas: &[(&str, MdlMode)], tables: &[(&str, &str, MdlMode)]) -> Result<()> {
+        let (wait, engine) = (self.wait(), self.engine);
+        self.locks.take_for_ddl(engine, schemas, tables, wait.on(engine)).await
     }
     /// Locks tables exclusively and their schemas as intention. Under LOCK TABLES they must be among those locked for writing.
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
@@ -68,8 +70,7 @@ impl<'a> DdlContext<'a> {
         }
         let schemas: Vec<_> = tables.iter().map(|(schema, _)| (*schema, MdlMode::Read)).collect();
         let tables: Vec<_> = tables.iter().map(|(schema, name)| (*schema, *name, MdlMode::Exclusive)).collect();
-        let wait = self.wait();
-        self.locks.take(self.engine, &schemas, &tables, wait).await
+        self.take(&schemas, &tables).await
     }
     fn note(&mut self, error: SqlError) {
         self.session.warnings.push(Level::Note, error.code, error.message);

@@ -1,13 +1,18 @@
 //! For tests: an engine in a folder of its own, and what a session has.
+use super::admin::{self, AdminContext, Ran};
 use super::catalog::EngineCatalog;
 use super::ddl::{self, DdlContext};
 use super::locks::SessionLocks;
+use super::rows::Collected;
+use super::set::{NextTransaction, variable_type};
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
 use crate::plan::{Plan, Statement};
 use crate::processes::Processes;
 use crate::session::state::{Done, SessionState, Warnings};
+use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
+use crate::status::Status;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
@@ -37,6 +42,8 @@ impl Drop for Dir {
 pub struct Server {
     pub engine: Arc<Engine>,
     pub catalog: EngineCatalog,
+    pub settings: Settings,
+    pub status: Status,
     pub processes: Arc<Processes>,
     _dir: Dir,
 }
@@ -49,7 +56,14 @@ impl Server {
         (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) = (8 << 20, 1 << 20, 16 << 20);
         let (engine, _) = block_on(Engine::open(config, disk.clone(), Threads::new(disk))).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
-        Server { catalog: EngineCatalog::new(engine.clone()), engine, processes: Processes::new(), _dir: dir }
+        Server {
+            catalog: EngineCatalog::new(engine.clone()),
+            settings: Settings::default(),
+            status: Status::new(),
+            processes: Processes::new(),
+            engine,
+            _dir: dir,
+        }
     }
     pub fn session(&self) -> Session<'_> {
         let process = self.processes.add("localhost", 0);
@@ -66,7 +80,18 @@ impl Server {
             found_rows: 0,
             process,
         };
-        Session { server: self, state, locks: SessionLocks::default(), kill: KillFlag::new(), lock_wait_timeout: Duration::from_secs(5) }
+        let mut vars = SessionVars::new(&self.settings);
+        vars.set(&self.settings, Var::LockWaitTimeout, Some(&Value::UInt(5))).unwrap();
+        Session {
+            server: self,
+            vars,
+            locks: SessionLocks::default(),
+            next: NextTransaction::default(),
+            in_transaction: false,
+            lock_wait_timeout: Duration::from_secs(5),
+            kill: state.process.interrupt.clone(),
+            state,
+        }
     }
 }
 impl Drop for Server {
@@ -75,10 +100,20 @@ impl Drop for Server {
     }
 }
 
+#[derive(Debug)]
+pub struct Answer {
+    pub ran: Ran,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
 pub struct Session<'s> {
     pub server: &'s Server,
     pub state: SessionState,
+    pub vars: SessionVars,
     pub locks: SessionLocks,
+    pub next: NextTransaction,
+    pub in_transaction: bool,
     pub kill: Arc<KillFlag>,
     pub lock_wait_timeout: Duration,
 }
@@ -91,7 +126,7 @@ impl Session<'_> {
             schema: self.state.schema.as_deref(),
             mode,
             collation: Collation::Utf8mb4GeneralCi,
-            variable_type: &|_| None,
+            variable_type: &variable_type,
         };
         Ok(bind(&parsed, &cx, Params::Marks)?.plan)
     }
@@ -105,7 +140,6 @@ impl Session<'_> {
                 engine: &self.server.engine,
                 session: &mut self.state,
                 locks: &mut self.locks,
-                kill: &self.kill,
                 lock_wait_timeout: self.lock_wait_timeout,
                 server_collation: Collation::Utf8mb4GeneralCi,
             };
@@ -113,6 +147,41 @@ impl Session<'_> {
                 return Ok(done);
             }
         }
+    }
+    /// Any statement that `admin::run` runs: its rows as text ("NULL" for NULL), or what it did.
+    pub fn run(&mut self, text: &str) -> Result<Answer> {
+        let bound_at = self.server.engine.dict.version();
+        let plan = self.plan(text)?;
+        if !matches!(&plan.body, Statement::Show(_)) {
+            self.state.warnings.clear();
+        }
+        let mut cx = AdminContext {
+            engine: &self.server.engine,
+            settings: &self.server.settings,
+            status: &self.server.status,
+            processes: &self.server.processes,
+            session: &mut self.state,
+            vars: &mut self.vars,
+            locks: &mut self.locks,
+            next: &mut self.next,
+            in_transaction: self.in_transaction,
+        };
+        let mut rows = Collected::new(usize::MAX);
+        let ran = block_on(admin::run(&mut cx, &plan, &[], bound_at, &mut rows))?;
+        let shown = |v: &Value<'_>| if v.is_null() { "NULL".to_string() } else { v.to_string() };
+        let rows = rows.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+        Ok(Answer { ran, columns: plan.columns.iter().map(|c| c.name.to_string()).collect(), rows })
+    }
+    pub fn rows(&mut self, text: &str) -> Vec<Vec<String>> {
+        self.run(text).expect(text).rows
+    }
+    pub fn error(&mut self, text: &str) -> u16 {
+        self.run(text).expect_err(text).code
+    }
+    /// The value of an expression: `SET @value = ..`, read back.
+    pub fn value(&mut self, expression: &str) -> Value<'static> {
+        self.run(&format!("SET @value = {expression}")).unwrap();
+        self.state.user_variables["value"].value.clone()
     }
     pub fn ddl_after(&mut self, timeout_ms: u64, text: &str) -> Result<Done> {
         self.lock_wait_timeout = Duration::from_millis(timeout_ms);

@@ -5,6 +5,7 @@
 //!
 //! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a deadlock's victim is rolled back whole.
 //! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
+pub mod admin;
 mod aggregate;
 mod bounds;
 pub mod catalog;
@@ -21,6 +22,8 @@ pub mod locks;
 mod rows;
 pub mod scan;
 mod select;
+pub mod set;
+pub mod show;
 mod sortkey;
 mod store;
 pub mod subquery;

@@ -492,7 +492,6 @@ pub enum Statement {
         using: Vec<String>,
     },
     Deallocate(String),
-    Unsupported(&'static str),
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PrepareFrom {

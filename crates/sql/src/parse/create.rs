@@ -42,7 +42,7 @@ impl Parser<'_> {
             "SQL",
         ] {
             if self.at(what) {
-                return Ok(Statement::Unsupported("CREATE of views, triggers, routines, events and users"));
+                return Err(SqlError::unsupported("CREATE of views, triggers, routines, events and users"));
             }
         }
         self.fail()
@@ -119,7 +119,7 @@ impl Parser<'_> {
         }
         table.options = self.table_options()?;
         if self.at("PARTITION") {
-            return Ok(Statement::Unsupported("PARTITION BY"));
+            return Err(SqlError::unsupported("PARTITION BY"));
         }
         self.accept_any(&["IGNORE", "REPLACE"]);
         self.accept("AS");

@@ -16,7 +16,7 @@ impl Parser<'_> {
                 ["USER", "VIEW", "EVENT", "FUNCTION", "PROCEDURE", "SERVER", "TABLESPACE", "INSTANCE", "DEFINER", "ALGORITHM", "SQL"]
             {
                 if self.at(what) {
-                    return Ok(Statement::Unsupported("ALTER of views, routines, events, users and instances"));
+                    return Err(SqlError::unsupported("ALTER of views, routines, events, users and instances"));
                 }
             }
             return self.fail();

@@ -72,6 +72,13 @@ impl Lifted {
         self.next = None;
     }
 
+    /// Gives buffers of more than `bytes` back.
+    pub fn trim(&mut self, bytes: usize) {
+        self.clear();
+        self.shape.shrink_to(bytes);
+        self.literals.shrink_to(bytes / size_of::<Token>());
+    }
+
     /// Reads the statement that begins at `start`.
     pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode) {
         self.clear();
@@ -169,6 +176,10 @@ impl Pass<'_> {
                 {
                     self.copy(lifted, token.end as usize);
                     self.rows = Rows::None;
+                    // Rows without literals could not be counted by parameters.
+                    if lifted.literals.len() == literals {
+                        return;
+                    }
                     let mut rows = SameRows { text: self.text, mode: self.mode, shape: shape..lifted.shape.len() };
                     let (end, count) = rows.read(lifted, token.end as usize);
                     if count > 0 {
@@ -288,6 +299,13 @@ mod tests {
         let repeat = three.repeat.unwrap();
         assert_eq!((repeat.first, repeat.stride, repeat.rows), (0, 3, 3));
         assert!(one.repeat.is_none());
+    }
+
+    #[test]
+    fn rows_without_literals_stay() {
+        let l = lift("INSERT INTO t VALUES (NULL),(NULL)");
+        assert!(l.repeat.is_none());
+        assert_eq!(l.shape, b"INSERT INTO t VALUES (NULL),(NULL)");
     }
 
     #[test]

@@ -32,6 +32,9 @@ const fn int(min: u64, max: u64) -> Kind {
 const fn steps(min: u64, max: u64, step: u64) -> Kind {
     Int { min, max, step }
 }
+const fn percent(min: f64, max: f64) -> Kind {
+    Real { min, max }
+}
 const TEXT: Kind = Text { nullable: false };
 const NULLABLE: Kind = Text { nullable: true };
 const ON: Option<&str> = Some("ON");
@@ -43,7 +46,8 @@ const fn is(text: &'static str) -> Option<&'static str> {
 }
 
 const ISOLATION: Kind = Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
-const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+const SQL_MODE: &str =
+    "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 variables! {
     AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1"), only "there is one server, and it gives out every number";
@@ -88,6 +92,7 @@ variables! {
     Identity "identity" OfSession, Session Dynamic None;
     InformationSchemaStatsExpiry "information_schema_stats_expiry" int(0, YEAR_S), Both Dynamic is("86400"), inert "statistics are never cached";
     InitConnect "init_connect" TEXT, Global Dynamic is(""), only "no statement is run for a new connection";
+    InnodbAdaptiveFlushingLwm "innodb_adaptive_flushing_lwm" percent(0.0, 70.0), Global Dynamic is("12.000000");
     InnodbAdaptiveHashIndex "innodb_adaptive_hash_index" Bool, Global Dynamic OFF, only "there is no adaptive hash index";
     InnodbAutoincLockMode "innodb_autoinc_lock_mode" int(0, 2), Global AtStart is("2"), only "numbers are given out without a lock";
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384), Global AtStart is("134217728");
@@ -102,10 +107,14 @@ variables! {
     InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]), Global AtStart is("O_DIRECT"), only "files are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"), only "pages are written for their own age";
     InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0"), only "recovery is never cut short";
+    InnodbIdleFlushPct "innodb_idle_flush_pct" int(0, 100), Global Dynamic is("100");
     InnodbIoCapacity "innodb_io_capacity" int(100, 1 << 31), Global Dynamic is("10000");
     InnodbIoCapacityMax "innodb_io_capacity_max" int(100, 1 << 31), Global Dynamic is("20000");
     InnodbLockWaitTimeout "innodb_lock_wait_timeout" int(1, 1 << 30), Both Dynamic is("50");
     InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, 1 << 32, 1024), Global AtStart is("67108864");
+    InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
+    InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
+    InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.0), Global Dynamic is("10.000000");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"), only "a page has 16 KiB";
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
     InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(64 << 20, 1 << 39, 1 << 20), Global AtStart is("1073741824");

@@ -29,20 +29,31 @@ pub enum Access {
 pub enum Kind {
     Bool,
     /// Bytes, counts, seconds: with K, M, G, T in options. Values outside are moved to the nearest end, and down to a multiple of `step`.
-    Int { min: u64, max: u64, step: u64 },
+    Int {
+        min: u64,
+        max: u64,
+        step: u64,
+    },
     /// Seconds with a fraction, percentages.
-    Real { min: f64, max: f64 },
+    Real {
+        min: f64,
+        max: f64,
+    },
     /// A name or its position.
     Enum(&'static [&'static str]),
     SqlMode,
     /// A character set, kept as its default collation; with `nullable`, NULL too.
-    Charset { nullable: bool },
+    Charset {
+        nullable: bool,
+    },
     Collation,
     /// `SYSTEM`, `+hh:mm`, `UTC`.
     TimeZone,
     /// MySQL's optimizer switches: none of them is there to be switched on.
     OptimizerSwitch,
-    Text { nullable: bool },
+    Text {
+        nullable: bool,
+    },
     /// The session knows the value (`timestamp`, `warning_count`, ...), and sets it where `Access` allows.
     OfSession,
 }
@@ -93,11 +104,32 @@ impl From<Setting> for Taken {
 }
 
 const SWITCHES: &[&str] = &[
-    "index_merge", "index_merge_union", "index_merge_sort_union", "index_merge_intersection", "engine_condition_pushdown",
-    "index_condition_pushdown", "mrr", "mrr_cost_based", "block_nested_loop", "batched_key_access", "materialization", "semijoin",
-    "loosescan", "firstmatch", "duplicateweedout", "subquery_materialization_cost_based", "use_index_extensions",
-    "condition_fanout_filter", "derived_merge", "use_invisible_indexes", "skip_scan", "hash_join", "subquery_to_derived",
-    "prefer_ordering_index", "hypergraph_optimizer", "derived_condition_pushdown",
+    "index_merge",
+    "index_merge_union",
+    "index_merge_sort_union",
+    "index_merge_intersection",
+    "engine_condition_pushdown",
+    "index_condition_pushdown",
+    "mrr",
+    "mrr_cost_based",
+    "block_nested_loop",
+    "batched_key_access",
+    "materialization",
+    "semijoin",
+    "loosescan",
+    "firstmatch",
+    "duplicateweedout",
+    "subquery_materialization_cost_based",
+    "use_index_extensions",
+    "condition_fanout_filter",
+    "derived_merge",
+    "use_invisible_indexes",
+    "skip_scan",
+    "hash_join",
+    "subquery_to_derived",
+    "prefer_ordering_index",
+    "hypergraph_optimizer",
+    "derived_condition_pushdown",
 ];
 
 impl Variable {
@@ -158,7 +190,9 @@ impl Variable {
             (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
             (Kind::Charset { .. }, Value::Int(n)) => self.take_collation_id(*n as u64).map(|c| c.charset().default_collation()).map(by_id),
             (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
-            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch, v) if v.as_bytes().is_none() => Err(SqlError::wrong_variable_type(self.name)),
+            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch, v) if v.as_bytes().is_none() => {
+                Err(SqlError::wrong_variable_type(self.name))
+            }
             (_, Value::Bytes(b)) => self.take_text(std::str::from_utf8(b).map_err(|_| self.wrong_value(shown()))?),
             _ => self.take_text(&shown()),
         }
@@ -281,7 +315,10 @@ mod tests {
 
     #[test]
     fn booleans() {
-        assert_eq!([parse_bool("on"), parse_bool("1"), parse_bool("OFF"), parse_bool("false")], [Some(true), Some(true), Some(false), Some(false)]);
+        assert_eq!(
+            [parse_bool("on"), parse_bool("1"), parse_bool("OFF"), parse_bool("false")],
+            [Some(true), Some(true), Some(false), Some(false)]
+        );
         assert_eq!(parse_bool("2"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! SHOW STATUS: counters of our own, one copy per thread that counts, and names that others give values to when asked.
 //!
-//! STAT-1: a counter is added to with one relaxed, uncontended atomic: threads get their own copies of all counters in turn.
+//! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
 pub use counters::{Counter, Counters};
 

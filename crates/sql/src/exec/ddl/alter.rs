@@ -127,7 +127,7 @@ impl Changes {
 async fn apply(cx: &mut DdlContext<'_>, mut table: Arc<Table>, changes: Changes) -> Result<()> {
     let engine = cx.engine;
     if !changes.add.is_empty() {
-        let added = engine.create_indexes(&table, changes.add.clone(), cx.kill.clone()).await;
+        let added = engine.create_indexes(&table, changes.add.clone(), cx.session.process.interrupt.clone()).await;
         table = match added {
             Ok(table) => table,
             Err(EngineError::DuplicateKey { index, .. }) => return Err(duplicate(engine, cx, &table, &changes.add, &index).await?),
@@ -158,7 +158,7 @@ async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added
     let table = engine.dict.table(&old.def.schema, &old.def.name);
     let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else { return Ok(SqlError::duplicate_entry("?", key_name)) };
     let keys = KeyLayout::new(&table.def.columns, def);
-    let mut trx = engine.begin(cx.kill.clone());
+    let mut trx = engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Newest);
     let (mut seen, mut key) = (HashSet::new(), Vec::new());
     let mut value = None;

@@ -10,8 +10,7 @@ async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
     if cx.locks.has_locked_tables() {
         return Err(SqlError::lock_or_active_transaction());
     }
-    let wait = cx.wait();
-    cx.locks.take(cx.engine, &[(name, MdlMode::Exclusive)], &[], wait).await
+    cx.take(&[(name, MdlMode::Exclusive)], &[]).await
 }
 
 pub(super) async fn create(cx: &mut DdlContext<'_>, name: &str, if_not_exists: bool, collation: Option<Collation>) -> Result<Done> {
@@ -49,8 +48,7 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     // Those who use a table hold its lock; the schema's keeps new tables out meanwhile.
     let tables = cx.engine.dict.tables(name);
     let locks: Vec<_> = tables.iter().map(|t| (name, t.def.name.as_str(), MdlMode::Exclusive)).collect();
-    let wait = cx.wait();
-    cx.locks.take(cx.engine, &[], &locks, wait).await?;
+    cx.take(&[], &locks).await?;
     let dropped = cx.engine.drop_schema(name).await?;
     if cx.session.schema.as_deref() == Some(name) {
         cx.session.schema = None;

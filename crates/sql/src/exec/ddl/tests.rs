@@ -144,7 +144,6 @@ fn what_was_bound_to_another_table_is_bound_again() {
         engine: &server.engine,
         session: &mut s.state,
         locks: &mut s.locks,
-        kill: &s.kill,
         lock_wait_timeout: s.lock_wait_timeout,
         server_collation: redolith_types::Collation::Utf8mb4GeneralCi,
     };

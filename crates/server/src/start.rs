@@ -1,0 +1,250 @@
+//! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
+use crate::backend::Backend;
+use crate::engine_status;
+use crate::host::TokioHost;
+use crate::listener::{self, Listener, SocketFile};
+use crate::server::Server;
+use redolith_disk::{Create, Disk, OpenHow};
+use redolith_engine::{Config, Engine};
+use redolith_sql::processes::Processes;
+use redolith_sql::settings::{SERVER_VERSION, Settings, Var};
+use redolith_sql::status::Status;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a backend is made of.
+pub struct Parts {
+    pub engine: Arc<Engine>,
+    pub settings: Arc<Settings>,
+    pub processes: Arc<Processes>,
+    pub status: Arc<Status>,
+}
+
+/// Runs the server until a signal ends it. An error is for the person who started it.
+pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: impl FnOnce(&Parts) -> B) -> Result<(), String> {
+    raise_file_limit(settings.bits(Var::OpenFilesLimit));
+    // Affinity and the cgroup's quota are looked at.
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name("redolith")
+        .enable_all()
+        .build()
+        .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
+    runtime.block_on(run_inside(settings, disk, workers, backend))
+}
+
+async fn run_inside<B: Backend>(
+    settings: Arc<Settings>,
+    disk: Arc<dyn Disk>,
+    workers: usize,
+    backend: impl FnOnce(&Parts) -> B,
+) -> Result<(), String> {
+    let begun = disk.now();
+    let mut signals = Signals::new()?;
+    let datadir = PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default());
+    let sockets = bind(&settings, &disk, &datadir)?;
+    let host = Arc::new(TokioHost(tokio::runtime::Handle::current()));
+    let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), host);
+    let (engine, report) = tokio::select! {
+        opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
+        _ = signals.stop() => return Err("stopped by a signal while starting".into()),
+    };
+    apply_to_engine(&settings, &engine);
+    tell_identity(&settings, &*disk, &datadir)?;
+    let parts = Parts { engine: engine.clone(), settings: settings.clone(), processes: Processes::new(), status: Arc::new(Status::new()) };
+    engine_status::register(&parts.status, &engine);
+    let server = Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
+    let pid_file = write_pid_file(&settings, &disk, &datadir)?;
+    let mut tasks = vec![tokio::spawn(server.clone().watch_clock())];
+    tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
+
+    let ms = (disk.now() - begun).as_millis();
+    eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({workers} worker threads, data in {})", datadir.display());
+    eprintln!("  {report}");
+    sockets.connect.iter().for_each(|command| eprintln!("  connect with: {command}"));
+    let why = signals.stop().await;
+    eprintln!("redolith: {why}: shutting down");
+
+    tasks.iter().for_each(|t| t.abort());
+    if !server.end_connections().await {
+        eprintln!("redolith: {} connections have not ended; their transactions are rolled back at the next start", server.processes.len());
+    }
+    drop(server);
+    engine.close().await.map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;
+    drop((sockets.file, pid_file));
+    eprintln!("redolith: shutdown complete");
+    Ok(())
+}
+
+fn engine_config(s: &Settings, datadir: &Path) -> Config {
+    Config {
+        pool_bytes: s.bits(Var::InnodbBufferPoolSize),
+        log_capacity_bytes: s.bits(Var::InnodbRedoLogCapacity),
+        log_buffer_bytes: s.bits(Var::InnodbLogBufferSize) as usize,
+        doublewrite: s.is_on(Var::InnodbDoublewrite),
+        io_capacity: s.bits(Var::InnodbIoCapacity) as u32,
+        io_capacity_max: s.bits(Var::InnodbIoCapacityMax) as u32,
+        ..Config::new(datadir)
+    }
+}
+
+/// What may be set while the engine runs.
+fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
+    let locks = engine.locks.clone();
+    s.on_change(Var::InnodbDeadlockDetect, move |on| locks.set_deadlock_detect(on != 0));
+    macro_rules! flush {
+        ($var:ident, $field:ident, $bits:ident => $value:expr) => {
+            let flush = engine.flush_settings.clone();
+            s.on_change(Var::$var, move |$bits| flush.$field.set($value));
+        };
+    }
+    flush!(InnodbIoCapacity, io_capacity, n => n as u32);
+    flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
+    flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);
+    flush!(InnodbLruScanDepth, lru_scan_depth, n => n as u32);
+    flush!(InnodbMaxDirtyPagesPct, max_dirty_pct, x => f64::from_bits(x) as u32);
+    flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_pct_lwm, x => f64::from_bits(x) as u32);
+    flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm_pct, x => f64::from_bits(x) as u32);
+}
+
+/// Everything that listens, and how to get in.
+struct Sockets {
+    listeners: Vec<Listener>,
+    file: Option<SocketFile>,
+    connect: Vec<String>,
+}
+
+fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, String> {
+    let backlog = s.bits(Var::BackLog) as u32;
+    let mut sockets = Sockets { listeners: Vec::new(), file: None, connect: Vec::new() };
+    if let Some(named) = s.text(Var::Socket).filter(|p| !p.is_empty()) {
+        // Like mysqld: relative to the data directory.
+        let path = datadir.join(&*named);
+        if let Some(folder) = path.parent() {
+            disk.create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        }
+        let listener = listener::bind_unix(&**disk, &path, backlog).map_err(|e| format!("cannot listen on {}: {e}", path.display()))?;
+        sockets.listeners.push(listener);
+        sockets.connect.push(format!("mariadb --no-defaults -uroot -S {}", path.display()));
+        sockets.file = Some(SocketFile { disk: disk.clone(), path });
+    }
+    let port = s.bits(Var::Port) as u16;
+    if s.is_on(Var::SkipNetworking) {
+        return Ok(sockets);
+    }
+    for address in s.text(Var::BindAddress).unwrap_or_default().split(',').map(str::trim).filter(|a| !a.is_empty()) {
+        let ip: IpAddr = match address {
+            "*" => IpAddr::from([0; 16]),
+            "localhost" => IpAddr::from([127, 0, 0, 1]),
+            _ => address.parse().map_err(|_| format!("--bind-address: '{address}' is no IP address"))?,
+        };
+        let listener =
+            listener::bind_tcp(SocketAddr::new(ip, port), backlog).map_err(|e| format!("cannot listen on {ip}, port {port}: {e}"))?;
+        if let Listener::Tcp(l) = &listener
+            && let Ok(local) = l.local_addr()
+        {
+            let to = if ip.is_unspecified() { IpAddr::from([127, 0, 0, 1]) } else { ip };
+            sockets.connect.push(format!("mariadb --no-defaults -uroot -h {to} -P {}", local.port()));
+            s.tell(Var::Port, &local.port().to_string());
+        }
+        sockets.listeners.push(listener);
+    }
+    Ok(sockets)
+}
+
+struct PidFile {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+}
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        let _ = self.disk.remove(&self.path);
+    }
+}
+
+fn write_pid_file(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Option<PidFile>, String> {
+    let Some(named) = s.text(Var::PidFile).filter(|p| !p.is_empty()) else { return Ok(None) };
+    let path = datadir.join(&*named);
+    write_text(&**disk, &path, &format!("{}\n", std::process::id())).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    Ok(Some(PidFile { disk: disk.clone(), path }))
+}
+
+fn write_text(disk: &dyn Disk, path: &Path, text: &str) -> std::io::Result<()> {
+    let file = disk.open(path, OpenHow { create: Create::Create, direct: false })?;
+    file.set_len(0)?;
+    file.set_len(text.len() as u64)?;
+    file.write_at(text.as_bytes(), 0)?;
+    file.sync()
+}
+
+/// `hostname`, and `server_uuid`, which is made once and kept in the data directory.
+fn tell_identity(s: &Settings, disk: &dyn Disk, datadir: &Path) -> Result<(), String> {
+    s.tell(Var::Hostname, &rustix::system::uname().nodename().to_string_lossy());
+    let path = datadir.join("server_uuid");
+    let mut uuid = [0; 36];
+    let read = disk.open(&path, OpenHow { create: Create::Existing, direct: false }).and_then(|f| f.read_at(&mut uuid, 0));
+    let known = read.ok().and_then(|()| std::str::from_utf8(&uuid).ok()).filter(|u| u.bytes().filter(|b| *b == b'-').count() == 4);
+    let uuid = match known {
+        Some(uuid) => uuid.to_string(),
+        None => {
+            let uuid = random_uuid(disk.random(), disk.random());
+            write_text(disk, &path, &uuid).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+            uuid
+        }
+    };
+    s.tell(Var::ServerUuid, &uuid);
+    Ok(())
+}
+
+/// RFC 9562, version 4.
+fn random_uuid(a: u64, b: u64) -> String {
+    format!("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff, 0x8000 | (b >> 48 & 0x3fff), b & 0xffff_ffff_ffff)
+}
+
+/// Each connection is a file: the soft limit goes up to the hard one, or to what is asked for.
+fn raise_file_limit(wanted: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(1 << 20);
+    limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
+    if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
+        eprintln!("redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}");
+    }
+}
+
+/// SIGTERM and SIGINT end the server; SIGHUP does nothing.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+impl Signals {
+    fn new() -> Result<Signals, String> {
+        let take = |kind| signal(kind).map_err(|e| format!("cannot wait for signals: {e}"));
+        Ok(Signals { term: take(SignalKind::terminate())?, int: take(SignalKind::interrupt())?, hup: take(SignalKind::hangup())? })
+    }
+    async fn stop(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "SIGTERM",
+                _ = self.int.recv() => return "SIGINT",
+                _ = self.hup.recv() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uuids_have_the_form() {
+        let u = random_uuid(u64::MAX, u64::MAX);
+        assert_eq!(u, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(random_uuid(0, 0), "00000000-0000-4000-8000-000000000000");
+    }
+}

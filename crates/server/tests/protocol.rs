@@ -1,0 +1,375 @@
+//! The protocol over a real socket, packet by packet, against the fake backend.
+mod common;
+use common::*;
+use redolith_server::backend::Limits;
+use redolith_sql::processes::Kill;
+use std::io::Write;
+
+const QUERY: u8 = 3;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+
+#[test]
+fn only_root_without_a_password_comes_in() {
+    let server = start(LIMITS);
+    let mut raw = Raw::connect(&server);
+    let greeting = raw.read();
+    assert_eq!(greeting[0], 10);
+    assert!(greeting[1..].starts_with(b"8.0.36-redolith-0.1.0\0"));
+    let refused = |user: &str, auth: &[u8]| {
+        let mut raw = Raw::connect(&server);
+        raw.read();
+        raw.write(&Raw::login_packet(user, auth, "", "mysql_native_password", 0));
+        let answer = raw.read();
+        assert_eq!(error_code(&answer), 1045);
+        assert!(raw.try_read().is_err(), "the connection is closed");
+        String::from_utf8(answer[3..].to_vec()).unwrap()
+    };
+    assert_eq!(refused("root", &[7; 20]), "#28000Access denied for user 'root'@'localhost' (using password: YES)");
+    assert_eq!(refused("nobody", b""), "#28000Access denied for user 'nobody'@'localhost' (using password: NO)");
+    assert_eq!(refused("", b""), "#28000Access denied for user ''@'localhost' (using password: NO)");
+    assert_eq!(Raw::connect(&server).login("", 0)[0], 0);
+}
+
+#[test]
+fn another_plugin_is_switched_to_native_password() {
+    let server = start(LIMITS);
+    let mut raw = Raw::connect(&server);
+    let greeting = raw.read();
+    raw.write(&Raw::login_packet("root", &[9; 32], "", "caching_sha2_password", 0));
+    let switch = raw.read();
+    assert!(switch.starts_with(b"\xfemysql_native_password\0") && switch.len() == 23 + 21);
+    // The scramble is that of the greeting.
+    assert!(greeting.windows(8).any(|w| w == &switch[23..31]));
+    raw.write(b"");
+    assert_eq!(raw.read()[0], 0);
+}
+
+#[test]
+fn commands_before_login_are_refused() {
+    let server = start(LIMITS);
+    for body in [&b"\x03SELECT 1"[..], b"", b"\x0e", &[0xff; 200], &[0; 36]] {
+        let mut raw = Raw::connect(&server);
+        raw.read();
+        raw.write(body);
+        assert_eq!(error_code(&raw.read()), 1043);
+        assert!(raw.try_read().is_err());
+    }
+    let mut raw = Raw::connect(&server);
+    raw.read();
+    raw.write(&vec![0; 20_000]);
+    assert_eq!(error_code(&raw.read()), 1043);
+}
+
+#[test]
+fn the_database_of_the_handshake_must_exist() {
+    let server = start(LIMITS);
+    assert_eq!(Raw::connect(&server).login("test", 0)[0], 0);
+    assert_eq!(error_code(&Raw::connect(&server).login("nowhere", 0)), 1049);
+}
+
+#[test]
+fn a_text_result_set_packet_by_packet() {
+    let server = start(LIMITS);
+    let mut old = Raw::connect(&server);
+    old.login("", 0);
+    old.command(QUERY, b"SELECT 1");
+    assert_eq!(old.read(), [1]);
+    assert_eq!(old.read(), b"\x03def\0\0\0\x011\0\x0c\x3f\0\x02\0\0\0\x08\x81\x80\0\0\0");
+    assert_eq!(old.read(), [0xfe, 0, 0, 2, 0]);
+    assert_eq!(old.read(), b"\x011");
+    assert_eq!(old.read(), [0xfe, 0, 0, 2, 0]);
+    let mut new = Raw::logged_in(&server);
+    new.command(QUERY, b"SELECT 1");
+    assert_eq!([new.read().len(), new.read().len()], [1, 23]);
+    assert_eq!(new.read(), b"\x011");
+    assert_eq!(new.read(), [0xfe, 0, 0, 2, 0, 0, 0]);
+}
+
+#[test]
+fn ok_packets_carry_counts_and_info() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    assert_eq!(raw.ask(QUERY, b"DO"), b"\0\x03\xfc\x2c\x01\x02\0\0\0\x0fRows matched: 3");
+}
+
+#[test]
+fn rows_stream_in_parts_and_big_values_in_chains() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(QUERY, b"ROWS 20000");
+    for _ in 0..3 {
+        raw.read();
+    }
+    for i in 0..20_000 {
+        let row = raw.read();
+        assert!(row.ends_with(&[b'x'; 100]) && row[1..].starts_with(i.to_string().as_bytes()));
+    }
+    assert_eq!(raw.read()[0], 0xfe);
+    for n in [0xff_ffffu32 - 4, 0xff_ffff, 40_000_000] {
+        raw.command(QUERY, format!("BIG {n}").as_bytes());
+        assert_eq!([raw.read().len(), raw.read()[0] as usize], [1, 3]);
+        let row = raw.read();
+        assert!(row.len() as u32 > n && row.iter().filter(|b| **b == b'y').count() as u32 == n);
+        assert_eq!(raw.read()[0], 0xfe);
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_of_a_row_leaves_no_half_row() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(QUERY, b"HALF");
+    for _ in 0..3 {
+        raw.read();
+    }
+    assert_eq!(raw.read(), b"\x011\x012");
+    assert_eq!(error_code(&raw.read()), 1317);
+    assert_eq!(raw.ask(0x0e, b"")[0], 0);
+}
+
+#[test]
+fn large_statements_come_in_chains_and_too_large_ones_are_refused() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    let mut statement = b"LENGTH ".to_vec();
+    statement.resize(0xff_ffff - 1, b' ');
+    for more in [0, 1, 100, 5_000_000] {
+        let len = statement.len() + more;
+        statement.resize(len, b' ');
+        raw.command(QUERY, &statement);
+        assert_eq!([raw.read().len(), raw.read()[0] as usize], [1, 3]);
+        assert_eq!(&raw.read()[1..], len.to_string().as_bytes());
+        raw.read();
+    }
+    statement.resize(33 << 20, b' ');
+    assert_eq!(raw.ask_error(QUERY, &statement), 1153);
+    assert!(raw.try_read().is_err(), "the connection is closed");
+}
+
+#[test]
+fn a_wrong_sequence_number_is_refused() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.stream.write_all(b"\x01\0\0\x05\x0e").unwrap();
+    raw.sequence = 5;
+    let mut answer = [0; 7];
+    std::io::Read::read_exact(&mut raw.stream, &mut answer).unwrap();
+    assert_eq!(error_code(&answer[4..]), 1156);
+}
+
+#[test]
+fn small_commands() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    assert_eq!(raw.ask(0x0e, b""), b"\0\0\0\x02\0\0\0", "PING");
+    assert_eq!(raw.ask(2, b"test")[0], 0, "INIT_DB");
+    assert_eq!(raw.ask_error(2, b"nowhere"), 1049);
+    assert!(raw.ask(9, b"").starts_with(b"Uptime: "), "STATISTICS");
+    assert_eq!(raw.ask(0x1f, b"")[0], 0, "RESET_CONNECTION");
+    assert_eq!(raw.ask(0x1b, &[0, 0])[0], 0xfe, "SET_OPTION");
+    assert_eq!(raw.ask_error(0x1b, &[7, 0]), 1047);
+    assert_eq!(raw.ask_error(0x1b, &[]), 1835);
+    for unknown in [0u8, 5, 6, 7, 8, 0x0a, 0x0b, 0x0d, 0x0f, 0x10, 0x12, 0x13, 0x14, 0x15, 0x1d, 0x1e, 0x20, 0x99, 0xff] {
+        assert_eq!(raw.ask_error(unknown, b"x"), 1047, "{unknown:#x}");
+    }
+    raw.command(4, b"t\0%");
+    assert_eq!(raw.read().last(), Some(&0xfb), "FIELD_LIST");
+    assert_eq!(raw.read()[0], 0xfe);
+    raw.command(1, b"");
+    assert!(raw.try_read().is_err(), "QUIT");
+}
+
+#[test]
+fn change_user_makes_a_new_session() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(PREPARE, b"SELECT");
+    for _ in 0..2 {
+        raw.read();
+    }
+    assert_eq!(raw.ask(0x11, b"root\0\0test\0\x2d\0mysql_native_password\0")[0], 0);
+    assert_eq!(raw.ask_error(EXECUTE, &[1, 0, 0, 0, 0, 1, 0, 0, 0]), 1243);
+    // A password is asked for anew, with a scramble of its own.
+    raw.command(0x11, b"root\0\x14aaaaaaaaaaaaaaaaaaaa\0\x2d\0mysql_native_password\0");
+    assert!(raw.read().starts_with(b"\xfemysql_native_password\0"));
+    raw.write(&[1; 20]);
+    assert_eq!(error_code(&raw.read()), 1045);
+    assert!(raw.try_read().is_err(), "the connection is closed");
+}
+
+fn execute_args(id: u32, rest: &[u8]) -> Vec<u8> {
+    [&id.to_le_bytes()[..], &[0, 1, 0, 0, 0], rest].concat()
+}
+
+#[test]
+fn prepared_statements_bind_and_remember_types() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(PREPARE, b"SELECT ?, ?, ?");
+    assert_eq!(raw.read(), [0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0]);
+    for _ in 0..3 {
+        assert!(raw.read().starts_with(b"\x03def\0\0\0\x01?"));
+    }
+    let types = [8, 0, 253, 0, 8, 0x80];
+    let mut body = vec![0, 1];
+    body.extend(types);
+    body.extend((-5i64).to_le_bytes());
+    body.extend(b"\x02ab");
+    body.extend(9u64.to_le_bytes());
+    let row_of = |raw: &mut Raw, args: Vec<u8>| {
+        raw.command(EXECUTE, &args);
+        assert_eq!(raw.read(), [3]);
+        for _ in 0..3 {
+            raw.read();
+        }
+        let row = raw.read();
+        assert_eq!(raw.read()[0], 0xfe);
+        row
+    };
+    let expected = [&[0, 0][..], &(-5i64).to_le_bytes(), b"\x02ab", &9u64.to_le_bytes()].concat();
+    assert_eq!(row_of(&mut raw, execute_args(1, &body)), expected);
+    let again = [&[0b010, 0][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat();
+    assert_eq!(row_of(&mut raw, execute_args(1, &again)), [&[0, 0b0000_1000][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat());
+    // Long data takes the place of the value.
+    raw.command(0x18, b"\x01\0\0\0\x01\0long ");
+    raw.command(0x18, b"\x01\0\0\0\x01\0data");
+    let with_long = [&[0, 0][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat();
+    assert!(row_of(&mut raw, execute_args(1, &with_long)).windows(10).any(|w| w == b"\x09long data"));
+    assert_eq!(raw.ask(0x1a, &1u32.to_le_bytes())[0], 0, "STMT_RESET");
+    // CLOSE has no answer: the next answer is the PING's.
+    raw.command(0x19, &1u32.to_le_bytes());
+    assert_eq!(raw.ask(0x0e, b"")[0], 0);
+    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &body)), 1243);
+    assert_eq!(raw.ask_error(0x1a, &1u32.to_le_bytes()), 1243);
+    assert_eq!(raw.ask_error(0x1c, &[1, 0, 0, 0, 1, 0, 0, 0]), 1243);
+}
+
+#[test]
+fn malformed_executions_are_errors() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(PREPARE, b"SELECT ?");
+    for _ in 0..2 {
+        raw.read();
+    }
+    assert_eq!(raw.ask_error(EXECUTE, &[1, 0]), 1835);
+    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[])), 1835);
+    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 0, 1])), 1210, "no types yet");
+    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 1, 99, 0, 1])), 1210, "unknown type");
+    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 1, 253, 0, 200, 1])), 1835, "cut string");
+    assert_eq!(raw.ask_error(0x1c, &[1, 0, 0, 0, 1, 0, 0, 0]), 1421, "no cursor");
+    assert_eq!(raw.ask_error(PREPARE, b"FAIL"), 1064);
+    assert_eq!(raw.ask(0x0e, b"")[0], 0, "the connection goes on");
+}
+
+#[test]
+fn prepared_statements_are_counted_across_connections() {
+    let server = start(Limits { max_prepared_statements: 3, ..LIMITS });
+    let (mut a, mut b) = (Raw::logged_in(&server), Raw::logged_in(&server));
+    for first in [true, false, false] {
+        let raw = if first { &mut a } else { &mut b };
+        raw.command(PREPARE, b"DO");
+        assert_eq!([raw.read()[0], raw.read()[0]], [0, 3]);
+    }
+    assert_eq!(a.ask_error(PREPARE, b"DO"), 1461);
+    drop(b);
+    let freed = (0..500).any(|_| {
+        std::thread::yield_now();
+        a.command(PREPARE, b"DO");
+        let first = a.read()[0];
+        if first == 0 {
+            a.read();
+        }
+        first == 0
+    });
+    assert!(freed, "a closed connection gives its statements back");
+}
+
+#[test]
+fn one_connection_too_many_gets_1040() {
+    let server = start(Limits { max_connections: 2, ..LIMITS });
+    let (a, _b) = (Raw::logged_in(&server), Raw::logged_in(&server));
+    assert_eq!(error_code(&Raw::connect(&server).login("", 0)), 1040);
+    drop(a);
+    let again = (0..500).any(|_| Raw::connect(&server).login("", 0)[0] == 0);
+    assert!(again, "a place that is free is given again");
+}
+
+#[test]
+fn kill_ends_statements_and_connections() {
+    let server = start(LIMITS);
+    let (mut a, mut b) = (Raw::logged_in(&server), Raw::logged_in(&server));
+    a.command(QUERY, b"WAIT");
+    let id = loop {
+        let rows = server.server.processes.rows();
+        if let Some(p) = rows.iter().find(|r| r.info.as_deref() == Some("WAIT")) {
+            assert_eq!((&*p.user, &*p.host, p.command), ("root", "localhost", "Query"));
+            break p.id;
+        }
+        std::thread::yield_now();
+    };
+    assert!(server.server.processes.kill(id, Kill::Query));
+    assert_eq!(error_code(&a.read()), 1317);
+    assert_eq!(a.ask(0x0e, b"")[0], 0, "the connection lives");
+    assert_eq!(b.ask(0x0c, &id.to_le_bytes())[0], 0, "PROCESS_KILL");
+    assert!(a.try_read().is_err(), "an idle connection is ended");
+    assert_eq!(b.ask_error(0x0c, &9999u32.to_le_bytes()), 1094);
+}
+
+#[test]
+fn a_silent_client_is_ended_and_an_idle_one_too() {
+    let server = start(Limits { connect_timeout_s: 1, ..LIMITS });
+    let mut silent = Raw::connect(&server);
+    silent.read();
+    let mut idle = Raw::connect(&server);
+    idle.login("", 0);
+    assert_eq!(idle.ask(QUERY, b"SET wait_timeout 1")[0], 0);
+    let mut slow = Raw::connect(&server);
+    slow.login("", 0);
+    slow.stream.write_all(b"\x20\0\0").unwrap();
+    assert!(silent.try_read().is_err() && idle.try_read().is_err() && slow.try_read().is_err());
+    assert_eq!(Raw::connect(&server).login("", 0)[0], 0);
+}
+
+#[test]
+fn a_client_that_does_not_read_is_ended() {
+    let server = start(LIMITS);
+    let mut raw = Raw::logged_in(&server);
+    raw.command(QUERY, b"ROWS 10000000");
+    let mut other = Raw::logged_in(&server);
+    while server.server.processes.len() > 1 {
+        assert_eq!(other.ask(0x0e, b"")[0], 0, "others are served meanwhile");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn random_bytes_after_login_never_hurt() {
+    let server = start(Limits { max_connections: 1000, ..LIMITS });
+    let mut x = 0x5bd1_e995_1234_5678u64;
+    let mut random = move || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x
+    };
+    for _ in 0..300 {
+        let mut raw = Raw::logged_in(&server);
+        for _ in 0..random() % 10 {
+            let len = random() as usize % 50;
+            let mut body: Vec<u8> = (0..len).map(|_| random() as u8).collect();
+            if let Some(first) = body.first_mut() {
+                *first %= 0x21;
+            }
+            raw.sequence = 0;
+            let mut p = (body.len() as u32).to_le_bytes().to_vec();
+            p[3] = 0;
+            p.extend(body);
+            if raw.stream.write_all(&p).is_err() {
+                break;
+            }
+        }
+    }
+    assert_eq!(Raw::logged_in(&server).ask(0x0e, b"")[0], 0);
+}

@@ -1,0 +1,27 @@
+//! FLUSH.
+use super::AdminContext;
+use crate::error::Result;
+use crate::plan::{FlushWhat, TableLock};
+use crate::session::state::Done;
+
+pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {
+    match what {
+        FlushWhat::Tables { names, read_lock: true } => {
+            let (wait, engine) = (cx.wait(), cx.engine);
+            if names.is_empty() {
+                cx.locks.lock_everything(engine, wait.on(engine)).await?;
+            } else {
+                let tables: Vec<_> = names.iter().map(|name| (name.clone(), TableLock::Read)).collect();
+                cx.locks.lock_tables(engine, &tables, wait.on(engine)).await?;
+            }
+        }
+        // Tables are not cached by connections, grants not at all.
+        FlushWhat::Tables { .. } | FlushWhat::Privileges => {}
+        FlushWhat::Logs => {
+            let log = &cx.engine.store.log;
+            log.flush_to(log.tail()).await;
+        }
+        FlushWhat::Status => cx.status.reset(),
+    }
+    Ok(Done::default())
+}

@@ -1,0 +1,97 @@
+//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: a row or more for each table, which are looked at one after the other.
+use super::AdminContext;
+use crate::error::{Result, SqlError};
+use crate::plan::{AdminStmt, TableName};
+use crate::session::state::Level;
+use crate::sink::{ColumnMeta, ResultSink};
+use redolith_engine::dict::mdl::MdlMode;
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::hash_bytes;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_types::Value;
+use std::sync::Arc;
+
+pub(super) async fn run(cx: &mut AdminContext<'_>, stmt: &AdminStmt, columns: &[ColumnMeta], sink: &mut impl ResultSink) -> Result<u64> {
+    let (op, tables) = match stmt {
+        AdminStmt::Check(tables) => ("check", tables),
+        AdminStmt::Analyze(tables) => ("analyze", tables),
+        AdminStmt::Optimize(tables) => ("optimize", tables),
+        AdminStmt::Repair(tables) => ("repair", tables),
+        AdminStmt::Checksum(tables) => ("checksum", tables),
+        _ => unreachable!("statements about tables are run here"),
+    };
+    sink.columns(columns);
+    let mut sent = 0;
+    for name in tables {
+        let mark = cx.locks.mdl.mark();
+        let rows = one(cx, op, name).await;
+        cx.locks.mdl.release_to(mark);
+        for row in rows? {
+            sink.row(&row);
+            sent += 1;
+        }
+        if sink.wants_drain() {
+            sink.drain().await?;
+        }
+    }
+    Ok(sent)
+}
+
+type Rows = Vec<Vec<Value<'static>>>;
+
+/// Locks the table: writers are kept out of a check, DDL out of the others.
+async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> Result<Rows> {
+    let full_name = format!("{}.{}", name.schema, name.name);
+    let mode = if op == "check" { MdlMode::NoWrite } else { MdlMode::Read };
+    cx.locks.check(&name.schema, &name.name, false)?;
+    let (wait, engine) = (cx.wait(), cx.engine);
+    let wait = wait.on(engine);
+    cx.locks.take(engine, &[(&name.schema, MdlMode::Read)], &[(&name.schema, &name.name, mode)], wait).await?;
+    let table = engine.table(&name.schema, &name.name).await?;
+    let text = |s: &str| Value::owned(s.as_bytes().to_vec());
+    let said = |kind: &str, message: &str| vec![text(&full_name), text(op), text(kind), text(message)];
+    let Some(table) = table else {
+        let error = SqlError::no_such_table(&name.schema, &name.name);
+        if op == "checksum" {
+            cx.session.warnings.push(Level::Error, error.code, error.message);
+            return Ok(vec![vec![text(&full_name), Value::Null]]);
+        }
+        return Ok(vec![said("Error", &error.message), said("status", "Operation failed")]);
+    };
+    Ok(match op {
+        "check" => check(cx, &table, said).await?,
+        "checksum" => vec![vec![text(&full_name), Value::UInt(checksum(cx, &table).await?)]],
+        "analyze" => vec![said("status", "OK")],
+        // Space is given back and used again as rows go and come.
+        op => vec![said("note", &format!("The storage engine for the table doesn't support {op}"))],
+    })
+}
+
+async fn check(cx: &AdminContext<'_>, table: &Arc<Table>, said: impl Fn(&str, &str) -> Vec<Value<'static>>) -> Result<Rows> {
+    let found = cx.engine.check_table(table).await?;
+    let mut rows: Rows = found.errors.iter().map(|e| said("error", e)).collect();
+    rows.extend(found.notes.iter().map(|n| said("note", n)));
+    rows.push(if found.errors.is_empty() { said("status", "OK") } else { said("error", "Corrupt") });
+    Ok(rows)
+}
+
+/// Over the values of the rows that are committed now; the same for equal rows in any order, whatever their pages look like.
+async fn checksum(cx: &AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
+    let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
+    let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);
+    let (mut sum, mut text) = (0u32, Vec::new());
+    while rows.next(&mut trx).await? {
+        let payload = rows.payload(&trx).await?;
+        text.clear();
+        for column in 0..table.def.columns.len() {
+            let value = table.layout.get(payload, column);
+            text.push(value.is_null() as u8);
+            let start = text.len();
+            value.write_text(None, &mut text);
+            text.extend(((text.len() - start) as u32).to_le_bytes());
+        }
+        sum = sum.wrapping_add(hash_bytes(&text) as u32);
+    }
+    trx.rollback().await?;
+    Ok(sum.into())
+}

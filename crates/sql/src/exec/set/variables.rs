@@ -1,0 +1,98 @@
+//! System variables as expressions see them.
+use crate::error::{Result, SqlError};
+use crate::exec::env::{StatementSettings, Variables};
+use crate::plan::{ExprType, VariableScope};
+use crate::session::state::{Level, SessionState};
+use crate::settings::{Kind, SessionVars, Settings, Var};
+use redolith_disk::Disk;
+use redolith_types::temporal::parse_zone;
+use redolith_types::{Collation, Value};
+
+/// For [`Env`](crate::exec::Env): GLOBAL values, the session's, and what the session itself knows.
+pub struct SystemVariables<'a> {
+    pub settings: &'a Settings,
+    pub vars: &'a SessionVars,
+    pub disk: &'a dyn Disk,
+}
+
+impl Variables for SystemVariables<'_> {
+    fn system_variable(&self, session: &SessionState, scope: VariableScope, name: &str) -> Result<Value<'static>> {
+        let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+        if scope == VariableScope::Global {
+            return self.settings.global_value(var);
+        }
+        let value = self.vars.value(self.settings, var, scope == VariableScope::Session)?;
+        Ok(value.unwrap_or_else(|| self.of_session(session, var)))
+    }
+}
+
+impl SystemVariables<'_> {
+    /// The value of a variable of [`Kind::OfSession`].
+    fn of_session(&self, session: &SessionState, var: Var) -> Value<'static> {
+        Value::UInt(match var {
+            Var::Timestamp => {
+                let us = match self.vars.bits(var) {
+                    0 => self.disk.wall_us(),
+                    us => us as i64,
+                };
+                return Value::Double(us as f64 / 1e6);
+            }
+            Var::LastInsertId | Var::Identity => session.last_insert_id,
+            Var::WarningCount => session.warnings.count(),
+            Var::ErrorCount => session.warnings.list().iter().filter(|w| w.level == Level::Error).count() as u64,
+            Var::PseudoThreadId => match self.vars.bits(var) {
+                0 => session.id.into(),
+                set => set,
+            },
+            // Seeds are taken, never told.
+            Var::RandSeed1 | Var::RandSeed2 => 0,
+            var => self.vars.bits(var),
+        })
+    }
+}
+
+/// SHOW SESSION VARIABLES: by name.
+pub fn session_variables(variables: &SystemVariables<'_>, session: &SessionState) -> Vec<(&'static str, String)> {
+    let mut all = variables.vars.list(variables.settings);
+    for var in Var::all().iter().filter(|v| v.get().kind == Kind::OfSession) {
+        let value = match variables.of_session(session, *var) {
+            Value::Double(seconds) => format!("{seconds:.6}"),
+            value => value.to_string(),
+        };
+        all.push((var.get().name, value));
+    }
+    all.sort_unstable_by_key(|(name, _)| *name);
+    all
+}
+
+/// The type of `@@name`, for the binder. None: there is no such variable.
+pub fn variable_type(name: &str) -> Option<ExprType> {
+    let var = Var::from_name(name)?;
+    let v = var.get();
+    Some(match v.kind {
+        Kind::Bool => ExprType::bigint(1),
+        Kind::Int { .. } => ExprType::unsigned_bigint(21),
+        Kind::Real { .. } => ExprType::double(),
+        Kind::OfSession if var == Var::Timestamp => ExprType::double(),
+        Kind::OfSession => ExprType::unsigned_bigint(21),
+        _ => ExprType::string(1024, Collation::Utf8mb4GeneralCi).nullable(true),
+    })
+}
+
+/// What a statement takes from the session's variables. Cheap, but not free: keep it until [`SessionVars::generation`] changes.
+pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> StatementSettings {
+    let set = |var| Some(vars.bits(var)).filter(|bits| *bits != 0);
+    StatementSettings {
+        sql_mode: vars.sql_mode(),
+        zone_offset_secs: vars.text(Var::TimeZone).and_then(|zone| parse_zone(zone.as_bytes())).unwrap_or(0),
+        connection: vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi),
+        timestamp_us: set(Var::Timestamp).map(|us| us as i64),
+        in_transaction,
+        auto_increment_increment: vars.bits(Var::AutoIncrementIncrement),
+        auto_increment_offset: vars.bits(Var::AutoIncrementOffset),
+        div_precision_increment: vars.bits(Var::DivPrecisionIncrement) as u8,
+        group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
+        insert_id: set(Var::InsertId),
+        ..StatementSettings::default()
+    }
+}

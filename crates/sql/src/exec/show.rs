@@ -1,0 +1,122 @@
+//! SHOW: rows made from the dictionary, the registries and the engine, filtered, sent.
+mod columns;
+mod create;
+mod engine_status;
+mod server;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use super::admin::AdminContext;
+use super::eval::like;
+use super::set::{SystemVariables, session_variables};
+use crate::error::{Result, SqlError};
+use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
+use crate::session::state::Outcome;
+use crate::sink::{ColumnMeta, ResultSink};
+use redolith_types::convert::to_bool;
+use redolith_types::{Collation, Value};
+
+/// One row of a result.
+type Row = Vec<Value<'static>>;
+type Rows = Vec<Row>;
+
+fn text(s: impl AsRef<str>) -> Value<'static> {
+    Value::owned(s.as_ref().as_bytes().to_vec())
+}
+fn int(n: impl TryInto<u64>) -> Value<'static> {
+    Value::UInt(n.try_into().unwrap_or(0))
+}
+/// The empty text.
+fn nothing() -> Value<'static> {
+    Value::bytes(b"")
+}
+
+pub async fn run(
+    cx: &mut AdminContext<'_>,
+    stmt: &ShowStmt,
+    columns: &[ColumnMeta],
+    params: &[Value<'_>],
+    sink: &mut impl ResultSink,
+) -> Result<Outcome> {
+    let rows = rows(cx, &stmt.kind).await?;
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        if passes(cx, &stmt.filter, &row, params)? {
+            kept.push(row);
+        }
+    }
+    sink.columns(columns);
+    for row in &kept {
+        sink.row(row);
+        if sink.wants_drain() {
+            sink.drain().await?;
+        }
+    }
+    Ok(Outcome::Rows(kept.len() as u64))
+}
+
+fn passes(cx: &mut AdminContext<'_>, filter: &ShowFilter, row: &[Value<'static>], params: &[Value<'_>]) -> Result<bool> {
+    Ok(match filter {
+        ShowFilter::None => true,
+        ShowFilter::Like(pattern) => {
+            let name = row.first().and_then(|v| v.as_bytes()).unwrap_or_default();
+            like(Collation::Utf8mb4GeneralCi, Some('\\'), name, pattern.as_bytes())
+        }
+        ShowFilter::Where(condition) => to_bool(&cx.eval(condition, params, row)?).unwrap_or(false),
+    })
+}
+
+async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
+    Ok(match kind {
+        ShowKind::Databases => cx.engine.dict.schemas().into_iter().map(|name| vec![text(name)]).collect(),
+        ShowKind::Tables { schema, full } => tables::names(cx.engine, schema, *full),
+        ShowKind::TableStatus { schema } => tables::status(cx.engine, schema).await?,
+        ShowKind::OpenTables { schema } => tables::open(cx.engine, schema.as_deref()),
+        ShowKind::Columns { table, full } => columns::columns(&tables::find(cx.engine, table)?.def, *full),
+        ShowKind::Index { table } => {
+            let table = cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            columns::indexes(&table)
+        }
+        ShowKind::CreateTable(table) => {
+            let table = cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
+            vec![vec![text(&table.def.name), text(create::table(&table.def, next))]]
+        }
+        ShowKind::CreateDatabase { name, if_not_exists } => {
+            let record = cx.engine.dict.require_schema(name)?;
+            vec![vec![text(name), text(create::database(name, record.collation, *if_not_exists))]]
+        }
+        ShowKind::Variables(VariableScope::Global) => pairs(cx.settings.list_global()),
+        ShowKind::Variables(_) => {
+            let variables = SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
+            pairs(session_variables(&variables, cx.session))
+        }
+        ShowKind::Status(_) => pairs(cx.status.list().into_iter().map(|(name, value)| (name, value.to_string()))),
+        ShowKind::Warnings { offset, count } => server::warnings(&cx.session.warnings, *offset, *count, false),
+        ShowKind::Errors { offset, count } => server::warnings(&cx.session.warnings, *offset, *count, true),
+        ShowKind::CountWarnings => vec![vec![int(cx.session.warnings.count())]],
+        ShowKind::CountErrors => vec![vec![int(server::warnings(&cx.session.warnings, 0, u64::MAX, true).len())]],
+        ShowKind::ProcessList { full } => server::processes(cx.processes, *full),
+        ShowKind::EngineStatus => vec![vec![text("InnoDB"), nothing(), text(engine_status::report(cx.engine, cx.status))]],
+        ShowKind::Engines => server::engines(),
+        ShowKind::Plugins => server::plugins(),
+        ShowKind::CharacterSet => server::character_sets(),
+        ShowKind::Collation => server::collations(),
+        ShowKind::Grants(_) => vec![vec![text(format!("GRANT ALL PRIVILEGES ON *.* TO `{}`@`%` WITH GRANT OPTION", cx.session.user))]],
+        // None of these are there to be shown.
+        ShowKind::EngineMutex
+        | ShowKind::Triggers { .. }
+        | ShowKind::Events { .. }
+        | ShowKind::ProcedureStatus
+        | ShowKind::FunctionStatus
+        | ShowKind::MasterStatus
+        | ShowKind::ReplicaStatus
+        | ShowKind::Profiles => Rows::new(),
+        ShowKind::BinaryLogs => return Err(SqlError::new(1381, "You are not using binary logging")),
+    })
+}
+
+fn pairs<N: AsRef<str>>(list: impl IntoIterator<Item = (N, String)>) -> Rows {
+    list.into_iter().map(|(name, value)| vec![text(name), text(value)]).collect()
+}

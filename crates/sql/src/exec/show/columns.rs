@@ -1,0 +1,94 @@
+//! SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
+use super::create::{DefaultText, default_text, in_display_order};
+use super::{Row, Rows, int, nothing, text};
+use redolith_engine::dict::table::Table;
+use redolith_types::{Column, IndexDef, TableDef, Value};
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(super) fn columns(def: &TableDef, full: bool) -> Rows {
+    def.columns.iter().enumerate().map(|(i, c)| column(def, i, c, full)).collect()
+}
+
+fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Row {
+    let mut row = vec![text(&c.name), text(c.ty.text())];
+    if full {
+        row.push(c.ty.collation().map_or(Value::Null, |c| text(c.name())));
+    }
+    row.push(text(if c.nullable { "YES" } else { "NO" }));
+    row.push(text(key(def, no)));
+    row.push(match default_text(c) {
+        DefaultText::None | DefaultText::Null => Value::Null,
+        DefaultText::Literal(s) | DefaultText::Bits(s) | DefaultText::Now(s) | DefaultText::Expr(s) => text(s),
+    });
+    row.push(text(extra(c)));
+    if full {
+        row.push(text("select,insert,update,references"));
+        row.push(text(&c.comment));
+    }
+    row
+}
+
+/// PRI for parts of the primary key, or of the unique key that stands for it; UNI for the whole of a unique key; MUL for the first part of another.
+fn key(def: &TableDef, no: usize) -> &'static str {
+    let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == no);
+    let leads = |index: &IndexDef| index.columns.first().is_some_and(|c| c.column == no);
+    let whole = |index: &IndexDef| index.unique && index.columns.len() == 1;
+    let clustered = def.clustered_index();
+    if clustered.is_some_and(|i| has(&def.indexes[i])) {
+        "PRI"
+    } else if def.indexes.iter().any(|i| leads(i) && whole(i)) {
+        "UNI"
+    } else if def.indexes.iter().any(leads) {
+        "MUL"
+    } else {
+        ""
+    }
+}
+
+fn extra(c: &Column) -> String {
+    let mut parts = Vec::new();
+    if c.auto_increment {
+        parts.push("auto_increment".to_string());
+    }
+    if matches!(default_text(c), DefaultText::Now(_) | DefaultText::Expr(_)) {
+        parts.push("DEFAULT_GENERATED".to_string());
+    }
+    if c.on_update_now {
+        parts.push(format!("on update {}", super::create::now(c.ty.fsp())));
+    }
+    if c.invisible {
+        parts.push("INVISIBLE".to_string());
+    }
+    parts.join(" ")
+}
+
+pub(super) fn indexes(table: &Table) -> Rows {
+    let def = &table.def;
+    let rows = table.rows.load(Relaxed).max(0) as u64;
+    let mut out = Rows::new();
+    for index in in_display_order(def) {
+        for (i, part) in index.columns.iter().enumerate() {
+            let column = &def.columns[part.column];
+            // Distinct values are known only where every row has one of its own.
+            let distinct = index.unique && i + 1 == index.columns.len();
+            out.push(vec![
+                text(&def.name),
+                int(!index.unique as u64),
+                text(&index.name),
+                int(i as u64 + 1),
+                text(&column.name),
+                text(if part.desc { "D" } else { "A" }),
+                if distinct { int(rows) } else { Value::Null },
+                part.prefix.map_or(Value::Null, int),
+                Value::Null,
+                text(if column.nullable { "YES" } else { "" }),
+                text("BTREE"),
+                nothing(),
+                nothing(),
+                text("YES"),
+                Value::Null,
+            ]);
+        }
+    }
+    out
+}

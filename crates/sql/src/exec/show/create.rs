@@ -1,0 +1,158 @@
+//! SHOW CREATE TABLE and DATABASE: MySQL 8.0's text to the byte, since clients parse it and dumps are made of it.
+use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef};
+use std::fmt::Write as _;
+
+/// A column's default as SHOW has it.
+pub(super) enum DefaultText {
+    None,
+    Null,
+    /// Without quotes.
+    Literal(String),
+    /// b'101'
+    Bits(String),
+    /// CURRENT_TIMESTAMP
+    Now(String),
+    /// Without its brackets.
+    Expr(String),
+}
+
+pub(super) fn default_text(c: &Column) -> DefaultText {
+    match &c.default {
+        None if c.nullable && !c.ty.is_lob() => DefaultText::Null,
+        None => DefaultText::None,
+        Some(DefaultValue::Null) if c.ty.is_lob() => DefaultText::None,
+        Some(DefaultValue::Null) => DefaultText::Null,
+        Some(DefaultValue::Literal(bytes)) => match c.ty {
+            SqlType::Bit { .. } => DefaultText::Bits(bits(bytes)),
+            _ => DefaultText::Literal(String::from_utf8_lossy(bytes).into_owned()),
+        },
+        Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultText::Now(now(*fsp)),
+        Some(DefaultValue::Expr(e)) => DefaultText::Expr(e.clone()),
+    }
+}
+
+pub(super) fn now(fsp: u8) -> String {
+    if fsp == 0 { "CURRENT_TIMESTAMP".into() } else { format!("CURRENT_TIMESTAMP({fsp})") }
+}
+
+fn bits(bytes: &[u8]) -> String {
+    let number = bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    format!("b'{number:b}'")
+}
+
+/// A name in backticks.
+pub(super) fn name(s: &str) -> String {
+    format!("`{}`", s.replace('`', "``"))
+}
+
+/// A text in quotes, as MySQL's append_unescaped writes it.
+fn quoted(s: &str) -> String {
+    let mut out = String::with_capacity(s.len() + 2);
+    out.push('\'');
+    for c in s.chars() {
+        match c {
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("''"),
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// MySQL's order: the primary key, unique keys without NULLs, other unique keys, the rest; each in the order they were made.
+pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
+    let mut all: Vec<&IndexDef> = def.indexes.iter().collect();
+    all.sort_by_key(|i| match (i.primary, i.unique) {
+        (true, _) => 0,
+        (_, true) if i.columns.iter().all(|c| !def.columns[c.column].nullable) => 1,
+        (_, true) => 2,
+        _ => 3,
+    });
+    all
+}
+
+/// `next`: the next AUTO_INCREMENT value.
+pub(super) fn table(def: &TableDef, next: u64) -> String {
+    let columns = def.columns.iter().map(|c| column(c, def.collation));
+    let indexes = in_display_order(def).into_iter().map(|i| index(def, i));
+    let lines: Vec<String> = columns.chain(indexes).collect();
+    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&def.name), lines.join(",\n"));
+    if def.auto_increment_column().is_some() && next > 1 {
+        let _ = write!(out, " AUTO_INCREMENT={next}");
+    }
+    let charset = def.collation.charset().name();
+    let _ = write!(out, " DEFAULT CHARSET={charset}");
+    // MySQL 8 names the collation of utf8mb4 always, since what its default is has changed.
+    if charset == "utf8mb4" || !def.collation.is_default() {
+        let _ = write!(out, " COLLATE={}", def.collation.name());
+    }
+    if !def.comment.is_empty() {
+        let _ = write!(out, " COMMENT={}", quoted(&def.comment));
+    }
+    out
+}
+
+fn column(c: &Column, table: Collation) -> String {
+    let mut out = format!("  {} {}", name(&c.name), c.ty.create_text(table));
+    if !c.nullable {
+        out.push_str(" NOT NULL");
+    } else if matches!(c.ty, SqlType::Timestamp { .. }) {
+        out.push_str(" NULL");
+    }
+    if !c.auto_increment {
+        match default_text(c) {
+            DefaultText::None => {}
+            DefaultText::Null => out.push_str(" DEFAULT NULL"),
+            DefaultText::Literal(s) => out.extend([" DEFAULT ", &quoted(&s)]),
+            DefaultText::Bits(s) | DefaultText::Now(s) => out.extend([" DEFAULT ", &s]),
+            DefaultText::Expr(s) => out.extend([" DEFAULT (", &s, ")"]),
+        }
+    }
+    if c.on_update_now {
+        out.extend([" ON UPDATE ", &now(c.ty.fsp())]);
+    }
+    if c.auto_increment {
+        out.push_str(" AUTO_INCREMENT");
+    }
+    if c.invisible {
+        out.push_str(" /*!80023 INVISIBLE */");
+    }
+    if !c.comment.is_empty() {
+        out.extend([" COMMENT ", &quoted(&c.comment)]);
+    }
+    out
+}
+
+fn index(def: &TableDef, i: &IndexDef) -> String {
+    let mut out = match (i.primary, i.unique) {
+        (true, _) => "  PRIMARY KEY ".to_string(),
+        (_, true) => format!("  UNIQUE KEY {} ", name(&i.name)),
+        _ => format!("  KEY {} ", name(&i.name)),
+    };
+    let part = |p: &redolith_types::IndexColumn| {
+        let mut text = name(&def.columns[p.column].name);
+        if let Some(prefix) = p.prefix {
+            let _ = write!(text, "({prefix})");
+        }
+        text.push_str(if p.desc { " DESC" } else { "" });
+        text
+    };
+    let parts: Vec<String> = i.columns.iter().map(part).collect();
+    let _ = write!(out, "({})", parts.join(","));
+    out
+}
+
+pub(super) fn database(schema: &str, collation: Collation, if_not_exists: bool) -> String {
+    let charset = collation.charset().name();
+    let not_there = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
+    let mut out = format!("CREATE DATABASE {not_there}{} /*!40100 DEFAULT CHARACTER SET {charset}", name(schema));
+    if charset == "utf8mb4" || !collation.is_default() {
+        let _ = write!(out, " COLLATE {}", collation.name());
+    }
+    out.push_str(" */ /*!80016 DEFAULT ENCRYPTION='N' */");
+    out
+}

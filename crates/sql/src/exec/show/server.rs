@@ -1,0 +1,75 @@
+//! What SHOW tells of the server and the session: warnings, processes, character sets, engines.
+use super::{Rows, int, text};
+use crate::processes::Processes;
+use crate::session::state::{Level, Warnings};
+use redolith_types::{Charset, Collation, Value};
+
+pub(super) fn warnings(warnings: &Warnings, offset: u64, count: u64, errors_only: bool) -> Rows {
+    let level = |l| match l {
+        Level::Note => "Note",
+        Level::Warning => "Warning",
+        Level::Error => "Error",
+    };
+    let all = warnings.list().iter().filter(|w| !errors_only || w.level == Level::Error);
+    let (offset, count) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(count).unwrap_or(usize::MAX));
+    all.skip(offset).take(count).map(|w| vec![text(level(w.level)), int(w.code), text(&w.message)]).collect()
+}
+
+/// Bytes of a statement that SHOW PROCESSLIST without FULL prints.
+const INFO_CHARS: usize = 100;
+
+pub(super) fn processes(processes: &Processes, full: bool) -> Rows {
+    let info = |s: String| if full { s } else { s.chars().take(INFO_CHARS).collect() };
+    let row = |p: crate::processes::ProcessRow| {
+        vec![
+            int(p.id),
+            text(&p.user),
+            text(&p.host),
+            p.schema.map_or(Value::Null, text),
+            text(p.command),
+            int(p.time_s),
+            text(p.state),
+            p.info.map_or(Value::Null, |s| text(info(s))),
+        ]
+    };
+    processes.rows().into_iter().map(row).collect()
+}
+
+/// The one there is bears the name that clients look for.
+pub(super) fn engines() -> Rows {
+    let comment = "Redolith: transactions, row-level locking, durable commits";
+    vec![["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"].map(text).to_vec()]
+}
+
+pub(super) fn plugins() -> Rows {
+    let row = |name, kind| vec![text(name), text("ACTIVE"), text(kind), Value::Null, text("Apache-2.0")];
+    vec![row("mysql_native_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")]
+}
+
+pub(super) fn character_sets() -> Rows {
+    let mut all: Vec<Charset> = Vec::new();
+    for c in Collation::ALL.map(Collation::charset) {
+        if !all.contains(&c) {
+            all.push(c);
+        }
+    }
+    all.sort_by_key(|c| c.name());
+    all.into_iter().map(|c| vec![text(c.name()), text(c.description()), text(c.default_collation().name()), int(c.max_len())]).collect()
+}
+
+pub(super) fn collations() -> Rows {
+    let mut all = Collation::ALL;
+    all.sort_by_key(|c| c.name());
+    let row = |c: Collation| {
+        vec![
+            text(c.name()),
+            text(c.charset().name()),
+            int(c.id()),
+            text(if c.is_default() { "Yes" } else { "" }),
+            text("Yes"),
+            int(1u64),
+            text(if c.pads() { "PAD SPACE" } else { "NO PAD" }),
+        ]
+    };
+    all.into_iter().map(row).collect()
+}

@@ -1,0 +1,66 @@
+//! SHOW TABLES, TABLE STATUS, OPEN TABLES.
+use super::{Rows, int, nothing, text};
+use crate::error::{Result, SqlError};
+use crate::plan::TableName;
+use redolith_engine::dict::table::Table;
+use redolith_engine::{Engine, PAGE_SIZE};
+use redolith_types::Value;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+pub(super) fn find(engine: &Engine, name: &TableName) -> Result<Arc<Table>> {
+    engine.dict.table(&name.schema, &name.name).ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
+}
+
+pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> Rows {
+    let row = |t: &Arc<Table>| {
+        let mut row = vec![text(&t.def.name)];
+        row.extend(full.then(|| text("BASE TABLE")));
+        row
+    };
+    engine.dict.tables(schema).iter().map(row).collect()
+}
+
+pub(super) async fn status(engine: &Engine, schema: &str) -> Result<Rows> {
+    let mut rows = Rows::new();
+    for table in engine.dict.tables(schema) {
+        // Its file is opened and its rows are estimated; a table that has gone meanwhile is left out.
+        let Some(t) = engine.table(schema, &table.def.name).await? else { continue };
+        rows.push(status_row(engine, &t));
+    }
+    Ok(rows)
+}
+
+/// A table's file has its rows and indexes together: Data_length is all of it.
+fn status_row(engine: &Engine, t: &Table) -> Vec<Value<'static>> {
+    let bytes = engine.store.spaces.get(t.space).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
+    let rows = t.rows.load(Relaxed).max(0) as u64;
+    let next = t.def.auto_increment_column().map_or(Value::Null, |_| int(t.auto_increment.load(Relaxed)));
+    vec![
+        text(&t.def.name),
+        text("InnoDB"),
+        int(10u64),
+        text("Dynamic"),
+        int(rows),
+        int(bytes.checked_div(rows).unwrap_or(0)),
+        int(bytes),
+        int(0u64),
+        int(0u64),
+        int(0u64),
+        next,
+        Value::Null,
+        Value::Null,
+        Value::Null,
+        text(t.def.collation.name()),
+        Value::Null,
+        nothing(),
+        text(&t.def.comment),
+    ]
+}
+
+/// Every table is open to all connections; those in use hold its metadata lock.
+pub(super) fn open(engine: &Engine, schema: Option<&str>) -> Rows {
+    let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
+    let tables = schemas.iter().flat_map(|s| engine.dict.tables(s));
+    tables.map(|t| vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)]).collect()
+}

@@ -1,0 +1,132 @@
+//! Statements as data, as far as they need no engine: what is understood, what is refused and how, which index is chosen, what columns are called.
+//!
+//! A case is a directive, SQL up to a blank line or `----`, and what is expected:
+//! - `ok`: understood. CREATE TABLE and CREATE DATABASE take effect, for the cases after it.
+//! - `error CODE [text]`: refused; the message contains the text.
+//! - `explain`: EXPLAIN's table|type|key|key_len|ref|Extra, a line for each row.
+//! - `columns`: the result's column names, a line for each.
+//! - `types`: the same with their types.
+//! - `pinned`: the text of the literals that a plan for the text depends on.
+use redolith_sql::bind::{BindContext, Params, bind};
+use redolith_sql::catalog::{Catalog, TableInfo};
+use redolith_sql::parse::{self, lift::Lifted};
+use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
+use redolith_sql::sql_mode::SqlMode;
+use redolith_sql::SqlError;
+use redolith_types::{Collation, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Default)]
+struct Tables {
+    schemas: BTreeMap<String, Collation>,
+    tables: BTreeMap<(String, String), Arc<TableInfo>>,
+}
+impl Catalog for Tables {
+    fn schema(&self, name: &str) -> Option<Collation> {
+        self.schemas.get(name).copied()
+    }
+    fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>> {
+        self.tables.get(&(schema.to_string(), name.to_string())).cloned()
+    }
+}
+
+fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>), SqlError> {
+    let known = |name: &str| match name {
+        "version" | "sql_mode" => Some(ExprType::string(64, Collation::Utf8mb4GeneralCi)),
+        "max_allowed_packet" | "autocommit" => Some(ExprType::unsigned_bigint(21)),
+        _ => None,
+    };
+    let mode = SqlMode::default();
+    let cx = BindContext { catalog: tables, schema: Some("test"), mode, collation: Collation::Utf8mb4GeneralCi, variable_type: &known };
+    let mut lifted = Lifted::default();
+    lifted.read(sql.as_bytes(), 0, mode);
+    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode)?;
+    let bound = bind(&parsed, &cx, params)?;
+    let text = |n: &u32| String::from_utf8_lossy(parsed.literals[*n as usize].text(sql.as_bytes())).into_owned();
+    let pinned = bound.pinned.iter().map(text).collect();
+    Ok((bound.plan, pinned))
+}
+
+fn take_effect(tables: &mut Tables, plan: Plan) {
+    match plan.body {
+        Statement::Ddl(DdlStmt::CreateTable(create)) => {
+            let key = (create.def.schema.clone(), create.def.name.clone());
+            tables.tables.insert(key, Arc::new(TableInfo::definition(create.def)));
+        }
+        Statement::Ddl(DdlStmt::CreateDatabase { name, collation, .. }) => {
+            tables.schemas.insert(name.into(), collation.unwrap_or(Collation::Utf8mb4GeneralCi));
+        }
+        _ => {}
+    }
+}
+
+fn result_of(tables: &mut Tables, directive: &str, sql: &str) -> Result<Vec<String>, SqlError> {
+    let literals = Params::Literals { row_stride: None };
+    Ok(match directive {
+        "explain" => {
+            let (plan, _) = plan(tables, &format!("EXPLAIN {sql}"), Params::Marks)?;
+            let Statement::Rows(rows) = plan.body else { panic!("EXPLAIN gives rows") };
+            let cell = |v: &Value<'_>| if v.is_null() { "-".to_string() } else { v.to_string() };
+            rows.iter().map(|r| [2, 4, 6, 7, 8, 11].map(|c| cell(&r[c])).join("|")).collect()
+        }
+        "columns" => plan(tables, sql, literals)?.0.columns.iter().map(|c| c.name.to_string()).collect(),
+        "types" => {
+            let plan = plan(tables, sql, literals)?.0;
+            let describe = |t: &ExprType| {
+                let null = if t.nullable { "" } else { " not null" };
+                let unsigned = if t.unsigned { " unsigned" } else { "" };
+                format!("{:?}({},{}){unsigned}{null}", t.kind, t.length, t.decimals)
+            };
+            plan.columns.iter().map(|c| format!("{}: {}", c.name, describe(&c.ty))).collect()
+        }
+        "pinned" => plan(tables, sql, literals)?.1,
+        _ => {
+            // Both ways of making a plan must agree on what is right.
+            plan(tables, sql, Params::Marks)?;
+            let made = plan(tables, sql, literals)?.0;
+            take_effect(tables, made);
+            Vec::new()
+        }
+    })
+}
+
+fn run(name: &str, text: &str) {
+    let mut tables = Tables::default();
+    tables.schemas.insert("test".into(), Collation::Utf8mb4GeneralCi);
+    let mut failures = Vec::new();
+    let mut cases = 0;
+    for block in text.split("\n\n") {
+        let lines: Vec<&str> = block.lines().filter(|l| !l.starts_with('#')).collect();
+        let Some((directive, rest)) = lines.split_first() else { continue };
+        let (sql, expected) = match rest.iter().position(|l| *l == "----") {
+            Some(i) => (&rest[..i], &rest[i + 1..]),
+            None => (rest, &[] as &[&str]),
+        };
+        let sql = sql.join("\n");
+        cases += 1;
+        let (word, argument) = directive.split_once(' ').unwrap_or((directive, ""));
+        let got = result_of(&mut tables, word, &sql);
+        match (word, got) {
+            ("error", Err(e)) => {
+                let (code, part) = argument.split_once(' ').unwrap_or((argument, ""));
+                if e.code.to_string() != code || !e.message.contains(part) {
+                    failures.push(format!("{sql}\n  expected {argument}\n  got {e}"));
+                }
+            }
+            ("error", Ok(_)) => failures.push(format!("{sql}\n  expected {argument}, but it was accepted")),
+            (_, Err(e)) => failures.push(format!("{sql}\n  {e}")),
+            (_, Ok(lines)) if lines != expected => failures.push(format!("{sql}\n  expected {expected:#?}\n  got {lines:#?}")),
+            _ => {}
+        }
+    }
+    assert!(cases > 0, "{name} holds no cases");
+    assert!(failures.is_empty(), "{name}: {} of {cases} failed\n\n{}", failures.len(), failures.join("\n\n"));
+}
+
+macro_rules! files {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { run(stringify!($name), include_str!(concat!("cases/", stringify!($name), ".test"))); })*
+    };
+}
+files!(clients syntax errors access results definitions);
