@@ -30,9 +30,11 @@ pub mod subquery;
 #[cfg(test)]
 mod tests;
 mod update;
+pub mod user_locks;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use scan::Scratch;
+pub use user_locks::UserLocks;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};
