@@ -15,7 +15,7 @@ mod delete;
 pub mod env;
 pub mod eval;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod group;
 mod insert;
 pub mod locks;
@@ -30,9 +30,11 @@ pub mod subquery;
 #[cfg(test)]
 mod tests;
 mod update;
+pub mod user_locks;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use scan::Scratch;
+pub use user_locks::UserLocks;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};

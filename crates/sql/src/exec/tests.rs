@@ -11,11 +11,11 @@ use redolith_engine::{Isolation, Trx};
 use redolith_types::Value;
 
 /// A session that runs statements, each in its own transaction until `begin`.
-struct Client<'s> {
-    session: Session<'s>,
+pub struct Client<'s> {
+    pub session: Session<'s>,
     trx: Trx,
     scratch: Scratch,
-    settings: StatementSettings,
+    pub settings: StatementSettings,
 }
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl ResultSink for Text {
 }
 
 impl<'s> Client<'s> {
-    fn new(server: &'s Server) -> Client<'s> {
+    pub fn new(server: &'s Server) -> Client<'s> {
         let session = server.session();
         let trx = server.engine.begin(session.kill.clone());
         Client { session, trx, scratch: Scratch::default(), settings: StatementSettings::default() }
@@ -70,11 +70,11 @@ impl<'s> Client<'s> {
         Ok((outcome, sink))
     }
     /// Rows as text: columns with commas, rows with bars.
-    fn rows(&mut self, text: &str, params: &[Value<'_>]) -> String {
+    pub fn rows(&mut self, text: &str, params: &[Value<'_>]) -> String {
         let (_, sink) = self.try_run(text, params).unwrap_or_else(|e| panic!("{text}: {e}"));
         sink.rows.iter().map(|r| r.join(",")).collect::<Vec<_>>().join("|")
     }
-    fn done(&mut self, text: &str, params: &[Value<'_>]) -> Done {
+    pub fn done(&mut self, text: &str, params: &[Value<'_>]) -> Done {
         match self.try_run(text, params).unwrap_or_else(|e| panic!("{text}: {e}")).0 {
             Outcome::Done(done) => done,
             other => panic!("{text}: {other:?}"),
@@ -83,13 +83,13 @@ impl<'s> Client<'s> {
     fn affected(&mut self, text: &str) -> u64 {
         self.done(text, &[]).affected
     }
-    fn error(&mut self, text: &str) -> (u16, String) {
+    pub fn error(&mut self, text: &str) -> (u16, String) {
         match self.try_run(text, &[]) {
             Err(e) => (e.code, e.message.into()),
             Ok((outcome, sink)) => panic!("{text}: {outcome:?} {:?}", sink.rows),
         }
     }
-    fn ddl(&mut self, text: &str) {
+    pub fn ddl(&mut self, text: &str) {
         self.session.ddl(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     }
 }
@@ -113,7 +113,10 @@ fn what_sysbench_sends() {
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "c043");
     let range = [Value::Int(10), Value::Int(14)];
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), "c013|c020|c027|c034|c041");
-    assert_eq!(c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string());
+    assert_eq!(
+        c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range),
+        (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string()
+    );
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &range), "c013|c020|c027|c034|c041");
     assert_eq!(
         c.rows("SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &[Value::Int(1), Value::Int(100)]).split('|').count(),
@@ -126,7 +129,10 @@ fn what_sysbench_sends() {
     assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k=? ORDER BY id", &[Value::Int(k + 1)]).split('|').filter(|i| *i == "50").count(), 1);
     assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 1);
     assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 0);
-    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info, "Rows matched: 0  Changed: 0  Warnings: 0");
+    assert_eq!(
+        c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info,
+        "Rows matched: 0  Changed: 0  Warnings: 0"
+    );
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "new");
     assert_eq!(c.done("DELETE FROM sbtest1 WHERE id=?", &id).affected, 1);
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "");
@@ -134,7 +140,7 @@ fn what_sysbench_sends() {
     // oltp_insert: an explicit 0 takes the next number.
     let d = c.done("INSERT INTO sbtest1 (id, k, c, pad) VALUES (0, 1, 'x', 'y')", &[]);
     assert_eq!((d.last_insert_id, c.session.state.last_insert_id), (101, 101));
-    assert_eq!(c.rows("SELECT count(k) FROM sbtest1 WHERE k BETWEEN 0 AND 9 OR k BETWEEN 5 AND 19", &[]), "22");
+    assert_eq!(c.rows("SELECT count(k) FROM sbtest1 WHERE k BETWEEN 0 AND 9 OR k BETWEEN 5 AND 19", &[]), "21");
     assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k IN (37, 74, 37, 11) ORDER BY id", &[]), "2|3|4");
     assert_eq!(c.rows("SELECT COUNT(*) FROM sbtest1", &[]), "101");
 }
@@ -168,7 +174,7 @@ fn prepared_plans_serve_many_executions() {
         ("SELECT c FROM t WHERE (a = 1 OR a = 3) AND b = 'z'", "12|32"),
         ("SELECT c FROM t WHERE a IN (3, 1, 3) AND b IN ('z', 'x')", "10|12|30|32"),
         ("SELECT c FROM t ORDER BY a DESC, b LIMIT 4", "40|41|42|30"),
-        ("SELECT c FROM t ORDER BY c DESC LIMIT 2, 3", "32|31|30"),
+        ("SELECT c FROM t ORDER BY c DESC LIMIT 2, 3", "40|32|31"),
         ("SELECT c FROM t ORDER BY b, c LIMIT 3", "0|10|20"),
         ("SELECT c FROM t WHERE b LIKE '_' AND b LIKE 'X%' AND a > 2", "30|40"),
         ("SELECT c FROM t WHERE c IS NULL", ""),
@@ -183,7 +189,14 @@ fn grouping_and_aggregates() {
     let server = Server::new();
     let mut c = Client::new(&server);
     c.ddl("CREATE TABLE g(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10), n INT, d DECIMAL(8,2), x DOUBLE)");
-    assert_eq!(c.done("INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)", &[]).info, "Records: 5  Duplicates: 0  Warnings: 0");
+    assert_eq!(
+        c.done(
+            "INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)",
+            &[]
+        )
+        .info,
+        "Records: 5  Duplicates: 0  Warnings: 0"
+    );
     for (text, wanted) in [
         ("SELECT COUNT(*), COUNT(n), SUM(n), AVG(n), MIN(n), MAX(n) FROM g", "5,4,10,2.5000,1,4"),
         ("SELECT SUM(d), AVG(d), SUM(x), MIN(a), MAX(a) FROM g", "8.75,2.187500,5.5,a,B"),
@@ -289,7 +302,7 @@ fn updates_and_deletes() {
     assert_eq!(c.done("UPDATE t SET s = ? WHERE id = 12", &[Value::text(&long)]).affected, 1);
     assert_eq!(c.affected("UPDATE t SET b = b + 5 WHERE id = 12"), 1);
     assert_eq!(c.rows("SELECT LENGTH(s), b FROM t WHERE id = 12", &[]), "40000,5");
-    assert_eq!(c.affected("DELETE FROM t"), c.rows("SELECT COUNT(*) FROM t", &[]).parse::<u64>().unwrap() + 12);
+    assert_eq!(c.affected("DELETE FROM t"), c.rows("SELECT COUNT(*) FROM t", &[]).parse::<u64>().unwrap() + 13);
 }
 
 #[test]
@@ -308,7 +321,7 @@ fn failed_statements_leave_the_transaction() {
     b.affected("UPDATE t SET n = 10 WHERE id = 2");
     assert_eq!(b.error("UPDATE t SET n = 10 WHERE id = 3").0, 1205);
     assert_eq!(b.error("SELECT * FROM t WHERE id = 3 FOR UPDATE NOWAIT").0, 3572);
-    assert_eq!(b.rows("SELECT id FROM t FOR UPDATE SKIP LOCKED", &[]), "1|2");
+    assert_eq!(b.rows("SELECT id FROM t FOR UPDATE SKIP LOCKED", &[]), "2");
     assert_eq!(b.rows("SELECT id, n FROM t", &[]), "1,1|2,10");
     block_on(commit(&mut b.trx, Flush::Durable)).unwrap();
     block_on(commit(&mut a.trx, Flush::Written)).unwrap();
