@@ -25,7 +25,8 @@ MAX_PACKET = 0xFF_FFFF
 TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = range(1, 14)
 INTEGERS = {TINY: ('b', 1), SHORT: ('h', 2), YEAR: ('h', 2), LONG: ('i', 4), INT24: ('i', 4), LONGLONG: ('q', 8)}
 UNSIGNED, ZEROFILL = 32, 64
-VAR_STRING = 253
+BLOB, VAR_STRING = 252, 253
+SENT = object()
 
 
 class MySQLError(Exception):
@@ -155,12 +156,14 @@ class Connection:
         return Statement(id, params, cols)
 
     def execute(self, statement, params=()):
-        """Runs a prepared statement; parameters are int, float, str, bytes or None."""
+        """Runs a prepared statement; parameters are int, float, str, bytes, None, or SENT for one that long_data has sent."""
         types, values, nulls = b'', b'', bytearray((len(params) + 7) // 8)
         for i, v in enumerate(params):
             if v is None:
                 nulls[i // 8] |= 1 << i % 8
                 types += bytes([NULL, 0])
+            elif v is SENT:
+                types += bytes([BLOB, 0])
             elif isinstance(v, int):
                 types += bytes([LONGLONG, 0x80 if v > 0x7FFF_FFFF_FFFF_FFFF else 0])
                 values += struct.pack('<q' if v <= 0x7FFF_FFFF_FFFF_FFFF else '<Q', v)
@@ -168,7 +171,7 @@ class Connection:
                 types += bytes([DOUBLE, 0])
                 values += struct.pack('<d', v)
             else:
-                types += bytes([VAR_STRING if isinstance(v, str) else 252, 0])
+                types += bytes([VAR_STRING if isinstance(v, str) else BLOB, 0])
                 values += lenenc_bytes(v.encode() if isinstance(v, str) else v)
         head = struct.pack('<IBI', statement.id, 0, 1)
         self.command(0x17, head + (bytes(nulls) + b'\x01' + types + values if params else b''))
@@ -177,12 +180,6 @@ class Connection:
     def long_data(self, statement, param, chunk):
         """COM_STMT_SEND_LONG_DATA: has no answer."""
         self.command(0x18, struct.pack('<IH', statement.id, param) + chunk)
-
-    def execute_long(self, statement, types):
-        """Runs a statement all of whose parameters came by long_data."""
-        self.command(0x17, struct.pack('<IBI', statement.id, 0, 1) + bytes((statement.params + 7) // 8) + b'\x01'
-                     + b''.join(bytes([t, 0]) for t in types))
-        return self.receive(binary=True)
 
     def close_statement(self, statement):
         self.command(0x19, struct.pack('<I', statement.id))

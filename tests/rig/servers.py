@@ -91,7 +91,7 @@ class Server:
                 Connection(socket=self.socket, timeout=wait_s).close()
                 return time.monotonic() - started
             except (OSError, MySQLError):
-                time.sleep(0.01)
+                time.sleep(0.002)
         raise NotUp(f'{self.name} does not answer after {wait_s} s:\n{self.last_words()}')
 
     def last_words(self, lines=20):
@@ -181,7 +181,7 @@ class MariaDB(Server):
         need('mariadb-install-db', 'mariadbd')
         os.makedirs(self.data, exist_ok=True)
         made = subprocess.run(['mariadb-install-db', '--no-defaults', *self.as_user(), f'--datadir={self.data}', '--auth-root-authentication-method=normal',
-                               '--skip-test-db'], capture_output=True, text=True)
+                               '--skip-test-db', '--force'], capture_output=True, text=True)
         if made.returncode:
             raise NotUp(f'mariadb-install-db: {made.stdout[-2000:]}{made.stderr[-2000:]}')
 

@@ -93,8 +93,6 @@ impl Engine {
             flush_settings: settings,
             unfinished: Default::default(),
         });
-        engine.sys.open_view(&mut engine.horizon.write(), TrxId::NONE);
-        engine.horizon.write().close();
         engine.resolve(&mut report).await?;
         engine.spawn("purge", purge::run);
         engine.spawn("counters", keep_counters);
@@ -103,7 +101,7 @@ impl Engine {
     }
 
     /// Runs a background task that ends when `closing` is set.
-    fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Engine>, name: &'static str, task: impl FnOnce(Arc<Engine>) -> F) {
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Engine>, name: &'static str, task: impl FnOnce(Arc<Engine>) -> F) {
         self.running.fetch_add(1, AcqRel);
         let (engine, body) = (self.clone(), task(self.clone()));
         self.host.spawn(
@@ -126,30 +124,40 @@ impl Engine {
     /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
     async fn resolve(self: &Arc<Engine>, report: &mut Report) -> Result<()> {
         let logs = undo_scan::scan(self).await?;
-        let (of_dictionary, others): (Vec<_>, Vec<_>) = logs.into_iter().partition(|l| l.dictionary && l.state == undo_record::ACTIVE);
-        for l in of_dictionary {
-            self.roll_back_found(&l).await?;
-            report.rolled_back += 1;
-        }
-        self.load_dictionary().await?;
-        for l in others {
+        // All unfinished ones count as active before the horizon is set: it must see none of them, or the versions below theirs would count as gone.
+        let (mut first, mut then) = (Vec::new(), Vec::new());
+        for l in logs {
             if l.state == undo_record::ACTIVE {
-                self.roll_back_found(&l).await?;
-                report.rolled_back += 1;
+                let trx = self.resurrect(&l);
+                if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
                 self.history.push(TrxId(1), l.first, l.pages);
                 report.history += 1;
             }
         }
+        report.rolled_back = (first.len() + then.len()) as u64;
+        {
+            let mut horizon = self.horizon.write();
+            self.sys.open_view(&mut horizon, TrxId::NONE);
+            horizon.close();
+        }
+        for mut trx in first {
+            trx.rollback().await?;
+        }
+        self.load_dictionary().await?;
+        for mut trx in then {
+            trx.rollback().await?;
+        }
         report.removed_files = self.remove_orphans()?;
         self.free_unfinished().await
     }
-    async fn roll_back_found(self: &Arc<Engine>, l: &undo_scan::Found) -> Result<()> {
+    /// An unfinished transaction found in the undo space.
+    fn resurrect(self: &Arc<Engine>, l: &undo_scan::Found) -> Trx {
         let mut trx = Trx::new(self.clone(), KillFlag::new());
         self.sys.resurrect(&trx.locks, l.trx);
         trx.id = l.trx;
         trx.undo = l.log();
-        trx.rollback().await
+        trx
     }
     async fn load_dictionary(self: &Arc<Engine>) -> Result<()> {
         let mut trx = Trx::new(self.clone(), KillFlag::new());

@@ -1,10 +1,11 @@
 //! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by the fake of the tests.
 use crate::protocol::capabilities::Capabilities;
-use redolith_sql::plan::ty::ExprType;
 use redolith_sql::processes::Process;
-use redolith_sql::{ColumnMeta, ResultSink, SqlError};
+use redolith_sql::{ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
+
+pub use redolith_sql::session::Prepared;
 
 pub trait Backend: Send + Sync + 'static {
     type Session: Session;
@@ -30,15 +31,6 @@ pub struct Limits {
     pub max_connections: u32,
     pub max_prepared_statements: u32,
     pub connect_timeout_s: u32,
-}
-
-/// What COM_STMT_PREPARE answers.
-#[derive(Clone, Debug)]
-pub struct Prepared {
-    pub id: u32,
-    pub params: Vec<ExprType>,
-    pub columns: Vec<ColumnMeta>,
-    pub warnings: u16,
 }
 
 pub trait Session: Send {

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 use redolith_disk::{Disk, RealDisk};
 use redolith_server::options::{self, Request};
-use redolith_server::{interim, start};
+use redolith_server::sql_backend::SqlBackend;
+use redolith_server::start;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ fn server(args: &[String]) -> Result<(), String> {
         Request::Print(text) => print(&text),
         Request::Run { settings, notes } => {
             notes.iter().for_each(|n| eprintln!("redolith: note: {n}"));
-            start::run(settings, disk, interim::Interim::new)
+            start::run(settings, disk, SqlBackend::new)
         }
     }
 }

@@ -45,9 +45,19 @@ pub struct SimHost {
     disk: SimDisk,
     spawned: Mutex<Vec<BoxFuture<()>>>,
     timers: Mutex<(Timers, u64)>,
+    /// The machine is off: what is spawned now never runs.
+    off: AtomicBool,
+}
+impl SimHost {
+    fn new(disk: SimDisk) -> Arc<SimHost> {
+        Arc::new(SimHost { disk, spawned: Mutex::default(), timers: Mutex::default(), off: AtomicBool::new(false) })
+    }
 }
 impl Host for SimHost {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+        if self.off.load(SeqCst) {
+            return;
+        }
         self.spawned.lock().expect("one thread").push(task);
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
@@ -109,7 +119,7 @@ pub struct Executor {
 }
 impl Executor {
     pub fn new(disk: SimDisk, seed: u64) -> Executor {
-        let host = Arc::new(SimHost { disk: disk.clone(), spawned: Mutex::default(), timers: Mutex::default() });
+        let host = SimHost::new(disk.clone());
         Executor { disk, host, rng: Rng(seed), tasks: Vec::new() }
     }
     fn add(&mut self, future: BoxFuture<()>) {
@@ -160,11 +170,12 @@ impl Executor {
                 self.fire();
             }
         };
+        self.host.off.store(true, SeqCst);
         // What is dropped may panic in a half-done state; it has crashed, so nobody listens.
         for t in std::mem::take(&mut self.tasks) {
             let _ = catch_unwind(AssertUnwindSafe(move || drop(t)));
         }
-        self.host = Arc::new(SimHost { disk: self.disk.clone(), spawned: Mutex::default(), timers: Mutex::default() });
+        self.host = SimHost::new(self.disk.clone());
         end
     }
     /// Nothing can run: the clock goes to the next timer.

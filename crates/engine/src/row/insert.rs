@@ -127,6 +127,7 @@ impl Trx {
                     }
                 }
                 self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
+                self.locks.set_undo_records(self.undo.count.into());
                 m.commit();
                 Tried::Done
             }),

@@ -218,6 +218,7 @@ impl Trx {
                 }
             }
             self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
+            self.locks.set_undo_records(self.undo.count.into());
             m.commit();
             Ok(Tried::Done)
         };

@@ -56,6 +56,31 @@ pub struct Trx {
     pub lock_wait_timeout: Duration,
 }
 
+impl Drop for Trx {
+    fn drop(&mut self) {
+        if self.id == TrxId::NONE {
+            return self.engine.locks.release_all(&self.locks);
+        }
+        // A session that is gone cannot wait for its rollback.
+        let mut rest = Trx {
+            engine: self.engine.clone(),
+            locks: self.locks.clone(),
+            id: std::mem::take(&mut self.id),
+            undo: std::mem::take(&mut self.undo),
+            view: self.engine.sys.new_view(),
+            scratch: Scratch::default(),
+            isolation: self.isolation,
+            read_only: false,
+            lock_wait_timeout: self.lock_wait_timeout,
+        };
+        self.engine.spawn("rollback", |_| async move {
+            if let Err(e) = rest.rollback().await {
+                crate::poison(&format!("the transaction of a lost session cannot be rolled back: {e}"));
+            }
+        });
+    }
+}
+
 impl Trx {
     pub(crate) fn new(engine: Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx {

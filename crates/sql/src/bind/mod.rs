@@ -163,6 +163,12 @@ impl<'a> Binder<'a> {
         self.pinned.insert(number);
         self.parsed.literal_text(number)
     }
+    /// 1064 at a place that the grammar has let pass.
+    fn syntax_at(&self, span: ast::Span) -> SqlError {
+        let start = span.start as usize;
+        let line = 1 + self.parsed.text[..start].iter().filter(|b| **b == b'\n').count();
+        SqlError::syntax(&String::from_utf8_lossy(&self.parsed.text[start..]), line)
+    }
     fn is_hex(&self, expr: &ast::Expr) -> bool {
         matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
     }

@@ -1,4 +1,5 @@
 //! What an evaluation may read and change besides rows and parameters: the session, its settings, the clock, warnings.
+use super::user_locks::UserLocks;
 use crate::error::{Result, SqlError};
 use crate::plan::VariableScope;
 use crate::session::state::{Level, SessionState};
@@ -6,6 +7,7 @@ use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
+use std::time::Duration;
 
 /// What a statement takes from the session's variables; fixed while it runs.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +75,37 @@ pub struct Env<'a> {
     pub sleep_us: i64,
     /// The last REGEXP pattern, compiled.
     pub(super) regex: Option<(Vec<u8>, Collation, regex::bytes::Regex)>,
+    /// Where each RAND(n) of the statement stands, by the place of its node.
+    pub(super) seeded: Vec<(usize, u64, u64)>,
+    /// LAST_INSERT_ID(n) was called.
+    pub insert_id: Option<u64>,
+    pub user_locks: Option<&'a UserLocks>,
+    /// GET_LOCK() waits: evaluate again a little later, until then.
+    pub(super) lock_deadline: Option<Duration>,
+    pub(super) again: bool,
     now_us: Option<i64>,
     random: Option<u64>,
 }
 
 impl<'a> Env<'a> {
     pub fn new(session: &'a mut SessionState, variables: &'a dyn Variables, disk: &'a dyn Disk, settings: StatementSettings) -> Env<'a> {
-        Env { session, variables, disk, settings, row: 1, strict: false, sleep_us: 0, regex: None, now_us: settings.timestamp_us, random: None }
+        Env {
+            session,
+            variables,
+            disk,
+            settings,
+            row: 1,
+            strict: false,
+            sleep_us: 0,
+            regex: None,
+            seeded: Vec::new(),
+            insert_id: None,
+            user_locks: None,
+            lock_deadline: None,
+            again: false,
+            now_us: settings.timestamp_us,
+            random: None,
+        }
     }
     /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
     pub fn charset(&self) -> Charset {

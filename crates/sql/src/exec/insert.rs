@@ -347,7 +347,8 @@ impl<'p> Work<'p> {
             let warnings = cx.env.session.warnings.count() - warnings_before;
             info = format!("Records: {}  Duplicates: {}  Warnings: {warnings}", self.records, self.duplicates);
         }
-        Outcome::Done(Done { affected: self.affected, last_insert_id: self.auto.first.unwrap_or(0), info })
+        let last_insert_id = self.auto.first.or(cx.env.insert_id).unwrap_or(0);
+        Outcome::Done(Done { affected: self.affected, last_insert_id, info })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs plans against the engine.
 //!
 //! [`run`] is the way in. It sends columns and rows to the sink, and says what else was done; ending an autocommit transaction and the OK packet are the
-//! session's ([`finish_autocommit`] does the former).
+//! session's ([`commit`] helps with the former).
 //!
 //! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a deadlock's victim is rolled back whole.
 //! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
@@ -15,7 +15,7 @@ mod delete;
 pub mod env;
 pub mod eval;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod group;
 mod insert;
 pub mod locks;
@@ -30,9 +30,11 @@ pub mod subquery;
 #[cfg(test)]
 mod tests;
 mod update;
+pub mod user_locks;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use scan::Scratch;
+pub use user_locks::UserLocks;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};

@@ -135,14 +135,23 @@ async fn stream(
             continue;
         }
         given += 1;
-        {
-            let sources = loops.current();
-            let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
-            let mut values = Values::new();
-            for e in &plan.output[..plan.visible] {
-                values.push(eval.output(e)?);
+        loop {
+            {
+                let sources = loops.current();
+                let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
+                let mut values = Values::new();
+                for e in &plan.output[..plan.visible] {
+                    values.push(eval.output(e)?);
+                }
+                if !cx.env.again {
+                    sink.row(&values);
+                }
             }
-            sink.row(&values);
+            // GET_LOCK() waits for its lock.
+            if !std::mem::take(&mut cx.env.again) {
+                break;
+            }
+            doze(cx).await?;
         }
         if sink.wants_drain() {
             sink.drain().await?;

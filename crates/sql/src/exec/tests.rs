@@ -1,1 +1,323 @@
+//! Statements from text to rows, over a real engine.
+use super::fixture::{Server, Session};
+use super::{ExecContext, Flush, NoVariables, Scratch, StatementSettings, commit};
+use crate::error::{Result, SqlError};
+use crate::plan::Plan;
+use crate::session::state::{Done, Outcome};
+use crate::sink::{ColumnMeta, OkInfo, ResultSink};
+use crate::sql_mode::SqlMode;
+use redolith_engine::host::block_on;
+use redolith_engine::{Isolation, Trx};
+use redolith_types::Value;
 
+/// A session that runs statements, each in its own transaction until `begin`.
+pub struct Client<'s> {
+    pub session: Session<'s>,
+    trx: Trx,
+    scratch: Scratch,
+    pub settings: StatementSettings,
+}
+
+#[derive(Default)]
+struct Text {
+    rows: Vec<Vec<String>>,
+}
+impl ResultSink for Text {
+    fn columns(&mut self, _: &[ColumnMeta]) {}
+    fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+    fn value(&mut self, value: &Value<'_>) {
+        self.rows.last_mut().unwrap().push(value.to_string());
+    }
+    fn end_row(&mut self) {}
+    fn finish_rows(&mut self, _: &OkInfo) {}
+    fn ok(&mut self, _: &OkInfo) {}
+    fn error(&mut self, _: &SqlError) {}
+    fn wants_drain(&self) -> bool {
+        false
+    }
+    async fn drain(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<'s> Client<'s> {
+    pub fn new(server: &'s Server) -> Client<'s> {
+        let session = server.session();
+        let trx = server.engine.begin(session.kill.clone());
+        Client { session, trx, scratch: Scratch::default(), settings: StatementSettings::default() }
+    }
+    fn run_plan(&mut self, plan: &Plan, params: &[Value<'_>], sink: &mut Text) -> Result<Outcome> {
+        self.session.state.warnings.clear();
+        let disk = self.session.server.engine.disk.clone();
+        assert!(block_on(self.session.server.catalog.ready(plan))?);
+        let env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
+        let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
+        let outcome = block_on(super::run(&mut cx, plan, params, sink));
+        if !self.settings.in_transaction {
+            match &outcome {
+                Ok(_) => block_on(commit(&mut self.trx, Flush::No))?,
+                Err(_) => block_on(self.trx.rollback())?,
+            }
+        }
+        outcome
+    }
+    fn try_run(&mut self, text: &str, params: &[Value<'_>]) -> Result<(Outcome, Text)> {
+        let plan = self.session.plan(text)?;
+        let mut sink = Text::default();
+        let outcome = self.run_plan(&plan, params, &mut sink)?;
+        Ok((outcome, sink))
+    }
+    /// Rows as text: columns with commas, rows with bars.
+    pub fn rows(&mut self, text: &str, params: &[Value<'_>]) -> String {
+        let (_, sink) = self.try_run(text, params).unwrap_or_else(|e| panic!("{text}: {e}"));
+        sink.rows.iter().map(|r| r.join(",")).collect::<Vec<_>>().join("|")
+    }
+    pub fn done(&mut self, text: &str, params: &[Value<'_>]) -> Done {
+        match self.try_run(text, params).unwrap_or_else(|e| panic!("{text}: {e}")).0 {
+            Outcome::Done(done) => done,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    fn affected(&mut self, text: &str) -> u64 {
+        self.done(text, &[]).affected
+    }
+    pub fn error(&mut self, text: &str) -> (u16, String) {
+        match self.try_run(text, &[]) {
+            Err(e) => (e.code, e.message.into()),
+            Ok((outcome, sink)) => panic!("{text}: {outcome:?} {:?}", sink.rows),
+        }
+    }
+    pub fn ddl(&mut self, text: &str) {
+        self.session.ddl(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    }
+}
+
+const SBTEST: &str = "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+                      pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))";
+
+#[test]
+fn what_sysbench_sends() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl(SBTEST);
+    for n in 0..100 {
+        let (id, k) = (Value::Int(n + 1), Value::Int(n * 37 % 100));
+        let text = format!("c{:03}", n * 7 % 50);
+        let d = c.done("INSERT INTO sbtest1(id, k, c, pad) VALUES(?,?,?,?)", &[id, k, Value::text(&text), Value::text("p")]);
+        assert_eq!((d.affected, d.last_insert_id), (1, 0));
+    }
+    c.ddl("CREATE INDEX k_1 ON sbtest1(k)");
+    let id = [Value::Int(50)];
+    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "c043");
+    let range = [Value::Int(10), Value::Int(14)];
+    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), "c013|c020|c027|c034|c041");
+    assert_eq!(c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string());
+    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &range), "c013|c020|c027|c034|c041");
+    assert_eq!(
+        c.rows("SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &[Value::Int(1), Value::Int(100)]).split('|').count(),
+        50
+    );
+    let k = c.rows("SELECT k FROM sbtest1 WHERE id=?", &id).parse::<i64>().unwrap();
+    let d = c.done("UPDATE sbtest1 SET k=k+1 WHERE id=?", &id);
+    assert_eq!((d.affected, &*d.info), (1, "Rows matched: 1  Changed: 1  Warnings: 0"));
+    assert_eq!(c.rows("SELECT k FROM sbtest1 WHERE id=?", &id), (k + 1).to_string());
+    assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k=? ORDER BY id", &[Value::Int(k + 1)]).split('|').filter(|i| *i == "50").count(), 1);
+    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 1);
+    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 0);
+    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info, "Rows matched: 0  Changed: 0  Warnings: 0");
+    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "new");
+    assert_eq!(c.done("DELETE FROM sbtest1 WHERE id=?", &id).affected, 1);
+    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "");
+    assert_eq!(c.affected("INSERT INTO sbtest1 (id, k, c, pad) VALUES (50, 1, 'again', '')"), 1);
+    // oltp_insert: an explicit 0 takes the next number.
+    let d = c.done("INSERT INTO sbtest1 (id, k, c, pad) VALUES (0, 1, 'x', 'y')", &[]);
+    assert_eq!((d.last_insert_id, c.session.state.last_insert_id), (101, 101));
+    assert_eq!(c.rows("SELECT count(k) FROM sbtest1 WHERE k BETWEEN 0 AND 9 OR k BETWEEN 5 AND 19", &[]), "21");
+    assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k IN (37, 74, 37, 11) ORDER BY id", &[]), "2|3|4");
+    assert_eq!(c.rows("SELECT COUNT(*) FROM sbtest1", &[]), "101");
+}
+
+#[test]
+fn prepared_plans_serve_many_executions() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(a INT, b VARCHAR(20), c INT, PRIMARY KEY (a, b), UNIQUE KEY uc (c))");
+    for a in 0..5 {
+        for b in ["x", "y", "z"] {
+            let n = Value::Int(a * 10 + b.as_bytes()[0] as i64 - 120);
+            c.done("INSERT INTO t VALUES (?, ?, ?)", &[Value::Int(a), Value::text(b), n]);
+        }
+    }
+    let plan = c.session.plan("SELECT c FROM t WHERE a = ? AND b >= ? ORDER BY b DESC").unwrap();
+    for (a, b, wanted) in [(1, "y", "12,11"), (1, "Y ", "12,11"), (4, "", "42,41,40"), (9, "", "")] {
+        let mut sink = Text::default();
+        c.run_plan(&plan, &[Value::Int(a), Value::text(b)], &mut sink).unwrap();
+        assert_eq!(sink.rows.concat().join(","), wanted);
+    }
+    for (text, wanted) in [
+        ("SELECT a, b FROM t WHERE c = 21", "2,y"),
+        ("SELECT a, b FROM t WHERE c = '21'", "2,y"),
+        ("SELECT a, b FROM t WHERE c = 21.5", ""),
+        ("SELECT c FROM t WHERE c > 40.5", "41|42"),
+        ("SELECT c FROM t WHERE c < 1.5", "0|1"),
+        ("SELECT c FROM t WHERE c > 99999999999", ""),
+        ("SELECT COUNT(*) FROM t WHERE c < 99999999999", "15"),
+        ("SELECT c FROM t WHERE c BETWEEN 10 AND 11 OR c = 42 OR c BETWEEN 11 AND 12", "10|11|12|42"),
+        ("SELECT c FROM t WHERE (a = 1 OR a = 3) AND b = 'z'", "12|32"),
+        ("SELECT c FROM t WHERE a IN (3, 1, 3) AND b IN ('z', 'x')", "10|12|30|32"),
+        ("SELECT c FROM t ORDER BY a DESC, b LIMIT 4", "40|41|42|30"),
+        ("SELECT c FROM t ORDER BY c DESC LIMIT 2, 3", "40|32|31"),
+        ("SELECT c FROM t ORDER BY b, c LIMIT 3", "0|10|20"),
+        ("SELECT c FROM t WHERE b LIKE '_' AND b LIKE 'X%' AND a > 2", "30|40"),
+        ("SELECT c FROM t WHERE c IS NULL", ""),
+        ("SELECT c FROM t LIMIT 0", ""),
+    ] {
+        assert_eq!(c.rows(text, &[]), wanted, "{text}");
+    }
+}
+
+#[test]
+fn grouping_and_aggregates() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE g(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10), n INT, d DECIMAL(8,2), x DOUBLE)");
+    assert_eq!(c.done("INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)", &[]).info, "Records: 5  Duplicates: 0  Warnings: 0");
+    for (text, wanted) in [
+        ("SELECT COUNT(*), COUNT(n), SUM(n), AVG(n), MIN(n), MAX(n) FROM g", "5,4,10,2.5000,1,4"),
+        ("SELECT SUM(d), AVG(d), SUM(x), MIN(a), MAX(a) FROM g", "8.75,2.187500,5.5,a,B"),
+        ("SELECT a, COUNT(*), SUM(n) FROM g GROUP BY a ORDER BY a", "NULL,1,4|a,2,4|B,2,2"),
+        ("SELECT COUNT(DISTINCT a), COUNT(DISTINCT n) FROM g", "2,4"),
+        ("SELECT a, SUM(n) FROM g GROUP BY a HAVING SUM(n) > 2 ORDER BY SUM(n) DESC, a", "NULL,4|a,4"),
+        ("SELECT DISTINCT a FROM g ORDER BY a DESC", "B|a|NULL"),
+        ("SELECT COUNT(*), SUM(n), MAX(a) FROM g WHERE id > 100", "0,NULL,NULL"),
+        ("SELECT n % 2, COUNT(*) FROM g GROUP BY n % 2 ORDER BY 1", "NULL,1|0,2|1,2"),
+        ("SELECT GROUP_CONCAT(n ORDER BY n DESC SEPARATOR '-') FROM g", "4-3-2-1"),
+        ("SELECT MAX(id) FROM g", "5"),
+        ("SELECT MIN(id) FROM g WHERE id > 2", "3"),
+        ("SELECT BIT_OR(n), BIT_AND(n), BIT_XOR(n) FROM g", "7,0,4"),
+        ("SELECT COUNT(*) FROM (SELECT a FROM g GROUP BY a) t", "3"),
+        ("SELECT n FROM g WHERE n = (SELECT MAX(n) FROM g)", "4"),
+        ("SELECT id FROM g WHERE n IN (SELECT n - 1 FROM g WHERE n IS NOT NULL)", "1|2|3"),
+        ("SELECT id FROM g WHERE EXISTS (SELECT 1 FROM g WHERE n > 100)", ""),
+        ("SELECT 1 + 1, 'x', NULL", "2,x,NULL"),
+        ("SELECT g1.id, g2.id FROM g g1 JOIN g g2 ON g2.n = g1.n + 1 ORDER BY g1.id", "1,2|2,3|3,4"),
+        ("SELECT g1.id, g2.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g1.id > 2 ORDER BY g1.id", "3,4|4,NULL|5,NULL"),
+        ("SELECT g1.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g2.id IS NULL ORDER BY g1.id", "4|5"),
+    ] {
+        assert_eq!(c.rows(text, &[]), wanted, "{text}");
+    }
+    assert_eq!(c.error("SELECT (SELECT n FROM g)").0, 1242);
+}
+
+#[test]
+fn inserts_and_duplicates() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, u INT UNIQUE, s VARCHAR(3) NOT NULL DEFAULT 'd', n TINYINT)");
+    let d = c.done("INSERT INTO t(u) VALUES (10),(20),(30)", &[]);
+    assert_eq!((d.affected, d.last_insert_id), (3, 1));
+    assert_eq!(c.rows("SELECT * FROM t", &[]), "1,10,d,NULL|2,20,d,NULL|3,30,d,NULL");
+    assert_eq!(c.error("INSERT INTO t(u) VALUES (40),(20)"), (1062, "Duplicate entry '20' for key 't.u'".into()));
+    assert_eq!(c.rows("SELECT COUNT(*) FROM t", &[]), "3");
+    assert_eq!(c.error("INSERT INTO t(id) VALUES (2)"), (1062, "Duplicate entry '2' for key 't.PRIMARY'".into()));
+    let d = c.done("INSERT IGNORE INTO t(u) VALUES (20),(50)", &[]);
+    assert_eq!((d.affected, &*d.info), (1, "Records: 2  Duplicates: 1  Warnings: 1"));
+    assert_eq!(c.session.warnings(), [(1062, "Duplicate entry '20' for key 't.u'")]);
+    assert_eq!(c.affected("INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s), n = COALESCE(n, 0) + 1"), 2);
+    assert_eq!(c.affected("INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s)"), 0);
+    assert_eq!(c.rows("SELECT id, s, n FROM t WHERE u = 20", &[]), "2,x,1");
+    assert_eq!(c.affected("REPLACE INTO t(id, u, s) VALUES (2, 30, 'r')"), 3);
+    assert_eq!(c.rows("SELECT id, u, s FROM t WHERE id < 5", &[]), "1,10,d|2,30,r");
+    // Explicit values move the counter on.
+    c.affected("INSERT INTO t(id) VALUES (100)");
+    assert_eq!(c.done("INSERT INTO t() VALUES ()", &[]).last_insert_id, 101);
+    assert_eq!(c.error("INSERT INTO t(s) VALUES (NULL)"), (1048, "Column 's' cannot be null".into()));
+    assert_eq!(c.error("INSERT INTO t(s) VALUES ('a'),('long')"), (1406, "Data too long for column 's' at row 2".into()));
+    assert_eq!(c.error("INSERT INTO t(n) VALUES (300)"), (1264, "Out of range value for column 'n' at row 1".into()));
+    assert_eq!(c.error("INSERT INTO t(n) VALUES ('x')").0, 1366);
+    assert_eq!(c.affected("INSERT IGNORE INTO t(id, n, s) VALUES (200, 300, 'long')"), 1);
+    assert_eq!(c.rows("SELECT n, s FROM t WHERE id = 200", &[]), "127,lon");
+    c.settings.sql_mode = SqlMode(0);
+    assert_eq!(c.affected("INSERT INTO t(id, n, s) VALUES (201, -300, NULL), (202, '5x', 'ab')"), 2);
+    assert_eq!(c.rows("SELECT n, s FROM t WHERE id > 200", &[]), "-128,|5,ab");
+    c.settings.sql_mode = SqlMode::default();
+    assert_eq!(c.affected("INSERT INTO t(u, s) SELECT u + 1000, 'sel' FROM t WHERE u IS NOT NULL"), 3);
+    assert_eq!(c.rows("SELECT u FROM t WHERE s = 'sel' ORDER BY u", &[]), "1010|1030|1050");
+    c.ddl("CREATE TABLE m(a INT NOT NULL)");
+    assert_eq!(c.error("INSERT INTO m() VALUES ()"), (1364, "Field 'a' doesn't have a default value".into()));
+    c.ddl("CREATE TABLE h(a INT)");
+    assert_eq!(c.affected("INSERT INTO h VALUES (3),(1),(3)"), 3);
+    assert_eq!(c.rows("SELECT a FROM h", &[]), "3|1|3");
+    assert_eq!(c.affected("DELETE FROM h WHERE a = 3 LIMIT 1"), 1);
+    assert_eq!(c.rows("SELECT a FROM h", &[]), "1|3");
+}
+
+#[test]
+fn updates_and_deletes() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(id INT PRIMARY KEY, a INT, b INT, s TEXT, KEY ka (a))");
+    for n in 1..=20 {
+        c.done("INSERT INTO t VALUES (?, ?, ?, ?)", &[Value::Int(n), Value::Int(n % 5), Value::Int(n), Value::text("s")]);
+    }
+    // The index that is scanned changes; the key moves on.
+    assert_eq!(c.affected("UPDATE t SET a = a + 1 WHERE a >= 3"), 8);
+    assert_eq!(c.rows("SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY a", &[]), "0,4|1,4|2,4|4,4|5,4");
+    assert_eq!(c.affected("UPDATE t SET id = id + 100 WHERE id <= 10"), 10);
+    assert_eq!(c.rows("SELECT COUNT(*), MIN(id), MAX(id) FROM t", &[]), "20,11,110");
+    assert_eq!(c.error("UPDATE t SET id = 11 WHERE id = 12").0, 1062);
+    assert_eq!(c.error("UPDATE t SET id = id + 1"), (1062, "Duplicate entry '12' for key 't.PRIMARY'".into()));
+    assert_eq!(c.rows("SELECT COUNT(*), MIN(id), MAX(id) FROM t", &[]), "20,11,110");
+    assert_eq!(c.affected("UPDATE t SET id = id + 1 ORDER BY id DESC"), 20);
+    // Later assignments see earlier ones.
+    assert_eq!(c.affected("UPDATE t SET a = b * 10, b = a + 1 WHERE id = 12"), 1);
+    assert_eq!(c.rows("SELECT a, b FROM t WHERE id = 12", &[]), "110,111");
+    assert_eq!(c.affected("UPDATE t SET b = 0 ORDER BY id LIMIT 3"), 3);
+    assert_eq!(c.rows("SELECT id FROM t WHERE b = 0", &[]), "12|13|14");
+    c.session.state.found_rows_flag = true;
+    assert_eq!(c.affected("UPDATE t SET b = 0 WHERE b = 0"), 3);
+    c.session.state.found_rows_flag = false;
+    assert_eq!(c.error("UPDATE t SET a = 9223372036854775807 + a WHERE id = 12").0, 1690);
+    assert_eq!(c.error("UPDATE t SET a = 1 / 0 WHERE id = 12").0, 1365);
+    assert_eq!(c.affected("DELETE FROM t WHERE id > 100 ORDER BY id DESC LIMIT 4"), 4);
+    assert_eq!(c.rows("SELECT MAX(id) FROM t", &[]), "107");
+    assert_eq!(c.affected("DELETE FROM t WHERE a = 5"), c.affected("DELETE FROM t WHERE a = 77") + 4 - 1);
+    // Long columns.
+    let long = "x".repeat(40_000);
+    assert_eq!(c.done("UPDATE t SET s = ? WHERE id = 12", &[Value::text(&long)]).affected, 1);
+    assert_eq!(c.affected("UPDATE t SET b = b + 5 WHERE id = 12"), 1);
+    assert_eq!(c.rows("SELECT LENGTH(s), b FROM t WHERE id = 12", &[]), "40000,5");
+    assert_eq!(c.affected("DELETE FROM t"), c.rows("SELECT COUNT(*) FROM t", &[]).parse::<u64>().unwrap() + 13);
+}
+
+#[test]
+fn failed_statements_leave_the_transaction() {
+    let server = Server::new();
+    let (mut a, mut b) = (Client::new(&server), Client::new(&server));
+    a.ddl("CREATE TABLE t(id INT PRIMARY KEY, n INT)");
+    a.affected("INSERT INTO t VALUES (1, 1), (2, 2)");
+    a.settings.in_transaction = true;
+    b.settings.in_transaction = true;
+    a.affected("INSERT INTO t VALUES (3, 3)");
+    assert_eq!(a.error("INSERT INTO t VALUES (4, 4), (1, 1)").0, 1062);
+    assert_eq!(a.rows("SELECT id FROM t", &[]), "1|2|3");
+    // A lock wait timeout ends only the statement.
+    b.trx.lock_wait_timeout = std::time::Duration::from_millis(20);
+    b.affected("UPDATE t SET n = 10 WHERE id = 2");
+    assert_eq!(b.error("UPDATE t SET n = 10 WHERE id = 3").0, 1205);
+    assert_eq!(b.error("SELECT * FROM t WHERE id = 3 FOR UPDATE NOWAIT").0, 3572);
+    assert_eq!(b.rows("SELECT id FROM t FOR UPDATE SKIP LOCKED", &[]), "2");
+    assert_eq!(b.rows("SELECT id, n FROM t", &[]), "1,1|2,10");
+    block_on(commit(&mut b.trx, Flush::Durable)).unwrap();
+    block_on(commit(&mut a.trx, Flush::Written)).unwrap();
+    assert_eq!(a.rows("SELECT id, n FROM t", &[]), "1,1|2,10|3,3");
+    block_on(a.trx.rollback()).unwrap();
+    // SERIALIZABLE reads lock.
+    a.trx.isolation = Isolation::Serializable;
+    assert_eq!(a.rows("SELECT n FROM t WHERE id = 1", &[]), "1");
+    assert_eq!(b.error("UPDATE t SET n = 2 WHERE id = 1").0, 1205);
+    block_on(a.trx.rollback()).unwrap();
+    block_on(b.trx.rollback()).unwrap();
+}

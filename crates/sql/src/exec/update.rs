@@ -49,7 +49,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     let warnings = cx.env.session.warnings.count() - warnings;
     let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
     let info = format!("Rows matched: {}  Changed: {}  Warnings: {warnings}", tally.matched, tally.changed);
-    Ok(Outcome::Done(Done { affected, last_insert_id: 0, info }))
+    Ok(Outcome::Done(Done { affected, last_insert_id: cx.env.insert_id.unwrap_or(0), info }))
 }
 
 /// Most rows, from LIMIT n.

@@ -72,6 +72,13 @@ impl Lifted {
         self.next = None;
     }
 
+    /// Gives buffers of more than `bytes` back.
+    pub fn trim(&mut self, bytes: usize) {
+        self.clear();
+        self.shape.shrink_to(bytes);
+        self.literals.shrink_to(bytes / size_of::<Token>());
+    }
+
     /// Reads the statement that begins at `start`.
     pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode) {
         self.clear();

@@ -1,5 +1,191 @@
-//! The way in: one [`Session`](state::SessionState) per connection.
+//! The way in: one [`Session`] per connection, over the [`Database`] all share.
 //!
-//! How a statement runs: text or statement id ► plan (cache, else parse and bind) ► `exec::run(cx, &plan, params, sink) -> Outcome` ► the session
-//! ends an autocommit transaction (waiting until it is durable) ► `sink.ok` or `sink.finish_rows`. `exec::run` itself sends columns and rows only.
+//! How a statement runs: text or statement id ► plan ([`plans`]: cache, else parse and bind) ► metadata locks, transaction ([`run`]) ► `exec` sends columns
+//! and rows ► the session ends an autocommit transaction and waits until it is durable ► `ok` or `finish_rows`.
+//!
+//! **SES-1** A result is acknowledged only after the transaction that it ends is durable (as far as innodb_flush_log_at_trx_commit asks).
+//! **SES-2** A plan is run under its tables' metadata locks and only if it is current then; otherwise it is made again, before anything was sent.
+//! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
+mod count;
+mod database;
+mod plans;
+mod prepared;
+mod run;
 pub mod state;
+#[cfg(test)]
+mod tests;
+mod transaction;
+mod variables;
+
+pub use database::Database;
+pub use prepared::Prepared;
+
+use crate::error::SqlError;
+use crate::exec::{self, admin};
+use crate::exec::locks::SessionLocks;
+use crate::parse::lift::Lifted;
+use crate::plan_cache::PlanContext;
+use crate::processes::Process;
+use crate::settings::{SessionVars, Var};
+use crate::sink::{ResultSink, StatusFlags};
+use prepared::Statements;
+use redolith_engine::Trx;
+use redolith_types::{Collation, Value};
+use state::{SessionState, Warnings};
+use std::collections::HashMap;
+use std::sync::Arc;
+use transaction::Transaction;
+use variables::Derived;
+
+/// Text buffers larger than this are given back after the statement.
+const KEPT_TEXT_BYTES: usize = 64 << 10;
+
+/// Who a session is for.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub process: Arc<Process>,
+    pub user: String,
+    pub host: String,
+    /// The character set and collation of the handshake.
+    pub collation_id: u16,
+    /// CLIENT_FOUND_ROWS
+    pub found_rows: bool,
+    /// CLIENT_MULTI_STATEMENTS
+    pub multi_statements: bool,
+    /// CLIENT_INTERACTIVE: a person is typing, and may be silent for longer.
+    pub interactive: bool,
+}
+
+pub struct Session {
+    db: Arc<Database>,
+    state: SessionState,
+    vars: SessionVars,
+    /// What is computed from `vars`, until they change.
+    derived: Derived,
+    context: PlanContext,
+    trx: Trx,
+    transaction: Transaction,
+    locks: SessionLocks,
+    scratch: exec::Scratch,
+    statements: Statements,
+    /// PREPARE name FROM ..: statement ids by lower-case name.
+    named: HashMap<Box<str>, u32>,
+    lifted: Lifted,
+    multi_statements: bool,
+    /// The dictionary's version before the last statement was bound.
+    bound_at: u64,
+    /// For COM_RESET_CONNECTION.
+    collation_id: u16,
+}
+
+impl Session {
+    pub fn new(db: Arc<Database>, client: Client) -> Session {
+        let mut vars = SessionVars::new(&db.settings);
+        vars.set_names(Collation::from_id(client.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+        if client.interactive {
+            vars.store_bits(Var::WaitTimeout, vars.bits(Var::InteractiveTimeout));
+        }
+        let derived = Derived::of(&vars);
+        client.process.set_who(&client.user, &client.host);
+        Session {
+            context: PlanContext { schema: None, mode: derived.plan_mode, collation: derived.exec.connection },
+            derived,
+            vars,
+            trx: db.engine.begin(client.process.interrupt.clone()),
+            transaction: Transaction::default(),
+            locks: SessionLocks::default(),
+            scratch: exec::Scratch::default(),
+            statements: Statements::default(),
+            named: HashMap::new(),
+            lifted: Lifted::default(),
+            multi_statements: client.multi_statements,
+            bound_at: 0,
+            collation_id: client.collation_id,
+            state: SessionState {
+                id: client.process.id,
+                user: client.user.into(),
+                host: client.host.into(),
+                schema: None,
+                found_rows_flag: client.found_rows,
+                user_variables: HashMap::new(),
+                warnings: Warnings::default(),
+                last_insert_id: 0,
+                row_count: 0,
+                found_rows: 0,
+                process: client.process,
+            },
+            db,
+        }
+    }
+
+    /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
+    pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
+        self.run_text(text, out).await;
+    }
+
+    /// COM_STMT_EXECUTE.
+    pub async fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
+        self.run_prepared(id, params, out).await;
+    }
+
+    /// COM_INIT_DB and USE.
+    pub async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        let name = std::str::from_utf8(name).map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
+        admin::use_schema(&self.db.engine, &mut self.state, &mut self.vars, name)?;
+        self.refresh();
+        Ok(())
+    }
+
+    /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and database.
+    pub async fn reset(&mut self) {
+        self.end().await;
+        self.statements.clear();
+        self.named.clear();
+        self.state.user_variables.clear();
+        self.state.warnings.clear();
+        (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
+        self.transaction = Transaction::default();
+        self.vars = SessionVars::new(&self.db.settings);
+        self.vars.set_names(Collation::from_id(self.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+        self.refresh();
+    }
+
+    /// The connection ends: rolls back, gives its locks back.
+    pub async fn end(&mut self) {
+        // A failing rollback poisons the engine or leaves the transaction to recovery; there is nobody to tell.
+        let _ = self.rollback_open().await;
+        self.locks.unlock_tables();
+    }
+
+    pub fn set_multi_statements(&mut self, on: bool) {
+        self.multi_statements = on;
+    }
+    /// SERVER_STATUS_* now.
+    pub fn status(&self) -> StatusFlags {
+        let mut flags = StatusFlags(0);
+        flags.set(StatusFlags::IN_TRANSACTION, self.transaction.active);
+        flags.set(StatusFlags::IN_READ_ONLY_TRANSACTION, self.transaction.active && self.trx.read_only);
+        flags.set(StatusFlags::AUTOCOMMIT, self.derived.autocommit);
+        flags.set(StatusFlags::NO_BACKSLASH_ESCAPES, self.derived.exec.sql_mode.has(crate::sql_mode::SqlMode::NO_BACKSLASH_ESCAPES));
+        flags
+    }
+    /// The character set that results are sent in; None: as they are stored.
+    pub fn results_collation(&self) -> Option<Collation> {
+        self.vars.collation(Var::CharacterSetResults).filter(|c| *c != Collation::Binary)
+    }
+    pub fn wait_timeout_s(&self) -> u32 {
+        self.vars.bits(Var::WaitTimeout) as u32
+    }
+    pub fn net_read_timeout_s(&self) -> u32 {
+        self.vars.bits(Var::NetReadTimeout) as u32
+    }
+    pub fn net_write_timeout_s(&self) -> u32 {
+        self.vars.bits(Var::NetWriteTimeout) as u32
+    }
+    pub fn max_allowed_packet(&self) -> usize {
+        self.db.settings.bits(Var::MaxAllowedPacket) as usize
+    }
+    pub fn schema(&self) -> Option<&str> {
+        self.state.schema.as_deref()
+    }
+}

@@ -161,8 +161,8 @@ impl<'v> Eval<'v, '_, '_> {
             self.env.warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
             return Ok(cut(text, keep));
         }
-        // CAST(x AS BINARY(n)) pads with zeros.
-        if ty.kind == Kind::Char && ty.collation == Collation::Binary && bytes.len() < ty.length as usize {
+        // CAST(x AS BINARY(n)) pads with zeros; numbers that are made strings on the way do not.
+        if ty.collation == Collation::Binary && !e.ty.kind.is_numeric() && bytes.len() < ty.length as usize {
             let mut padded = bytes.to_vec();
             padded.resize(ty.length as usize, 0);
             return Ok(Value::owned(padded));

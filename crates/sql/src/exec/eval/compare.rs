@@ -1,7 +1,7 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
+use crate::plan::{CompareAs, CompareOp, Expr, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::{Charset, Collation, Value};
 use std::borrow::Cow;
@@ -286,9 +286,4 @@ impl<'v> Eval<'v, '_, '_> {
 
 fn is_temporal(value: &Value<'_>) -> bool {
     matches!(value, Value::Date(_) | Value::Time(_) | Value::DateTime(_))
-}
-
-/// The collation that values of an expression are sorted and grouped by.
-pub fn sort_collation(kind: Kind, collation: Collation) -> Collation {
-    if kind.is_string() { collation } else { Collation::Binary }
 }

@@ -1,1 +1,208 @@
-//! 
+//! Functions of dates and times.
+use super::Eval;
+use super::format::{DAYS, MONTHS};
+use super::interval::difference;
+use crate::error::Result;
+use crate::plan::{Expr, Function};
+use redolith_types::convert::{to_datetime, to_decimal, to_time};
+use redolith_types::temporal::{US_PER_SEC, parse_zone};
+use redolith_types::{Date, DateTime, Decimal, Time, Value};
+
+/// 3001-01-18 23:59:59 UTC: the last second MySQL's Unix times reach.
+const LAST_UNIX_SECOND: i64 = 32_536_771_199;
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn date_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        use Function as F;
+        let fsp = node.ty.decimals.min(6);
+        Ok(match function {
+            F::Now => Value::DateTime(self.env.now().truncate(fsp)),
+            F::SysDate => {
+                let us = self.env.disk.wall_us();
+                Value::DateTime(self.env.local(us).truncate(fsp))
+            }
+            F::CurDate => Value::Date(self.env.today()),
+            F::CurTime => Value::Time(self.env.now().time().truncate(fsp)),
+            F::UtcTimestamp => Value::DateTime(self.utc_now().truncate(fsp)),
+            F::UtcDate => Value::Date(self.utc_now().date()),
+            F::UtcTime => Value::Time(self.utc_now().time().truncate(fsp)),
+            F::UnixTimestamp => return self.unix_timestamp(args),
+            F::FromUnixTime => return self.from_unix_time(args),
+            F::Timestamp => {
+                let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
+                match args.get(1) {
+                    None => Value::DateTime(at),
+                    Some(e) => self.arg_time(e)?.and_then(|t| at.add_time(t)).map_or(Value::Null, Value::DateTime),
+                }
+            }
+            F::Time => self.arg_time(&args[0])?.map_or(Value::Null, Value::Time),
+            F::Hour => self.time_part(args, |t| t.hours())?,
+            F::Minute => self.time_part(args, |t| t.minutes())?,
+            F::Second => self.time_part(args, |t| t.seconds())?,
+            F::Microsecond => self.time_part(args, |t| t.microseconds())?,
+            F::TimeToSec => self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(t.us() / US_PER_SEC)),
+            F::SecToTime => {
+                let value = self.number(&args[0])?;
+                if value.is_null() {
+                    return Ok(Value::Null);
+                }
+                let us = to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64()).unwrap_or(i64::MAX);
+                Value::Time(Time::clamped(us).0)
+            }
+            F::DateDiff => {
+                let (Some(a), Some(b)) = (self.arg_datetime(&args[0])?, self.arg_datetime(&args[1])?) else { return Ok(Value::Null) };
+                let days = a.date().to_days().zip(b.date().to_days());
+                days.map_or(Value::Null, |(a, b)| Value::Int(a - b))
+            }
+            F::TimeDiff => return self.time_diff(args),
+            F::TimestampDiff => {
+                let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
+                let (Some(a), Some(b)) = (self.arg_datetime(&args[1])?, self.arg_datetime(&args[2])?) else { return Ok(Value::Null) };
+                difference(&unit, a, b).map_or(Value::Null, Value::Int)
+            }
+            F::AddTime | F::SubTime => return self.add_time(function == F::SubTime, args, node),
+            F::MakeDate => {
+                let (Some(year), Some(day)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else { return Ok(Value::Null) };
+                let year = match year {
+                    0..=69 => year + 2000,
+                    70..=99 => year + 1900,
+                    year => year,
+                };
+                let first = u16::try_from(year).ok().and_then(|y| Date::new(y, 1, 1));
+                first.filter(|_| day > 0).and_then(|d| d.add_days(day - 1)).map_or(Value::Null, Value::Date)
+            }
+            F::MakeTime => {
+                let (Some(h), Some(m)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else { return Ok(Value::Null) };
+                let seconds = self.number(&args[2])?;
+                let us = to_decimal(&seconds).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
+                match us {
+                    Some(us) if !seconds.is_null() && (0..60).contains(&m) && (0..60 * US_PER_SEC).contains(&us) => {
+                        let total = h.saturating_abs().saturating_mul(3600).saturating_add(m * 60).saturating_mul(US_PER_SEC).saturating_add(us);
+                        Value::Time(Time::clamped(if h < 0 { -total } else { total }).0)
+                    }
+                    _ => Value::Null,
+                }
+            }
+            F::FromDays => self.arg_int(&args[0])?.map_or(Value::Null, |n| Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO))),
+            F::ConvertTz => return self.convert_tz(args),
+            _ => {
+                let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
+                return self.date_part(function, at, args);
+            }
+        })
+    }
+    fn utc_now(&mut self) -> DateTime {
+        let us = self.env.now_us();
+        DateTime::from_unix_us(us, 0).unwrap_or_default()
+    }
+    fn time_part(&mut self, args: &'v [Expr], part: fn(Time) -> u32) -> Result<Value<'v>> {
+        Ok(self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(part(t) as i64)))
+    }
+
+    fn date_part(&mut self, function: Function, at: DateTime, args: &'v [Expr]) -> Result<Value<'v>> {
+        use Function as F;
+        let date = at.date();
+        let int = |n: Option<i64>| n.map_or(Value::Null, Value::Int);
+        let weekday = date.weekday().map(|d| d as i64);
+        Ok(match function {
+            F::Date => Value::Date(date),
+            F::Year => Value::Int(date.year() as i64),
+            F::Quarter => Value::Int((date.month() as i64 + 2) / 3),
+            F::Month => Value::Int(date.month() as i64),
+            F::DayOfMonth => Value::Int(date.day() as i64),
+            F::DayOfWeek => int(weekday.map(|d| (d + 1) % 7 + 1)),
+            F::Weekday => int(weekday),
+            F::DayOfYear => int(date.day_of_year().map(|n| n as i64)),
+            F::Week | F::YearWeek => {
+                let mode = match args.get(1) {
+                    Some(e) => self.arg_int(e)?.unwrap_or(0) as u8 & 7,
+                    None => 0,
+                };
+                let full = function == F::YearWeek;
+                int(date.week(if full { mode | 2 } else { mode }).map(|(year, week)| if full { year as i64 * 100 + week as i64 } else { week as i64 }))
+            }
+            F::DayName => weekday.map_or(Value::Null, |d| Value::text(DAYS[d as usize])),
+            F::MonthName => match date.month() {
+                0 => Value::Null,
+                m => Value::text(MONTHS[m as usize - 1]),
+            },
+            F::LastDay => date.last_day().map_or(Value::Null, Value::Date),
+            F::ToDays => int(date.to_days()),
+            F::ToSeconds => int(date.to_days().map(|d| d * 86_400 + at.us_of_day() / US_PER_SEC)),
+            other => return Err(crate::error::SqlError::unsupported(other.name())),
+        })
+    }
+
+    fn unix_timestamp(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let Some(e) = args.first() else { return Ok(Value::UInt((self.env.now_us() / US_PER_SEC) as u64)) };
+        let Some(at) = self.arg_datetime(e)? else { return Ok(Value::Null) };
+        let us = at.to_unix_us(self.env.settings.zone_offset_secs).unwrap_or(0);
+        let secs = us.div_euclid(US_PER_SEC);
+        Ok(Value::UInt(if (0..=LAST_UNIX_SECOND).contains(&secs) { secs as u64 } else { 0 }))
+    }
+    fn from_unix_time(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let value = self.number(&args[0])?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let us = to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
+        let us = us.filter(|us| (0..=LAST_UNIX_SECOND * US_PER_SEC + 999_999).contains(us));
+        let Some(at) = us.and_then(|us| DateTime::from_unix_us(us, self.env.settings.zone_offset_secs)) else { return Ok(Value::Null) };
+        match args.get(1) {
+            None => Ok(Value::DateTime(at)),
+            Some(e) => {
+                let Some(pattern) = self.arg_bytes(e)? else { return Ok(Value::Null) };
+                Ok(super::format::format_date(at, &pattern).map_or(Value::Null, Value::owned))
+            }
+        }
+    }
+
+    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings by whether they have a date.
+    fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
+        let value = self.eval(e)?;
+        let has_date = |b: &[u8]| b.iter().skip(1).any(|b| *b == b'-' || *b == b'/');
+        let zone = self.env.settings.zone_offset_secs;
+        Ok(match &value {
+            Value::Null => None,
+            Value::DateTime(at) => Some(Moment::At(*at)),
+            Value::Date(d) => Some(Moment::At(d.at(0))),
+            Value::Bytes(b) if has_date(b) => to_datetime(&value, Date::ZERO, zone).map(|p| Moment::At(p.value)),
+            value => to_time(value).map(|p| Moment::Time(p.value)),
+        })
+    }
+    fn time_diff(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let us = match (self.moment_or_time(&args[0])?, self.moment_or_time(&args[1])?) {
+            (Some(Moment::At(a)), Some(Moment::At(b))) => a.diff_us(b),
+            (Some(Moment::Time(a)), Some(Moment::Time(b))) => Some(a.us() - b.us()),
+            _ => None,
+        };
+        Ok(us.map_or(Value::Null, |us| Value::Time(Time::clamped(us).0)))
+    }
+    fn add_time(&mut self, subtract: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_time(&args[1])?) else { return Ok(Value::Null) };
+        let us = if subtract { -t.us() } else { t.us() };
+        let sum = match a {
+            Moment::At(at) => at.add_us(us).map(Value::DateTime),
+            Moment::Time(t) => Some(Value::Time(Time::clamped(t.us() + us).0)),
+        };
+        let Some(sum) = sum else { return Ok(Value::Null) };
+        if !node.ty.kind.is_string() {
+            return Ok(sum);
+        }
+        let mut out = Vec::with_capacity(26);
+        sum.write_text(None, &mut out);
+        Ok(Value::owned(out))
+    }
+    /// Zones are offsets, SYSTEM and UTC; there are no tables of named zones: NULL, as in MySQL without them.
+    fn convert_tz(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
+        let (Some(from), Some(to)) = (self.arg_bytes(&args[1])?, self.arg_bytes(&args[2])?) else { return Ok(Value::Null) };
+        let (Some(from), Some(to)) = (parse_zone(&from), parse_zone(&to)) else { return Ok(Value::Null) };
+        Ok(at.shift_zone(from, to).map_or(Value::Null, Value::DateTime))
+    }
+}
+
+enum Moment {
+    At(DateTime),
+    Time(Time),
+}

@@ -1,1 +1,311 @@
-//! 
+//! DATE_FORMAT, TIME_FORMAT, STR_TO_DATE. English names.
+use super::Eval;
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, Function, Kind};
+use redolith_types::{Date, DateTime, Time, Value};
+
+pub(super) const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+pub(super) const MONTHS: [&str; 12] =
+    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+
+fn push(out: &mut Vec<u8>, text: impl std::fmt::Display) {
+    use std::io::Write;
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{text}");
+}
+
+/// The specifiers that need no date. False: not one of them.
+fn format_time_part(t: Time, spec: u8, out: &mut Vec<u8>) -> bool {
+    let (h, m, s) = (t.hours(), t.minutes(), t.seconds());
+    let hour12 = if h % 12 == 0 { 12 } else { h % 12 };
+    let half = if h % 24 < 12 { "AM" } else { "PM" };
+    match spec {
+        b'f' => push(out, format_args!("{:06}", t.microseconds())),
+        b'H' => push(out, format_args!("{h:02}")),
+        b'k' => push(out, h),
+        b'h' | b'I' => push(out, format_args!("{hour12:02}")),
+        b'l' => push(out, hour12),
+        b'i' => push(out, format_args!("{m:02}")),
+        b'S' | b's' => push(out, format_args!("{s:02}")),
+        b'p' => push(out, half),
+        b'r' => push(out, format_args!("{hour12:02}:{m:02}:{s:02} {half}")),
+        b'T' => push(out, format_args!("{h:02}:{m:02}:{s:02}")),
+        _ => return false,
+    }
+    true
+}
+
+/// None where a specifier needs a day that the date does not have.
+pub(super) fn format_date(at: DateTime, pattern: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(pattern.len() * 2);
+    let d = at.date();
+    let mut rest = pattern.iter();
+    while let Some(b) = rest.next() {
+        if *b != b'%' {
+            out.push(*b);
+            continue;
+        }
+        let Some(spec) = rest.next() else { break };
+        if format_time_part(at.time(), *spec, &mut out) {
+            continue;
+        }
+        let week = |mode| d.week(mode);
+        match spec {
+            b'Y' => push(&mut out, format_args!("{:04}", d.year())),
+            b'y' => push(&mut out, format_args!("{:02}", d.year() % 100)),
+            b'm' => push(&mut out, format_args!("{:02}", d.month())),
+            b'c' => push(&mut out, d.month()),
+            b'M' => push(&mut out, MONTHS.get((d.month() as usize).wrapping_sub(1))?),
+            b'b' => push(&mut out, &MONTHS.get((d.month() as usize).wrapping_sub(1))?[..3]),
+            b'd' => push(&mut out, format_args!("{:02}", d.day())),
+            b'e' => push(&mut out, d.day()),
+            b'D' => {
+                let suffix = match (d.day() / 10, d.day() % 10) {
+                    (1, _) => "th",
+                    (_, 1) => "st",
+                    (_, 2) => "nd",
+                    (_, 3) => "rd",
+                    _ => "th",
+                };
+                push(&mut out, format_args!("{}{suffix}", d.day()));
+            }
+            b'j' => push(&mut out, format_args!("{:03}", d.day_of_year()?)),
+            b'W' => push(&mut out, DAYS[d.weekday()? as usize]),
+            b'a' => push(&mut out, &DAYS[d.weekday()? as usize][..3]),
+            b'w' => push(&mut out, (d.weekday()? + 1) % 7),
+            b'U' => push(&mut out, format_args!("{:02}", week(0)?.1)),
+            b'u' => push(&mut out, format_args!("{:02}", week(1)?.1)),
+            b'V' => push(&mut out, format_args!("{:02}", week(2)?.1)),
+            b'v' => push(&mut out, format_args!("{:02}", week(3)?.1)),
+            b'X' => push(&mut out, format_args!("{:04}", week(2)?.0)),
+            b'x' => push(&mut out, format_args!("{:04}", week(3)?.0)),
+            other => out.push(*other),
+        }
+    }
+    Some(out)
+}
+
+fn format_time(t: Time, pattern: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(pattern.len() * 2);
+    if t.is_negative() {
+        out.push(b'-');
+    }
+    let mut rest = pattern.iter();
+    while let Some(b) = rest.next() {
+        match (b, if *b == b'%' { rest.next() } else { None }) {
+            (b'%', Some(spec)) if format_time_part(t, *spec, &mut out) => {}
+            // Parts of a date are zeros in a time.
+            (b'%', Some(b'Y')) => out.extend_from_slice(b"0000"),
+            (b'%', Some(b'y' | b'm' | b'd')) => out.extend_from_slice(b"00"),
+            (b'%', Some(b'c' | b'e')) => out.push(b'0'),
+            (b'%', Some(other)) => out.push(*other),
+            (other, _) => out.push(*other),
+        }
+    }
+    out
+}
+
+/// What STR_TO_DATE has read.
+#[derive(Default)]
+struct Parts {
+    year: u32,
+    month: u32,
+    day: u32,
+    day_of_year: Option<u32>,
+    hour: u32,
+    minute: u32,
+    second: u32,
+    us: u32,
+    pm: Option<bool>,
+    has_date: bool,
+    has_time: bool,
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+}
+impl Reader<'_> {
+    fn number(&mut self, digits: usize) -> Option<(u32, usize)> {
+        let n = self.text.iter().take(digits).take_while(|b| b.is_ascii_digit()).count();
+        let value = self.text[..n].iter().fold(0, |v, b| v * 10 + (b - b'0') as u32);
+        self.text = &self.text[n..];
+        (n > 0).then_some((value, n))
+    }
+    /// A name, whole or its first three letters; its position.
+    fn name(&mut self, names: &[&str], short: bool) -> Option<usize> {
+        for (n, name) in names.iter().enumerate() {
+            let name = if short { &name[..3] } else { name };
+            if self.text.len() >= name.len() && self.text[..name.len()].eq_ignore_ascii_case(name.as_bytes()) {
+                self.text = &self.text[name.len()..];
+                return Some(n);
+            }
+        }
+        None
+    }
+    fn skip_spaces(&mut self) {
+        self.text = self.text.trim_ascii_start();
+    }
+    fn read(&mut self, pattern: &[u8], parts: &mut Parts) -> Option<()> {
+        let mut rest = pattern.iter();
+        while let Some(b) = rest.next() {
+            self.skip_spaces();
+            if b.is_ascii_whitespace() {
+                continue;
+            }
+            if *b != b'%' {
+                self.text = self.text.strip_prefix(&[*b])?;
+                continue;
+            }
+            let spec = *rest.next()?;
+            parts.has_date |= matches!(spec, b'Y' | b'y' | b'm' | b'c' | b'M' | b'b' | b'd' | b'e' | b'D' | b'j');
+            parts.has_time |= matches!(spec, b'H' | b'k' | b'h' | b'I' | b'l' | b'i' | b's' | b'S' | b'f' | b'p' | b'r' | b'T');
+            match spec {
+                b'Y' => {
+                    let (n, digits) = self.number(4)?;
+                    parts.year = if digits <= 2 { two_digit_year(n) } else { n };
+                }
+                b'y' => parts.year = two_digit_year(self.number(2)?.0),
+                b'm' | b'c' => parts.month = self.number(2)?.0,
+                b'M' => parts.month = self.name(&MONTHS, false)? as u32 + 1,
+                b'b' => parts.month = self.name(&MONTHS, true)? as u32 + 1,
+                b'd' | b'e' => parts.day = self.number(2)?.0,
+                b'D' => {
+                    parts.day = self.number(2)?.0;
+                    self.text = self.text.get(2..)?;
+                }
+                b'j' => parts.day_of_year = Some(self.number(3)?.0),
+                b'H' | b'k' => parts.hour = self.number(2)?.0,
+                b'h' | b'I' | b'l' => {
+                    parts.hour = self.number(2)?.0;
+                    if !(1..=12).contains(&parts.hour) {
+                        return None;
+                    }
+                    parts.pm.get_or_insert(false);
+                }
+                b'i' => parts.minute = self.number(2)?.0,
+                b's' | b'S' => parts.second = self.number(2)?.0,
+                b'f' => {
+                    let (n, digits) = self.number(6)?;
+                    parts.us = n * 10u32.pow(6 - digits as u32);
+                }
+                b'p' => {
+                    let pm = self.name(&["AM ", "PM "], false).or_else(|| {
+                        let (head, tail) = self.text.split_at_checked(2)?;
+                        let pm = if head.eq_ignore_ascii_case(b"PM") { 1 } else if head.eq_ignore_ascii_case(b"AM") { 0 } else { return None };
+                        self.text = tail;
+                        Some(pm)
+                    })?;
+                    parts.pm = Some(pm == 1);
+                }
+                b'r' => self.read(b"%I:%i:%S %p", parts)?,
+                b'T' => self.read(b"%H:%i:%S", parts)?,
+                b'W' => {
+                    self.name(&DAYS, false)?;
+                }
+                b'a' => {
+                    self.name(&DAYS, true)?;
+                }
+                b'w' => {
+                    self.number(1)?;
+                }
+                b'%' => self.text = self.text.strip_prefix(b"%")?,
+                b'#' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_digit()).count()..],
+                b'@' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_alphabetic()).count()..],
+                b'.' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_punctuation()).count()..],
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+}
+fn two_digit_year(n: u32) -> u32 {
+    if n < 70 { n + 2000 } else { n + 1900 }
+}
+
+/// The value, and whether text was left over.
+fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
+    let mut parts = Parts::default();
+    let mut reader = Reader { text };
+    reader.read(pattern, &mut parts)?;
+    if let Some(pm) = parts.pm {
+        parts.hour = parts.hour % 12 + if pm { 12 } else { 0 };
+    }
+    let rest = !reader.text.trim_ascii().is_empty();
+    if !parts.has_date {
+        return Some((Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?), rest));
+    }
+    let date = match parts.day_of_year {
+        Some(n) if n > 0 => Date::new(u16::try_from(parts.year).ok()?, 1, 1)?.add_days(n as i64 - 1)?,
+        _ => Date::new(u16::try_from(parts.year).ok()?, u8::try_from(parts.month).ok()?, u8::try_from(parts.day).ok()?)?,
+    };
+    if date.month() > 0 && date.day() > redolith_types::temporal::days_in_month(date.year(), date.month()) {
+        return None;
+    }
+    if !parts.has_time {
+        return Some((Value::Date(date), rest));
+    }
+    let at = DateTime::new(date, u8::try_from(parts.hour).ok()?, parts.minute as u8, parts.second as u8, parts.us)?;
+    Some((Value::DateTime(at), rest))
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn format_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        let charset = self.charset_of(node);
+        match function {
+            Function::DateFormat => {
+                let (Some(at), Some(pattern)) = (self.arg_datetime(&args[0])?, self.arg_text(&args[1], charset)?) else { return Ok(Value::Null) };
+                Ok(format_date(at, &pattern).map_or(Value::Null, Value::owned))
+            }
+            Function::TimeFormat => {
+                let (Some(t), Some(pattern)) = (self.arg_time(&args[0])?, self.arg_text(&args[1], charset)?) else { return Ok(Value::Null) };
+                self.made(format_time(t, &pattern))
+            }
+            _ => {
+                let (Some(text), Some(pattern)) = (self.arg_bytes(&args[0])?, self.arg_bytes(&args[1])?) else { return Ok(Value::Null) };
+                let parsed = parse(&text, &pattern);
+                if parsed.as_ref().is_none_or(|(_, rest)| *rest) {
+                    let kind = if node.ty.kind == Kind::Time { "time" } else { "datetime" };
+                    let shown = String::from_utf8_lossy(&text).into_owned();
+                    let wrong = match parsed {
+                        None => SqlError::new(1411, format!("Incorrect {kind} value: '{shown}' for function str_to_date")),
+                        Some(_) => SqlError::truncated_wrong_value(kind, shown),
+                    };
+                    self.env.warn(wrong)?;
+                }
+                Ok(parsed.map_or(Value::Null, |(v, _)| v))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> DateTime {
+        redolith_types::temporal::parse_datetime(text.as_bytes(), 0).unwrap().value
+    }
+    #[test]
+    fn formats() {
+        let f = |text, pattern: &str| String::from_utf8(format_date(at(text), pattern.as_bytes()).unwrap()).unwrap();
+        assert_eq!(f("2009-10-04 22:23:00", "%W %M %Y"), "Sunday October 2009");
+        assert_eq!(f("2007-10-04 22:23:00", "%H:%i:%s"), "22:23:00");
+        assert_eq!(f("1900-10-04 22:23:00", "%D %y %a %d %m %b %j"), "4th 00 Thu 04 10 Oct 277");
+        assert_eq!(f("1997-10-04 22:23:00", "%H %k %I %r %T %S %w"), "22 22 10 10:23:00 PM 22:23:00 00 6");
+        assert_eq!(f("1999-01-01", "%X %V"), "1998 52");
+        assert_eq!(format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l"), b"100 100 04 04 4");
+    }
+    #[test]
+    fn reads_back() {
+        let p = |text: &str, pattern: &str| parse(text.as_bytes(), pattern.as_bytes()).map(|(v, rest)| (v.to_string(), rest));
+        let ok = |text: &str| Some((text.to_string(), false));
+        assert_eq!(p("01,5,2013", "%d,%m,%Y"), ok("2013-05-01"));
+        assert_eq!(p("May 1, 2013", "%M %d,%Y"), ok("2013-05-01"));
+        assert_eq!(p("a09:30:17", "a%h:%i:%s"), ok("09:30:17"));
+        assert_eq!(p("09:30:17a", "%h:%i:%s"), Some(("09:30:17".into(), true)));
+        assert_eq!(p("2004-04-31", "%Y-%m-%d"), None);
+        assert_eq!(p("x", "%Y"), None);
+        assert_eq!(p("12:05:06 AM", "%r"), ok("00:05:06"));
+        assert_eq!(p("2024-02-03 14:05:06.5", "%Y-%m-%d %T.%f"), ok("2024-02-03 14:05:06.500000"));
+    }
+}

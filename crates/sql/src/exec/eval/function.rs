@@ -1,17 +1,264 @@
-//! Built-in functions, by id.
+//! Built-in functions: which file has each, the ones that choose among their arguments, and how arguments are taken.
 use super::Eval;
-use crate::error::Result;
-use crate::plan::{Expr, Function};
-use redolith_types::Value;
+use crate::error::{Result, SqlError};
+use crate::plan::{CompareAs, Expr, Function, Kind};
+use redolith_types::convert::{to_datetime, to_i64, to_time};
+use redolith_types::{Charset, DateTime, Time, Value};
+use std::borrow::Cow;
+use std::cmp::Ordering;
 
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn call(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        use Function as F;
         match function {
-            Function::If => {
+            F::If => {
                 let chosen = if self.truth(&args[0])? == Some(true) { &args[1] } else { &args[2] };
                 self.unified(chosen, node)
             }
-            _ => Err(crate::error::SqlError::unsupported(function.name())),
+            F::IfNull | F::Coalesce => {
+                for e in args {
+                    let value = self.unified(e, node)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Ok(Value::Null)
+            }
+            F::NullIf => {
+                let (a, b) = (self.eval(&args[0])?, self.eval(&args[1])?);
+                let equal = self.order(CompareAs::ByValue, (&args[0], &a), (&args[1], &b))? == Some(Ordering::Equal);
+                Ok(if equal { Value::Null } else { a })
+            }
+            F::IsNull => Ok(Value::Int(self.eval(&args[0])?.is_null() as i64)),
+            F::Greatest | F::Least => self.extreme(function == F::Greatest, args, node),
+            F::Field => self.field(args),
+            F::Elt => match self.arg_int(&args[0])? {
+                Some(n) if n >= 1 && (n as usize) < args.len() => self.unified(&args[n as usize], node),
+                _ => Ok(Value::Null),
+            },
+            F::Interval => self.interval_position(args),
+
+            F::Abs
+            | F::Ceiling
+            | F::Floor
+            | F::Round
+            | F::Truncate
+            | F::Sign
+            | F::Sqrt
+            | F::Power
+            | F::Exp
+            | F::Ln
+            | F::Log
+            | F::Log2
+            | F::Log10
+            | F::Pi
+            | F::Sin
+            | F::Cos
+            | F::Tan
+            | F::Asin
+            | F::Acos
+            | F::Atan
+            | F::Degrees
+            | F::Radians
+            | F::Rand
+            | F::Crc32
+            | F::BitCount => self.numeric_function(function, args, node),
+
+            F::Concat
+            | F::ConcatWs
+            | F::Length
+            | F::CharLength
+            | F::BitLength
+            | F::Lower
+            | F::Upper
+            | F::Left
+            | F::Right
+            | F::Substring
+            | F::SubstringIndex
+            | F::Trim
+            | F::TrimLeading
+            | F::TrimTrailing
+            | F::Reverse
+            | F::Repeat
+            | F::Replace
+            | F::Insert
+            | F::Lpad
+            | F::Rpad
+            | F::Space => self.string_function(function, args, node),
+
+            F::Locate
+            | F::Instr
+            | F::FindInSet
+            | F::Strcmp
+            | F::Ascii
+            | F::Ord
+            | F::Char
+            | F::Hex
+            | F::Unhex
+            | F::Bin
+            | F::Oct
+            | F::Conv
+            | F::Quote
+            | F::Format
+            | F::Charset
+            | F::CollationOf
+            | F::Coercibility => self.text_function(function, args, node),
+
+            F::Md5
+            | F::Sha1
+            | F::Sha2
+            | F::ToBase64
+            | F::FromBase64
+            | F::Uuid
+            | F::UuidToBin
+            | F::BinToUuid
+            | F::RandomBytes
+            | F::InetAton
+            | F::InetNtoa => self.digest_function(function, args),
+
+            F::Database
+            | F::User
+            | F::CurrentUser
+            | F::Version
+            | F::ConnectionId
+            | F::LastInsertId
+            | F::RowCount
+            | F::FoundRows
+            | F::Sleep
+            | F::Benchmark
+            | F::GetLock
+            | F::ReleaseLock
+            | F::IsFreeLock => self.info_function(function, args),
+
+            F::DateFormat | F::TimeFormat | F::StrToDate => self.format_function(function, args, node),
+            _ => self.date_function(function, args, node),
         }
+    }
+
+    pub(super) fn arg_int(&mut self, e: &'v Expr) -> Result<Option<i64>> {
+        let value = self.number(e)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let n = to_i64(&value);
+        if n.truncated && matches!(value, Value::Bytes(_)) {
+            self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?;
+        }
+        Ok(Some(n.value))
+    }
+    pub(super) fn arg_double(&mut self, e: &'v Expr) -> Result<Option<f64>> {
+        let value = self.number(e)?;
+        if value.is_null() { Ok(None) } else { self.double(&value).map(Some) }
+    }
+    /// As text in a character set.
+    pub(super) fn arg_text(&mut self, e: &'v Expr, to: Charset) -> Result<Option<Cow<'v, [u8]>>> {
+        let value = self.eval(e)?;
+        Ok(match value {
+            Value::Null => None,
+            Value::Bytes(b) if b.is_ascii() || to == Charset::Binary || self.charset_of(e) == to => Some(b),
+            value => Some(Cow::Owned(self.string_in(e, &value, to).into_owned())),
+        })
+    }
+    /// As a string's own bytes, numbers as text.
+    pub(super) fn arg_bytes(&mut self, e: &'v Expr) -> Result<Option<Cow<'v, [u8]>>> {
+        self.arg_text(e, self.charset_of(e))
+    }
+    /// NULL, with a warning, for what is no date.
+    pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
+        let value = self.eval(e)?;
+        match value {
+            Value::Null => return Ok(None),
+            Value::DateTime(at) => return Ok(Some(at)),
+            Value::Date(d) => return Ok(Some(d.at(0))),
+            _ => {}
+        }
+        let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
+        let parsed = to_datetime(&value, today, zone);
+        if parsed.is_none_or(|p| p.truncated) {
+            self.env.only_warn(SqlError::new(1292, format!("{} datetime value: '{value}'", if parsed.is_none() { "Incorrect" } else { "Truncated incorrect" })));
+        }
+        Ok(parsed.map(|p| p.value))
+    }
+    pub(super) fn arg_time(&mut self, e: &'v Expr) -> Result<Option<Time>> {
+        let value = self.eval(e)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let parsed = to_time(&value);
+        if parsed.is_none_or(|p| p.truncated) {
+            self.env.only_warn(SqlError::truncated_wrong_value("time", &value));
+        }
+        Ok(parsed.map(|p| p.value))
+    }
+    /// Text made here, in the character set of the node's type.
+    pub(super) fn made(&self, ascii: Vec<u8>) -> Result<Value<'v>> {
+        Ok(Value::owned(ascii))
+    }
+
+    /// In which domain several values are compared: as numbers if all are, else as strings.
+    fn common(args: &[Expr], node: &Expr) -> CompareAs {
+        if node.ty.kind.is_string() && args.iter().all(|a| a.ty.kind.is_string()) {
+            return CompareAs::String(node.ty.collation);
+        }
+        CompareAs::ByValue
+    }
+    fn extreme(&mut self, greatest: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        let how = Self::common(args, node);
+        let mut best: Option<(&Expr, Value<'v>)> = None;
+        for e in args {
+            let value = self.unified(e, node)?;
+            if value.is_null() {
+                return Ok(Value::Null);
+            }
+            let better = match &best {
+                None => true,
+                // Values of the common type compare as they are.
+                Some((_, b)) if how == CompareAs::ByValue => {
+                    let order = value.compare(b, node.ty.collation);
+                    if greatest { order.is_gt() } else { order.is_lt() }
+                }
+                Some((be, b)) => {
+                    let order = self.order(how, (e, &value), (be, b))?.unwrap_or(Ordering::Equal);
+                    if greatest { order.is_gt() } else { order.is_lt() }
+                }
+            };
+            if better {
+                best = Some((e, value));
+            }
+        }
+        Ok(best.map_or(Value::Null, |(_, v)| v))
+    }
+    /// FIELD(x, a, b, ..): the position of x.
+    fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let wanted = self.eval(&args[0])?;
+        if wanted.is_null() {
+            return Ok(Value::Int(0));
+        }
+        let how = if args.iter().all(|a| a.ty.kind.is_string()) {
+            CompareAs::String(self.collation_of(&args[0]))
+        } else if args.iter().all(|a| a.ty.kind.is_integer() || a.ty.kind == Kind::Null) {
+            CompareAs::ByValue
+        } else {
+            CompareAs::Double
+        };
+        for (n, e) in args.iter().enumerate().skip(1) {
+            let value = self.eval(e)?;
+            if self.order(how, (&args[0], &wanted), (e, &value))? == Some(Ordering::Equal) {
+                return Ok(Value::Int(n as i64));
+            }
+        }
+        Ok(Value::Int(0))
+    }
+    /// INTERVAL(x, a, b, ..): how many of the ascending a, b, .. are at most x.
+    fn interval_position(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let Some(x) = self.arg_double(&args[0])? else { return Ok(Value::Int(-1)) };
+        let mut position = 0;
+        for e in &args[1..] {
+            match self.arg_double(e)? {
+                Some(bound) if bound > x => break,
+                _ => position += 1,
+            }
+        }
+        Ok(Value::Int(position))
     }
 }

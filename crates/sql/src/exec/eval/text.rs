@@ -1,1 +1,235 @@
-//! 
+//! Functions that look into strings, and numbers written as strings.
+use super::Eval;
+use crate::error::Result;
+use crate::plan::{Expr, Function};
+use redolith_types::{Collation, Decimal, Value};
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn text_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        use Function as F;
+        match function {
+            F::Locate => self.locate(&args[1], &args[0], args.get(2)),
+            F::Instr => self.locate(&args[0], &args[1], None),
+            F::FindInSet => self.find_in_set(&args[0], &args[1]),
+            F::Strcmp => {
+                let collation = self.meeting(&args[0], &args[1]);
+                let to = collation.charset();
+                let (Some(a), Some(b)) = (self.arg_text(&args[0], to)?, self.arg_text(&args[1], to)?) else { return Ok(Value::Null) };
+                Ok(Value::Int(collation.compare(&a, &b) as i64))
+            }
+            F::Ascii => Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.first().copied().unwrap_or(0) as i64))),
+            F::Ord => {
+                let charset = self.charset_of(&args[0]);
+                Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| {
+                    let len = if b.is_empty() { 0 } else { charset.decode(&b).1 };
+                    Value::Int(b[..len].iter().fold(0, |n, b| n << 8 | *b as i64))
+                }))
+            }
+            F::Char => {
+                let mut out = Vec::new();
+                for e in args {
+                    if let Some(n) = self.arg_int(e)? {
+                        let bytes = (n as u32).to_be_bytes();
+                        let skip = bytes.iter().take(3).take_while(|b| **b == 0).count();
+                        out.extend_from_slice(&bytes[skip..]);
+                    }
+                }
+                Ok(Value::owned(out))
+            }
+            F::Hex => match self.number(&args[0])? {
+                Value::Null => Ok(Value::Null),
+                Value::Bytes(b) => self.made(super::digest::hex(&b, true)),
+                value if args[0].ty.kind.is_temporal() => self.made(super::digest::hex(&self.text_of(&args[0], &value), true)),
+                value => {
+                    let n = self.bit_operand(&value)?;
+                    self.made(format!("{n:X}").into_bytes())
+                }
+            },
+            F::Unhex => {
+                let Some(text) = self.arg_bytes(&args[0])? else { return Ok(Value::Null) };
+                Ok(unhex(&text).map_or(Value::Null, Value::owned))
+            }
+            F::Bin | F::Oct => {
+                let value = self.number(&args[0])?;
+                if value.is_null() {
+                    return Ok(Value::Null);
+                }
+                let n = self.bit_operand(&value)?;
+                self.made(if function == F::Bin { format!("{n:b}") } else { format!("{n:o}") }.into_bytes())
+            }
+            F::Conv => self.conv(args),
+            F::Quote => {
+                let to = self.charset_of(node);
+                let Some(text) = self.arg_text(&args[0], to)? else { return self.made(b"NULL".to_vec()) };
+                self.made(quote(&text))
+            }
+            F::Format => self.format_number(args),
+            F::Charset => {
+                let e = &args[0].ty;
+                self.made(if e.kind.is_string() { e.collation.charset().name() } else { "binary" }.as_bytes().to_vec())
+            }
+            F::CollationOf => {
+                let e = &args[0].ty;
+                self.made(if e.kind.is_string() { e.collation.name() } else { "binary" }.as_bytes().to_vec())
+            }
+            _ => Ok(Value::Int(args[0].ty.coercibility as i64)),
+        }
+    }
+
+    /// The collation two strings are compared in: the one that is no literal's.
+    fn meeting(&self, a: &Expr, b: &Expr) -> Collation {
+        match (a.ty.kind.is_string(), b.ty.kind.is_string()) {
+            (true, true) if b.ty.coercibility < a.ty.coercibility => b.ty.collation,
+            (true, _) => a.ty.collation,
+            (false, true) => b.ty.collation,
+            (false, false) => self.env.settings.connection,
+        }
+    }
+
+    fn locate(&mut self, text: &'v Expr, part: &'v Expr, from: Option<&'v Expr>) -> Result<Value<'v>> {
+        let collation = self.meeting(text, part);
+        let to = collation.charset();
+        let (Some(text), Some(part)) = (self.arg_text(text, to)?, self.arg_text(part, to)?) else { return Ok(Value::Null) };
+        let skip = match from {
+            None => 0,
+            Some(e) => match self.arg_int(e)? {
+                None => return Ok(Value::Null),
+                Some(n) if n < 1 => return Ok(Value::Int(0)),
+                Some(n) => n as usize - 1,
+            },
+        };
+        if skip > to.char_count(&text) {
+            return Ok(Value::Int(0));
+        }
+        let mut at = to.prefix_len(&text, skip);
+        let mut position = skip + 1;
+        loop {
+            if begins(collation, &text[at..], &part) {
+                return Ok(Value::Int(position as i64));
+            }
+            if at == text.len() {
+                return Ok(Value::Int(0));
+            }
+            at += collation.char_weight(&text[at..]).1;
+            position += 1;
+        }
+    }
+    fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
+        let collation = self.meeting(wanted, list);
+        let to = collation.charset();
+        let (Some(wanted), Some(list)) = (self.arg_text(wanted, to)?, self.arg_text(list, to)?) else { return Ok(Value::Null) };
+        if list.is_empty() {
+            return Ok(Value::Int(0));
+        }
+        let position = list.split(|b| *b == b',').position(|item| collation.equal(item, &wanted));
+        Ok(Value::Int(position.map_or(0, |n| n as i64 + 1)))
+    }
+
+    /// CONV(n, from, to): negative bases mean signed numbers.
+    fn conv(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let (Some(text), Some(from), Some(to)) = (self.arg_bytes(&args[0])?, self.arg_int(&args[1])?, self.arg_int(&args[2])?) else {
+            return Ok(Value::Null);
+        };
+        if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
+            return Ok(Value::Null);
+        }
+        let text = text.trim_ascii_start();
+        let (negative, digits) = match text.split_first() {
+            Some((b'-', rest)) => (true, rest),
+            Some((b'+', rest)) => (false, rest),
+            _ => (false, text),
+        };
+        let base = from.unsigned_abs() as u32;
+        let mut n: u64 = 0;
+        for digit in digits.iter().map_while(|b| char::from(*b).to_digit(base)) {
+            n = n.checked_mul(base as u64).and_then(|n| n.checked_add(digit as u64)).unwrap_or(u64::MAX);
+        }
+        let n = if negative { n.wrapping_neg() } else { n };
+        let signed = to < 0 && (n as i64) < 0;
+        let mut rest = if signed { (n as i64).unsigned_abs() } else { n };
+        let base = to.unsigned_abs();
+        let mut out = Vec::new();
+        loop {
+            out.push(char::from_digit((rest % base) as u32, base as u32).unwrap_or('0').to_ascii_uppercase() as u8);
+            rest /= base;
+            if rest == 0 {
+                break;
+            }
+        }
+        if signed {
+            out.push(b'-');
+        }
+        out.reverse();
+        self.made(out)
+    }
+
+    /// FORMAT(x, digits): 1,234,567.89.
+    fn format_number(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let value = self.number(&args[0])?;
+        let Some(places) = self.arg_int(&args[1])? else { return Ok(Value::Null) };
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        let d = self.decimal(&value)?;
+        let places = places.clamp(0, 30) as u8;
+        let rounded = d.round(places).unwrap_or(Decimal::ZERO);
+        let mut text = Vec::new();
+        rounded.write_text(&mut text);
+        let sign = usize::from(text.first() == Some(&b'-'));
+        let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
+        let mut out = text[..sign].to_vec();
+        for (n, b) in text[sign..point].iter().enumerate() {
+            if n > 0 && (point - sign - n).is_multiple_of(3) {
+                out.push(b',');
+            }
+            out.push(*b);
+        }
+        out.extend_from_slice(&text[point..]);
+        self.made(out)
+    }
+}
+
+/// Whether `text` begins with `part`, by weights.
+fn begins(collation: Collation, mut text: &[u8], mut part: &[u8]) -> bool {
+    while !part.is_empty() {
+        if text.is_empty() {
+            return false;
+        }
+        let ((a, a_len), (b, b_len)) = (collation.char_weight(text), collation.char_weight(part));
+        if a != b {
+            return false;
+        }
+        (text, part) = (&text[a_len..], &part[b_len..]);
+    }
+    true
+}
+
+/// A string as a literal.
+fn quote(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    out.push(b'\'');
+    for b in text {
+        match b {
+            b'\'' | b'\\' => out.extend_from_slice(&[b'\\', *b]),
+            0 => out.extend_from_slice(b"\\0"),
+            0x1a => out.extend_from_slice(b"\\Z"),
+            b => out.push(*b),
+        }
+    }
+    out.push(b'\'');
+    out
+}
+
+/// None: a character that is no hexadecimal digit.
+fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    let (odd, even) = text.split_at(text.len() % 2);
+    let mut out = Vec::with_capacity(text.len().div_ceil(2));
+    for b in odd {
+        out.push(digit(*b)?);
+    }
+    for pair in even.chunks_exact(2) {
+        out.push(digit(pair[0])? << 4 | digit(pair[1])?);
+    }
+    Some(out)
+}

@@ -1,0 +1,88 @@
+//! The SQL layer behind connections.
+use crate::backend::{Backend, Client, Limits, Prepared, Session};
+use crate::protocol::capabilities::Capabilities;
+use crate::start::Parts;
+use redolith_sql::session::{self, Database};
+use redolith_sql::settings::Var;
+use redolith_sql::{ResultSink, SqlError};
+use redolith_types::{Collation, Value};
+use std::sync::Arc;
+
+pub struct SqlBackend(Arc<Database>);
+
+impl SqlBackend {
+    pub fn new(parts: &Parts) -> SqlBackend {
+        let Parts { engine, settings, processes, status } = parts;
+        SqlBackend(Database::new(engine.clone(), settings.clone(), status.clone(), processes.clone()))
+    }
+}
+
+impl Backend for SqlBackend {
+    type Session = session::Session;
+
+    fn session(&self, client: Client) -> session::Session {
+        let has = |flag| client.capabilities.has(flag);
+        let (found_rows, multi_statements) = (has(Capabilities::FOUND_ROWS), has(Capabilities::MULTI_STATEMENTS));
+        let interactive = has(Capabilities::INTERACTIVE);
+        let Client { process, user, host, collation_id, .. } = client;
+        let client = session::Client { process, user, host, collation_id, found_rows, multi_statements, interactive };
+        session::Session::new(self.0.clone(), client)
+    }
+    fn limits(&self) -> Limits {
+        let bits = |var| self.0.settings.bits(var) as u32;
+        Limits {
+            max_connections: bits(Var::MaxConnections),
+            max_prepared_statements: bits(Var::MaxPreparedStmtCount),
+            connect_timeout_s: bits(Var::ConnectTimeout),
+        }
+    }
+}
+
+/// Its own methods, under the trait's names.
+impl Session for session::Session {
+    fn query(&mut self, text: &[u8], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
+        self.query(text, out)
+    }
+    async fn prepare(&mut self, text: &[u8]) -> Result<Prepared, SqlError> {
+        self.prepare(text).await
+    }
+    fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
+        self.execute(id, params, out)
+    }
+    fn close_statement(&mut self, id: u32) {
+        self.close_statement(id);
+    }
+    fn statement_text(&self, id: u32) -> &[u8] {
+        self.statement_text(id)
+    }
+    async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
+        self.init_db(name).await
+    }
+    async fn reset(&mut self) {
+        self.reset().await;
+    }
+    async fn end(&mut self) {
+        self.end().await;
+    }
+    fn set_multi_statements(&mut self, on: bool) {
+        self.set_multi_statements(on);
+    }
+    fn status(&self) -> u16 {
+        self.status().0
+    }
+    fn results_collation(&self) -> Option<Collation> {
+        self.results_collation()
+    }
+    fn wait_timeout_s(&self) -> u32 {
+        self.wait_timeout_s()
+    }
+    fn net_read_timeout_s(&self) -> u32 {
+        self.net_read_timeout_s()
+    }
+    fn net_write_timeout_s(&self) -> u32 {
+        self.net_write_timeout_s()
+    }
+    fn max_allowed_packet(&self) -> usize {
+        self.max_allowed_packet()
+    }
+}

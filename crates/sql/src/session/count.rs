@@ -1,0 +1,74 @@
+//! Which Com_* counter a statement counts under.
+use crate::plan::{AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt};
+use crate::status::Counter;
+
+pub(super) fn counter(body: &Statement) -> Counter {
+    match body {
+        Statement::Select(_) => Counter::ComSelect,
+        Statement::Insert(insert) => {
+            let select = matches!(insert.rows, InsertRows::Select { .. });
+            match (&insert.on_duplicate, select) {
+                (OnDuplicate::Replace, true) => Counter::ComReplaceSelect,
+                (OnDuplicate::Replace, false) => Counter::ComReplace,
+                (_, true) => Counter::ComInsertSelect,
+                (_, false) => Counter::ComInsert,
+            }
+        }
+        Statement::Update(_) => Counter::ComUpdate,
+        Statement::Delete(_) => Counter::ComDelete,
+        Statement::Rows(_) => Counter::ComExplain,
+        Statement::Show(show) => of_show(&show.kind),
+        Statement::Ddl(ddl) => match ddl {
+            DdlStmt::CreateDatabase { .. } => Counter::ComCreateDb,
+            DdlStmt::DropDatabase { .. } => Counter::ComDropDb,
+            DdlStmt::CreateTable(_) | DdlStmt::CreateTableLike { .. } => Counter::ComCreateTable,
+            DdlStmt::DropTables { .. } => Counter::ComDropTable,
+            DdlStmt::Truncate(_) => Counter::ComTruncate,
+            DdlStmt::RenameTables(_) => Counter::ComRenameTable,
+            DdlStmt::AlterTable { .. } | DdlStmt::AlterDatabase { .. } => Counter::ComAlterTable,
+        },
+        Statement::Transaction(t) => match t {
+            TransactionStmt::Begin { .. } => Counter::ComBegin,
+            TransactionStmt::Commit { .. } => Counter::ComCommit,
+            TransactionStmt::Rollback { .. } => Counter::ComRollback,
+            TransactionStmt::Savepoint(_) => Counter::ComSavepoint,
+            TransactionStmt::RollbackTo(_) => Counter::ComRollbackToSavepoint,
+            TransactionStmt::Release(_) => Counter::ComReleaseSavepoint,
+        },
+        Statement::Set(_) => Counter::ComSetOption,
+        Statement::Use(_) => Counter::ComChangeDb,
+        Statement::Do(_) => Counter::ComDo,
+        Statement::Kill { .. } => Counter::ComKill,
+        Statement::Prepare { .. } => Counter::ComPrepareSql,
+        Statement::Execute { .. } => Counter::ComExecuteSql,
+        Statement::Deallocate(_) => Counter::ComDeallocateSql,
+        Statement::Admin(admin) => match admin {
+            AdminStmt::Check(_) => Counter::ComCheck,
+            AdminStmt::Analyze(_) => Counter::ComAnalyze,
+            AdminStmt::Optimize(_) => Counter::ComOptimize,
+            AdminStmt::Repair(_) => Counter::ComRepair,
+            AdminStmt::Checksum(_) => Counter::ComChecksum,
+            AdminStmt::LockTables(_) => Counter::ComLockTables,
+            AdminStmt::UnlockTables => Counter::ComUnlockTables,
+            AdminStmt::Flush(FlushWhat::Tables { .. }) | AdminStmt::Flush(_) | AdminStmt::ResetMaster => Counter::ComFlush,
+        },
+        Statement::Nothing => Counter::ComAdminCommands,
+    }
+}
+
+fn of_show(kind: &ShowKind) -> Counter {
+    match kind {
+        ShowKind::CreateTable(_) => Counter::ComShowCreateTable,
+        ShowKind::Databases => Counter::ComShowDatabases,
+        ShowKind::EngineStatus => Counter::ComShowEngineStatus,
+        ShowKind::Columns { .. } => Counter::ComShowFields,
+        ShowKind::Index { .. } => Counter::ComShowKeys,
+        ShowKind::ProcessList { .. } => Counter::ComShowProcesslist,
+        ShowKind::Status(_) => Counter::ComShowStatus,
+        ShowKind::Tables { .. } => Counter::ComShowTables,
+        ShowKind::TableStatus { .. } => Counter::ComShowTableStatus,
+        ShowKind::Variables(_) => Counter::ComShowVariables,
+        ShowKind::Warnings { .. } | ShowKind::Errors { .. } => Counter::ComShowWarnings,
+        _ => Counter::ComAdminCommands,
+    }
+}

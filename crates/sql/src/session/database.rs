@@ -1,0 +1,27 @@
+//! What all sessions share.
+use crate::exec::catalog::EngineCatalog;
+use crate::plan_cache::PlanCache;
+use crate::processes::Processes;
+use crate::settings::Settings;
+use crate::status::Status;
+use redolith_engine::Engine;
+use std::sync::Arc;
+
+/// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table too.)
+const MAX_PLANS: usize = 32 << 10;
+
+pub struct Database {
+    pub engine: Arc<Engine>,
+    pub catalog: EngineCatalog,
+    pub plans: PlanCache,
+    pub settings: Arc<Settings>,
+    pub status: Arc<Status>,
+    pub processes: Arc<Processes>,
+}
+
+impl Database {
+    pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
+        let catalog = EngineCatalog::new(engine.clone());
+        Arc::new(Database { engine, catalog, plans: PlanCache::new(MAX_PLANS), settings, status, processes })
+    }
+}

@@ -1,0 +1,135 @@
+//! From text to plan: the cache first, else the parser and the binder.
+use super::Session;
+use crate::bind::{BindContext, Bound, Params, bind};
+use crate::error::{Result, SqlError};
+use crate::exec::set::variable_type;
+use crate::parse::lift::{Lifted, Repeat};
+use crate::parse::{self, Parsed, ast, literal};
+use crate::plan::Plan;
+use crate::plan_cache::{Entry, PlanContext};
+use crate::sql_mode::SqlMode;
+use redolith_types::Value;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Literals of most statements, without allocation.
+pub(super) type Literals<'t> = SmallVec<[Value<'t>; 8]>;
+
+impl Session {
+    /// The plan of the statement at `start`, whose shape is in `lifted`.
+    pub(super) async fn text_plan(&mut self, text: &[u8], start: usize, lifted: &Lifted) -> Result<Arc<Plan>> {
+        let literal = |n: u32| lifted.literal_text(text, n);
+        if let Some(plan) = self.db.plans.text(&self.context, &lifted.shape, literal) {
+            return Ok(plan);
+        }
+        loop {
+            self.bound_at = self.db.engine.dict.version();
+            let (bound, exact) = self.bind_text(text, start..lifted.end, lifted)?;
+            let plan = Arc::new(bound.plan);
+            if !self.db.catalog.ready(&plan).await? {
+                continue;
+            }
+            if plan.cacheable && exact {
+                self.db.plans.insert_text(&self.context, &lifted.shape, &bound.pinned, literal, plan.clone());
+            }
+            return Ok(plan);
+        }
+    }
+
+    /// The second value says whether the plan serves every text of the shape (but for pinned literals).
+    fn bind_text(&self, text: &[u8], range: Range<usize>, lifted: &Lifted) -> Result<(Bound, bool)> {
+        let mode = self.derived.exec.sql_mode;
+        if let Some(repeat) = &lifted.repeat {
+            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode)?;
+            if is_one_row(&parsed) {
+                let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: Some(repeat.stride as u32) })?;
+                let of_row = |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
+                if !bound.pinned.iter().any(of_row) {
+                    return Ok((bound, true));
+                }
+            }
+        }
+        let parsed = parse::parse(text, range, None, mode)?;
+        let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
+        Ok((bound, lifted.repeat.is_none()))
+    }
+
+    fn bind_parsed(&self, parsed: &Parsed<'_>, context: &PlanContext, params: Params) -> Result<Bound> {
+        let cx = BindContext {
+            catalog: &self.db.catalog,
+            schema: context.schema.as_deref(),
+            mode: context.mode,
+            collation: context.collation,
+            variable_type: &variable_type,
+        };
+        bind(parsed, &cx, params)
+    }
+
+    /// The values of a text statement's literals, as parameters.
+    pub(super) fn literals<'t>(&self, text: &'t [u8], lifted: &Lifted) -> Result<Literals<'t>> {
+        let backslash_escapes = !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
+        lifted.literals.iter().map(|token| literal::value(*token, text, backslash_escapes)).collect()
+    }
+
+    /// The shared entry and the plan of a text to be prepared.
+    pub(super) async fn find_prepared(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        if let Some(entry) = self.db.plans.prepared(&self.context, text)
+            && let Some(plan) = entry.plan()
+        {
+            return Ok((entry, plan));
+        }
+        let context = self.context.clone();
+        self.make_prepared(&context, text).await
+    }
+
+    /// As when it was prepared: in the database and mode of then.
+    pub(super) async fn rebind_prepared(&mut self, entry: &Arc<Entry>) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        if let Some(plan) = entry.plan().filter(|p| p.cacheable) {
+            return Ok((entry.clone(), plan));
+        }
+        self.make_prepared(entry.context(), entry.text()).await
+    }
+
+    async fn make_prepared(&mut self, context: &PlanContext, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
+        let (range, next) = parse::split(text, 0, context.mode);
+        if let Some(next) = next {
+            return Err(SqlError::syntax(&String::from_utf8_lossy(&text[next..]), 1));
+        }
+        loop {
+            let parsed = parse::parse(text, range.clone(), None, context.mode)?;
+            if matches!(parsed.statement, ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate(_)) {
+                return Err(SqlError::not_preparable());
+            }
+            if parsed.params > u32::from(u16::MAX) {
+                return Err(SqlError::too_many_placeholders());
+            }
+            self.bound_at = self.db.engine.dict.version();
+            let plan = Arc::new(self.bind_parsed(&parsed, context, Params::Marks)?.plan);
+            if self.db.catalog.ready(&plan).await? {
+                let entry = self.db.plans.insert_prepared(context, text, plan.clone());
+                return Ok((entry, plan));
+            }
+        }
+    }
+}
+
+/// `INSERT .. VALUES (..)` with nothing between the rows left out and what follows.
+fn is_one_row(parsed: &Parsed<'_>) -> bool {
+    match &parsed.statement {
+        ast::Statement::Insert(insert) => matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1),
+        _ => false,
+    }
+}
+
+impl Lifted {
+    /// The text of literal `n` of the shape: with repeated rows, literals after them are further on.
+    pub fn literal_text<'t>(&self, text: &'t [u8], n: u32) -> &'t [u8] {
+        let n = n as usize;
+        let at = match &self.repeat {
+            Some(Repeat { first, stride, rows, .. }) if n >= first + stride => n + (rows - 1) * stride,
+            _ => n,
+        };
+        self.literals[at].text(text)
+    }
+}

@@ -1,0 +1,154 @@
+//! Prepared statements: a small handle each, all the rest shared.
+//!
+//! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its statement runs, the plan is out of the handle, so
+//! running it touches no shared count.
+use super::Session;
+use super::run::Failure;
+use crate::error::{Result, SqlError};
+use crate::plan::{ExprType, Plan};
+use crate::plan_cache::Entry;
+use crate::sink::{ColumnMeta, ResultSink};
+use redolith_types::Value;
+use std::sync::Arc;
+
+/// What COM_STMT_PREPARE answers.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub id: u32,
+    pub params: Vec<ExprType>,
+    pub columns: Vec<ColumnMeta>,
+    pub warnings: u16,
+}
+
+struct Handle {
+    entry: Arc<Entry>,
+    plan: Option<Arc<Plan>>,
+}
+// The budget is 200 bytes per handle.
+const _: () = assert!(size_of::<Option<Handle>>() <= 16);
+
+/// Handles by id, from 1; ids of closed statements are used again.
+#[derive(Default)]
+pub(super) struct Statements {
+    handles: Vec<Option<Handle>>,
+    free: Vec<u32>,
+}
+
+impl Statements {
+    fn add(&mut self, handle: Handle) -> u32 {
+        match self.free.pop() {
+            Some(id) => {
+                self.handles[id as usize - 1] = Some(handle);
+                id
+            }
+            None => {
+                self.handles.push(Some(handle));
+                self.handles.len() as u32
+            }
+        }
+    }
+    #[inline]
+    fn get(&mut self, id: u32) -> Option<&mut Handle> {
+        self.handles.get_mut((id as usize).wrapping_sub(1))?.as_mut()
+    }
+    fn remove(&mut self, id: u32) -> bool {
+        let found = self.handles.get_mut((id as usize).wrapping_sub(1)).is_some_and(|h| h.take().is_some());
+        if found {
+            self.free.push(id);
+        }
+        found
+    }
+    pub fn clear(&mut self) {
+        *self = Statements::default();
+    }
+}
+
+impl Session {
+    /// COM_STMT_PREPARE.
+    pub async fn prepare(&mut self, text: &[u8]) -> Result<Prepared> {
+        self.state.warnings.clear();
+        let (entry, plan) = self.find_prepared(text).await?;
+        let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
+        let id = self.statements.add(Handle { entry, plan: Some(plan) });
+        Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })
+    }
+
+    pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
+        if let Err(e) = self.try_prepared(id, params, out).await {
+            self.failed(&e);
+            out.error(&e);
+        }
+    }
+
+    async fn try_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> Result<()> {
+        loop {
+            let Some(handle) = self.statements.get(id) else {
+                return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
+            };
+            // What looks things up when it is bound (SHOW, DDL) is bound anew each time.
+            let plan = match handle.plan.take().filter(|p| p.cacheable) {
+                Some(plan) => plan,
+                None => {
+                    let entry = handle.entry.clone();
+                    let (entry, plan) = self.rebind_prepared(&entry).await?;
+                    if let Some(handle) = self.statements.get(id) {
+                        handle.entry = entry;
+                    }
+                    plan
+                }
+            };
+            if params.len() != plan.param_types.len() {
+                return Err(SqlError::wrong_arguments("EXECUTE"));
+            }
+            let ran = self.run(&plan, params, false, out).await;
+            let stale = matches!(ran, Err(Failure::Stale));
+            if let Some(handle) = self.statements.get(id)
+                && !stale
+            {
+                handle.plan = Some(plan);
+            }
+            match ran {
+                Ok(()) => return Ok(()),
+                Err(Failure::Stale) => continue,
+                Err(Failure::Error(e)) => return Err(e),
+            }
+        }
+    }
+
+    /// COM_STMT_CLOSE; DEALLOCATE PREPARE.
+    pub fn close_statement(&mut self, id: u32) {
+        self.statements.remove(id);
+    }
+
+    /// The text of a prepared statement, for the process list.
+    pub fn statement_text(&self, id: u32) -> &[u8] {
+        self.statements.handles.get((id as usize).wrapping_sub(1)).and_then(|h| h.as_ref()).map_or(b"", |h| h.entry.text())
+    }
+
+    /// PREPARE name FROM 'text'
+    pub(super) async fn prepare_named(&mut self, name: &str, text: &[u8]) -> Result<()> {
+        // An old statement of the name goes even if the new one is not understood.
+        if let Some(id) = self.named.remove(name) {
+            self.close_statement(id);
+        }
+        let prepared = self.prepare(text).await?;
+        self.named.insert(name.into(), prepared.id);
+        Ok(())
+    }
+    pub(super) fn named(&self, name: &str, command: &str) -> Result<u32> {
+        self.named.get(name).copied().ok_or_else(|| SqlError::unknown_statement_handler(name, command))
+    }
+    pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
+        let id = self.named(name, "DEALLOCATE PREPARE")?;
+        self.named.remove(name);
+        self.close_statement(id);
+        Ok(())
+    }
+    /// EXECUTE name USING @a, ..: its result goes out as text.
+    pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], out: &mut impl ResultSink) -> Result<()> {
+        let id = self.named(name, "EXECUTE")?;
+        let values: Vec<Value<'static>> =
+            using.iter().map(|v| self.state.user_variables.get(v).map_or(Value::Null, |u| u.value.clone())).collect();
+        self.try_prepared(id, &values, out).await
+    }
+}

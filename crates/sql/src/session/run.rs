@@ -1,0 +1,239 @@
+//! Runs statements: locks, transaction, the executor, the answer.
+use super::Session;
+use super::state::{Done, Level, Outcome};
+use super::variables::flush_of;
+use crate::error::SqlError;
+use crate::exec::admin::{self, AdminContext};
+use crate::exec::set::SystemVariables;
+use crate::exec::{self, Env, ExecContext, StatementSettings};
+use crate::parse::lift::Lifted;
+use crate::plan::{ExprKind, Plan, ShowKind, Statement};
+use crate::sink::{OkInfo, ResultSink, StatusFlags};
+use redolith_engine::dict::mdl::{MdlMode, MdlWait};
+use redolith_types::{Charset, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// How a run ends that did not succeed.
+pub(super) enum Failure {
+    /// SES-2: a table has changed since the plan was made; nothing was sent or done.
+    Stale,
+    Error(SqlError),
+}
+impl From<SqlError> for Failure {
+    fn from(e: SqlError) -> Failure {
+        Failure::Error(e)
+    }
+}
+impl From<redolith_engine::Error> for Failure {
+    fn from(e: redolith_engine::Error) -> Failure {
+        Failure::Error(e.into())
+    }
+}
+type Ran<T> = Result<T, Failure>;
+
+impl Session {
+    pub(super) async fn run_text(&mut self, text: &[u8], out: &mut impl ResultSink) {
+        let text = self.in_utf8(text);
+        let mut lifted = std::mem::take(&mut self.lifted);
+        let mut next = Some(0);
+        while let Some(start) = next {
+            lifted.read(&text, start, self.derived.exec.sql_mode);
+            next = lifted.next;
+            if let Err(e) = self.run_statement(&text, start, &lifted, out).await {
+                self.failed(&e);
+                out.error(&e);
+                break;
+            }
+        }
+        lifted.trim(super::KEPT_TEXT_BYTES);
+        self.lifted = lifted;
+    }
+
+    /// The statement in UTF-8; the client may speak latin1.
+    fn in_utf8<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        match self.derived.client_charset {
+            Some(charset) if !text.is_ascii() => charset.convert_lossy(text, Charset::Utf8mb4),
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    async fn run_statement(&mut self, text: &[u8], start: usize, lifted: &Lifted, out: &mut impl ResultSink) -> Result<(), SqlError> {
+        if let Some(next) = lifted.next
+            && !self.multi_statements
+        {
+            let line = 1 + text[..next].iter().filter(|b| **b == b'\n').count();
+            return Err(SqlError::syntax(String::from_utf8_lossy(&text[next..]).trim_start(), line));
+        }
+        loop {
+            let plan = self.text_plan(text, start, lifted).await?;
+            let literals = if plan.params > 0 { self.literals(text, lifted)? } else { Default::default() };
+            match &plan.body {
+                Statement::Execute { name, using } => {
+                    self.state.warnings.clear();
+                    return self.execute_named(name, using, out).await;
+                }
+                Statement::Prepare { name, text } => {
+                    let text = match &text.kind {
+                        ExprKind::UserVariable(variable) => self.state.user_variables.get(variable).map_or(Value::Null, |v| v.value.clone()),
+                        _ => text.as_literal().cloned().unwrap_or_default(),
+                    };
+                    self.prepare_named(name, &text.to_bytes()).await?;
+                    self.answer(Outcome::Done(Done::default()), lifted.next.is_some(), out);
+                    return Ok(());
+                }
+                _ => {}
+            }
+            match self.run(&plan, &literals, lifted.next.is_some(), out).await {
+                Ok(()) => return Ok(()),
+                Err(Failure::Error(e)) => return Err(e),
+                Err(Failure::Stale) => {}
+            }
+        }
+    }
+
+    /// Runs a plan and answers. `more`: another statement follows in the text.
+    pub(super) async fn run(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], more: bool, out: &mut impl ResultSink) -> Ran<()> {
+        self.db.status.counters.add(super::count::counter(&plan.body), 1);
+        if !keeps_warnings(&plan.body) {
+            self.state.warnings.clear();
+        }
+        let outcome = if exec::runs(plan) { self.run_rows(plan, params, out).await? } else { self.run_other(plan, params, out).await? };
+        self.answer(outcome, more, out);
+        Ok(())
+    }
+
+    fn answer(&mut self, outcome: Outcome, more: bool, out: &mut impl ResultSink) {
+        let mut status = self.status();
+        status.set(StatusFlags::MORE_RESULTS, more);
+        let warnings = self.state.warnings.count_u16();
+        match outcome {
+            Outcome::Rows(rows) => {
+                self.state.found_rows = rows;
+                self.state.row_count = -1;
+                out.finish_rows(&OkInfo { warnings, status, ..OkInfo::default() });
+            }
+            Outcome::Done(done) => {
+                self.state.row_count = done.affected as i64;
+                out.ok(&OkInfo { affected: done.affected, last_insert_id: done.last_insert_id, warnings, status, info: done.info });
+            }
+        }
+    }
+
+    /// A statement has failed: SHOW WARNINGS tells it again.
+    pub(super) fn failed(&mut self, e: &SqlError) {
+        self.state.row_count = -1;
+        self.state.warnings.push(Level::Error, e.code, e.message.clone());
+    }
+
+    /// SELECT, INSERT, UPDATE, DELETE, DO: in the open transaction, or in one of its own.
+    async fn run_rows(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        if !self.transaction.active {
+            self.begin_engine_transaction(None);
+            self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
+        }
+        let goes_on = self.transaction.active;
+        let ran = match self.lock_tables_of(plan).await {
+            Ok(()) => {
+                let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
+                let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
+                let env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+                let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
+                exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error)
+            }
+            Err(failure) => Err(failure),
+        };
+        match &ran {
+            _ if !goes_on => self.end_autocommit(ran.is_ok()).await?,
+            // EXEC-1: the executor has rolled the whole transaction back.
+            Err(Failure::Error(e)) if e.ends_transaction() => {
+                self.trx.rollback().await?;
+                self.ended();
+            }
+            _ => {}
+        }
+        ran
+    }
+
+    /// The end of a statement that is a transaction of its own.
+    async fn end_autocommit(&mut self, commits: bool) -> Result<(), SqlError> {
+        let ended = if commits { exec::commit(&mut self.trx, flush_of(&self.db.settings)).await } else { Ok(self.trx.rollback().await?) };
+        self.locks.end_transaction();
+        ended
+    }
+
+    /// SES-2: the metadata locks of a plan's tables, then: are they what the plan was made for?
+    #[inline]
+    async fn lock_tables_of(&mut self, plan: &Plan) -> Ran<()> {
+        for used in &plan.tables {
+            let table = used.table.engine();
+            self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
+            let mode = if used.write { MdlMode::Write } else { MdlMode::Read };
+            if !self.locks.mdl.try_lock(&table.mdl, mode) {
+                let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt };
+                self.locks.mdl.lock(&table.mdl, mode, wait).await?;
+            }
+        }
+        if plan.is_current() { Ok(()) } else { Err(Failure::Stale) }
+    }
+
+    /// All that is not about rows.
+    async fn run_other(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        let done = match &plan.body {
+            Statement::Transaction(t) => self.run_transaction(t).await?,
+            Statement::Deallocate(name) => {
+                self.deallocate(name)?;
+                Done::default()
+            }
+            Statement::Prepare { .. } | Statement::Execute { .. } => return Err(SqlError::not_preparable().into()),
+            _ => return self.administer(plan, params, out).await,
+        };
+        Ok(Outcome::Done(done))
+    }
+
+    async fn administer(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        if plan.commits_implicitly() {
+            self.commit_open().await?;
+        }
+        let mut cx = AdminContext {
+            engine: &self.db.engine,
+            settings: &self.db.settings,
+            status: &self.db.status,
+            processes: &self.db.processes,
+            session: &mut self.state,
+            vars: &mut self.vars,
+            locks: &mut self.locks,
+            next: &mut self.transaction.next,
+            in_transaction: self.transaction.active,
+        };
+        let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
+        // Also after a list of SETs of which only the first ones were done.
+        self.forget_dropped_schema();
+        self.refresh();
+        match ran? {
+            admin::Ran::Done(outcome) => Ok(outcome),
+            admin::Ran::Commit(outcome) => {
+                self.commit_open().await?;
+                self.locks.end_transaction();
+                Ok(outcome)
+            }
+            admin::Ran::Stale => Err(Failure::Stale),
+        }
+    }
+
+    /// After DROP DATABASE of the default database there is none.
+    fn forget_dropped_schema(&mut self) {
+        if self.state.schema.as_deref().is_some_and(|s| self.db.engine.dict.schema(s).is_none()) {
+            self.state.schema = None;
+            self.state.process.set_schema(None);
+        }
+    }
+}
+
+/// Statements about the diagnostics of the one before leave them alone.
+fn keeps_warnings(body: &Statement) -> bool {
+    matches!(
+        body,
+        Statement::Show(show) if matches!(show.kind, ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors)
+    )
+}

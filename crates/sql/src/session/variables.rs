@@ -1,0 +1,74 @@
+//! What a session computes from its variables once rather than for every statement.
+use super::Session;
+use crate::exec::set::{isolation_of, statement_settings};
+use crate::exec::{Flush, StatementSettings};
+use crate::plan;
+use crate::settings::{SessionVars, Settings, Var};
+use crate::sql_mode::SqlMode;
+use redolith_engine::Isolation;
+use redolith_types::{Charset, Collation};
+use std::time::Duration;
+
+/// Good for one generation of the session's variables.
+pub(super) struct Derived {
+    generation: u32,
+    pub exec: StatementSettings,
+    pub plan_mode: SqlMode,
+    pub autocommit: bool,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    pub row_lock_timeout: Duration,
+    pub lock_timeout: Duration,
+    /// The client's character set is neither UTF-8 nor bytes: texts are converted.
+    pub client_charset: Option<Charset>,
+}
+
+impl Derived {
+    pub fn of(vars: &SessionVars) -> Derived {
+        let exec = statement_settings(vars, false);
+        let client = vars.collation(Var::CharacterSetClient).unwrap_or(Collation::Utf8mb4GeneralCi).charset();
+        Derived {
+            generation: vars.generation(),
+            exec,
+            plan_mode: SqlMode(exec.sql_mode.parsing_part()),
+            autocommit: vars.is_on(Var::Autocommit),
+            isolation: engine_isolation(isolation_of(vars.bits(Var::TransactionIsolation))),
+            read_only: vars.is_on(Var::TransactionReadOnly),
+            row_lock_timeout: Duration::from_secs(vars.bits(Var::InnodbLockWaitTimeout)),
+            lock_timeout: Duration::from_secs(vars.bits(Var::LockWaitTimeout)),
+            client_charset: Some(client).filter(|c| *c == Charset::Latin1),
+        }
+    }
+}
+
+pub(super) fn engine_isolation(level: plan::Isolation) -> Isolation {
+    match level {
+        plan::Isolation::ReadUncommitted => Isolation::ReadUncommitted,
+        plan::Isolation::ReadCommitted => Isolation::ReadCommitted,
+        plan::Isolation::RepeatableRead => Isolation::RepeatableRead,
+        plan::Isolation::Serializable => Isolation::Serializable,
+    }
+}
+
+/// innodb_flush_log_at_trx_commit
+pub(super) fn flush_of(settings: &Settings) -> Flush {
+    match settings.bits(Var::InnodbFlushLogAtTrxCommit) {
+        0 => Flush::No,
+        2 => Flush::Written,
+        _ => Flush::Durable,
+    }
+}
+
+impl Session {
+    /// After a statement that may have changed variables.
+    pub(super) fn refresh(&mut self) {
+        if self.derived.generation != self.vars.generation() {
+            self.derived = Derived::of(&self.vars);
+        }
+        self.context.mode = self.derived.plan_mode;
+        self.context.collation = self.derived.exec.connection;
+        if self.context.schema != self.state.schema {
+            self.context.schema = self.state.schema.clone();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+"""The protocol itself, packet by packet, with the rig's own client: what no driver would send, and what drivers rely on."""
+import socket as sockets
+import struct
+
+from rig import client
+from rig.client import Connection, MySQLError
+
+MIB = 1 << 20
+IN_TRANSACTION, AUTOCOMMIT = 1, 2
+
+
+def code(call):
+    """The error number that a call ends with."""
+    try:
+        call()
+    except MySQLError as e:
+        return e.code
+    return None
+
+
+def same(got, expected, what=''):
+    if got != expected:
+        raise AssertionError(f'{what}: expected {expected!r}, got {got!r}')
+
+
+def schema(c, name):
+    c.query(f'DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE {name}')
+
+
+def unknown_commands(server):
+    c = server.connect()
+    for command in (0x1D, 0x40, 0x7F):
+        c.command(command, b'junk')
+        same(code(c.receive), 1047, f'command {command:#x}')
+    same(c.value('SELECT 1'), '1', 'after unknown commands')
+
+
+def logins(server):
+    for where in (dict(socket=server.socket), dict(port=server.port)):
+        same(code(lambda: Connection(**where, password='wrong')), 1045, 'wrong password')
+        same(code(lambda: Connection(**where, user='nobody_of_this_name')), 1045, 'unknown user')
+        same(code(lambda: Connection(**where, database='no_such_schema')), 1049, 'unknown schema')
+        same(Connection(**where).value('SELECT 1'), '1', 'root')
+
+
+def before_login(server):
+    """Nothing is answered to one who has not logged in, and garbage hurts nobody else."""
+    for first in (b'\x03SELECT 1', b'', b'\xff' * 40, b'\x85\xa6', struct.pack('<IIB23x', client.CAPABILITIES, 1 << 24, 45) + b'root'):
+        s = sockets.socket(sockets.AF_UNIX)
+        s.settimeout(10)
+        s.connect(server.socket)
+        s.recv(4096)
+        s.sendall(struct.pack('<I', len(first) | 1 << 24) + first)
+        s.shutdown(sockets.SHUT_WR)
+        answer = b''
+        while chunk := s.recv(4096):
+            answer += chunk
+        if answer and answer[4] != 0xFF:
+            raise AssertionError(f'{first!r} instead of a login was answered {answer!r}')
+        s.close()
+    same(server.connect().value('SELECT 1'), '1', 'another connection')
+
+
+def commands(server):
+    c = server.connect()
+    schema(c, 'p_commands')
+    same(c.ping().affected, 0, 'ping')
+    c.init_db('p_commands')
+    same(c.value('SELECT DATABASE()'), 'p_commands', 'init_db')
+    same(code(lambda: c.init_db('no_such_schema')), 1049, 'init_db of nothing')
+    same(c.statistics().startswith('Uptime:'), True, 'statistics')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))')
+    c.command(0x04, b't\0')                       # COM_FIELD_LIST
+    names = []
+    while (p := c._checked())[0] != 0xFE:
+        names.append(client.column(p).name)
+    same(names, ['id', 'name'], 'field list')
+    c.command(0x1B, b'\1\0')                      # COM_SET_OPTION: multi statements off
+    c._checked()
+    same(code(lambda: c.query('SELECT 1; SELECT 2')), 1064, 'multi statements off')
+    c.command(0x1B, b'\0\0')
+    c._checked()
+    same(len(c.query('SELECT 1; SELECT 2')), 2, 'multi statements on')
+
+
+def status_flags(server):
+    c = server.connect()
+    schema(c, 'p_status')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT)')
+    flags = lambda sql: c.query(sql)[-1].status & (IN_TRANSACTION | AUTOCOMMIT)
+    same(flags('SELECT 1'), AUTOCOMMIT, 'idle')
+    same(flags('BEGIN'), AUTOCOMMIT | IN_TRANSACTION, 'BEGIN')
+    same(flags('INSERT INTO t VALUES (1, 1)'), AUTOCOMMIT | IN_TRANSACTION, 'in the transaction')
+    same(flags('COMMIT'), AUTOCOMMIT, 'COMMIT')
+    same(flags('SET autocommit = 0'), 0, 'autocommit off')
+    same(flags('UPDATE t SET v = 2'), IN_TRANSACTION, 'implicit transaction')
+    same(flags('ROLLBACK'), 0, 'ROLLBACK')
+
+
+def capabilities(server):
+    plain = client.CAPABILITIES & ~client.DEPRECATE_EOF
+    c = server.connect(capabilities=plain)
+    schema(c, 'p_capabilities')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 10), (2, NULL)')
+    same(c.rows('SELECT * FROM t ORDER BY id'), [(b'1', b'10'), (b'2', None)], 'text rows without DEPRECATE_EOF')
+    s = c.prepare('SELECT * FROM t WHERE id > ? ORDER BY id')
+    same(c.execute(s, [0]).rows, [(b'1', b'10'), (b'2', None)], 'binary rows without DEPRECATE_EOF')
+    same(len(c.query('SELECT 1; SELECT 2; SELECT 3')), 3, 'several results without DEPRECATE_EOF')
+    same(c.query('UPDATE t SET v = 10 WHERE id = 1')[0].affected, 0, 'changed rows')
+    found = server.connect(database='p_capabilities', capabilities=client.CAPABILITIES | client.FOUND_ROWS)
+    same(found.query('UPDATE t SET v = 10 WHERE id = 1')[0].affected, 1, 'found rows')
+    single = server.connect(capabilities=client.CAPABILITIES & ~client.MULTI_STATEMENTS)
+    same(code(lambda: single.query('SELECT 1; SELECT 2')), 1064, 'no CLIENT_MULTI_STATEMENTS')
+
+
+def statements(server):
+    c = server.connect()
+    schema(c, 'p_statements')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), b LONGBLOB)')
+    insert = c.prepare('INSERT INTO t VALUES (?, ?, ?)')
+    same((insert.params, len(insert.columns)), (3, 0), 'parameters of an INSERT')
+    same(c.execute(insert, [1, 'a', b'\0\xff']).affected, 1, 'execute')
+    c.execute(insert, [2, None, None])
+    # Types are sent once: a client that binds the same types again leaves them out.
+    c.command(0x17, struct.pack('<IBI', insert.id, 0, 1) + b'\0\1' + bytes([8, 0, 253, 0, 252, 0]) + struct.pack('<q', 3) + b'\1x\1y')
+    same(c.receive(binary=True).affected, 1, 'with types')
+    c.command(0x17, struct.pack('<IBI', insert.id, 0, 1) + b'\0\0' + struct.pack('<q', 4) + b'\1z\1w')
+    same(c.receive(binary=True).affected, 1, 'without types')
+    select = c.prepare('SELECT id, v, b FROM t WHERE id >= ? ORDER BY id')
+    same([x.name for x in select.columns], ['id', 'v', 'b'], 'columns of a SELECT')
+    rows = [(b'1', b'a', b'\0\xff'), (b'2', None, None), (b'3', b'x', b'y'), (b'4', b'z', b'w')]
+    same(c.execute(select, [1]).rows, rows, 'rows')
+    same(c.execute(select, ['1']).rows, rows, 'a string for a number')
+    same(c.execute(select, [3.0]).rows, rows[2:], 'a double for a number')
+    same(c.execute(select, [None]).rows, [], 'NULL')
+    # The table changes under the statement.
+    c.query('CREATE INDEX tv ON t (v)')
+    same(c.execute(select, [4]).rows, rows[3:], 'after an index was made')
+    c.query('DROP TABLE t; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100), b LONGBLOB)')
+    same(c.execute(select, [0]).rows, [], 'after the table was made anew')
+    # Long data.
+    c.long_data(insert, 1, b'long ')
+    c.long_data(insert, 1, b'text')
+    for _ in range(20):
+        c.long_data(insert, 2, b'q' * 100_000)
+    same(c.execute(insert, [7, client.SENT, client.SENT]).affected, 1, 'long data')
+    same(c.rows('SELECT id, v, LENGTH(b) FROM t'), [(b'7', b'long text', b'2000000')], 'long data')
+    # Reset and close.
+    c.command(0x1A, struct.pack('<I', insert.id))
+    c.receive()
+    c.close_statement(insert)
+    same(code(lambda: c.execute(insert, [9, 'x', b''])), 1243, 'a closed statement')
+    same(code(lambda: c.execute(client.Statement(987654, 0, []), [])), 1243, 'a statement that never was')
+    same(code(lambda: c.prepare('SELECT nope FROM t')), 1054, 'prepare of what cannot run')
+    same(code(lambda: c.prepare('SELEC')), 1064, 'prepare of nonsense')
+    empty = c.prepare('BEGIN')
+    same((c.execute(empty).status & IN_TRANSACTION, c.execute(c.prepare('COMMIT')).status & IN_TRANSACTION), (1, 0), 'BEGIN and COMMIT, prepared')
+    many = [c.prepare(f'SELECT v FROM t WHERE id = {i % 10} AND v = ?') for i in range(3000)]
+    same(c.execute(many[7], ['long text']).rows, [(b'long text',)], 'one of 3,000')
+    for s in many:
+        c.close_statement(s)
+
+
+def big_packets(server):
+    c = server.connect()
+    schema(c, 'p_packets')
+    c.query(f'SET GLOBAL max_allowed_packet = {64 * MIB}')
+    c = server.connect(database='p_packets')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB)')
+    edge = client.MAX_PACKET - 1 - len("SELECT LENGTH('')")      # the command byte counts
+    for n in (edge - 1, edge, edge + 1, 17 * MIB):
+        same(c.value(f"SELECT LENGTH('{'x' * n}')"), str(n), f'a statement of {n} bytes')
+    insert, select = c.prepare('INSERT INTO t VALUES (?, ?)'), c.prepare('SELECT b FROM t WHERE id = ?')
+    value = bytes(range(256)) * (20 * MIB // 256)
+    c.execute(insert, [1, value])
+    same(c.rows('SELECT LENGTH(b) FROM t'), [(str(len(value)).encode(),)], 'length')
+    same(c.execute(select, [1]).rows == [(value,)], True, '20 MiB, binary')
+    same(c.rows('SELECT b FROM t') == [(value,)], True, '20 MiB, text')
+    c.query(f'SET GLOBAL max_allowed_packet = {1 * MIB}')
+    small = server.connect()
+    try:
+        got = code(lambda: small.query(f"SELECT LENGTH('{'x' * (2 * MIB)}')"))
+    except OSError:
+        got = 1153            # MySQL closes the connection: the error may be lost with it
+    same(got, 1153, 'a packet over max_allowed_packet')
+    same(server.connect().value('SELECT 1'), '1', 'others go on')
+    c.query(f'SET GLOBAL max_allowed_packet = {64 * MIB}')
+
+
+def resets(server):
+    c = server.connect()
+    schema(c, 'p_resets')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY)')
+    for reset in (lambda: c.reset(), lambda: c.change_user('root', database='p_resets')):
+        s = c.prepare('SELECT 1')
+        c.query("SET @x = 5; SET SESSION sql_mode = ''; BEGIN; INSERT INTO t VALUES (1)")
+        reset()
+        same(c.value('SELECT COUNT(*) FROM p_resets.t'), '0', 'rolled back')
+        same(c.value('SELECT @x'), None, 'user variables')
+        same('STRICT_TRANS_TABLES' in c.value('SELECT @@sql_mode'), True, 'session settings')
+        same(code(lambda: c.execute(s)), 1243, 'statements')
+    same(code(lambda: c.change_user('nobody_of_this_name')), 1045, 'change_user to nobody')
+
+
+def kill(server):
+    a, b = server.connect(), server.connect()
+    b.query(f'KILL {a.connection_id}')
+    try:
+        a.query('SELECT 1')
+    except (OSError, MySQLError):
+        return
+    raise AssertionError('the killed connection still answers')
+
+
+def too_many(server):
+    limit = int(server.connect().value('SELECT @@max_connections'))
+    open_ones = []
+    try:
+        for _ in range(limit + 5):
+            open_ones.append(server.connect())
+        raise AssertionError(f'{len(open_ones)} connections, though max_connections is {limit}')
+    except MySQLError as e:
+        same(e.code, 1040, 'one too many')
+        if abs(len(open_ones) - limit) > 3:
+            raise AssertionError(f'refused after {len(open_ones)} connections, though max_connections is {limit}') from e
+    finally:
+        for c in open_ones:
+            c.close()
+
+
+ALL = [unknown_commands, logins, before_login, commands, status_flags, capabilities, statements, big_packets, resets, kill, too_many]
