@@ -116,11 +116,10 @@ fn transaction(engine: &Engine, id: TrxId, out: &mut String) -> std::fmt::Result
     // It may have ended since the list was made.
     let Some(trx) = engine.sys.find(id) else { return Ok(()) };
     writeln!(out, "---TRANSACTION {}, ACTIVE", id.0)?;
-    let (locks, weight) = (trx.locks_held() as u64, trx.weight());
     if let Some(wait) = trx.waits_for() {
         writeln!(out, "LOCK WAIT for {wait}: {}", index_name(engine, index_of(&wait)))?;
     }
-    writeln!(out, "{locks} row lock(s), undo log entries {}", weight.saturating_sub(locks))
+    writeln!(out, "{} row lock(s)", trx.locks_held())
 }
 
 fn file_io(engine: &Engine, log: &impl Fn(&str) -> u64, out: &mut String) -> std::fmt::Result {
