@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::exec::fixture::Server;
 use redolith_engine::dict::mdl::{MdlMode, MdlSet};

@@ -1,4 +1,3 @@
-
 use super::create;
 use crate::exec::fixture::{Server, Session};
 use crate::plan::{DdlStmt, Statement};
