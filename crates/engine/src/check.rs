@@ -84,7 +84,8 @@ impl Engine {
                     _ => x,
                 };
                 if !reached.insert(x.no) {
-                    return Ok(c.error(format!("index '{name}': page {} is reached twice", x.no)));
+                    c.error(format!("index '{name}': page {} is reached twice", x.no));
+                    return Ok(());
                 }
                 c.pages += 1;
                 let id = PageId { space: t.space, no: x.no };
@@ -204,7 +205,8 @@ impl Engine {
             let id = PageId { space: t.space, no };
             let (ty, next) = self.settled(|| self.store.pool.fix(id, Latch::S).map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))).await?;
             if ty != kind::OVERFLOW {
-                return Ok(c.error(format!("page {no} of a long column is not an overflow page")));
+                c.error(format!("page {no} of a long column is not an overflow page"));
+                return Ok(());
             }
             no = next;
         }
