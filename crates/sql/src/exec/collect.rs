@@ -102,9 +102,6 @@ impl KeySet {
         });
         (n as usize, true)
     }
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * 9
     }

@@ -38,7 +38,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize
         }
         InsertRows::Repeat { row, stride } => {
             let stride = *stride as usize;
-            let rows = if stride == 0 { 1 } else { (params.len() - plan_params) / stride + 1 };
+            let rows = (params.len() - plan_params).checked_div(stride).map_or(1, |more| more + 1);
             work.auto.rows_left = rows as u64;
             // What stands after the rows sees the parameters behind them.
             let after = Scope { params: &params[(rows - 1) * stride..], ..at };
