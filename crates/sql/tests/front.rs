@@ -83,8 +83,10 @@ fn result_of(tables: &mut Tables, directive: &str, sql: &str) -> Result<Vec<Stri
         "pinned" => plan(tables, sql, literals)?.1,
         _ => {
             // Both ways of making a plan must agree on what is right.
-            plan(tables, sql, Params::Marks)?;
-            let made = plan(tables, sql, literals)?.0;
+            let made = plan(tables, sql, Params::Marks)?.0;
+            if made.params == 0 {
+                plan(tables, sql, literals)?;
+            }
             take_effect(tables, made);
             Vec::new()
         }
