@@ -134,7 +134,8 @@ impl Executor {
             if self.disk.is_stopped() {
                 break End::PowerOff;
             }
-            let ready: Vec<usize> = (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
+            let ready: Vec<usize> =
+                (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
             let pending = self.disk.pending();
             if ready.is_empty() && pending == 0 {
                 assert!(self.pass_time(), "every task waits for nothing: a lost wake-up");

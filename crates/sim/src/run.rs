@@ -1,6 +1,6 @@
 //! One run: some lives of an instance, each but the last ended by a power cut.
 use crate::executor::{End, Executor, Rng};
-use crate::load::{self, CLIENTS, Known, Knowledge};
+use crate::load::{self, CLIENTS, Knowledge, Known};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
@@ -94,7 +94,12 @@ pub fn run(seed: u64) -> Ended {
 }
 
 async fn live(
-    disk: SimDisk, host: Arc<crate::executor::SimHost>, seed: u64, known: Knowledge, seen: Arc<Mutex<Seen>>, opened: Arc<Mutex<bool>>,
+    disk: SimDisk,
+    host: Arc<crate::executor::SimHost>,
+    seed: u64,
+    known: Knowledge,
+    seen: Arc<Mutex<Seen>>,
+    opened: Arc<Mutex<bool>>,
 ) -> Result<()> {
     let mut rng = Rng(seed);
     let (e, report): (Arc<Engine>, Report) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await?;

@@ -130,7 +130,13 @@ impl<'p> Scan<'p> {
         Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
     }
     /// The next row that passes.
-    pub async fn next(&mut self, trx: &mut Trx, params: &[redolith_types::Value<'_>], subqueries: &[super::subquery::SubqueryResult], env: &mut Env<'_>) -> Result<bool> {
+    pub async fn next(
+        &mut self,
+        trx: &mut Trx,
+        params: &[redolith_types::Value<'_>],
+        subqueries: &[super::subquery::SubqueryResult],
+        env: &mut Env<'_>,
+    ) -> Result<bool> {
         while self.advance(trx).await? {
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
                 return Ok(true);

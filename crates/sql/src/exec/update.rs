@@ -10,8 +10,8 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Expr, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
 use redolith_engine::Error as EngineError;
-use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::lock::Mode;
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_types::{Collation, DateTime, SqlType, Value};
 use smallvec::SmallVec;
 

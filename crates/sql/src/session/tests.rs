@@ -65,6 +65,7 @@ impl World {
             collation_id: 45,
             found_rows: false,
             multi_statements: true,
+            interactive: false,
         };
         let mut session = Session::new(self.db.clone(), client);
         block_on(session.init_db(b"test")).unwrap();
@@ -247,9 +248,10 @@ fn variables_warnings_and_the_rest_of_a_session() {
     query(&mut s, TABLE);
     assert_eq!(lines(&mut s, "INSERT INTO t (k) VALUES (1); SELECT LAST_INSERT_ID(), ROW_COUNT()"), ["ok 1 1", "1|1"]);
     assert_eq!(query(&mut s, "SELECT 1/0").last.warnings, 1);
-    assert_eq!(lines(&mut s, "PREPARE p FROM 'SELECT ? + 1'; SET @x = 41; EXECUTE p USING @x; DEALLOCATE PREPARE p"), [
-        "ok 0 0", "ok 0 0", "42", "ok 0 0"
-    ]);
+    assert_eq!(
+        lines(&mut s, "PREPARE p FROM 'SELECT ? + 1'; SET @x = 41; EXECUTE p USING @x; DEALLOCATE PREPARE p"),
+        ["ok 0 0", "ok 0 0", "42", "ok 0 0"]
+    );
     assert_eq!(lines(&mut s, "EXECUTE p"), ["error 1243"]);
     assert_eq!(lines(&mut s, "KILL 999999"), ["error 1094"]);
     assert_eq!(lines(&mut s, "USE nowhere"), ["error 1049"]);
