@@ -102,6 +102,10 @@ impl KeySet {
         });
         (n as usize, true)
     }
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * 9
     }
