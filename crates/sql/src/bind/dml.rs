@@ -1,6 +1,7 @@
 //! UPDATE and DELETE of one table.
 use super::Binder;
 use super::expr::Env;
+use super::insert::reads;
 use super::order::{Purpose, Wanted};
 use super::path;
 use super::scope::{Clause, Scope};
@@ -19,6 +20,7 @@ impl Binder<'_> {
             self.find_rows(&table, &scope, hints, update.filter.as_ref(), &update.order, update.limit.count.is_some())?;
         let mut read = Vec::new();
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
+        assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
         note(&mut access, &mut sort, read);
         let on_update_now = (0..table.def.columns.len())
             .filter(|&c| table.def.columns[c].on_update_now && !assignments.iter().any(|a| a.column as usize == c))
@@ -62,6 +64,7 @@ impl Binder<'_> {
         }
         let mut exprs = Vec::new();
         let keys = self.order(&Env::new(scope, Clause::Order), order, &[], &mut exprs)?;
+        conjuncts.iter().chain(&exprs).try_for_each(|e| not_read_from(e, table))?;
         let column = |e: &Expr| match e.kind {
             ExprKind::Column { column, .. } => Some(column as usize),
             _ => None,
@@ -83,6 +86,15 @@ fn columns_of(expr: &Expr, into: &mut Vec<u16>) {
             into.push(column);
         }
     });
+}
+
+/// 1093: a subquery may read the table that is changed only through a derived table.
+fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
+    let reads = |e: &Expr| match &e.kind {
+        ExprKind::Subquery(s) => s.plan.sources.iter().any(|source| reads(source, table)),
+        _ => false,
+    };
+    if expr.any(&reads) { Err(SqlError::new(1093, format!("You can't specify target table '{}' for update in FROM clause", table.def.name))) } else { Ok(()) }
 }
 
 fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {

@@ -157,7 +157,7 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
 }
 
 /// Does a source read this table?
-fn reads(source: &crate::plan::Source, table: &Arc<TableInfo>) -> bool {
+pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
     match &source.kind {
         crate::plan::SourceKind::Table(access) => access.table.def.schema == table.def.schema && access.table.def.name == table.def.name,
         // A derived table is made before the first row comes out.

@@ -97,6 +97,8 @@ struct AutoIncrement {
     current: Option<(u64, bool)>,
     /// The first generated value of a row that was inserted.
     first: Option<u64>,
+    /// The value given for the last row that was inserted: what the client is told if none was generated.
+    given: Option<u64>,
 }
 
 impl AutoIncrement {
@@ -267,7 +269,10 @@ impl<'p> Work<'p> {
             Some((value, true)) => {
                 self.auto.first.get_or_insert(value);
             }
-            Some((value, false)) => table.saw_auto_increment(value),
+            Some((value, false)) => {
+                self.auto.given = Some(value);
+                table.saw_auto_increment(value);
+            }
             None => {}
         }
     }
@@ -355,7 +360,7 @@ impl<'p> Work<'p> {
             let warnings = cx.env.session.warnings.count() - warnings_before;
             info = format!("Records: {}  Duplicates: {}  Warnings: {warnings}", self.records, self.duplicates);
         }
-        let last_insert_id = self.auto.first.or(cx.env.insert_id).unwrap_or(0);
+        let last_insert_id = self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0);
         Outcome::Done(Done { affected: self.affected, last_insert_id, info })
     }
 }

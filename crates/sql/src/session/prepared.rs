@@ -3,7 +3,7 @@
 //! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its statement runs, the plan is out of the handle, so
 //! running it touches no shared count.
 use super::Session;
-use super::run::Failure;
+use super::run::{Failure, keeps_warnings};
 use crate::error::{Result, SqlError};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
@@ -66,8 +66,11 @@ impl Statements {
 impl Session {
     /// COM_STMT_PREPARE.
     pub async fn prepare(&mut self, text: &[u8]) -> Result<Prepared> {
-        self.state.warnings.clear();
+        let before = std::mem::take(&mut self.state.warnings);
         let (entry, plan) = self.find_prepared(text).await?;
+        if keeps_warnings(&plan.body) {
+            self.state.warnings = before;
+        }
         let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
         let id = self.statements.add(Handle { entry, plan: Some(plan) });
         Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })

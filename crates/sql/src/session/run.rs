@@ -233,7 +233,7 @@ impl Session {
 }
 
 /// Statements about the diagnostics of the one before leave them alone.
-fn keeps_warnings(body: &Statement) -> bool {
+pub(super) fn keeps_warnings(body: &Statement) -> bool {
     matches!(
         body,
         Statement::Show(show) if matches!(show.kind, ShowKind::Warnings { .. } | ShowKind::Errors { .. } | ShowKind::CountWarnings | ShowKind::CountErrors)

@@ -161,7 +161,7 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     for (i, part) in time.iter_mut().enumerate() {
         if i > 0 {
             let next_is_digit = s.text.get(s.at + 1).is_some_and(u8::is_ascii_digit);
-            if !next_is_digit || !s.peek().is_some_and(|b| b.is_ascii_punctuation() && !matches!(b, b'.' | b'+' | b'-')) {
+            if !next_is_digit || !s.peek().is_some_and(|b| b.is_ascii_punctuation() && !matches!(b, b'+' | b'-')) {
                 break;
             }
             s.at += 1;
