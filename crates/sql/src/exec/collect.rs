@@ -102,9 +102,6 @@ impl KeySet {
         });
         (n as usize, true)
     }
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * 9
     }
@@ -266,6 +263,6 @@ mod tests {
         for i in 0..1000u32 {
             assert_eq!(set.insert(&i.to_be_bytes()), (2 + i as usize, true));
         }
-        assert_eq!((set.len(), set.key(1)), (1002, &b""[..]));
+        assert_eq!((set.ends.len(), set.key(1)), (1002, &b""[..]));
     }
 }
