@@ -267,6 +267,6 @@ mod tests {
         for i in 0..1000u32 {
             assert_eq!(set.insert(&i.to_be_bytes()), (2 + i as usize, true));
         }
-        assert_eq!((set.len(), set.key(1)), (1002, &b""[..]));
+        assert_eq!((set.ends.len(), set.key(1)), (1002, &b""[..]));
     }
 }

@@ -62,6 +62,9 @@ pub fn runs(plan: &Plan) -> bool {
 
 /// Runs a statement that reads or changes rows. Its metadata locks are held, its plan is current.
 pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], sink: &mut impl ResultSink) -> Result<Outcome> {
+    if cx.trx.read_only && matches!(plan.body, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
+        return Err(SqlError::read_only_transaction());
+    }
     cx.trx.begin_statement();
     let start = cx.trx.savepoint();
     let outcome = match &plan.body {

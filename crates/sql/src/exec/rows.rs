@@ -155,6 +155,7 @@ impl<'p> Loops<'p> {
     /// The next row of one source that passes.
     async fn step(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         loop {
+            check_killed(&cx.env)?;
             let level = &mut self.levels[depth];
             if level.nulls {
                 return Ok(false);
@@ -173,7 +174,6 @@ impl<'p> Loops<'p> {
                 }
                 level.nulls = true;
             } else if !self.matches(depth, at, cx)? {
-                check_killed(&cx.env)?;
                 continue;
             }
             self.levels[depth].matched = true;

@@ -2,13 +2,15 @@
 use super::bounds::{KeyRanges, encode_path};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
+use crate::plan::{OnConflict, RowLock, TableAccess};
 use redolith_engine::Isolation;
 use redolith_engine::Trx;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict as EngineConflict, Read};
 use redolith_engine::row::update::RowAt;
+use redolith_types::Value;
 
 /// Cursors keep the memory of their last batch up to this much between statements.
 const KEPT_BYTES: usize = 8 << 10;
@@ -137,19 +139,14 @@ impl<'p> Scan<'p> {
         subqueries: &[super::subquery::SubqueryResult],
         env: &mut Env<'_>,
     ) -> Result<bool> {
+    pub async fn next(&mut self, trx: &mut Trx, params: &[Value<'_>], subqueries: &[SubqueryResult], env: &mut Env<'_>) -> Result<bool> {
         while self.advance(trx).await? {
+            check_killed(env)?;
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
                 return Ok(true);
             }
-            check_killed(env)?;
         }
         Ok(false)
-    }
-    pub fn access(&self) -> &'p TableAccess {
-        self.access
-    }
-    pub fn is_empty(&self) -> bool {
-        matches!(self.access.path.kind, AccessKind::Empty)
     }
 }
 

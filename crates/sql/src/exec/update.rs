@@ -2,7 +2,7 @@
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
-use super::scan::{Scan, check_killed};
+use super::scan::Scan;
 use super::subquery::Found;
 use super::{ExecContext, select, sortkey, store};
 use crate::catalog::TableInfo;
@@ -12,6 +12,7 @@ use crate::session::state::{Done, Outcome};
 use redolith_engine::Error as EngineError;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_types::convert::to_integer;
 use redolith_types::{Collation, DateTime, SqlType, Value};
 use smallvec::SmallVec;
 
@@ -48,7 +49,11 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     }
     let warnings = cx.env.session.warnings.count() - warnings;
     let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
-    let info = format!("Rows matched: {}  Changed: {}  Warnings: {warnings}", tally.matched, tally.changed);
+    let info = match (tally.matched, tally.changed, warnings) {
+        // What most updates say, without formatting.
+        (1, 1, 0) => "Rows matched: 1  Changed: 1  Warnings: 0".to_string(),
+        (matched, changed, warnings) => format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+    };
     Ok(Outcome::Done(Done { affected, last_insert_id: cx.env.insert_id.unwrap_or(0), info }))
 }
 
@@ -145,6 +150,11 @@ pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             store::convert(value, column, charset_of(e, env), env.row, env)?
         };
+        if column.auto_increment
+            && let Ok(n) = u64::try_from(to_integer(&value).value)
+        {
+            table.engine().saw_auto_increment(n);
+        }
         match changes.iter_mut().find(|(c, _)| *c == a.column as usize) {
             Some(change) => change.1 = value,
             None => changes.push((a.column as usize, value)),
@@ -178,7 +188,6 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
             return Err(super::rows::out_of_memory(cx.env.settings.memory_limit));
         }
         found.push((key, row));
-        check_killed(&cx.env)?;
     }
     scan.finish(cx.scratch);
     if !sort.keys.is_empty() {
