@@ -102,10 +102,6 @@ impl KeySet {
         });
         (n as usize, true)
     }
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
     pub fn memory(&self) -> usize {
         self.bytes.len() + self.ends.len() * 9
     }

@@ -132,13 +132,6 @@ impl<'p> Scan<'p> {
         Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
     }
     /// The next row that passes.
-    pub async fn next(
-        &mut self,
-        trx: &mut Trx,
-        params: &[redolith_types::Value<'_>],
-        subqueries: &[super::subquery::SubqueryResult],
-        env: &mut Env<'_>,
-    ) -> Result<bool> {
     pub async fn next(&mut self, trx: &mut Trx, params: &[Value<'_>], subqueries: &[SubqueryResult], env: &mut Env<'_>) -> Result<bool> {
         while self.advance(trx).await? {
             check_killed(env)?;
