@@ -129,7 +129,8 @@ fn main() -> Result<()> {
                         tables.push(engine.table("bench", &format!("sbtest{i}")).await?.expect("made above"));
                     }
                     let cursors = tables.iter().map(|t| Cursor::point(t.clone(), Vec::new(), LOCK)).collect();
-                    let mut s = Session { trx: engine.begin(KillFlag::new()), cursors, tables, rng: Rng(n + 99), key: Vec::new(), new: Vec::new() };
+                    let mut s =
+                        Session { trx: engine.begin(KillFlag::new()), cursors, tables, rng: Rng(n + 99), key: Vec::new(), new: Vec::new() };
                     for _ in 0..count / threads {
                         match s.transaction().await {
                             Ok(()) => {
@@ -150,7 +151,16 @@ fn main() -> Result<()> {
         w.join().expect("a worker")?;
     }
     let time = (disk.now() - begun).as_secs_f64();
-    println!("{count} transactions in {time:.2} s: {:.0}/s, {:.2} us each; history {}", count as f64 / time, time * 1e6 / count as f64, engine.history.len());
-    engine.store.log.counters(|n, v| if v > 0 { println!("  {n:40} {v}") });
+    println!(
+        "{count} transactions in {time:.2} s: {:.0}/s, {:.2} us each; history {}",
+        count as f64 / time,
+        time * 1e6 / count as f64,
+        engine.history.len()
+    );
+    engine.store.log.counters(|n, v| {
+        if v > 0 {
+            println!("  {n:40} {v}")
+        }
+    });
     block_on(engine.close())
 }

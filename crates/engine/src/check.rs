@@ -84,7 +84,8 @@ impl Engine {
                     _ => x,
                 };
                 if !reached.insert(x.no) {
-                    return Ok(c.error(format!("index '{name}': page {} is reached twice", x.no)));
+                    c.error(format!("index '{name}': page {} is reached twice", x.no));
+                    return Ok(());
                 }
                 c.pages += 1;
                 let id = PageId { space: t.space, no: x.no };
@@ -107,7 +108,9 @@ impl Engine {
                 let high = index::high_key(&page).map(<[u8]>::to_vec);
                 match (queue.front(), &high) {
                     (Some(n), Some(h)) if n.no == next && n.low != *h => c.error(at("its high key is not the low key of the next page")),
-                    (Some(n), Some(_)) if n.no != next && !index::is_incomplete(&page) => c.error(at("its right neighbour is not the parent's next child")),
+                    (Some(n), Some(_)) if n.no != next && !index::is_incomplete(&page) => {
+                        c.error(at("its right neighbour is not the parent's next child"))
+                    }
                     (_, None) if next != 0 => c.error(at("it has a right neighbour but no high key")),
                     (None, Some(_)) if !index::is_incomplete(&page) => c.error(at("the last page of its level has a high key")),
                     _ => {}
@@ -124,7 +127,8 @@ impl Engine {
                     if index::first_rec(&page).is_none() {
                         c.error(at("a node without children"));
                     }
-                    let children = index::records(&page).map(|r| Expected { no: index::child(&page, r), low: index::key(&page, r).to_vec() });
+                    let children =
+                        index::records(&page).map(|r| Expected { no: index::child(&page, r), low: index::key(&page, r).to_vec() });
                     below.extend(children);
                 } else if no == 0 {
                     self.check_rows(t, &page, reached, c).await?;
@@ -201,7 +205,8 @@ impl Engine {
             let id = PageId { space: t.space, no };
             let (ty, next) = self.settled(|| self.store.pool.fix(id, Latch::S).map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))).await?;
             if ty != kind::OVERFLOW {
-                return Ok(c.error(format!("page {no} of a long column is not an overflow page")));
+                c.error(format!("page {no} of a long column is not an overflow page"));
+                return Ok(());
             }
             no = next;
         }

@@ -87,7 +87,12 @@ pub struct Engine {
 
 /// The futures of rows' operations may move between threads: no latch lives across an await. Never called; the compiler checks it.
 #[allow(dead_code)]
-fn futures_are_send(trx: &mut Trx, t: &Arc<crate::dict::table::Table>, row: crate::row::update::RowAt<'_>, c: &mut crate::row::cursor::Cursor) {
+fn futures_are_send(
+    trx: &mut Trx,
+    t: &Arc<crate::dict::table::Table>,
+    row: crate::row::update::RowAt<'_>,
+    c: &mut crate::row::cursor::Cursor,
+) {
     fn send<T: Send>(_: T) {}
     send(trx.insert(t, &[]));
     send(trx.update(t, row, &[]));

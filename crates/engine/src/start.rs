@@ -101,7 +101,11 @@ impl Engine {
     }
 
     /// Runs a background task that ends when `closing` is set.
-    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self: &Arc<Engine>, name: &'static str, task: impl FnOnce(Arc<Engine>) -> F) {
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(
+        self: &Arc<Engine>,
+        name: &'static str,
+        task: impl FnOnce(Arc<Engine>) -> F,
+    ) {
         self.running.fetch_add(1, AcqRel);
         let (engine, body) = (self.clone(), task(self.clone()));
         self.host.spawn(

@@ -270,7 +270,7 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
             }
         }
         let mut waited = 0;
-        while e.history.len() > 0 && waited < 2000 {
+        while !e.history.is_empty() && waited < 2000 {
             e.host.sleep(std::time::Duration::from_millis(5)).await;
             waited += 1;
         }

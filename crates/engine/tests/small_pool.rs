@@ -90,29 +90,31 @@ fn data_beyond_the_pool_under_many_sessions() {
     let sessions: Vec<_> = (0..SESSIONS)
         .map(|n| {
             let e = e.clone();
-            let session = move || block_on(async move {
-                let t = e.table("test", "big").await.unwrap().unwrap();
-                let mut trx = e.begin(KillFlag::new());
-                let (mut x, mut done) = (n, 0);
-                while done < TRANSACTIONS {
-                    let mut result = Ok(());
-                    for _ in 0..CHANGES {
-                        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                        result = change(&mut trx, &t, (x >> 33) as i64 % ROWS).await;
-                        if result.is_err() {
-                            break;
+            let session = move || {
+                block_on(async move {
+                    let t = e.table("test", "big").await.unwrap().unwrap();
+                    let mut trx = e.begin(KillFlag::new());
+                    let (mut x, mut done) = (n, 0);
+                    while done < TRANSACTIONS {
+                        let mut result = Ok(());
+                        for _ in 0..CHANGES {
+                            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                            result = change(&mut trx, &t, (x >> 33) as i64 % ROWS).await;
+                            if result.is_err() {
+                                break;
+                            }
+                        }
+                        match result {
+                            Ok(()) => {
+                                trx.commit().await.unwrap().durable().await;
+                                done += 1;
+                            }
+                            Err(Error::Deadlock) => trx.rollback().await.unwrap(),
+                            Err(e) => panic!("{e}"),
                         }
                     }
-                    match result {
-                        Ok(()) => {
-                            trx.commit().await.unwrap().durable().await;
-                            done += 1;
-                        }
-                        Err(Error::Deadlock) => trx.rollback().await.unwrap(),
-                        Err(e) => panic!("{e}"),
-                    }
-                }
-            });
+                })
+            };
             std::thread::spawn(session)
         })
         .collect();

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Rng(pub u64);
 impl Rng {
     /// SplitMix64 (Steele et al., 2014).
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +20,7 @@ impl Rng {
         z ^ (z >> 31)
     }
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
+        self.draw() % n.max(1)
     }
     pub fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
@@ -134,7 +134,8 @@ impl Executor {
             if self.disk.is_stopped() {
                 break End::PowerOff;
             }
-            let ready: Vec<usize> = (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
+            let ready: Vec<usize> =
+                (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
             let pending = self.disk.pending();
             if ready.is_empty() && pending == 0 {
                 assert!(self.pass_time(), "every task waits for nothing: a lost wake-up");

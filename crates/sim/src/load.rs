@@ -112,7 +112,13 @@ async fn add_one(trx: &mut Trx, t: &Table, table: &Arc<Table>, id: i64) -> Resul
 
 fn random_row(rng: &mut Rng, n: usize) -> Row {
     // Now and then a text that needs overflow pages.
-    let len = if rng.chance(40) { 20_000 + rng.below(20_000) } else if rng.chance(6) { rng.below(3000) } else { rng.below(120) };
+    let len = if rng.chance(40) {
+        20_000 + rng.below(20_000)
+    } else if rng.chance(6) {
+        rng.below(3000)
+    } else {
+        rng.below(120)
+    };
     (rng.below(8) as i64, (rng.below(200) * CLIENTS as u64) as i64 + n as i64, len as usize, b'a' + rng.below(26) as u8)
 }
 fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
@@ -262,7 +268,11 @@ pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()
         if pending.as_ref().is_some_and(|p| plain(p) == *here) {
             k.acked = pending.expect("just looked at");
         } else {
-            assert_eq!(plain(&k.acked), *here, "client {n}: an acknowledged commit is lost or half a transaction survived; pending: {pending:?}");
+            assert_eq!(
+                plain(&k.acked),
+                *here,
+                "client {n}: an acknowledged commit is lost or half a transaction survived; pending: {pending:?}"
+            );
         }
     }
     for table in [&t.rows, &t.sums] {

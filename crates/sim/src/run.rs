@@ -1,6 +1,6 @@
 //! One run: some lives of an instance, each but the last ended by a power cut.
 use crate::executor::{End, Executor, Rng};
-use crate::load::{self, CLIENTS, Known, Knowledge};
+use crate::load::{self, CLIENTS, Knowledge, Known};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
@@ -54,7 +54,7 @@ fn config() -> Config {
 /// Runs a seed. Panics with what is wrong.
 pub fn run(seed: u64) -> Ended {
     let mut rng = Rng(seed);
-    let disk = SimDisk::new(rng.next());
+    let disk = SimDisk::new(rng.draw());
     let known: Knowledge = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
     let seen = Arc::new(Mutex::new(Seen::default()));
     let lives = 2 + rng.below(4);
@@ -66,8 +66,8 @@ pub fn run(seed: u64) -> Ended {
             disk.crash_at_op(1 + rng.below(scale));
         }
         let opened = Arc::new(Mutex::new(false));
-        let mut ex = Executor::new(disk.clone(), rng.next());
-        let main = live(disk.clone(), ex.host.clone(), rng.next(), known.clone(), seen.clone(), opened.clone());
+        let mut ex = Executor::new(disk.clone(), rng.draw());
+        let main = live(disk.clone(), ex.host.clone(), rng.draw(), known.clone(), seen.clone(), opened.clone());
         let end = ex.run(Box::pin(async move {
             if let Err(e) = main.await {
                 // An error because the power went is no error.
@@ -94,7 +94,12 @@ pub fn run(seed: u64) -> Ended {
 }
 
 async fn live(
-    disk: SimDisk, host: Arc<crate::executor::SimHost>, seed: u64, known: Knowledge, seen: Arc<Mutex<Seen>>, opened: Arc<Mutex<bool>>,
+    disk: SimDisk,
+    host: Arc<crate::executor::SimHost>,
+    seed: u64,
+    known: Knowledge,
+    seen: Arc<Mutex<Seen>>,
+    opened: Arc<Mutex<bool>>,
 ) -> Result<()> {
     let mut rng = Rng(seed);
     let (e, report): (Arc<Engine>, Report) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await?;
@@ -111,7 +116,7 @@ async fn live(
     let running = Arc::new(Mutex::new(CLIENTS));
     let count = 5 + rng.below(60);
     for n in 0..CLIENTS {
-        let (e2, t2, k2, r2, seed) = (e.clone(), t.clone(), known.clone(), running.clone(), rng.next());
+        let (e2, t2, k2, r2, seed) = (e.clone(), t.clone(), known.clone(), running.clone(), rng.draw());
         e.host.spawn(
             "client",
             Box::pin(async move {

@@ -39,7 +39,17 @@ fn many_seeds() {
     println!("{count} seeds from {first}: {seen:?}");
     assert!(failed.is_empty(), "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): {failed:#?}");
     if count >= 100 {
-        let all = [seen.power_cuts, seen.cuts_in_recovery, seen.frames_recovered, seen.rolled_back, seen.splits, seen.merges, seen.segments_recycled, seen.purged, seen.mended];
+        let all = [
+            seen.power_cuts,
+            seen.cuts_in_recovery,
+            seen.frames_recovered,
+            seen.rolled_back,
+            seen.splits,
+            seen.merges,
+            seen.segments_recycled,
+            seen.purged,
+            seen.mended,
+        ];
         assert!(all.iter().all(|n| *n > 0), "the batch did not meet all it should: {seen:?}");
     }
 }

@@ -7,12 +7,12 @@
 //! - `columns`: the result's column names, a line for each.
 //! - `types`: the same with their types.
 //! - `pinned`: the text of the literals that a plan for the text depends on.
+use redolith_sql::SqlError;
 use redolith_sql::bind::{BindContext, Params, bind};
 use redolith_sql::catalog::{Catalog, TableInfo};
 use redolith_sql::parse::{self, lift::Lifted};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
 use redolith_sql::sql_mode::SqlMode;
-use redolith_sql::SqlError;
 use redolith_types::{Collation, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,8 +83,10 @@ fn result_of(tables: &mut Tables, directive: &str, sql: &str) -> Result<Vec<Stri
         "pinned" => plan(tables, sql, literals)?.1,
         _ => {
             // Both ways of making a plan must agree on what is right.
-            plan(tables, sql, Params::Marks)?;
-            let made = plan(tables, sql, literals)?.0;
+            let made = plan(tables, sql, Params::Marks)?.0;
+            if made.params == 0 {
+                plan(tables, sql, literals)?;
+            }
             take_effect(tables, made);
             Vec::new()
         }

@@ -1,5 +1,6 @@
-//! A broadcast for tasks: `let seen = event.seen(); if !condition { event.after(seen).await }` loses no notification.
+//! Something that tasks wait to happen: `let seen = event.seen(); if !condition { event.after(seen).await }` loses no notification.
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::*};
@@ -8,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 #[derive(Default)]
 pub(crate) struct Event {
     count: AtomicU64,
-    wakers: Mutex<Vec<(u64, Waker)>>,
+    wakers: Mutex<VecDeque<(u64, Waker)>>,
     tickets: AtomicU64,
 }
 
@@ -16,51 +17,79 @@ impl Event {
     pub fn seen(&self) -> u64 {
         self.count.load(SeqCst)
     }
-    /// Wakes everybody who waits; true if somebody did.
-    pub fn notify(&self) -> bool {
-        let wakers = {
-            let mut list = self.wakers.lock();
-            self.count.fetch_add(1, SeqCst);
-            std::mem::take(&mut *list)
-        };
-        let any = !wakers.is_empty();
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
-        any
+    /// Wakes everybody who waits.
+    pub fn notify(&self) {
+        self.notify_some(usize::MAX);
+    }
+    /// Wakes those who have waited longest, `most` of them. The others wait for the next time.
+    pub fn notify_some(&self, most: usize) {
+        let mut list = self.wakers.lock();
+        self.count.fetch_add(1, SeqCst);
+        let many = list.len().min(most);
+        if many <= 1 {
+            let one = if many == 1 { list.pop_front() } else { None };
+            drop(list);
+            one.into_iter().for_each(|(_, waker)| waker.wake());
+        } else {
+            let wake: Vec<_> = list.drain(..many).collect();
+            drop(list);
+            wake.into_iter().for_each(|(_, waker)| waker.wake());
+        }
     }
     pub fn has_waiters(&self) -> bool {
         !self.wakers.lock().is_empty()
     }
-    /// Resolves once `notify` has been called after `seen`.
+    /// Resolves when woken, or at once if there was a notification after `seen`.
     pub fn after(&self, seen: u64) -> After<'_> {
-        After { event: self, seen, ticket: self.tickets.fetch_add(1, Relaxed) }
+        After { event: self, seen, ticket: None }
     }
 }
 
 pub(crate) struct After<'a> {
     event: &'a Event,
     seen: u64,
-    ticket: u64,
+    /// Set while the waker is in the list, or was and has been woken.
+    ticket: Option<u64>,
 }
 impl Future for After<'_> {
     type Output = ();
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.event.seen() != self.seen {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let event = self.event;
+        let mut list = event.wakers.lock();
+        if event.seen() != self.seen {
+            // Out of the list if it is still there: its turn is left to another.
+            if let Some(ticket) = self.ticket.take() {
+                list.retain(|(t, _)| *t != ticket);
+            }
             return Poll::Ready(());
         }
-        let mut list = self.event.wakers.lock();
-        if self.event.seen() != self.seen {
-            return Poll::Ready(());
-        }
-        match list.iter_mut().find(|(t, _)| *t == self.ticket) {
-            Some((_, waker)) => waker.clone_from(cx.waker()),
-            None => list.push((self.ticket, cx.waker().clone())),
+        match self.ticket {
+            Some(ticket) => {
+                if let Some((_, waker)) = list.iter_mut().find(|(t, _)| *t == ticket) {
+                    waker.clone_from(cx.waker());
+                }
+            }
+            None => {
+                let ticket = event.tickets.fetch_add(1, Relaxed);
+                list.push_back((ticket, cx.waker().clone()));
+                self.ticket = Some(ticket);
+            }
         }
         Poll::Pending
     }
 }
 impl Drop for After<'_> {
     fn drop(&mut self) {
-        self.event.wakers.lock().retain(|(t, _)| *t != self.ticket);
+        let Some(ticket) = self.ticket else { return };
+        let mut list = self.event.wakers.lock();
+        let before = list.len();
+        list.retain(|(t, _)| *t != ticket);
+        let woken = list.len() == before;
+        drop(list);
+        if woken {
+            // Woken and gone: the next in line has the turn.
+            self.event.notify_some(1);
+        }
     }
 }
 
@@ -76,6 +105,8 @@ pub(crate) async fn either(a: impl Future<Output = ()>, b: impl Future<Output = 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn a_notification_between_seen_and_await_is_not_lost() {
@@ -95,5 +126,33 @@ mod tests {
         assert!(b.as_mut().poll(&mut cx).is_pending());
         drop(b);
         assert!(!event.has_waiters());
+    }
+
+    #[test]
+    fn turns_are_given_in_order_and_passed_on_by_those_that_go() {
+        let event = Event::default();
+        let (woken, noop) = (std::array::from_fn::<_, 3, _>(|_| Arc::new(Flag::default())), Waker::noop());
+        let mut waits: Vec<_> = (0..3).map(|_| Some(Box::pin(event.after(event.seen())))).collect();
+        for (wait, flag) in waits.iter_mut().zip(&woken) {
+            let waker = Waker::from(flag.clone());
+            assert!(wait.as_mut().unwrap().as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        let state = || woken.each_ref().map(|f| f.0.load(SeqCst));
+        event.notify_some(1);
+        assert_eq!(state(), [true, false, false]);
+        waits[0] = None;
+        assert_eq!(state(), [true, true, false], "the first went without looking");
+        assert!(waits[1].as_mut().unwrap().as_mut().poll(&mut Context::from_waker(noop)).is_ready());
+        waits[1] = None;
+        assert_eq!(state(), [true, true, false], "the second used its turn");
+        event.notify();
+        assert_eq!(state(), [true, true, true]);
+    }
+    #[derive(Default)]
+    struct Flag(AtomicBool);
+    impl std::task::Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, SeqCst);
+        }
     }
 }

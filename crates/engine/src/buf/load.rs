@@ -63,7 +63,10 @@ impl Future for Finished {
 
 enum Started {
     Present,
+    /// Begun now.
     Reading(Arc<Load>),
+    /// Somebody else's.
+    Shared(Arc<Load>),
     NoFrame,
     /// Enough reads are under way.
     Crowded,
@@ -73,13 +76,22 @@ impl BufferPool {
     /// Brings a page into the pool. It may be gone again before the caller fixes it: call again then.
     /// Errors: `Corrupt` when what is on disk is not that page, `Io`.
     pub async fn load(self: &Arc<Self>, id: PageId) -> Result<()> {
+        // Woken to begin a read; who does not, passes it on.
+        let mut has_turn = false;
         loop {
-            let freed = self.frame_freed.seen();
-            match self.start_load(id, false)? {
+            let (freed, ended) = (self.frame_freed.seen(), self.read_ended.seen());
+            let started = self.start_load(id, false);
+            if std::mem::take(&mut has_turn) && !matches!(started, Ok(Started::Reading(_) | Started::Crowded)) {
+                self.read_ended.notify_some(1);
+            }
+            match started? {
                 Started::Present => return Ok(()),
-                Started::Reading(load) => return Finished(load).await,
+                Started::Reading(load) | Started::Shared(load) => return Finished(load).await,
                 Started::NoFrame => self.wait_frame_after(freed).await,
-                Started::Crowded => self.frame_freed.after(freed).await,
+                Started::Crowded => {
+                    self.read_ended.after(ended).await;
+                    has_turn = true;
+                }
             }
         }
     }
@@ -94,7 +106,7 @@ impl BufferPool {
             if shard.find(&self.frames).is_some() {
                 return Some(Started::Present);
             }
-            shard.load().map(|load| Started::Reading(load.clone()))
+            shard.load().map(|load| Started::Shared(load.clone()))
         };
         if let Some(started) = known(&self.table.lock(id)) {
             return Ok(started);
@@ -148,7 +160,7 @@ impl BufferPool {
         }
         self.counters.pending_reads.sub(1);
         load.finish(result);
-        self.frame_freed.notify();
+        self.read_ended.notify_some(1);
     }
     fn place(&self, load: &Arc<Load>, page: &Page) -> Result<()> {
         header::verify(page, load.id).map_err(|bad| corrupt(&*self.io, load.id, &bad.to_string()))?;

@@ -33,6 +33,8 @@ pub struct Pool {
     pub counters: Counters,
     /// A frame has become free, or may have.
     pub(crate) frame_freed: Event,
+    /// A read has ended: another may begin.
+    pub(super) read_ended: Event,
     /// Somebody waits for a frame: work for the cleaners.
     pub(crate) frame_wanted: Event,
     /// Buffers of a page for direct reads and writes, kept for reuse.
@@ -64,6 +66,7 @@ impl Pool {
             dirty: DirtyIndex::new(config.log_capacity_bytes),
             counters: Counters::default(),
             frame_freed: Event::default(),
+            read_ended: Event::default(),
             frame_wanted: Event::default(),
             spare: Mutex::default(),
             clock_ms: AtomicU32::new(1),
@@ -203,7 +206,7 @@ impl Pool {
     /// Gives back a reserved frame without a page.
     pub(super) fn give_frame(&self, id: PageId, index: u32) {
         self.instance(id).lists.lock().give_free(index);
-        self.frame_freed.notify();
+        self.frame_freed.notify_some(1);
     }
 
     /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps, a cleaner.
@@ -252,7 +255,7 @@ impl Pool {
     }
 
     /// Moves clean cold pages to the free lists until each instance has its share of `target` free frames; looks at `depth` pages of each.
-    /// Returns the frames of cold dirty pages that stand in the way, coldest first.
+    /// Returns the frames of cold dirty pages that stood in the way, coldest first.
     pub(crate) fn refill_free(&self, target: usize, depth: usize) -> Vec<u32> {
         let share = target.div_ceil(self.instances.len());
         let (now, old_time) = (self.clock_ms.load(Relaxed), self.old_blocks_time_ms.get());
@@ -275,12 +278,11 @@ impl Pool {
                 taken
             });
             freed += free.len();
-            dirty.truncate(want - free.len());
             free.into_iter().for_each(|index| lists.give_free(index));
             in_the_way.extend(dirty);
         }
         if freed > 0 {
-            self.frame_freed.notify();
+            self.frame_freed.notify_some(freed);
         }
         in_the_way
     }

@@ -157,7 +157,7 @@ fn dirty_and_pinned_pages_are_not_evicted() {
     let guard = fix(&pool, pid(16, 9), Latch::X);
     pool.dirty.take_out(&pool.frames, guard.frame().0, false);
     drop(guard);
-    assert_eq!(pool.refill_free(1, 1000), [] as [u32; 0], "the clean one was enough");
+    assert_eq!(pool.refill_free(1, 1000).len(), 9, "those before the clean one stand in the way");
     waiter.join().unwrap();
     assert!(!pool.contains(pid(16, 9)) && pool.contains(pid(16, 70)));
 }

@@ -426,7 +426,7 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     let map = space::prepare_free(&mut m, id)?;
     if child.is_some() {
         let first = index::first_rec(m.page(parent)).expect("it has the child");
-        let pos = index::search(m.page(parent), &index::key(m.page(parent), first).to_vec());
+        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
         index::remove(&mut m.patch(parent), pos);
     }
     space::free(&mut m, target, map);

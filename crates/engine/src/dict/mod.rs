@@ -73,7 +73,7 @@ impl Dictionary {
         self.state.read().ids.get(&id).cloned()
     }
     pub fn mdl(&self, name: &str) -> Arc<MdlLock> {
-        self.mdl.lock().entry_ref(name).or_insert_with(MdlLock::new).clone()
+        self.mdl.lock().entry_ref(name).or_default().clone()
     }
     pub fn require_schema(&self, name: &str) -> Result<SchemaRecord> {
         self.schema(name).ok_or_else(|| Error::NoSuchDatabase(name.to_string()))

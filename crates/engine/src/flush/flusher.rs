@@ -129,7 +129,9 @@ impl Flusher {
             if due > 0 {
                 done += self.write_oldest(due.min(SEGMENT_PAGES), urgent).await;
             }
-            if (writer.sync_due() || (urgent && done == 0)) && writer.sync().await && urgent {
+            let wants_sync = writer.sync_due() || (urgent && done == 0);
+            let synced = wants_sync && writer.sync().await;
+            if synced && urgent {
                 self.kick();
             }
             if done == 0 {
@@ -147,6 +149,10 @@ impl Flusher {
         let target = (self.settings.lru_scan_depth.get() as usize).min(pages / 16).max(4);
         let depth = if pool.frame_freed.has_waiters() { pages } else { 4 * target };
         let in_the_way = pool.refill_free(target, depth);
+        // Whoever was woken for a frame may not have used it.
+        if pool.frame_freed.has_waiters() {
+            pool.frame_freed.notify_some(pool.free_frames());
+        }
         let claimed = in_the_way.into_iter().filter(|&index| pool.dirty.claim(pool.frames.get(index))).take(SEGMENT_PAGES).collect();
         let written = writer.write(claimed, false).await;
         if written > 0 {

@@ -36,6 +36,8 @@ impl Binder<'_> {
                 let ty = ExprType::string(text.chars().count() as u32, self.cx.collation);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
+            // A text statement has nobody to give it values.
+            A::Param(_) if self.lift => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
                 Ok(Expr::new(ExprKind::Param(*number), self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())))
             }

@@ -191,7 +191,7 @@ impl Binder<'_> {
         let mut found = false;
         for (_, source) in env.scope.matching(schema, table) {
             found = true;
-            for column in source.columns.iter().filter(|c| !c.hidden && !(c.merged && of.is_none())) {
+            for column in source.columns.iter().filter(|c| !(c.hidden || c.merged && of.is_none())) {
                 bound.output.push(Expr::new(column.expr.clone(), column.ty()));
                 bound.columns.push(column.meta.clone());
                 bound.aliases.push((column.name.to_string(), Expr::new(column.expr.clone(), column.ty())));

@@ -64,13 +64,7 @@ pub fn runs(plan: &Plan) -> bool {
 
 /// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session has ended its transaction before. `bound_at` is
 /// `engine.dict.version()` from before the statement was bound.
-pub async fn run(
-    cx: &mut AdminContext<'_>,
-    plan: &Plan,
-    params: &[Value<'_>],
-    bound_at: u64,
-    sink: &mut impl ResultSink,
-) -> Result<Ran> {
+pub async fn run(cx: &mut AdminContext<'_>, plan: &Plan, params: &[Value<'_>], bound_at: u64, sink: &mut impl ResultSink) -> Result<Ran> {
     let done = |done: Done| Ran::Done(Outcome::Done(done));
     Ok(match &plan.body {
         Statement::Show(stmt) => Ran::Done(show::run(cx, stmt, &plan.columns, params, sink).await?),

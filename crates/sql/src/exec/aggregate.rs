@@ -18,12 +18,19 @@ pub struct Accumulator {
 enum State {
     Count(u64),
     /// SUM and AVG: of integers, exactly; of decimals; of doubles. `rows` is 0 before the first value.
-    Sum { rows: u64, sum: Sum },
+    Sum {
+        rows: u64,
+        sum: Sum,
+    },
     /// MIN, MAX, ANY_VALUE.
     Pick(Value<'static>),
     Bits(u64),
     /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer Programming 2, 4.2.2).
-    Variance { rows: u64, mean: f64, squares: f64 },
+    Variance {
+        rows: u64,
+        mean: f64,
+        squares: f64,
+    },
     Concat(Vec<ConcatItem>),
 }
 enum Sum {
@@ -161,7 +168,9 @@ impl Accumulator {
                 let average = call.function == Aggregate::Avg;
                 match sum {
                     Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
-                    Sum::Int(n) => exact(Decimal::from_parts(*n, 0), average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Int(n) => {
+                        exact(Decimal::from_parts(*n, 0), average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?
+                    }
                     Sum::Decimal(d) => exact(*d, average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?,
                 }
             }

@@ -11,10 +11,12 @@ use redolith_engine::Engine;
 use redolith_types::Collation;
 use std::sync::Arc;
 
+type ByName<T> = HashMap<Box<str>, T>;
+
 pub struct EngineCatalog {
     engine: Arc<Engine>,
     /// By schema, then name.
-    tables: RwLock<HashMap<Box<str>, HashMap<Box<str>, Arc<TableInfo>>>>,
+    tables: RwLock<ByName<ByName<Arc<TableInfo>>>>,
 }
 
 impl EngineCatalog {

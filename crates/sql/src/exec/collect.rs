@@ -1,8 +1,8 @@
 //! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
+use hashbrown::HashTable;
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 use smallvec::SmallVec;
-use hashbrown::HashTable;
 use std::hash::{BuildHasher, Hasher};
 use std::ops::Range;
 

@@ -42,7 +42,9 @@ pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Resu
 
 async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     match stmt {
-        DdlStmt::CreateDatabase { name, if_not_exists, collation } => database::create(cx, name, *if_not_exists, *collation).await.map(Some),
+        DdlStmt::CreateDatabase { name, if_not_exists, collation } => {
+            database::create(cx, name, *if_not_exists, *collation).await.map(Some)
+        }
         DdlStmt::AlterDatabase { name, collation } => database::alter(cx, name, *collation).await.map(Some),
         DdlStmt::DropDatabase { name, if_exists } => database::drop(cx, name, *if_exists).await.map(Some),
         DdlStmt::CreateTable(create) => table::create(cx, create).await.map(Some),

@@ -1,10 +1,10 @@
 //! DELETE.
+use super::ExecContext;
 use super::eval::Scope;
 use super::insert::Rewriter;
 use super::scan::Scan;
 use super::subquery::Found;
 use super::update::{find_rows, limit};
-use super::ExecContext;
 use crate::error::Result;
 use crate::plan::DeletePlan;
 use crate::session::state::{Done, Outcome};

@@ -25,7 +25,8 @@ pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
 
 impl<'p> Groups<'p> {
     pub fn new(plan: &'p Grouping) -> Groups<'p> {
-        let mut groups = Groups { plan, keys: KeySet::default(), values: Vec::new(), ends: Vec::new(), accumulators: Vec::new(), key: Vec::new() };
+        let mut groups =
+            Groups { plan, keys: KeySet::default(), values: Vec::new(), ends: Vec::new(), accumulators: Vec::new(), key: Vec::new() };
         if plan.keys.is_empty() {
             groups.open();
         }

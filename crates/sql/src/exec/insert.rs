@@ -38,7 +38,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize
         }
         InsertRows::Repeat { row, stride } => {
             let stride = *stride as usize;
-            let rows = if stride == 0 { 1 } else { (params.len() - plan_params) / stride + 1 };
+            let rows = (params.len() - plan_params).checked_div(stride).map_or(1, |more| more + 1);
             work.auto.rows_left = rows as u64;
             // What stands after the rows sees the parameters behind them.
             let after = Scope { params: &params[(rows - 1) * stride..], ..at };
@@ -112,7 +112,8 @@ impl AutoIncrement {
             } else {
                 // Values are offset, offset + step, ...
                 let offset = env.settings.auto_increment_offset.clamp(1, step);
-                let aligned = |v: u64| if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) };
+                let aligned =
+                    |v: u64| if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) };
                 let taken = self.taken;
                 let before = table
                     .auto_increment
@@ -223,7 +224,14 @@ impl<'p> Work<'p> {
     }
 
     /// NULL and 0 take the next number.
-    fn auto_value<'v>(&mut self, table: &Table, value: Value<'v>, column: &redolith_types::Column, from: Charset, env: &mut Env<'_>) -> Result<Value<'v>> {
+    fn auto_value<'v>(
+        &mut self,
+        table: &Table,
+        value: Value<'v>,
+        column: &redolith_types::Column,
+        from: Charset,
+        env: &mut Env<'_>,
+    ) -> Result<Value<'v>> {
         let zero = |v: &Value<'_>| !env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO) && to_f64(v).value == 0.0;
         if value.is_null() || zero(&value) {
             let next = self.auto.generate(table, env);

@@ -65,7 +65,11 @@ impl SessionLocks {
     #[cold]
     fn check_locked(&self, schema: &str, name: &str, write: bool) -> Result<()> {
         if self.everything {
-            return if write { Err(SqlError::new(1223, "Can't execute the query because you have a conflicting read lock")) } else { Ok(()) };
+            return if write {
+                Err(SqlError::new(1223, "Can't execute the query because you have a conflicting read lock"))
+            } else {
+                Ok(())
+            };
         }
         match self.tables.iter().find(|(t, _)| *t.schema == *schema && *t.name == *name) {
             None => Err(SqlError::table_not_locked(name)),
@@ -75,7 +79,13 @@ impl SessionLocks {
     }
 
     /// Takes locks in the one order that everybody uses: schemas, then tables, each by name; none of them if one cannot be had.
-    pub async fn take(&mut self, engine: &Engine, schemas: &[(&str, MdlMode)], tables: &[(&str, &str, MdlMode)], wait: MdlWait<'_>) -> Result<()> {
+    pub async fn take(
+        &mut self,
+        engine: &Engine,
+        schemas: &[(&str, MdlMode)],
+        tables: &[(&str, &str, MdlMode)],
+        wait: MdlWait<'_>,
+    ) -> Result<()> {
         let (mut schemas, mut tables) = (schemas.to_vec(), tables.to_vec());
         schemas.sort_by_key(|(name, _)| *name);
         schemas.dedup_by_key(|(name, _)| *name);
@@ -87,7 +97,13 @@ impl SessionLocks {
     }
 
     /// As [`take`](Self::take), for a definition.
-    pub async fn take_for_ddl(&mut self, engine: &Engine, schemas: &[(&str, MdlMode)], tables: &[(&str, &str, MdlMode)], wait: MdlWait<'_>) -> Result<()> {
+    pub async fn take_for_ddl(
+        &mut self,
+        engine: &Engine,
+        schemas: &[(&str, MdlMode)],
+        tables: &[(&str, &str, MdlMode)],
+        wait: MdlWait<'_>,
+    ) -> Result<()> {
         self.mdl.lock(&catalog_lock(engine), MdlMode::Write, wait).await?;
         self.take(engine, schemas, tables, wait).await
     }

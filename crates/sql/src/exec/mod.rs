@@ -15,7 +15,7 @@ mod delete;
 pub mod env;
 pub mod eval;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod group;
 mod insert;
 pub mod locks;

@@ -55,7 +55,10 @@ enum Rows<'p> {
     Scan(Box<Scan<'p>>),
     /// The table of the first source: in place.
     First(Scan<'p>),
-    Kept { rows: Vec<Box<[Value<'static>]>>, next: usize },
+    Kept {
+        rows: Vec<Box<[Value<'static>]>>,
+        next: usize,
+    },
 }
 struct Level<'p> {
     source: &'p Source,

@@ -1,6 +1,8 @@
 //! SET, and how expressions read system variables.
 //!
 //! **SETS-1** Items take effect one after the other; those before one that fails stay done, as in MySQL.
+#[cfg(test)]
+mod tests;
 mod variables;
 
 pub use variables::{SystemVariables, session_variables, statement_settings, variable_type};

@@ -75,11 +75,13 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
         ShowKind::OpenTables { schema } => tables::open(cx.engine, schema.as_deref()),
         ShowKind::Columns { table, full } => columns::columns(&tables::find(cx.engine, table)?.def, *full),
         ShowKind::Index { table } => {
-            let table = cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let table =
+                cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
             columns::indexes(&table)
         }
         ShowKind::CreateTable(table) => {
-            let table = cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let table =
+                cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
             let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
             vec![vec![text(&table.def.name), text(create::table(&table.def, next))]]
         }

@@ -113,7 +113,10 @@ fn what_sysbench_sends() {
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "c043");
     let range = [Value::Int(10), Value::Int(14)];
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), "c013|c020|c027|c034|c041");
-    assert_eq!(c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string());
+    assert_eq!(
+        c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range),
+        (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string()
+    );
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &range), "c013|c020|c027|c034|c041");
     assert_eq!(
         c.rows("SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &[Value::Int(1), Value::Int(100)]).split('|').count(),
@@ -126,7 +129,10 @@ fn what_sysbench_sends() {
     assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k=? ORDER BY id", &[Value::Int(k + 1)]).split('|').filter(|i| *i == "50").count(), 1);
     assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 1);
     assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 0);
-    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info, "Rows matched: 0  Changed: 0  Warnings: 0");
+    assert_eq!(
+        c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info,
+        "Rows matched: 0  Changed: 0  Warnings: 0"
+    );
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "new");
     assert_eq!(c.done("DELETE FROM sbtest1 WHERE id=?", &id).affected, 1);
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "");
@@ -183,7 +189,14 @@ fn grouping_and_aggregates() {
     let server = Server::new();
     let mut c = Client::new(&server);
     c.ddl("CREATE TABLE g(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10), n INT, d DECIMAL(8,2), x DOUBLE)");
-    assert_eq!(c.done("INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)", &[]).info, "Records: 5  Duplicates: 0  Warnings: 0");
+    assert_eq!(
+        c.done(
+            "INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)",
+            &[]
+        )
+        .info,
+        "Records: 5  Duplicates: 0  Warnings: 0"
+    );
     for (text, wanted) in [
         ("SELECT COUNT(*), COUNT(n), SUM(n), AVG(n), MIN(n), MAX(n) FROM g", "5,4,10,2.5000,1,4"),
         ("SELECT SUM(d), AVG(d), SUM(x), MIN(a), MAX(a) FROM g", "8.75,2.187500,5.5,a,B"),

@@ -8,8 +8,18 @@ use crate::plan::IntervalUnit;
 
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
-    "CUME_DIST", "DENSE_RANK", "FIRST_VALUE", "GROUPING", "LAG", "LAST_VALUE", "LEAD", "NTH_VALUE", "NTILE", "PERCENT_RANK", "RANK", "ROW_NUMBER",
-
+    "CUME_DIST",
+    "DENSE_RANK",
+    "FIRST_VALUE",
+    "GROUPING",
+    "LAG",
+    "LAST_VALUE",
+    "LEAD",
+    "NTH_VALUE",
+    "NTILE",
+    "PERCENT_RANK",
+    "RANK",
+    "ROW_NUMBER",
     "CHAR",
     "CURRENT_DATE",
     "CURRENT_TIME",

@@ -21,8 +21,8 @@ pub use database::Database;
 pub use prepared::Prepared;
 
 use crate::error::SqlError;
-use crate::exec::{self, admin};
 use crate::exec::locks::SessionLocks;
+use crate::exec::{self, admin};
 use crate::parse::lift::Lifted;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;

@@ -75,7 +75,9 @@ impl Session {
                 }
                 Statement::Prepare { name, text } => {
                     let text = match &text.kind {
-                        ExprKind::UserVariable(variable) => self.state.user_variables.get(variable).map_or(Value::Null, |v| v.value.clone()),
+                        ExprKind::UserVariable(variable) => {
+                            self.state.user_variables.get(variable).map_or(Value::Null, |v| v.value.clone())
+                        }
                         _ => text.as_literal().cloned().unwrap_or_default(),
                     };
                     self.prepare_named(name, &text.to_bytes()).await?;

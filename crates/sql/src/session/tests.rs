@@ -1,1 +1,275 @@
+//! A session over a real engine: what goes out for what comes in.
+use super::{Client, Database, Session};
+use crate::error::SqlError;
+use crate::exec::fixture::Server;
+use crate::settings::Settings;
+use crate::sink::{ColumnMeta, OkInfo, ResultSink, StatusFlags};
+use crate::status::Status;
+use redolith_engine::host::block_on;
+use redolith_types::Value;
+use std::sync::Arc;
 
+/// Results as lines: "ok affected last_insert_id", "1|NULL|x", "error 1064".
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    row: Vec<String>,
+    last: OkInfo,
+}
+impl ResultSink for Lines {
+    fn columns(&mut self, _: &[ColumnMeta]) {}
+    fn begin_row(&mut self) {
+        self.row.clear();
+    }
+    fn value(&mut self, value: &Value<'_>) {
+        self.row.push(value.to_string());
+    }
+    fn end_row(&mut self) {
+        self.lines.push(self.row.join("|"));
+    }
+    fn finish_rows(&mut self, end: &OkInfo) {
+        self.last = end.clone();
+    }
+    fn ok(&mut self, ok: &OkInfo) {
+        self.lines.push(format!("ok {} {}", ok.affected, ok.last_insert_id));
+        self.last = ok.clone();
+    }
+    fn error(&mut self, error: &SqlError) {
+        eprintln!("{error}");
+        self.lines.push(format!("error {}", error.code));
+    }
+    fn wants_drain(&self) -> bool {
+        false
+    }
+    async fn drain(&mut self) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+struct World {
+    // Before the server, whose drop closes the engine.
+    db: Arc<Database>,
+    server: Server,
+}
+impl World {
+    fn new() -> World {
+        let server = Server::new();
+        let db = Database::new(server.engine.clone(), Arc::new(Settings::default()), Arc::new(Status::new()), server.processes.clone());
+        World { db, server }
+    }
+    fn session(&self) -> Session {
+        let client = Client {
+            process: self.server.processes.add("localhost", 0),
+            user: "root".into(),
+            host: "localhost".into(),
+            collation_id: 45,
+            found_rows: false,
+            multi_statements: true,
+            interactive: false,
+        };
+        let mut session = Session::new(self.db.clone(), client);
+        block_on(session.init_db(b"test")).unwrap();
+        session
+    }
+}
+
+fn query(session: &mut Session, text: &str) -> Lines {
+    let mut out = Lines::default();
+    block_on(session.query(text.as_bytes(), &mut out));
+    out
+}
+fn lines(session: &mut Session, text: &str) -> Vec<String> {
+    query(session, text).lines
+}
+fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> Vec<String> {
+    let mut out = Lines::default();
+    block_on(session.execute(id, params, &mut out));
+    out.lines
+}
+
+const TABLE: &str = "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k))";
+
+#[test]
+fn statements_run_from_text() {
+    let world = World::new();
+    let mut s = world.session();
+    assert_eq!(lines(&mut s, TABLE), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, "INSERT INTO t (k, c) VALUES (5, 'a'), (6, 'it''s'), (7, NULL)"), ["ok 3 1"]);
+    assert_eq!(lines(&mut s, "SELECT * FROM t WHERE id = 2"), ["2|6|it's"]);
+    assert_eq!(lines(&mut s, "SELECT * FROM t WHERE id = 3"), ["3|7|NULL"]);
+    assert_eq!(lines(&mut s, "UPDATE t SET k = k + 10 WHERE id BETWEEN 1 AND 2"), ["ok 2 0"]);
+    assert_eq!(lines(&mut s, "SELECT SUM(k), COUNT(*) FROM t"), ["38|3"]);
+    assert_eq!(lines(&mut s, "DELETE FROM t WHERE k = 7"), ["ok 1 0"]);
+    assert_eq!(lines(&mut s, "SELECT id FROM t ORDER BY id DESC"), ["2", "1"]);
+    assert_eq!(lines(&mut s, "SELECT 1; SELECT 2; SELEKT; SELECT 3"), ["1", "2", "error 1064"]);
+    assert_eq!(lines(&mut s, "SELECT ?"), ["error 1064"]);
+    assert_eq!(lines(&mut s, ""), ["error 1065"]);
+}
+
+#[test]
+fn a_repeated_shape_is_bound_once() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    let before = world.db.plans.len();
+    for n in 1..20 {
+        // One to nineteen rows: two shapes in all.
+        let rows: Vec<String> = (0..n).map(|i| format!("({}, 'c{i}')", n * 100 + i)).collect();
+        query(&mut s, &format!("INSERT INTO t (k, c) VALUES {}", rows.join(", ")));
+        assert_eq!(lines(&mut s, &format!("SELECT COUNT(*) FROM t WHERE k >= {} AND k < {}", n * 100, n * 100 + 100)), [n.to_string()]);
+    }
+    assert_eq!(world.db.plans.len() - before, 3);
+    // Literals that a plan depends on are not mixed up.
+    assert_eq!(lines(&mut s, "SELECT 1+1"), ["2"]);
+    assert_eq!(lines(&mut s, "SELECT 1+2"), ["3"]);
+    assert_eq!(lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 1 DESC LIMIT 1"), ["200|2"]);
+    assert_eq!(lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 2 ASC LIMIT 1"), ["100|1"]);
+    // Rows after the repeated ones, and what follows them, keep their values.
+    assert_eq!(query(&mut s, "INSERT INTO t (id, k) VALUES (1, 1), (2, 2) ON DUPLICATE KEY UPDATE k = k + 7").last.affected, 4);
+    assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id IN (1, 2)"), ["107", "207"]);
+    assert_eq!(lines(&mut s, "INSERT INTO t (id, k) VALUES (900, 1), (901, 2), (902, 1 + 2)"), ["ok 3 0"]);
+    assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id >= 900 AND id < 950"), ["1", "2", "3"]);
+    assert_eq!(lines(&mut s, "INSERT INTO t (id, k) VALUES (910, ROUND(2.5, 0)), (911, ROUND(7.25, 1))"), ["ok 2 0"]);
+    assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id IN (910, 911)"), ["3", "7"]);
+}
+
+#[test]
+fn prepared_statements() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    let insert = block_on(a.prepare(b"INSERT INTO t (id, k, c) VALUES (?, ?, ?)")).unwrap();
+    assert_eq!((insert.id, insert.params.len(), insert.columns.len()), (1, 3, 0));
+    let select = block_on(a.prepare(b"SELECT c, k FROM t WHERE id = ?")).unwrap();
+    assert_eq!(select.columns.iter().map(|c| &*c.name).collect::<Vec<_>>(), ["c", "k"]);
+    for i in 1..=3 {
+        assert_eq!(execute(&mut a, insert.id, &[Value::Int(i), Value::Int(i * 10), Value::text("x")]), ["ok 1 0"]);
+    }
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["x|20"]);
+    assert_eq!(execute(&mut a, insert.id, &[Value::Int(2), Value::Int(0), Value::Null]), ["error 1062"]);
+    // The other session's handle shares the plan.
+    let before = world.db.plans.len();
+    let other = block_on(b.prepare(b"SELECT c, k FROM t WHERE id = ?")).unwrap();
+    assert_eq!(world.db.plans.len(), before);
+    assert_eq!(execute(&mut b, other.id, &[Value::Int(3)]), ["x|30"]);
+    // DDL makes plans stale; they are made again.
+    assert_eq!(lines(&mut b, "CREATE INDEX ck ON t (c, k)"), ["ok 0 0"]);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["x|20"]);
+    query(&mut b, "DROP TABLE t");
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["error 1146"]);
+    query(&mut b, TABLE);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), [] as [&str; 0]);
+    a.close_statement(select.id);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["error 1243"]);
+    assert_eq!(block_on(a.prepare(b"SELECT 1; SELECT 2")).unwrap_err().code, 1064);
+}
+
+#[test]
+fn begin_and_commit_can_be_prepared() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    let begin = block_on(a.prepare(b"BEGIN")).unwrap().id;
+    let commit = block_on(a.prepare(b"COMMIT")).unwrap().id;
+    execute(&mut a, begin, &[]);
+    assert!(a.status().has(StatusFlags::IN_TRANSACTION));
+    query(&mut a, "INSERT INTO t (k) VALUES (1)");
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["0"]);
+    execute(&mut a, commit, &[]);
+    assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
+}
+
+#[test]
+fn transactions_and_savepoints() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (1); SAVEPOINT one; INSERT INTO t (k) VALUES (2); ROLLBACK TO one");
+    assert_eq!(lines(&mut a, "SELECT k FROM t"), ["1"]);
+    assert_eq!(lines(&mut a, "RELEASE SAVEPOINT one"), ["ok 0 0"]);
+    assert_eq!(lines(&mut a, "ROLLBACK TO one"), ["error 1305"]);
+    query(&mut a, "ROLLBACK");
+    assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
+    // Autocommit off: a statement that uses a table opens a transaction.
+    query(&mut a, "SET autocommit = 0");
+    assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
+    query(&mut a, "INSERT INTO t (k) VALUES (5)");
+    assert!(a.status().has(StatusFlags::IN_TRANSACTION));
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["0"]);
+    // Switching it on commits.
+    query(&mut a, "SET autocommit = 1");
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
+    // So does DDL.
+    query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (6)");
+    query(&mut a, "CREATE TABLE u (x INT)");
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["2"]);
+    // Read-only transactions refuse changes.
+    query(&mut a, "START TRANSACTION READ ONLY");
+    assert_eq!(lines(&mut a, "INSERT INTO t (k) VALUES (7)"), ["error 1792"]);
+    query(&mut a, "COMMIT");
+    // A statement that fails leaves nothing behind, its transaction goes on.
+    query(&mut a, "BEGIN; INSERT INTO t (id) VALUES (100)");
+    assert_eq!(lines(&mut a, "INSERT INTO t (id) VALUES (101), (100)"), ["error 1062"]);
+    query(&mut a, "COMMIT");
+    assert_eq!(lines(&mut b, "SELECT id FROM t WHERE id >= 100"), ["100"]);
+}
+
+#[test]
+fn isolation_is_taken_per_session_and_for_the_next_transaction() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    let count = |s: &mut Session| lines(s, "SELECT COUNT(*) FROM t").remove(0);
+    query(&mut a, "BEGIN");
+    assert_eq!(count(&mut a), "0");
+    query(&mut b, "INSERT INTO t (k) VALUES (1)");
+    assert_eq!(count(&mut a), "0", "REPEATABLE READ keeps its view");
+    assert_eq!(lines(&mut a, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"), ["error 1568"]);
+    query(&mut a, "COMMIT; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN");
+    assert_eq!(count(&mut a), "1");
+    query(&mut b, "INSERT INTO t (k) VALUES (2)");
+    assert_eq!(count(&mut a), "2");
+    query(&mut a, "COMMIT; BEGIN");
+    assert_eq!(count(&mut a), "2");
+    query(&mut b, "INSERT INTO t (k) VALUES (3)");
+    assert_eq!(count(&mut a), "2", "only the one transaction was READ COMMITTED");
+    query(&mut a, "ROLLBACK");
+}
+
+#[test]
+fn variables_warnings_and_the_rest_of_a_session() {
+    let world = World::new();
+    let mut s = world.session();
+    assert_eq!(lines(&mut s, "SET @a = 5, @b = @a + 1; SELECT @a, @b, @c"), ["ok 0 0", "5|6|NULL"]);
+    assert_eq!(lines(&mut s, "SELECT @@sql_mode = '', @@autocommit, DATABASE()"), ["0|1|test"]);
+    assert_eq!(lines(&mut s, "SET nonsense = 1"), ["error 1193"]);
+    assert_eq!(lines(&mut s, "SHOW WARNINGS"), ["Error|1193|Unknown system variable 'nonsense'"]);
+    query(&mut s, TABLE);
+    assert_eq!(lines(&mut s, "INSERT INTO t (k) VALUES (1); SELECT LAST_INSERT_ID(), ROW_COUNT()"), ["ok 1 1", "1|1"]);
+    assert_eq!(query(&mut s, "SELECT 1/0").last.warnings, 1);
+    assert_eq!(
+        lines(&mut s, "PREPARE p FROM 'SELECT ? + 1'; SET @x = 41; EXECUTE p USING @x; DEALLOCATE PREPARE p"),
+        ["ok 0 0", "ok 0 0", "42", "ok 0 0"]
+    );
+    assert_eq!(lines(&mut s, "EXECUTE p"), ["error 1243"]);
+    assert_eq!(lines(&mut s, "KILL 999999"), ["error 1094"]);
+    assert_eq!(lines(&mut s, "USE nowhere"), ["error 1049"]);
+    // The text means something else under another sql_mode: plans are kept apart.
+    assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), ["0"]);
+    assert_eq!(lines(&mut s, "SET sql_mode = 'PIPES_AS_CONCAT'; SELECT 'a' || 'b'"), ["ok 0 0", "ab"]);
+    query(&mut s, "CREATE DATABASE other; USE other; DROP DATABASE other");
+    assert_eq!(lines(&mut s, "SELECT DATABASE()"), ["NULL"]);
+    assert_eq!(lines(&mut s, "SELECT * FROM t"), ["error 1046"]);
+    block_on(s.reset());
+    assert_eq!(lines(&mut s, "SELECT @a, 'a' || 'b'"), ["NULL|0"]);
+}
+
+#[test]
+fn one_statement_only_unless_asked_for() {
+    let world = World::new();
+    let mut s = world.session();
+    s.set_multi_statements(false);
+    assert_eq!(lines(&mut s, "SELECT 1; SELECT 2"), ["error 1064"]);
+    assert_eq!(lines(&mut s, "SELECT 1;"), ["1"]);
+}

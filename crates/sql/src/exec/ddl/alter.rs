@@ -8,7 +8,7 @@ use crate::session::state::Done;
 use hashbrown::HashSet;
 use redolith_engine::dict::table::Table;
 use redolith_engine::row::cursor::{Cursor, Read};
-use redolith_engine::{Error as EngineError, Engine};
+use redolith_engine::{Engine, Error as EngineError};
 use redolith_types::{Charset, Collation, IndexDef, KeyLayout, TableDef};
 use std::sync::Arc;
 
@@ -106,7 +106,8 @@ impl Changes {
     /// Names of indexes as they will be, once each; an AUTO_INCREMENT column stays the first of an index.
     fn check(&self, def: &TableDef) -> Result<()> {
         let old = def.indexes.iter().enumerate().filter(|(i, _)| self.keeps(*i)).map(|(_, x)| x);
-        let all: Vec<(&IndexDef, &str)> = old.map(|x| (x, self.new_name(&x.name))).chain(self.add.iter().map(|x| (x, x.name.as_str()))).collect();
+        let all: Vec<(&IndexDef, &str)> =
+            old.map(|x| (x, self.new_name(&x.name))).chain(self.add.iter().map(|x| (x, x.name.as_str()))).collect();
         if let Some((_, (_, twice))) = all.iter().enumerate().find(|(i, (_, name))| all[..*i].iter().any(|(_, n)| same(n, name))) {
             return Err(SqlError::duplicate_key_name(twice));
         }
@@ -156,7 +157,9 @@ async fn apply(cx: &mut DdlContext<'_>, mut table: Arc<Table>, changes: Changes)
 async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added: &[IndexDef], index: &str) -> Result<SqlError> {
     let key_name = format!("{}.{index}", old.def.name);
     let table = engine.dict.table(&old.def.schema, &old.def.name);
-    let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else { return Ok(SqlError::duplicate_entry("?", key_name)) };
+    let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else {
+        return Ok(SqlError::duplicate_entry("?", key_name));
+    };
     let keys = KeyLayout::new(&table.def.columns, def);
     let mut trx = engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Newest);

@@ -15,7 +15,8 @@ fn tables(s: &Session<'_>) -> Vec<String> {
 fn tables_come_and_go() {
     let server = Server::new();
     let s = &mut server.session();
-    s.ddl("CREATE TABLE t (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) /*! ENGINE = innodb */").unwrap();
+    s.ddl("CREATE TABLE t (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) /*! ENGINE = innodb */")
+        .unwrap();
     assert_eq!(s.ddl_error("CREATE TABLE t (a INT)"), (1050, "Table 't' already exists".into()));
     s.ddl("CREATE TABLE IF NOT EXISTS t (a INT)").unwrap();
     assert_eq!(s.warnings(), [(1050, "Table 't' already exists")]);

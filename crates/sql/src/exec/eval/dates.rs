@@ -77,13 +77,16 @@ impl<'v> Eval<'v, '_, '_> {
                 let us = to_decimal(&seconds).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
                 match us {
                     Some(us) if !seconds.is_null() && (0..60).contains(&m) && (0..60 * US_PER_SEC).contains(&us) => {
-                        let total = h.saturating_abs().saturating_mul(3600).saturating_add(m * 60).saturating_mul(US_PER_SEC).saturating_add(us);
+                        let total =
+                            h.saturating_abs().saturating_mul(3600).saturating_add(m * 60).saturating_mul(US_PER_SEC).saturating_add(us);
                         Value::Time(Time::clamped(if h < 0 { -total } else { total }).0)
                     }
                     _ => Value::Null,
                 }
             }
-            F::FromDays => self.arg_int(&args[0])?.map_or(Value::Null, |n| Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO))),
+            F::FromDays => {
+                self.arg_int(&args[0])?.map_or(Value::Null, |n| Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO)))
+            }
             F::ConvertTz => return self.convert_tz(args),
             _ => {
                 let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
@@ -119,7 +122,9 @@ impl<'v> Eval<'v, '_, '_> {
                     None => 0,
                 };
                 let full = function == F::YearWeek;
-                int(date.week(if full { mode | 2 } else { mode }).map(|(year, week)| if full { year as i64 * 100 + week as i64 } else { week as i64 }))
+                int(date
+                    .week(if full { mode | 2 } else { mode })
+                    .map(|(year, week)| if full { year as i64 * 100 + week as i64 } else { week as i64 }))
             }
             F::DayName => weekday.map_or(Value::Null, |d| Value::text(DAYS[d as usize])),
             F::MonthName => match date.month() {

@@ -191,7 +191,13 @@ impl Reader<'_> {
                 b'p' => {
                     let pm = self.name(&["AM ", "PM "], false).or_else(|| {
                         let (head, tail) = self.text.split_at_checked(2)?;
-                        let pm = if head.eq_ignore_ascii_case(b"PM") { 1 } else if head.eq_ignore_ascii_case(b"AM") { 0 } else { return None };
+                        let pm = if head.eq_ignore_ascii_case(b"PM") {
+                            1
+                        } else if head.eq_ignore_ascii_case(b"AM") {
+                            0
+                        } else {
+                            return None;
+                        };
                         self.text = tail;
                         Some(pm)
                     })?;
@@ -253,11 +259,15 @@ impl<'v> Eval<'v, '_, '_> {
         let charset = self.charset_of(node);
         match function {
             Function::DateFormat => {
-                let (Some(at), Some(pattern)) = (self.arg_datetime(&args[0])?, self.arg_text(&args[1], charset)?) else { return Ok(Value::Null) };
+                let (Some(at), Some(pattern)) = (self.arg_datetime(&args[0])?, self.arg_text(&args[1], charset)?) else {
+                    return Ok(Value::Null);
+                };
                 Ok(format_date(at, &pattern).map_or(Value::Null, Value::owned))
             }
             Function::TimeFormat => {
-                let (Some(t), Some(pattern)) = (self.arg_time(&args[0])?, self.arg_text(&args[1], charset)?) else { return Ok(Value::Null) };
+                let (Some(t), Some(pattern)) = (self.arg_time(&args[0])?, self.arg_text(&args[1], charset)?) else {
+                    return Ok(Value::Null);
+                };
                 self.made(format_time(t, &pattern))
             }
             _ => {

@@ -175,7 +175,10 @@ impl<'v> Eval<'v, '_, '_> {
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         let parsed = to_datetime(&value, today, zone);
         if parsed.is_none_or(|p| p.truncated) {
-            self.env.only_warn(SqlError::new(1292, format!("{} datetime value: '{value}'", if parsed.is_none() { "Incorrect" } else { "Truncated incorrect" })));
+            self.env.only_warn(SqlError::new(
+                1292,
+                format!("{} datetime value: '{value}'", if parsed.is_none() { "Incorrect" } else { "Truncated incorrect" }),
+            ));
         }
         Ok(parsed.map(|p| p.value))
     }

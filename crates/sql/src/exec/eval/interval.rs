@@ -84,7 +84,11 @@ fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
         sum = sum.checked_add(n.checked_mul(*unit)?)?;
     }
     let sum = if negative { -sum } else { sum };
-    Some(if unit == IntervalUnit::YearMonth { Interval { months: sum, ..Interval::default() } } else { Interval { us: sum, ..Interval::default() } })
+    Some(if unit == IntervalUnit::YearMonth {
+        Interval { months: sum, ..Interval::default() }
+    } else {
+        Interval { us: sum, ..Interval::default() }
+    })
 }
 
 fn negated(i: Interval) -> Option<Interval> {

@@ -33,7 +33,11 @@ use redolith_types::{DateTime, RowLayout, TableDef, Value};
 /// The current row of a FROM item.
 #[derive(Clone, Copy)]
 pub enum Row<'v> {
-    Stored { def: &'v TableDef, layout: &'v RowLayout, payload: &'v [u8] },
+    Stored {
+        def: &'v TableDef,
+        layout: &'v RowLayout,
+        payload: &'v [u8],
+    },
     /// Of a derived table.
     Values(&'v [Value<'v>]),
     /// What a left join gives where nothing matched.
@@ -117,15 +121,11 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
             ExprKind::InsertedValue(c) => Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env)),
             ExprKind::Call { function, args } => self.call(*function, args, e),
-            ExprKind::Case { operand, how, branches, otherwise } => {
-                self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e)
-            }
+            ExprKind::Case { operand, how, branches, otherwise } => self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e),
             ExprKind::Cast(value) => self.cast(value, e),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
             ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
-            ExprKind::UserVariable(name) => {
-                Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone()))
-            }
+            ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone())),
             ExprKind::AssignUserVariable(name, value) => {
                 let v = self.eval(value)?;
                 self.assign(name, value, v.borrow().into_owned());

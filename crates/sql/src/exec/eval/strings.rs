@@ -1,6 +1,6 @@
 //! Functions that make strings of strings. Lengths and positions count characters.
-use super::cast::cut;
 use super::Eval;
+use super::cast::cut;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function};
 use redolith_types::{Charset, Value};
@@ -27,7 +27,8 @@ fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
 
 impl<'v> Eval<'v, '_, '_> {
     fn too_long(&mut self, function: &str) -> Result<Value<'v>> {
-        self.env.warn(SqlError::new(1301, format!("Result of {function}() was larger than max_allowed_packet ({MAX_BYTES}) - truncated")))?;
+        self.env
+            .warn(SqlError::new(1301, format!("Result of {function}() was larger than max_allowed_packet ({MAX_BYTES}) - truncated")))?;
         Ok(Value::Null)
     }
 

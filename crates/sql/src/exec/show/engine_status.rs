@@ -57,7 +57,12 @@ fn background(engine: &Engine, out: &mut String) -> std::fmt::Result {
 fn semaphores(log: &impl Fn(&str) -> u64, out: &mut String) -> std::fmt::Result {
     section(out, "SEMAPHORES")?;
     writeln!(out, "waits for a durable log: {}, without wait: {}", log("log_on_flush_waits"), log("log_on_flush_no_waits"))?;
-    writeln!(out, "waits for room in the log buffer: {}, in the log files: {}", log("log_on_buffer_space_waits"), log("log_on_file_space_waits"))
+    writeln!(
+        out,
+        "waits for room in the log buffer: {}, in the log files: {}",
+        log("log_on_buffer_space_waits"),
+        log("log_on_file_space_waits")
+    )
 }
 
 fn deadlock(engine: &Engine, out: &mut String) -> std::fmt::Result {
@@ -111,17 +116,22 @@ fn transaction(engine: &Engine, id: TrxId, out: &mut String) -> std::fmt::Result
     // It may have ended since the list was made.
     let Some(trx) = engine.sys.find(id) else { return Ok(()) };
     writeln!(out, "---TRANSACTION {}, ACTIVE", id.0)?;
-    let (locks, weight) = (trx.locks_held() as u64, trx.weight());
     if let Some(wait) = trx.waits_for() {
         writeln!(out, "LOCK WAIT for {wait}: {}", index_name(engine, index_of(&wait)))?;
     }
-    writeln!(out, "{locks} row lock(s), undo log entries {}", weight.saturating_sub(locks))
+    writeln!(out, "{} row lock(s)", trx.locks_held())
 }
 
 fn file_io(engine: &Engine, log: &impl Fn(&str) -> u64, out: &mut String) -> std::fmt::Result {
     section(out, "FILE I/O")?;
     let c = &engine.store.pool.counters;
-    writeln!(out, "Pending normal page reads: {}, writes: {}, fsyncs: {}", c.pending_reads.get(), c.pending_writes.get(), c.pending_fsyncs.get())?;
+    writeln!(
+        out,
+        "Pending normal page reads: {}, writes: {}, fsyncs: {}",
+        c.pending_reads.get(),
+        c.pending_writes.get(),
+        c.pending_fsyncs.get()
+    )?;
     writeln!(
         out,
         "{} OS file reads, {} OS file writes, {} OS fsyncs",
@@ -152,7 +162,13 @@ fn redo(engine: &Engine, counted: &impl Fn(&str) -> u64, out: &mut String) -> st
     }
     let age = tail.0.saturating_sub(log.checkpoint_lsn().0);
     writeln!(out, "Checkpoint age {age} of {} bytes; {} segment files", log.capacity_bytes(), counted("log_segments"))?;
-    writeln!(out, "{} log i/o's done, {} flushes, {} us each", counted("log_writes"), counted("log_flushes"), counted("log_flush_avg_time_us"))
+    writeln!(
+        out,
+        "{} log i/o's done, {} flushes, {} us each",
+        counted("log_writes"),
+        counted("log_flushes"),
+        counted("log_flush_avg_time_us")
+    )
 }
 
 fn pool(engine: &Engine, out: &mut String) -> std::fmt::Result {
@@ -179,7 +195,8 @@ fn row_operations(status: &Status, out: &mut String) -> std::fmt::Result {
     section(out, "ROW OPERATIONS")?;
     use Counter::*;
     let of = |counters: &[Counter]| counters.iter().map(|c| status.counters.get(*c)).sum::<u64>();
-    let read = of(&[HandlerReadFirst, HandlerReadKey, HandlerReadLast, HandlerReadNext, HandlerReadPrev, HandlerReadRnd, HandlerReadRndNext]);
+    let read =
+        of(&[HandlerReadFirst, HandlerReadKey, HandlerReadLast, HandlerReadNext, HandlerReadPrev, HandlerReadRnd, HandlerReadRndNext]);
     writeln!(
         out,
         "Number of rows inserted {}, updated {}, deleted {}, read {read}",

@@ -1,0 +1,114 @@
+use super::*;
+use crate::exec::admin::Ran;
+use crate::exec::fixture::Server;
+
+#[test]
+fn user_variables_are_set_one_after_the_other() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.run("SET @a = 1, @b = @a + 1, @OLD_MODE = @@sql_mode").unwrap();
+    assert_eq!(s.state.user_variables["b"].value, Value::Int(2));
+    assert_eq!(s.value("@b * 10"), Value::Int(20));
+    let mode = s.value("@@sql_mode");
+    s.run("SET sql_mode = ''").unwrap();
+    assert_eq!(s.value("@@sql_mode"), Value::text(""));
+    s.run("SET SESSION sql_mode = @old_mode").unwrap();
+    assert_eq!(s.value("@@sql_mode"), mode);
+}
+
+#[test]
+fn scopes_and_errors() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.run("SET GLOBAL wait_timeout = 100, SESSION wait_timeout = 50").unwrap();
+    assert_eq!((s.value("@@global.wait_timeout"), s.value("@@wait_timeout")), (Value::UInt(100), Value::UInt(50)));
+    s.run("SET @@session.wait_timeout = DEFAULT").unwrap();
+    assert_eq!(s.value("@@wait_timeout"), Value::UInt(100));
+    for (text, code) in [
+        ("SET nonsense = 1", 1193),
+        ("SET max_connections = 5", 1229),
+        ("SET GLOBAL sql_log_bin = 1", 1228),
+        ("SET version = 'x'", 1238),
+        ("SET autocommit = 2", 1231),
+        ("SET wait_timeout = 'x'", 1232),
+        ("SET @a = @@nonsense", 1193),
+        ("SET @a = @@session.max_connections", 1238),
+        ("SET timestamp = 'x'", 1232),
+        ("SET @a = (SELECT 1)", 1235),
+        ("SET PERSIST wait_timeout = 1", 1235),
+    ] {
+        assert_eq!(s.error(text), code, "{text}");
+    }
+    s.run("SET wait_timeout = 0").unwrap();
+    assert_eq!(s.warnings(), [(1292, "Truncated incorrect wait_timeout value: '0'")]);
+    assert_eq!(s.value("@@wait_timeout"), Value::UInt(1));
+}
+
+#[test]
+fn what_clients_and_dumps_send() {
+    let server = Server::new();
+    let s = &mut server.session();
+    for text in [
+        "SET NAMES utf8mb4",
+        "SET NAMES 'latin1' COLLATE latin1_bin",
+        "SET AUTOCOMMIT = 0",
+        "SET @@session.autocommit = OFF",
+        "SET character_set_results = NULL",
+        "SET SESSION character_set_results = 'binary'",
+        "/*!40100 SET @@SQL_MODE='' */",
+        "/*!40103 SET TIME_ZONE='+00:00' */",
+        "SET SQL_QUOTE_SHOW_CREATE=1",
+        "SET @OLD_FOREIGN_KEY_CHECKS=@@FOREIGN_KEY_CHECKS, FOREIGN_KEY_CHECKS=0",
+        "SET FOREIGN_KEY_CHECKS=@OLD_FOREIGN_KEY_CHECKS",
+        "SET optimizer_switch='semijoin=off'",
+        "SET @@GLOBAL.innodb_io_capacity = 4000",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET CHARACTER SET utf8mb4",
+    ] {
+        s.run(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    }
+    assert_eq!(s.value("@@transaction_isolation"), Value::text("READ-COMMITTED"));
+    assert_eq!(s.value("@@autocommit"), Value::Int(0));
+}
+
+#[test]
+fn the_next_transaction() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY").unwrap();
+    assert_eq!(s.next, NextTransaction { isolation: Some(Isolation::Serializable), read_only: Some(true) });
+    s.run("SET @@transaction_isolation = 'READ-UNCOMMITTED'").unwrap();
+    assert_eq!(s.next.isolation, Some(Isolation::ReadUncommitted));
+    assert_eq!(s.value("@@transaction_isolation"), Value::text("REPEATABLE-READ"));
+    assert_eq!(s.error("SET @@transaction_isolation = 'CHAOS'"), 1231);
+    s.in_transaction = true;
+    assert_eq!(s.error("SET TRANSACTION READ WRITE"), 1568);
+    s.run("SET SESSION TRANSACTION READ ONLY").unwrap();
+    assert_eq!(s.value("@@transaction_read_only"), Value::Int(1));
+}
+
+#[test]
+fn autocommit_on_ends_the_transaction() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.run("SET autocommit = 0").unwrap();
+    s.in_transaction = true;
+    assert!(matches!(s.run("SET autocommit = 0").unwrap().ran, Ran::Done(_)));
+    assert!(matches!(s.run("SET @a = 1, autocommit = ON").unwrap().ran, Ran::Commit(_)));
+    assert!(matches!(s.run("SET autocommit = 1").unwrap().ran, Ran::Done(_)));
+}
+
+#[test]
+fn what_only_the_session_knows() {
+    let server = Server::new();
+    let s = &mut server.session();
+    s.run("SET timestamp = 1700000000.25, last_insert_id = 7, insert_id = 9").unwrap();
+    assert_eq!(
+        (s.value("@@timestamp"), s.value("@@last_insert_id"), s.value("@@insert_id")),
+        (Value::Double(1700000000.25), Value::UInt(7), Value::UInt(9))
+    );
+    let settings = statement_settings(&s.vars, false);
+    assert_eq!((settings.insert_id, settings.timestamp_us), (Some(9), Some(1_700_000_000_250_000)));
+    s.run("SET timestamp = DEFAULT, time_zone = '+02:00'").unwrap();
+    assert_eq!((statement_settings(&s.vars, false).timestamp_us, statement_settings(&s.vars, false).zone_offset_secs), (None, 7200));
+}
