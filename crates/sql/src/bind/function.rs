@@ -49,7 +49,12 @@ impl Binder<'_> {
         let first = args.first().map(|a| a.ty).unwrap_or(ExprType::null());
         let ty = match function.returns() {
             Returns::Int(length) => ExprType::bigint(length),
+            Returns::UInt(_) if function == Function::UnixTimestamp && args.first().is_some_and(|a| digits_after_point(a) > 0) => {
+                let scale = digits_after_point(&args[0]);
+                ExprType::decimal(11 + scale as u32, scale)
+            }
             Returns::UInt(length) => ExprType::unsigned_bigint(length),
+            Returns::Double if function == Function::Pi => ExprType { decimals: 6, length: 8, ..ExprType::double() },
             Returns::Double => ExprType::double(),
             Returns::Number => number_type(function, args),
             Returns::Integral => match types::domain(&first) {
@@ -147,7 +152,7 @@ impl Binder<'_> {
             Function::FromUnixTime => ExprType::datetime(args[0].ty.decimals.min(6)),
             Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => ExprType::time(6),
             Function::AddTime | Function::SubTime if !args[0].ty.kind.is_temporal() => ExprType::string(26, self.cx.collation),
-            Function::StrToDate => ExprType::datetime(6),
+            Function::StrToDate => str_to_date_type(&args[1]),
             _ => ExprType::datetime(fraction(function, args)?),
         })
     }
@@ -163,8 +168,34 @@ fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
                 Some(_) => Err(SqlError::wrong_arguments(function.name())),
             }
         }
-        Function::MakeTime => Ok(args[2].ty.decimals.min(6)),
-        _ => Ok(args.iter().map(|a| if a.ty.kind.is_string() { 6 } else { a.ty.decimals.min(6) }).max().unwrap_or(0)),
+        Function::MakeTime => Ok(digits_after_point(&args[2])),
+        Function::ConvertTz => Ok(digits_after_point(&args[0])),
+        _ => Ok(args.iter().map(digits_after_point).max().unwrap_or(0)),
+    }
+}
+
+/// Digits of the fraction of a second an argument may have: a literal those that it has, other strings six.
+fn digits_after_point(arg: &Expr) -> u8 {
+    match arg.as_literal() {
+        Some(Value::Bytes(text)) => {
+            let digits = text.rsplit(|b| *b == b'.').next().filter(|d| d.len() < text.len());
+            digits.map_or(0, |d| d.iter().take_while(|b| b.is_ascii_digit()).count().min(6) as u8)
+        }
+        Some(Value::Null) => 0,
+        _ if arg.ty.kind.is_string() => 6,
+        _ => arg.ty.decimals.min(6),
+    }
+}
+
+/// What the format asks for: a date, a time or both.
+fn str_to_date_type(format: &Expr) -> ExprType {
+    let Some(Value::Bytes(format)) = format.as_literal() else { return ExprType::datetime(6) };
+    let wants = |letters: &[u8]| format.windows(2).any(|w| w[0] == b'%' && letters.contains(&w[1]));
+    let fraction = if wants(b"f") { 6 } else { 0 };
+    match (wants(b"abcDdejMmUuVvWwXxYy"), wants(b"fHhIiklprSsT")) {
+        (true, false) => ExprType::date(),
+        (false, true) => ExprType::time(fraction),
+        _ => ExprType::datetime(fraction),
     }
 }
 

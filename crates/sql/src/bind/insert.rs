@@ -58,14 +58,20 @@ impl Binder<'_> {
                 return Err(SqlError::column_count(n + 1));
             }
             let mut values = Vec::with_capacity(row.len());
+            // What columns are to values that name them: what they were given before, else their defaults.
+            let (mut given, mut seen): (Vec<(String, Expr)>, Vec<(String, Expr)>) = Default::default();
             for (value, &column) in row.iter().zip(columns) {
                 if matches!(value.kind, ast::ExprKind::Default(None)) {
                     values.push(InsertValue::Default);
                     continue;
                 }
-                // Values may name columns set before them in MySQL; here they may not (yet).
-                let env = Env { outer: Some(&names), ..Env::new(&scope, Clause::None) };
-                values.push(InsertValue::Expr(self.value_for(&env, table, column, value)?));
+                if may_name_columns(value) {
+                    seen = self.columns_so_far(table, &given);
+                }
+                let env = Env { outer: Some(&names), aliases: &seen, ..Env::new(&scope, Clause::None) };
+                let bound = self.value_for(&env, table, column, value)?;
+                given.push((table.def.columns[column].name.clone(), in_column(&bound, &table.def.columns[column])));
+                values.push(InsertValue::Expr(bound));
             }
             while values.len() < columns.len() {
                 values.push(InsertValue::Default);
@@ -78,6 +84,18 @@ impl Binder<'_> {
             return Ok(InsertRows::Repeat { row: bound.remove(0), stride });
         }
         Ok(InsertRows::Rows(bound))
+    }
+
+    fn columns_so_far(&mut self, table: &Arc<TableInfo>, given: &[(String, Expr)]) -> Vec<(String, Expr)> {
+        let mut columns = given.to_vec();
+        for (i, def) in table.def.columns.iter().enumerate() {
+            if !given.iter().any(|(name, _)| *name == def.name) {
+                // A number that is yet to be generated is 0.
+                let zero = || Expr::literal(redolith_types::Value::Int(0), meta::column_type(def));
+                columns.push((def.name.clone(), self.column_default(table, i).unwrap_or_else(|_| zero())));
+            }
+        }
+        columns
     }
 
     /// A value that is to be stored in a column.
@@ -126,6 +144,18 @@ impl Binder<'_> {
         }
         Ok(out)
     }
+}
+
+/// Hardly any value of a VALUES list does.
+fn may_name_columns(value: &ast::Expr) -> bool {
+    use ast::ExprKind as A;
+    !matches!(value.kind, A::Literal(_) | A::Introduced(..) | A::Param(_) | A::Null | A::Bool(_) | A::Temporal(..) | A::UserVariable(_))
+}
+
+/// The value as the column will hold it.
+fn in_column(value: &Expr, def: &redolith_types::Column) -> Expr {
+    let ty = meta::column_type(def);
+    if ty.kind.is_string() || value.ty.kind == ty.kind { value.clone() } else { Expr::new(ExprKind::Cast(Box::new(value.clone())), ty) }
 }
 
 fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usize>> {

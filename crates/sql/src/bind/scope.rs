@@ -59,6 +59,8 @@ pub struct ScopeSource {
 #[derive(Default)]
 pub struct Scope {
     pub sources: Vec<ScopeSource>,
+    /// `a RIGHT JOIN b` is read as `b LEFT JOIN a`; `*` still has a's columns first.
+    pub first_two_swapped: bool,
 }
 
 impl Scope {

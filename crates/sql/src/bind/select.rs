@@ -107,8 +107,16 @@ impl Binder<'_> {
 
     fn from(&mut self, factors: &[ast::TableFactor], scope: &mut Scope, outer: Option<&Scope>) -> Result<Vec<Raw>> {
         let mut raw = Vec::with_capacity(factors.len());
-        for factor in factors {
-            let left = matches!(factor.join, Join::Left(_) | Join::Using { left: true, .. });
+        let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
+        scope.first_two_swapped = swapped;
+        for n in 0..factors.len() {
+            let factor = &factors[if swapped && n < 2 { 1 - n } else { n }];
+            let join = match &factors[n].join {
+                Join::Right(condition) if n == 1 => &Join::Left(condition.clone()),
+                Join::Right(_) => return Err(SqlError::unsupported("RIGHT JOIN after other joins")),
+                join => join,
+            };
+            let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
             let kind = match &factor.kind {
                 FactorKind::Table { name, hints } => {
                     let table = self.open_table(name, false)?;
@@ -123,8 +131,8 @@ impl Binder<'_> {
                 }
             };
             let mut on = Vec::new();
-            match &factor.join {
-                Join::None => {}
+            match join {
+                Join::None | Join::Right(_) => {}
                 Join::Inner(condition) | Join::Left(condition) => {
                     self.aggregates = None;
                     if let Some(condition) = condition {
@@ -188,9 +196,12 @@ impl Binder<'_> {
             return Err(SqlError::no_tables_used());
         }
         let (schema, table) = (of.and_then(|n| n.schema.as_deref()), of.map(|n| n.name.as_str()));
-        let mut found = false;
-        for (_, source) in env.scope.matching(schema, table) {
-            found = true;
+        let mut sources: Vec<_> = env.scope.matching(schema, table).collect();
+        if env.scope.first_two_swapped {
+            sources.sort_by_key(|(n, _)| if *n < 2 { 1 - *n } else { *n });
+        }
+        let found = !sources.is_empty();
+        for (_, source) in sources {
             for column in source.columns.iter().filter(|c| !(c.hidden || c.merged && of.is_none())) {
                 bound.output.push(Expr::new(column.expr.clone(), column.ty()));
                 bound.columns.push(column.meta.clone());

@@ -213,12 +213,14 @@ pub enum Join {
     /// Comma, [INNER|CROSS] JOIN, STRAIGHT_JOIN.
     Inner(Option<Expr>),
     Left(Option<Expr>),
+    /// Of the first two factors only.
+    Right(Option<Expr>),
     /// JOIN .. USING (columns)
     Using {
         left: bool,
         columns: Vec<String>,
     },
-    /// RIGHT JOIN, NATURAL JOIN, nested joins.
+    /// NATURAL JOIN, RIGHT JOIN .. USING.
     Unsupported(&'static str),
 }
 #[derive(Clone, PartialEq, Eq, Debug)]

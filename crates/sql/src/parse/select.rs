@@ -183,7 +183,7 @@ impl Parser<'_> {
         } else if self.accept_all(&["LEFT", "JOIN"]) || self.accept_all(&["LEFT", "OUTER", "JOIN"]) {
             Some(Join::Left(None))
         } else if self.accept_all(&["RIGHT", "JOIN"]) || self.accept_all(&["RIGHT", "OUTER", "JOIN"]) {
-            Some(Join::Unsupported("RIGHT JOIN"))
+            Some(Join::Right(None))
         } else if self.at("NATURAL") {
             self.advance();
             self.join_operator();
@@ -199,6 +199,7 @@ impl Parser<'_> {
             return Ok(match join {
                 Join::Inner(_) => Join::Inner(on),
                 Join::Left(_) => Join::Left(on),
+                Join::Right(_) => Join::Right(on),
                 other => other,
             });
         }
@@ -206,10 +207,11 @@ impl Parser<'_> {
             let columns = self.in_parens(|p| p.comma_list(|p| p.ident()))?;
             return Ok(match join {
                 Join::Unsupported(what) => Join::Unsupported(what),
+                Join::Right(_) => Join::Unsupported("RIGHT JOIN ... USING"),
                 join => Join::Using { left: matches!(join, Join::Left(_)), columns },
             });
         }
-        if matches!(join, Join::Left(_)) {
+        if matches!(join, Join::Left(_) | Join::Right(_)) {
             return self.fail();
         }
         Ok(join)

@@ -76,15 +76,21 @@ pub struct Session {
     bound_at: u64,
     /// For COM_RESET_CONNECTION.
     collation_id: u16,
+    interactive: bool,
+}
+
+/// What the handshake says about variables.
+fn login_variables(vars: &mut SessionVars, collation_id: u16, interactive: bool) {
+    vars.set_names(Collation::from_id(collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+    if interactive {
+        vars.store_bits(Var::WaitTimeout, vars.bits(Var::InteractiveTimeout));
+    }
 }
 
 impl Session {
     pub fn new(db: Arc<Database>, client: Client) -> Session {
         let mut vars = SessionVars::new(&db.settings);
-        vars.set_names(Collation::from_id(client.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
-        if client.interactive {
-            vars.store_bits(Var::WaitTimeout, vars.bits(Var::InteractiveTimeout));
-        }
+        login_variables(&mut vars, client.collation_id, client.interactive);
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
         Session {
@@ -101,6 +107,7 @@ impl Session {
             multi_statements: client.multi_statements,
             bound_at: 0,
             collation_id: client.collation_id,
+            interactive: client.interactive,
             state: SessionState {
                 id: client.process.id,
                 user: client.user.into(),
@@ -146,7 +153,7 @@ impl Session {
         (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
         self.transaction = Transaction::default();
         self.vars = SessionVars::new(&self.db.settings);
-        self.vars.set_names(Collation::from_id(self.collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
+        login_variables(&mut self.vars, self.collation_id, self.interactive);
         self.refresh();
     }
 
