@@ -71,7 +71,8 @@ impl SqlMode {
                 | SqlMode::STRICT_TRANS_TABLES
                 | SqlMode::STRICT_ALL_TABLES
                 | SqlMode::NO_ZERO_DATE
-                | SqlMode::NO_ZERO_IN_DATE)
+                | SqlMode::NO_ZERO_IN_DATE
+                | SqlMode::NO_ENGINE_SUBSTITUTION)
     }
     /// From the comma-separated list SET takes; combinations expand. The offending name if one is unknown.
     pub fn parse(list: &str) -> Result<SqlMode, &str> {

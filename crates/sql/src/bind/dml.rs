@@ -94,7 +94,11 @@ fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
         ExprKind::Subquery(s) => s.plan.sources.iter().any(|source| reads(source, table)),
         _ => false,
     };
-    if expr.any(&reads) { Err(SqlError::new(1093, format!("You can't specify target table '{}' for update in FROM clause", table.def.name))) } else { Ok(()) }
+    if expr.any(&reads) {
+        Err(SqlError::new(1093, format!("You can't specify target table '{}' for update in FROM clause", table.def.name)))
+    } else {
+        Ok(())
+    }
 }
 
 fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
