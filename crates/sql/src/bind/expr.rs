@@ -196,9 +196,16 @@ impl Binder<'_> {
         let unqualified = |column: &str| ColumnName { schema: None, table: None, column: column.to_string() };
         match &expr.kind {
             ast::ExprKind::Default(Some(column)) => {
-                let found = env.scope.find(&unqualified(column), env.clause)?;
+                let name = unqualified(column);
+                let mut scope = env.scope;
+                let mut found = scope.find(&name, env.clause)?;
+                // In VALUES (..) the table's columns are around.
+                if let (None, Some(outer)) = (found, env.outer) {
+                    scope = outer;
+                    found = scope.find(&name, env.clause)?;
+                }
                 let Some((source, index)) = found else { return Err(SqlError::unknown_column(column, env.clause.name())) };
-                let Some(table) = env.scope.sources[source].table.clone() else { return Err(SqlError::no_default(column)) };
+                let Some(table) = scope.sources[source].table.clone() else { return Err(SqlError::no_default(column)) };
                 self.column_default(&table, index)
             }
             ast::ExprKind::Values(column) => {
@@ -351,7 +358,9 @@ pub(super) fn charset_named(name: &str) -> Result<Charset> {
 
 /// The string in another character set.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
-    let ty = ExprType { kind: Kind::VarChar, unsigned: false, collation, coercibility: Coercibility::Implicit, ..value.ty };
+    // The length of a parameter is not known.
+    let length = if matches!(value.kind, ExprKind::Param(_)) { u32::MAX } else { value.ty.length };
+    let ty = ExprType { kind: Kind::VarChar, unsigned: false, length, collation, coercibility: Coercibility::Implicit, ..value.ty };
     Expr::new(ExprKind::Cast(Box::new(value)), ty)
 }
 

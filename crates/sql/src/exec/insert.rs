@@ -140,6 +140,9 @@ fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
         _ => true,
     };
     match ty {
+        // The counter stays at the column's greatest value, which is then a duplicate.
+        SqlType::Int { size, sign, .. } if !fits && !sign.unsigned => Ok(Value::Int(size.max_signed())),
+        SqlType::Int { size, .. } if !fits && size.max_unsigned() != u64::MAX => Ok(Value::UInt(size.max_unsigned())),
         _ if !fits => Err(SqlError::auto_increment_failed()),
         SqlType::Int { sign, .. } if !sign.unsigned => Ok(Value::Int(value as i64)),
         SqlType::Float { .. } => Ok(Value::Float(value as f32)),

@@ -66,6 +66,10 @@ impl Statements {
 impl Session {
     /// COM_STMT_PREPARE.
     pub async fn prepare(&mut self, text: &[u8]) -> Result<Prepared> {
+        let prepared = self.prepare_text(text).await;
+        prepared.inspect_err(|e| self.failed(e))
+    }
+    async fn prepare_text(&mut self, text: &[u8]) -> Result<Prepared> {
         let before = std::mem::take(&mut self.state.warnings);
         let (entry, plan) = self.find_prepared(text).await?;
         if keeps_warnings(&plan.body) {
@@ -134,7 +138,7 @@ impl Session {
         if let Some(id) = self.named.remove(name) {
             self.close_statement(id);
         }
-        let prepared = self.prepare(text).await?;
+        let prepared = self.prepare_text(text).await?;
         self.named.insert(name.into(), prepared.id);
         Ok(())
     }

@@ -62,6 +62,13 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn cast(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let ty = &node.ty;
         let value = match ty.kind {
+            // X'..' and b'..' where a number is wanted.
+            Kind::Bit => {
+                return Ok(match self.eval(e)? {
+                    Value::Bytes(b) => Value::UInt(b.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
+                    value => value,
+                });
+            }
             kind if kind.is_numeric() => self.number(e)?,
             _ => self.eval(e)?,
         };
