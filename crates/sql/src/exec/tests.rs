@@ -106,7 +106,7 @@ fn what_sysbench_sends() {
         let (id, k) = (Value::Int(n + 1), Value::Int(n * 37 % 100));
         let text = format!("c{:03}", n * 7 % 50);
         let d = c.done("INSERT INTO sbtest1(id, k, c, pad) VALUES(?,?,?,?)", &[id, k, Value::text(&text), Value::text("p")]);
-        assert_eq!((d.affected, d.last_insert_id), (1, 0));
+        assert_eq!((d.affected, d.last_insert_id), (1, n as u64 + 1));
     }
     c.ddl("CREATE INDEX k_1 ON sbtest1(k)");
     let id = [Value::Int(50)];
