@@ -54,12 +54,18 @@ pub struct Trx {
     pub isolation: Isolation,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
+    /// It is being rolled back in the background, for a session that is gone.
+    abandoned: bool,
 }
 
 impl Drop for Trx {
     fn drop(&mut self) {
         if self.id == TrxId::NONE {
             return self.engine.locks.release_all(&self.locks);
+        }
+        if self.abandoned {
+            // The host has dropped the rollback: the engine goes, and recovery will do it.
+            return;
         }
         // A session that is gone cannot wait for its rollback.
         let mut rest = Trx {
@@ -72,6 +78,7 @@ impl Drop for Trx {
             isolation: self.isolation,
             read_only: false,
             lock_wait_timeout: self.lock_wait_timeout,
+            abandoned: true,
         };
         self.engine.spawn("rollback", |_| async move {
             if let Err(e) = rest.rollback().await {
@@ -92,6 +99,7 @@ impl Trx {
             isolation: Isolation::default(),
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
+            abandoned: false,
             engine,
         }
     }
