@@ -32,6 +32,7 @@ impl Binder<'_> {
             A::Temporal(kind, number) => self.temporal_literal(*kind, *number),
             A::Null => Ok(Expr::literal(Value::Null, ExprType::null())),
             A::Bool(b) => Ok(Expr::literal(Value::Int(*b as i64), ExprType::boolean())),
+            A::Number(n) => Ok(Expr::literal(Value::Int(*n), ExprType::bigint(n.to_string().len() as u32 + 1))),
             A::Text(text) => {
                 let ty = ExprType::string(text.chars().count() as u32, self.cx.collation);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))

@@ -54,7 +54,7 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(rows.len());
         for (n, row) in rows.iter().enumerate() {
             // `VALUES ()` gives every column its default.
-            if row.len() != columns.len() && !(row.is_empty() && n == 0 && rows.len() == 1) {
+            if row.len() != columns.len() && !rows.iter().all(Vec::is_empty) {
                 return Err(SqlError::column_count(n + 1));
             }
             let mut values = Vec::with_capacity(row.len());

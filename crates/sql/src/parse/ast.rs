@@ -25,8 +25,9 @@ pub enum ExprKind {
     Temporal(TemporalLiteral, u32),
     Null,
     Bool(bool),
-    /// A string that the grammar makes (units).
+    /// A string, or a number, that the grammar makes (units).
     Text(String),
+    Number(i64),
     Param(u32),
     Name(ColumnName),
     UserVariable(String),

@@ -4,7 +4,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 use super::reserved::is_reserved;
 use crate::error::Result;
-use crate::plan::IntervalUnit;
+use crate::plan::{ArithOp, IntervalUnit};
 
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
@@ -395,19 +395,42 @@ pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
     ExprKind::Call(Call { name: name.to_string(), distinct: false, star: false, args, order: Vec::new(), separator: None })
 }
 
-/// EXTRACT of one field is the function of that name; fields together are not supported yet.
+/// EXTRACT of one field is the function of that name; fields together are digits side by side (YEAR_MONTH is YEAR * 100 + MONTH).
 fn extract(unit: IntervalUnit, value: Expr) -> ExprKind {
-    let name = match unit {
-        IntervalUnit::Microsecond => "MICROSECOND",
-        IntervalUnit::Second => "SECOND",
-        IntervalUnit::Minute => "MINUTE",
-        IntervalUnit::Hour => "HOUR",
-        IntervalUnit::Day => "DAYOFMONTH",
-        IntervalUnit::Week => "WEEK",
-        IntervalUnit::Month => "MONTH",
-        IntervalUnit::Quarter => "QUARTER",
-        IntervalUnit::Year => "YEAR",
-        _ => return ExprKind::Unsupported("EXTRACT of combined units"),
+    use IntervalUnit::*;
+    let fields: &[(&str, i64)] = match unit {
+        Microsecond => &[("MICROSECOND", 1)],
+        Second => &[("SECOND", 1)],
+        Minute => &[("MINUTE", 1)],
+        Hour => &[("HOUR", 1)],
+        Day => &[("DAYOFMONTH", 1)],
+        Week => &[("WEEK", 1)],
+        Month => &[("MONTH", 1)],
+        Quarter => &[("QUARTER", 1)],
+        Year => &[("YEAR", 1)],
+        YearMonth => &[("YEAR", 100), ("MONTH", 1)],
+        DayHour => &[("DAYOFMONTH", 100), ("HOUR", 1)],
+        DayMinute => &[("DAYOFMONTH", 10_000), ("HOUR", 100), ("MINUTE", 1)],
+        DaySecond => &[("DAYOFMONTH", 1_000_000), ("HOUR", 10_000), ("MINUTE", 100), ("SECOND", 1)],
+        DayMicrosecond => &[
+            ("DAYOFMONTH", 1_000_000_000_000),
+            ("HOUR", 10_000_000_000),
+            ("MINUTE", 100_000_000),
+            ("SECOND", 1_000_000),
+            ("MICROSECOND", 1),
+        ],
+        HourMinute => &[("HOUR", 100), ("MINUTE", 1)],
+        HourSecond => &[("HOUR", 10_000), ("MINUTE", 100), ("SECOND", 1)],
+        HourMicrosecond => &[("HOUR", 10_000_000_000), ("MINUTE", 100_000_000), ("SECOND", 1_000_000), ("MICROSECOND", 1)],
+        MinuteSecond => &[("MINUTE", 100), ("SECOND", 1)],
+        MinuteMicrosecond => &[("MINUTE", 100_000_000), ("SECOND", 1_000_000), ("MICROSECOND", 1)],
+        SecondMicrosecond => &[("SECOND", 1_000_000), ("MICROSECOND", 1)],
     };
-    plain_call(name, vec![value])
+    let node = |kind| Expr { kind, span: value.span };
+    let arith = |op, l, r| ExprKind::Binary(BinaryOp::Arith(op), Box::new(node(l)), Box::new(node(r)));
+    let field = |(name, factor): &(&str, i64)| {
+        let call = plain_call(name, vec![value.clone()]);
+        if *factor == 1 { call } else { arith(ArithOp::Multiply, call, ExprKind::Number(*factor)) }
+    };
+    fields.iter().map(field).reduce(|sum, next| arith(ArithOp::Add, sum, next)).unwrap_or(ExprKind::Null)
 }

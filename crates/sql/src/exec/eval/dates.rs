@@ -143,7 +143,11 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(at) = self.arg_datetime(e)? else { return Ok(Value::Null) };
         let us = at.to_unix_us(self.env.settings.zone_offset_secs).unwrap_or(0);
         let secs = us.div_euclid(US_PER_SEC);
-        Ok(Value::UInt(if (0..=LAST_UNIX_SECOND).contains(&secs) { secs as u64 } else { 0 }))
+        Ok(match (0..=LAST_UNIX_SECOND).contains(&secs) {
+            true if us % US_PER_SEC != 0 => Value::Decimal(Decimal::from_parts(us.into(), 6)),
+            true => Value::UInt(secs as u64),
+            false => Value::UInt(0),
+        })
     }
     fn from_unix_time(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let value = self.number(&args[0])?;
