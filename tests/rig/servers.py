@@ -95,8 +95,11 @@ class Server:
         raise NotUp(f'{self.name} does not answer after {wait_s} s:\n{self.last_words()}')
 
     def last_words(self, lines=20):
+        """The end of what it printed; from its panic on, if it had one."""
         with open(self.out, errors='replace') as f:
-            return ''.join(f.readlines()[-lines:])
+            said = f.readlines()
+        panic = next((i for i, line in enumerate(said) if ' panicked at ' in line), len(said))
+        return ''.join(said[min(panic, max(len(said) - lines, 0)):])
 
     @property
     def pid(self):

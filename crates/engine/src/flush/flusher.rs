@@ -171,8 +171,8 @@ impl Flusher {
     /// How many pages a cleaner should write now; MAX: all it can.
     fn due(&self) -> usize {
         let dirty = self.writer.pool.dirty.pages();
-        let now = self.disk.now();
         let mut pace = self.pace.lock();
+        let now = self.disk.now(); // inside: another cleaner's `at` is never later
         if now - pace.at >= PACE || pace.pages_per_s.is_infinite() {
             let load = self.load(&mut pace, now, dirty);
             pace.pages_per_s = rate::pages_per_second(&load, &self.limits());
