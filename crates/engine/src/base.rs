@@ -67,6 +67,8 @@ pub enum Error {
     NoSuchTable(String),
     #[error("table '{0}' already exists")]
     TableExists(String),
+    #[error("the definition of table '{0}' has changed since the transaction's read view was opened; retry the transaction")]
+    TableChanged(String),
     #[error("database '{0}' does not exist")]
     NoSuchDatabase(String),
     #[error("database '{0}' already exists")]
