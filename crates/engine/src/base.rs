@@ -87,7 +87,7 @@ pub enum Error {
     Corrupt { page: PageId, file: String, table: String, why: String },
     #[error("{what}: {why}")]
     Io { what: String, why: String, full: bool },
-    #[error("the data directory {0} is in use by another process")]
+    #[error("the data directory {0} is in use by another process, or by another engine in this one")]
     InUse(String),
     #[error("{0}")]
     Incompatible(String),
