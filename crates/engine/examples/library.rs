@@ -142,7 +142,9 @@ pub fn run(dir: &Path) -> Result<Vec<i64>> {
 
 #[allow(dead_code)] // in the test that runs it
 fn main() {
-    let dir = std::env::args_os().nth(1).map_or_else(|| std::env::temp_dir().join(format!("redolith-library-{}", std::process::id())), Into::into);
+    let dir = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| std::env::temp_dir().join(format!("redolith-library-{}", std::process::id())), Into::into);
     match run(&dir) {
         Ok(ids) => println!("richest first: {ids:?}; the data is in {}", dir.display()),
         Err(e) => {

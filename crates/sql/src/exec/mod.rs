@@ -16,9 +16,9 @@ pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod global_read_lock;
 mod group;
 mod insert;
-pub(crate) mod global_read_lock;
 pub mod locks;
 mod rows;
 pub mod scan;
