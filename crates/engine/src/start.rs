@@ -171,7 +171,7 @@ impl Engine {
             match record::parse(&self.dict_table, c.payload(&trx).await?)? {
                 Named::Schema(name, r) => self.dict.put_schema(&name, r),
                 Named::Table(r) => {
-                    let t = record::make_table(&self.dict, (*r).clone(), TrxId::NONE);
+                    let t = record::make_table(&self.dict, (*r).clone(), |_| TrxId::NONE);
                     if let Some(s) = self.store.spaces.get(t.space) {
                         s.set_label(&t.full_name());
                     }

@@ -26,7 +26,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
             cx.trx.delete(table, scan.at()).await?;
             affected += 1;
         }
-        scan.finish(cx.scratch);
+        scan.finish(cx.trx, cx.scratch);
     } else {
         affected = Box::pin(sorted(cx, plan, at, most)).await?;
     }

@@ -18,6 +18,7 @@ pub mod eval;
 pub(crate) mod fixture;
 mod group;
 mod insert;
+pub(crate) mod global_read_lock;
 pub mod locks;
 mod rows;
 pub mod scan;
