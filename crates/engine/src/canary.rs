@@ -14,8 +14,6 @@ pub enum Canary {
     CheckpointTooFar,
     /// FLUSH-1: pages are written before their log.
     PageBeforeLog,
-    /// DBLWR-2: a doublewrite segment is used again before its pages are synced.
-    DoublewriteReusedEarly,
     /// Pages torn by a crash are not mended.
     NoRepair,
     /// DICT-1: a dropped table's file goes before the record of that is durable.

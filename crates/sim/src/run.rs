@@ -3,6 +3,7 @@ use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimHost};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
 use crate::trouble::{self, Trouble};
+use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
@@ -56,6 +57,15 @@ struct World {
     known: Knowledge,
     definitions: Definitions,
     seen: Arc<Mutex<Seen>>,
+    sabotage: Option<Sabotage>,
+}
+impl World {
+    fn clear_faults(&self) {
+        self.disk.clear_faults();
+        if let Some(s) = self.sabotage {
+            self.disk.fail(Fault::new(s.kind, Damage::Lost).on(s.part_of_path).for_ever());
+        }
+    }
 }
 /// One life: what is planned for it.
 #[derive(Clone)]
@@ -67,12 +77,23 @@ struct Life {
     opened: Arc<AtomicBool>,
 }
 
+/// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sabotage {
+    pub kind: OpKind,
+    pub part_of_path: &'static str,
+}
+
 /// Runs a seed. Panics with what is wrong.
 pub fn run(seed: u64) -> Ended {
+    run_sabotaged(seed, None)
+}
+pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
     let disk = SimDisk::new(rng.draw());
     let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
-    let world = World { disk, known, definitions: Arc::default(), seen: Arc::default() };
+    let world = World { disk, known, definitions: Arc::default(), seen: Arc::default(), sabotage };
+    world.clear_faults();
     let lives = 2 + rng.below(4);
     // One seed in three has power cuts only.
     let calm = rng.chance(3);
@@ -127,7 +148,7 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
             disk.power_off();
         }
     }
-    disk.clear_faults();
+    world.clear_faults();
     disk.set_capacity(None);
     disk.restart();
 }
@@ -149,7 +170,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     settle(&e, &w).await;
     if life.trouble == Trouble::Reads {
         // Those in the start were that; a check would report the others.
-        disk.clear_faults();
+        w.clear_faults();
     }
     load::verify(&e, &t, &w.known).await?;
     ddl::verify(&e, disk, &w.definitions).await?;
@@ -185,7 +206,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.host.sleep(Duration::from_millis(1)).await;
     }
     // The disk has room and reads well again: everything goes on, and nothing is owed.
-    disk.clear_faults();
+    w.clear_faults();
     settle(&e, &w).await;
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;

@@ -17,7 +17,6 @@
 //! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole: its file was not synced since.
 use super::group::{Submission, submit};
 use crate::buf::event::Event;
-use crate::canary::{Canary, planted};
 use crate::page::header;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
 use parking_lot::Mutex;
@@ -153,7 +152,7 @@ impl Doublewrite {
     pub(super) fn acquire(&self) -> Option<Segment> {
         let mut ring = self.ring.lock();
         let next = ring.next;
-        if ring.busy[next] && !planted(Canary::DoublewriteReusedEarly) {
+        if ring.busy[next] {
             return None;
         }
         ring.busy[next] = true;
@@ -162,8 +161,7 @@ impl Doublewrite {
     }
     /// DBLWR-2.
     pub(super) fn release(&self, segment: Segment) {
-        let was = std::mem::replace(&mut self.ring.lock().busy[segment.0], false);
-        assert!(was || planted(Canary::DoublewriteReusedEarly), "DBLWR-2");
+        assert!(std::mem::replace(&mut self.ring.lock().busy[segment.0], false), "DBLWR-2");
         self.freed.notify();
     }
     /// Makes the copies durable in `segment`.
