@@ -14,6 +14,7 @@
 mod base;
 pub mod btree;
 pub mod buf;
+pub mod canary;
 pub mod check;
 pub mod checkpoint;
 pub mod dict;

@@ -258,6 +258,7 @@ impl Cursor {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
+                trx.engine.host.before_blocking(); // a scan may take long
             }
             self.batch.clear();
             self.taken = None;
