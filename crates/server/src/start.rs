@@ -5,6 +5,7 @@ use crate::host::TokioHost;
 use crate::listener::{self, Listener, SocketFile};
 use crate::server::Server;
 use redolith_disk::{Create, Disk, OpenHow};
+use redolith_engine::log::{Scheme, WriterSetting};
 use redolith_engine::{Config, Engine};
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var};
@@ -95,6 +96,15 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
 fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     let locks = engine.locks.clone();
     s.on_change(Var::InnodbDeadlockDetect, move |on| locks.set_deadlock_detect(on != 0));
+    let log = engine.store.log.clone();
+    s.on_change(Var::RedolithLogWriter, move |bits| {
+        log.set_writer(match bits {
+            0 => WriterSetting::Auto,
+            1 => WriterSetting::Fixed(Scheme::Session),
+            2 => WriterSetting::Fixed(Scheme::Leader),
+            _ => WriterSetting::Fixed(Scheme::Dedicated),
+        });
+    });
     macro_rules! flush {
         ($var:ident, $field:ident, $bits:ident => $value:expr) => {
             let flush = engine.flush_settings.clone();

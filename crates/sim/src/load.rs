@@ -9,6 +9,7 @@ use crate::scan::{self, is_conflict};
 use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::log::{Scheme, WriterSetting};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
@@ -204,6 +205,9 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
     let mut trx = e.begin(KillFlag::new());
     trx.lock_wait_timeout = Duration::from_millis(200);
     for _ in 0..count {
+        if rng.chance(12) {
+            trx.engine().store.log.set_writer(log_writer(&mut rng));
+        }
         if rng.chance(8) {
             match look(&mut trx, &t, &mut rng).await {
                 Ok(()) => {}
@@ -246,6 +250,15 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
         }
     }
     Ok(())
+}
+/// The log's writer changes under load.
+fn log_writer(rng: &mut Rng) -> WriterSetting {
+    match rng.below(4) {
+        0 => WriterSetting::Auto,
+        1 => WriterSetting::Fixed(Scheme::Session),
+        2 => WriterSetting::Fixed(Scheme::Leader),
+        _ => WriterSetting::Fixed(Scheme::Dedicated),
+    }
 }
 async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {
     trx.isolation = Isolation::Serializable;

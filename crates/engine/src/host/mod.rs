@@ -12,6 +12,10 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait Host: Send + Sync + 'static {
     /// Runs a background task until it ends. `name` is for people (thread and task names).
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
+    /// The same for a task that blocks, in a thread of its own where there are threads.
+    fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
+        self.spawn(name, task);
+    }
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
     /// Resolves after every task that is ready now, and every socket that has input now, has had its turn.
     fn yield_now(&self) -> BoxFuture<()>;

@@ -1,5 +1,5 @@
 //! A bell for one background task: rung while nobody listens, it is heard at the next wait.
-use parking_lot::Mutex;
+use super::sync::Mutex;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -10,8 +10,13 @@ struct State {
     closed: bool,
     waker: Option<Waker>,
 }
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Kick(Mutex<State>);
+impl Default for Kick {
+    fn default() -> Kick {
+        Kick(Mutex::new(State::default()))
+    }
+}
 
 impl Kick {
     pub fn kick(&self) {

@@ -5,6 +5,8 @@
 //! session that can run has its turn and may join, for as long as the group grows; then it writes and flushes in its own thread, wakes the group, and passes the
 //! lease to one of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
 //!
+//! With a resident writer ([`super::resident`]) nobody here leads for long: the lease goes to it at the next hand-over.
+//!
 //! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached, then passes the lease on; dropped before, it passes it on too.
 use super::Log;
 use super::waits::{Goal, Node, Waits, recycle};
@@ -28,6 +30,8 @@ pub(super) trait Desk {
     /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached.
     fn flush(&self, durable: bool);
     fn yield_now(&self) -> BoxFuture<()>;
+    /// Whether a leader lets others join before it writes (`leader`), or not (`session`).
+    fn gathers(&self) -> bool;
     fn count(&self, goal: &Goal, event: Event);
 }
 /// What a wait counts.
@@ -75,7 +79,7 @@ impl Waiter {
                 State::New => {
                     desk.count(&self.goal, Event::Wait);
                     self.state = if waits.try_lead() {
-                        State::Leading(Lead::begin(waits))
+                        State::Leading(Lead::begin(desk))
                     } else {
                         State::Queued(waits.enlist(self.goal, cx.waker()))
                     };
@@ -93,7 +97,7 @@ impl Waiter {
                         return Poll::Pending;
                     }
                     node.leave();
-                    self.state = State::Leading(Lead::begin(waits));
+                    self.state = State::Leading(Lead::begin(desk));
                 }
                 State::Leading(lead) => {
                     ready!(lead.gather_group(desk, cx));
@@ -136,8 +140,8 @@ impl Waiter {
 }
 
 impl Lead {
-    fn begin(waits: &Waits) -> Lead {
-        let rounds = if waits.alone() { ROUNDS_MAX } else { 0 };
+    fn begin(desk: &impl Desk) -> Lead {
+        let rounds = if !desk.gathers() || desk.waits().alone() { ROUNDS_MAX } else { 0 };
         Lead { rounds, joined: u64::MAX, ..Lead::default() }
     }
     /// Ready when the group no longer grows.
@@ -187,6 +191,9 @@ impl Desk for Counted<'_> {
     }
     fn yield_now(&self) -> BoxFuture<()> {
         self.log.yield_now()
+    }
+    fn gathers(&self) -> bool {
+        self.log.gathers()
     }
     fn count(&self, goal: &Goal, event: Event) {
         if self.counted {

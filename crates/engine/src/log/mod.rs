@@ -9,7 +9,8 @@
 //! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
 //! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
 //! | `writer.rs` | what to write next, and how far it is |
-//! | `waits.rs`, `leader.rs` | who waits, who leads, and how a session waits and leads |
+//! | `waits.rs` | who waits, who leads |
+//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or a task of its own |
 //! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
 //! | `control.rs`, `scan.rs` | checkpoint and epoch; recovery |
 //!
@@ -27,7 +28,9 @@ mod frame;
 mod keeper;
 mod kick;
 mod leader;
+mod resident;
 mod scan;
+mod scheme;
 mod space;
 mod sync;
 #[cfg(all(test, not(loom)))]
@@ -43,6 +46,7 @@ pub use credit::Credit;
 pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use leader::{CommitTicket, DurableWait};
 pub use scan::{Frame, FrameScanner};
+pub use scheme::{Scheme, WriterSetting};
 pub use space::SpaceWait;
 
 use crate::base::{Error, Lsn, Result, Try, poison};
@@ -56,6 +60,7 @@ use kick::Kick;
 use leader::{Desk, Event};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Disk, File};
+use scheme::Schemes;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -103,6 +108,7 @@ pub struct Log {
     ring: Ring,
     space: Space,
     waits: Waits,
+    schemes: Schemes,
     /// Locked by the lease holder alone.
     writer: Mutex<Writing>,
     segments: Segments,
@@ -206,6 +212,7 @@ impl Log {
             ring,
             space: Space::new(tail, bounds),
             waits: Waits::new(tail),
+            schemes: Schemes::default(),
             writer: Mutex::new(Writing {
                 state: LogWriter::new(tail, config.segment_bytes),
                 staging: AlignedBuf::new(WRITE_MAX as usize),
@@ -341,6 +348,7 @@ impl Log {
         f("log_lsn_last_checkpoint", self.checkpoint_lsn().0);
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
+        f("log_writer_scheme", self.scheme() as u64);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
@@ -350,6 +358,7 @@ impl Log {
     fn stop(&self) {
         self.closed.store(true, Release);
         self.keeper.close();
+        self.waits.bell().close();
     }
     fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
@@ -371,6 +380,9 @@ impl Desk for Log {
     }
     fn yield_now(&self) -> BoxFuture<()> {
         self.host.yield_now()
+    }
+    fn gathers(&self) -> bool {
+        self.scheme() != Scheme::Session
     }
     fn count(&self, goal: &Goal, event: Event) {
         use counters::Session as S;

@@ -83,6 +83,42 @@ fn frames_come_back() {
     assert!(log.tail() > Lsn(want[59].1), "the epoch frame");
 }
 
+/// SCHEME-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
+#[test]
+fn schemes_change_while_sessions_commit() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let all = [Scheme::Session, Scheme::Leader, Scheme::Dedicated];
+    let mut want = Frames::new();
+    for n in 0..120 {
+        log.set_writer(WriterSetting::Fixed(all[(n * n / 3 % 3) as usize]));
+        if n % 3 > 0 {
+            host.run(); // the resident takes the lease or leaves it; else it finds the scheme changed again
+        }
+        let (s, e) = append(&log, &payload(n));
+        want.push((s.0, e.0, payload(n)));
+        let ticket = log.ticket(e);
+        if n % 5 == 0 {
+            // Its session is gone.
+            drop(ticket);
+            continue;
+        }
+        if n % 2 == 0 {
+            log.set_writer(WriterSetting::Auto);
+            assert_eq!(log.scheme(), Scheme::Leader);
+        }
+        host.block_on(ticket);
+        assert!(log.durable() >= e);
+    }
+    assert!(counter(&log, "log_writer_no_waits") > 5, "the resident has written too");
+    host.block_on(log.close());
+    drop(log);
+    host.run();
+    host.tick();
+    assert_eq!(host.tasks(), 0, "the resident ends with the log");
+    assert_eq!(recovered(&disk).0, want);
+}
+
 #[test]
 fn what_nobody_waits_for_is_flushed_within_a_second() {
     let disk = MemDisk::default();

@@ -5,9 +5,12 @@
 //! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
 //! came in between. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
 //! WAIT-3: `durable <= written`, and neither goes back.
+//! WAIT-5: with the lease goes the duty to look: the resident writer ([`super::resident`]), which may keep the lease while nobody waits, sleeps only
+//! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its bell.
 //! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
 //!
 //! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA; each is shared by its future and the stack.
+use super::kick::Kick;
 use super::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -56,12 +59,25 @@ impl Node {
     }
 }
 
+/// The resident writer, as the others see it.
+#[derive(Debug)]
+struct Resident {
+    lease: AtomicU8,
+    sleeps: AtomicBool,
+    bell: Arc<Kick>,
+}
+/// It does not want the lease; it waits for it; it has it.
+const AWAY: u8 = 0;
+const WANTS: u8 = 1;
+const HOLDS: u8 = 2;
+
 #[derive(Debug)]
 pub(super) struct Waits {
     written: Padded<AtomicU64>,
     durable: Padded<AtomicU64>,
     head: Padded<AtomicPtr<Node>>,
     lease: Padded<AtomicBool>,
+    resident: Resident,
     /// Nodes that a flush did not reach; only the lease holder looks.
     kept: Mutex<Vec<Arc<Node>>>,
     /// How many were pushed, ever: the leader sees its group grow.
@@ -79,6 +95,7 @@ impl Waits {
             durable: Padded(AtomicU64::new(at)),
             head: Padded(AtomicPtr::new(null_mut())),
             lease: Padded(AtomicBool::new(false)),
+            resident: Resident { lease: AtomicU8::new(AWAY), sleeps: AtomicBool::new(false), bell: Arc::default() },
             kept: Mutex::new(Vec::new()),
             joined: Count::new(0),
             group: std::sync::atomic::AtomicU32::new(16),
@@ -118,7 +135,47 @@ impl Waits {
         }
         self.joined.fetch_add(1, Relaxed);
         fence(SeqCst);
+        let resident = &self.resident;
+        if resident.sleeps.load(Relaxed) && resident.sleeps.swap(false, AcqRel) {
+            resident.bell.kick();
+        }
         node
+    }
+
+    // What follows is for the resident writer.
+
+    /// Rings for the resident.
+    pub fn bell(&self) -> &Arc<Kick> {
+        &self.resident.bell
+    }
+    /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has it.
+    pub fn resident_leads(&self) -> bool {
+        let lease = &self.resident.lease;
+        if lease.load(Acquire) == HOLDS {
+            return true;
+        }
+        lease.store(WANTS, Relaxed); // only the resident leaves AWAY
+        fence(SeqCst);
+        if self.try_lead() {
+            lease.store(HOLDS, Relaxed);
+            return true;
+        }
+        lease.load(Acquire) == HOLDS
+    }
+    /// The resident does not lead any more; a lease that it had passes on.
+    pub fn resident_leaves(&self) -> Option<Waker> {
+        if self.resident.lease.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
+    }
+    /// Whether there is nobody to flush for (WAIT-5). Only while it has the lease.
+    pub fn resident_may_sleep(&self) -> bool {
+        let sleeps = &self.resident.sleeps;
+        sleeps.store(true, Relaxed);
+        fence(SeqCst);
+        let wanted = !self.head.load(Relaxed).is_null() || self.kept.lock().iter().any(|n| n.role.load(Relaxed) != GONE);
+        if wanted {
+            sleeps.store(false, Relaxed);
+        }
+        !wanted
     }
 
     // What follows is for the lease holder.
@@ -166,7 +223,12 @@ impl Waits {
     }
     /// Passes the lease to a waiter, whose waker is returned, or gives it up if there is none.
     pub fn hand_over(&self) -> Option<Waker> {
+        let resident = &self.resident;
         loop {
+            if resident.lease.compare_exchange(WANTS, HOLDS, AcqRel, Relaxed).is_ok() {
+                resident.bell.kick();
+                return None;
+            }
             {
                 let mut kept = self.kept.lock();
                 self.gather(&mut kept);
@@ -179,7 +241,8 @@ impl Waits {
             }
             self.lease.swap(false, AcqRel);
             fence(SeqCst);
-            if self.head.load(Relaxed).is_null() || !self.try_lead() {
+            let wanted = !self.head.load(Relaxed).is_null() || resident.lease.load(Relaxed) == WANTS;
+            if !wanted || !self.try_lead() {
                 return None;
             }
         }
@@ -281,6 +344,9 @@ mod loom_tests {
         fn yield_now(&self) -> BoxFuture<()> {
             Box::pin(std::future::ready(()))
         }
+        fn gathers(&self) -> bool {
+            true
+        }
         fn count(&self, _: &Goal, _: Event) {}
     }
     fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
@@ -310,6 +376,53 @@ mod loom_tests {
     fn loom_three_commit() {
         model(1, &[Model::commit, Model::commit, Model::commit]);
     }
+    /// Flushes for others, at most `turns` times, until the bell is closed.
+    fn reside(m: &Model, turns: usize) {
+        let mut done = 0;
+        while done < turns {
+            if m.waits.resident_leads() && !m.waits.resident_may_sleep() {
+                m.flush(true);
+                done += 1;
+            } else if !loom::future::block_on(m.waits.bell().wait()) {
+                break;
+            }
+        }
+        if let Some(w) = m.waits.resident_leaves() {
+            w.wake();
+        }
+    }
+    fn model_with_resident(preemptions: usize, turns: usize, committers: usize) {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(preemptions);
+        b.check(move || {
+            let m = Arc::new(Model::new());
+            let start = |f: fn(&Model, usize), n: usize| {
+                let m = m.clone();
+                loom::thread::spawn(move || f(&m, n))
+            };
+            let resident = start(reside, turns);
+            let others: Vec<_> = (1..committers).map(|_| start(|m, _| m.commit(), 0)).collect();
+            m.commit();
+            others.into_iter().for_each(|t| t.join().unwrap());
+            m.waits.bell().close();
+            resident.join().unwrap();
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+    /// WAIT-5, and SCHEME-1: the resident comes, flushes and goes while others commit.
+    #[test]
+    fn loom_resident_serves_one() {
+        model_with_resident(3, 9, 1);
+    }
+    #[test]
+    fn loom_resident_comes_and_goes() {
+        model_with_resident(2, 1, 2);
+    }
+    #[test]
+    fn loom_resident_serves_two() {
+        model_with_resident(2, 9, 2);
+    }
+
     /// WAIT-4
     #[test]
     fn loom_one_gives_up() {

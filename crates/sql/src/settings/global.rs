@@ -138,9 +138,15 @@ impl Settings {
     }
 }
 
-/// The bits of `twin` when the other one is set to the collation of `bits`.
+/// Positions in the values of `redolith_log_writer`.
+const SESSION: u64 = 1;
+const DEDICATED: u64 = 3;
+
+/// The bits of `twin` when the other one is set to `bits`.
 pub(super) fn twin_bits(twin: Var, bits: u64) -> u64 {
     match twin.get().kind {
+        _ if twin == Var::InnodbLogWriterThreads => (bits == DEDICATED) as u64,
+        _ if twin == Var::RedolithLogWriter => [SESSION, DEDICATED][bits as usize],
         Kind::Charset { .. } => collation(bits).map_or(bits, |c| c.charset().default_collation().id() as u64),
         _ => bits,
     }

@@ -112,6 +112,7 @@ variables! {
     InnodbIoCapacityMax "innodb_io_capacity_max" int(100, 1 << 31), Global Dynamic is("20000");
     InnodbLockWaitTimeout "innodb_lock_wait_timeout" int(1, 1 << 30), Both Dynamic is("50");
     InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, 1 << 32, 1024), Global AtStart is("67108864");
+    InnodbLogWriterThreads "innodb_log_writer_threads" Bool, Global Dynamic OFF;
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
     InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.0), Global Dynamic is("10.000000");
@@ -163,7 +164,7 @@ variables! {
     ReadBufferSize "read_buffer_size" steps(8192, 1 << 31, 4096), Both Dynamic is("131072"), inert "it is MyISAM's";
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"), inert "it is MyISAM's";
-    RedolithLogWriter "redolith_log_writer" Enum(&["leader"]), Global AtStart is("leader");
+    RedolithLogWriter "redolith_log_writer" Enum(&["auto", "session", "leader", "dedicated"]), Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";
     ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1");
@@ -231,7 +232,7 @@ impl Var {
     pub fn all() -> &'static [Var] {
         ALL
     }
-    /// The variable that says the same thing as a collation, or as a character set.
+    /// The variable that says the same thing in another way: as a collation, or as a character set; as MySQL has it.
     pub(super) fn twin(self) -> Option<Var> {
         Some(match self {
             Var::CharacterSetConnection => Var::CollationConnection,
@@ -240,6 +241,8 @@ impl Var {
             Var::CollationConnection => Var::CharacterSetConnection,
             Var::CollationDatabase => Var::CharacterSetDatabase,
             Var::CollationServer => Var::CharacterSetServer,
+            Var::RedolithLogWriter => Var::InnodbLogWriterThreads,
+            Var::InnodbLogWriterThreads => Var::RedolithLogWriter,
             _ => return None,
         })
     }
