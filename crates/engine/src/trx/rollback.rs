@@ -112,7 +112,9 @@ impl Engine {
         let Some(table) = table else { return Ok(()) };
         let is_gone = || table.dropped.load(std::sync::atomic::Ordering::Acquire) && self.dict.by_id(table.id).is_none();
         if let Step::Overflow { first, .. } = step {
-            return overflow::free_chain(self, table.space, first, trx).await.or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
+            return overflow::free_chain(self, table.space, first, overflow::Writer::Exactly(trx))
+                .await
+                .or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
         }
         loop {
             let done = match &step {
