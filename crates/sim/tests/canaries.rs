@@ -65,7 +65,10 @@ fn every_planted_bug_is_found() {
                 while let Some(bug) = BUGS.get(next.fetch_add(1, Relaxed)) {
                     match find(*bug, most) {
                         Some((seed, why)) => {
-                            println!("{bug:?}: seed {seed}: {}", why.lines().next().unwrap_or_default().chars().take(120).collect::<String>())
+                            println!(
+                                "{bug:?}: seed {seed}: {}",
+                                why.lines().next().unwrap_or_default().chars().take(120).collect::<String>()
+                            )
                         }
                         None => missed.lock().unwrap().push(*bug),
                     }
