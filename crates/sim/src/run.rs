@@ -167,7 +167,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);
-    settle(&e, &w).await;
+    settle(&e).await;
     if life.trouble == Trouble::Reads {
         // Those in the start were that; a check would report the others.
         w.clear_faults();
@@ -207,7 +207,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     }
     // The disk has room and reads well again: everything goes on, and nothing is owed.
     w.clear_faults();
-    settle(&e, &w).await;
+    settle(&e).await;
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;
     ddl::verify(&e, disk, &w.definitions).await?;
@@ -229,8 +229,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     Ok(())
 }
 /// Waits for rollbacks in the background.
-async fn settle(e: &Arc<Engine>, w: &World) {
-    w.seen.lock().expect("one thread").rolled_back_later += e.background_rollbacks() as u64;
+async fn settle(e: &Arc<Engine>) {
     while e.background_rollbacks() > 0 {
         e.host.sleep(Duration::from_millis(5)).await;
     }
