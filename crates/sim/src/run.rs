@@ -40,10 +40,10 @@ pub struct Ended {
     pub trace: u64,
 }
 
-fn config() -> Config {
+fn config(frames: u64) -> Config {
     let mut c = Config::new("/sim");
-    // Small, so that everything is short of room: 64 frames, a log that wraps after some hundred transactions.
-    c.pool_bytes = 64 * 16384;
+    // Small, so that everything is short of room; a log that wraps after some hundred transactions.
+    c.pool_bytes = frames * 16384;
     c.log_segment_bytes = 64 << 10;
     c.log_capacity_bytes = 1 << 20;
     c.log_buffer_bytes = 256 << 10;
@@ -156,7 +156,8 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
 async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()> {
     let mut rng = Rng(seed);
     let disk = &w.disk;
-    let (e, report): (Arc<Engine>, Report) = Engine::open(config(), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
+    let (e, report): (Arc<Engine>, Report) =
+        Engine::open(config(if rng.chance(2) { 64 } else { 40 }), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
     assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?}", report.bad_pages);
     life.opened.store(true, SeqCst);
     {
