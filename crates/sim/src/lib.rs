@@ -6,6 +6,6 @@
 pub mod ddl;
 pub mod executor;
 pub mod load;
+pub mod run;
 mod scan;
 pub mod trouble;
-pub mod run;

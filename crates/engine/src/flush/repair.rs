@@ -28,11 +28,7 @@ pub struct Mended {
 }
 impl fmt::Display for Mended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}",
-            self.page, self.file, self.why, self.lsn
-        )
+        write!(f, "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}", self.page, self.file, self.why, self.lsn)
     }
 }
 
