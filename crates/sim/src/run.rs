@@ -113,7 +113,7 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let disk = &world.disk;
     if let Some(cut) = life.cut.filter(|_| life.early) {
         disk.crash_at_op(1 + rng.below(cut));
-        life.trouble.begin(disk, rng, 30);
+        life.trouble.begin(disk, rng, 30, true);
     }
     let mut ex = Executor::new(disk.clone(), rng.draw());
     let main = live(world.clone(), ex.host.clone(), rng.draw(), life.clone());
@@ -158,7 +158,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     let disk = &w.disk;
     let (e, report): (Arc<Engine>, Report) =
         Engine::open(config(if rng.chance(2) { 64 } else { 40 }), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
-    assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?}", report.bad_pages);
+    assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?} (trouble: {:?})", report.bad_pages, life.trouble);
     life.opened.store(true, SeqCst);
     {
         let s = &mut w.seen.lock().expect("one thread");
@@ -177,7 +177,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     ddl::verify(&e, disk, &w.definitions).await?;
     if let Some(cut) = life.cut.filter(|_| !life.early) {
         disk.crash_at_op(1 + rng.below(cut));
-        life.trouble.begin(disk, &mut rng, 1 + cut / 4);
+        life.trouble.begin(disk, &mut rng, 1 + cut / 4, false);
     }
     let has_room = Arc::new(AtomicBool::new(life.trouble != Trouble::Full));
     if life.trouble == Trouble::Full {

@@ -32,8 +32,8 @@ impl Trouble {
             _ => Trouble::None,
         }
     }
-    /// Plans it. `from`: how many operations of its kind go well first, at most.
-    pub fn begin(self, disk: &SimDisk, rng: &mut Rng, from: u64) {
+    /// Plans it. `from`: how many operations of its kind go well first, at most. `early`: it begins with the start.
+    pub fn begin(self, disk: &SimDisk, rng: &mut Rng, from: u64, early: bool) {
         let nth = 1 + rng.below(from);
         let bad = [Damage::Eio, Damage::Short, Damage::Torn][rng.below(3) as usize];
         let files = ["tables/", "undo", "system", "doublewrite"];
@@ -53,8 +53,9 @@ impl Trouble {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
                     let nth = 1 + rng.below(from);
-                    // Long enough, sometimes, for the rollback of what it failed to meet it too.
-                    let times = if rng.chance(2) { 1 + rng.below(3) } else { 100 };
+                    // Long enough, sometimes, for the rollback of what it failed to meet it too. In a start not so long: a page that is bad
+                    // all the time is damage, which is reported and passed over, not trouble.
+                    let times = if rng.chance(2) || early { 1 + rng.below(3) } else { 100 };
                     disk.fail(Fault::new(OpKind::Read, damage).on(files[rng.below(3) as usize]).nth(nth).times(times));
                 }
             }

@@ -13,6 +13,9 @@ use hashbrown::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
+/// How often a page that was bad is read again before it counts as damaged.
+const READS: usize = 8;
+
 /// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint stays.
 pub struct Reading {
     pub at: AtomicU64,
@@ -73,7 +76,11 @@ pub async fn apply(
     bad.sort_unstable_by_key(|(id, _)| *id);
     // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
     for (id, why) in &bad {
-        if pool.load(*id).await.is_ok() {
+        let mut whole = false;
+        for _ in 0..READS {
+            whole |= pool.load(*id).await.is_ok();
+        }
+        if whole {
             return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
         }
     }
