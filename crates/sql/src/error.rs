@@ -149,6 +149,7 @@ errors! {
     wrong_database_name(name) = 1102, "Incorrect database name '{name}'";
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
+    unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
     column_specified_twice(column) = 1110, "Column '{column}' specified twice";
     invalid_group_function() = 1111, "Invalid use of group function";
     no_columns() = 1113, "A table must have at least one column";

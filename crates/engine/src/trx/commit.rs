@@ -9,7 +9,7 @@
 //! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984): a transaction that reads its changes has a later place
 //! in the log, so it cannot become durable without it.
 use super::Trx;
-use crate::log::Log;
+use crate::engine::Engine;
 use crate::undo::record;
 use crate::{Lsn, Result, Stall, TrxId};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// A commit on its way to the disk.
 #[must_use = "a commit is durable when its ticket says so"]
 pub struct CommitTicket {
-    log: Arc<Log>,
+    engine: Arc<Engine>,
     lsn: Option<Lsn>,
 }
 impl CommitTicket {
@@ -28,7 +28,9 @@ impl CommitTicket {
     /// Resolves when the commit is durable. Dropping the future takes nothing back.
     pub async fn durable(self) {
         if let Some(lsn) = self.lsn {
-            self.log.wait_durable(lsn).await;
+            let begun = self.engine.disk.now();
+            self.engine.store.log.wait_durable(lsn).await;
+            self.engine.counts.commit_wait.record(self.engine.disk.now() - begun);
         }
     }
     /// The same for a program without an executor.
@@ -48,6 +50,12 @@ impl Trx {
                 Err(s) => self.settle(s).await?,
             }
         };
+        match self.id {
+            TrxId::NONE if !self.has_read() => {}
+            TrxId::NONE if self.single_read => engine.counts.nl_ro_commits.add(1),
+            TrxId::NONE => engine.counts.ro_commits.add(1),
+            _ => engine.counts.rw_commits.add(1),
+        }
         self.view.close();
         if self.id != TrxId::NONE {
             let no = engine.sys.commit_no(self.id);
@@ -57,7 +65,7 @@ impl Trx {
             }
         }
         self.end();
-        Ok(CommitTicket { log: engine.store.log.clone(), lsn })
+        Ok(CommitTicket { engine, lsn })
     }
     /// Forgets the transaction; its locks are free.
     pub(super) fn end(&mut self) {

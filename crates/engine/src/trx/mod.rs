@@ -9,6 +9,7 @@ pub mod view;
 
 use crate::engine::Engine;
 use crate::lock::{KillFlag, TrxLocks};
+use crate::metrics::RowCounts;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Result, Stall, TrxId, Try};
 use std::sync::Arc;
@@ -54,6 +55,10 @@ pub struct Trx {
     pub isolation: Isolation,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
+    /// It is one statement that reads without locks (for trx_nl_ro_commits).
+    pub single_read: bool,
+    /// What the running statement has done to rows.
+    pub rows: RowCounts,
     /// It is being rolled back in the background, for a session that is gone.
     abandoned: bool,
 }
@@ -78,6 +83,8 @@ impl Drop for Trx {
             isolation: self.isolation,
             read_only: false,
             lock_wait_timeout: self.lock_wait_timeout,
+            single_read: false,
+            rows: RowCounts::default(),
             abandoned: true,
         };
         self.engine.spawn("rollback", |_| async move {
@@ -99,6 +106,8 @@ impl Trx {
             isolation: Isolation::default(),
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
+            single_read: false,
+            rows: RowCounts::default(),
             abandoned: false,
             engine,
         }
@@ -114,6 +123,14 @@ impl Trx {
     }
     pub fn has_written(&self) -> bool {
         !self.undo.is_empty()
+    }
+    /// Something was read or locked.
+    pub(crate) fn has_read(&self) -> bool {
+        self.view.is_open() || self.locks.locks_held() > 0
+    }
+    /// The statement is over: what it did to rows is added to the engine's counts.
+    pub fn count_rows(&mut self) {
+        self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
     pub fn undo_records(&self) -> u32 {
         self.undo.count

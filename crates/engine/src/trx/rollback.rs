@@ -22,6 +22,9 @@ enum Step {
 impl Trx {
     /// Takes back everything since `to`. Locks stay.
     pub async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
+        if self.undo.last != to.0 {
+            self.engine.counts.savepoint_rollbacks.add(1);
+        }
         self.back_to(to.0, true).await
     }
     /// `goes_on`: the transaction may yet commit.
@@ -50,6 +53,7 @@ impl Trx {
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
         if self.id != TrxId::NONE {
+            engine.counts.rollbacks.add(1);
             loop {
                 match self.undo.finish(&engine.store, record::ENDED, 0) {
                     Ok(_) => break,

@@ -21,6 +21,7 @@ pub struct Database {
 
 impl Database {
     pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
+        status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
         Arc::new(Database { engine, catalog, plans: PlanCache::new(MAX_PLANS), settings, status, processes })
     }

@@ -2,7 +2,9 @@
 //!
 //! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
+mod monitors;
 pub use counters::{Counter, Counters};
+pub use monitors::{Counted, MonitorAction, Monitors, Shown};
 
 use parking_lot::RwLock;
 use std::fmt;
@@ -30,6 +32,8 @@ pub type Provider = Box<dyn Fn(&mut dyn FnMut(&str, StatusValue)) + Send + Sync>
 #[derive(Default)]
 pub struct Status {
     pub counters: Counters,
+    /// What INNODB_METRICS shows.
+    pub monitors: Monitors,
     providers: RwLock<Vec<Provider>>,
 }
 
