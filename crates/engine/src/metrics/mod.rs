@@ -1,4 +1,4 @@
-//! Counters, in one place: what there are ([`Metric`], [`Engine::describe_metrics`]) and what they say now ([`Engine::metrics`]).
+//! Counters, in one place: what there are ([`Metric`], [`all`]) and what they say now ([`Engine::metrics`]).
 //!
 //! The parts of the engine count; nothing here does, but for [`Counts`]: what transactions count when a statement or they themselves end.
 //!
@@ -55,6 +55,11 @@ pub struct Metric {
 
 static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| table::all().collect());
 static BY_NAME: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| METRICS.iter().enumerate().map(|(i, m)| (m.name, i)).collect());
+
+/// The counters that have a description.
+pub fn all() -> &'static [Metric] {
+    &METRICS
+}
 
 /// MET-1: what is said of a counter of the log that has no entry.
 fn undescribed(name: &'static str) -> Metric {
@@ -179,6 +184,8 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("buffer_pages_written", c.pages_written.get());
     put("buffer_pages_read", c.pages_read.get());
     put("buffer_pages_evicted", c.pages_evicted.get());
+    put("buffer_pages_made_young", pages.made_young);
+    put("buffer_pages_old", pages.old as u64);
     put("buffer_data_reads", c.data_read_bytes.get());
     put("buffer_data_written", c.data_written_bytes.get());
     put("buffer_LRU_batch_flush_total_pages", c.pages_written_lru.get());
@@ -188,6 +195,7 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("os_data_fsyncs", c.data_fsyncs.get());
     put("os_pending_reads", c.pending_reads.get());
     put("os_pending_writes", c.pending_writes.get());
+    put("os_pending_fsyncs", c.pending_fsyncs.get());
     put("dblwr_async_requests", c.dblwr_pages_written.get());
     put("dblwr_flush_requests", c.dblwr_writes.get());
     put("innodb_dblwr_writes", c.dblwr_writes.get());
@@ -246,6 +254,15 @@ mod tests {
         for m in METRICS.iter() {
             assert!(m.name.len() <= 193 && m.comment.len() <= 193, "{}", m.name);
             assert!(m.module.starts_with("module_"), "{}", m.name);
+        }
+    }
+
+    #[test]
+    fn the_manual_describes_every_counter() {
+        let manual = include_str!("../../../../docs/counters.md");
+        for m in METRICS.iter() {
+            let line = format!("| `{}` | {} | {} |\n", m.name, m.kind.name(), m.comment);
+            assert!(manual.contains(&line), "docs/counters.md lacks {line}");
         }
     }
 
