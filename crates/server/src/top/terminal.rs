@@ -33,7 +33,9 @@ impl Terminal {
     }
     /// Shows as much of the lines as there is room for.
     pub fn show(&self, lines: &[String]) -> io::Result<()> {
-        let (rows, columns) = tcgetwinsize(stdout()).map_or((24, 80), |w| (w.ws_row.max(1) as usize, w.ws_col.max(1) as usize));
+        // A terminal that does not know its size says 0.
+        let size = tcgetwinsize(stdout()).ok().filter(|w| w.ws_row > 0 && w.ws_col > 0);
+        let (rows, columns) = size.map_or((24, 80), |w| (w.ws_row as usize, w.ws_col as usize));
         let mut text = String::from("\x1b[H");
         for (n, line) in lines.iter().take(rows).enumerate() {
             text.push_str(if n > 0 { "\r\n" } else { "" });
