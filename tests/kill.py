@@ -189,7 +189,7 @@ def main():
     report = Report()
     print(f'seed {a.seed}: tests/kill.py --seed {a.seed} --rounds {a.rounds}', flush=True)
     dir = servers.scratch('kill')
-    server = servers.make(a, dir, **SETTINGS, **({'innodb_log_file_size': '64M'} if a.server == 'mariadb' else {'innodb_redo_log_capacity': '64M', 'innodb_log_buffer_size': '16M'}))
+    server = servers.make(a, dir, **SETTINGS, **({'innodb_log_file_size': '64M'} if a.server == 'mariadb' else {'innodb_redo_log_capacity': '64M'}))
     with server:
         prepare(server, a)
         record = Record(os.path.join(dir, 'record'))

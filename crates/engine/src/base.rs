@@ -67,6 +67,8 @@ pub enum Error {
     NoSuchTable(String),
     #[error("table '{0}' already exists")]
     TableExists(String),
+    #[error("the definition of table '{0}' has changed since the transaction's read view was opened; retry the transaction")]
+    TableChanged(String),
     #[error("database '{0}' does not exist")]
     NoSuchDatabase(String),
     #[error("database '{0}' already exists")]
@@ -85,7 +87,7 @@ pub enum Error {
     Corrupt { page: PageId, file: String, table: String, why: String },
     #[error("{what}: {why}")]
     Io { what: String, why: String, full: bool },
-    #[error("the data directory {0} is in use by another process")]
+    #[error("the data directory {0} is in use by another process, or by another engine in this one")]
     InUse(String),
     #[error("{0}")]
     Incompatible(String),

@@ -18,6 +18,10 @@ use std::any::Any;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+/// How long a change of indexes waits for rollbacks in the background.
+const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -79,6 +83,8 @@ pub struct Engine {
     pub(crate) unfinished: Mutex<Vec<crate::dict::record::TableRecord>>,
     pub(crate) flusher: Arc<crate::flush::Flusher>,
     pub flush_settings: Arc<crate::flush::FlushSettings>,
+    /// Rollbacks in the background (TRX-C).
+    pub(crate) rollbacks: AtomicUsize,
     /// Background tasks that have not ended.
     pub(crate) running: AtomicUsize,
     /// The engine begins to close, or a task has ended.
@@ -108,6 +114,21 @@ impl Engine {
     /// A transaction of a session; `kill` ends its waits.
     pub fn begin(self: &Arc<Engine>, kill: Arc<KillFlag>) -> Trx {
         Trx::new(self.clone(), kill)
+    }
+    /// Rollbacks that go on in the background, for sessions that are gone or could not wait.
+    pub fn background_rollbacks(&self) -> usize {
+        self.rollbacks.load(std::sync::atomic::Ordering::Acquire)
+    }
+    /// Waits until none goes on (they hold no metadata locks), or fails like a wait for a lock.
+    pub(crate) async fn wait_for_rollbacks(&self) -> Result<()> {
+        let end = self.disk.now() + ROLLBACKS_WAIT;
+        while self.background_rollbacks() > 0 {
+            if self.disk.now() >= end {
+                return Err(crate::Error::LockWaitTimeout);
+            }
+            self.nap(Duration::from_millis(10)).await;
+        }
+        Ok(())
     }
     /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).
     pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {

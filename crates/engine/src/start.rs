@@ -1,6 +1,7 @@
 //! How an engine starts on its directory, and how it stops.
 use crate::buf::BufferPool;
 use crate::buf::event::{Event, either};
+use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
@@ -81,6 +82,7 @@ impl Engine {
             counts: Default::default(),
             closing: AtomicBool::new(false),
             dir_lock: Mutex::new(Some(dir_lock)),
+            rollbacks: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             close_step: Event::default(),
             config,
@@ -132,7 +134,7 @@ impl Engine {
         // All unfinished ones count as active before the horizon is set: it must see none of them, or the versions below theirs would count as gone.
         let (mut first, mut then) = (Vec::new(), Vec::new());
         for l in logs {
-            if l.state == undo_record::ACTIVE {
+            if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
@@ -147,7 +149,8 @@ impl Engine {
             horizon.close();
         }
         for mut trx in first {
-            trx.rollback().await?;
+            // Before the dictionary is read.
+            trx.take_back_all().await?;
         }
         self.load_dictionary().await?;
         for mut trx in then {
@@ -172,7 +175,7 @@ impl Engine {
             match record::parse(&self.dict_table, c.payload(&trx).await?)? {
                 Named::Schema(name, r) => self.dict.put_schema(&name, r),
                 Named::Table(r) => {
-                    let t = record::make_table(&self.dict, (*r).clone(), TrxId::NONE);
+                    let t = record::make_table(&self.dict, (*r).clone(), |_| TrxId::NONE);
                     if let Some(s) = self.store.spaces.get(t.space) {
                         s.set_label(&t.full_name());
                     }
@@ -191,6 +194,9 @@ impl Engine {
         let known: HashSet<String> = self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
         let names = self.disk.list(&dir).map_err(|e| Error::io(dir.display(), &e))?;
         let mut removed = Vec::new();
+        if planted(Canary::OrphansStay) {
+            return Ok(removed);
+        }
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
             if let Ok(n) = name.trim_end_matches(".rdl").parse() {
                 self.store.pool.drop_space(SpaceId(n));

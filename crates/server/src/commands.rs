@@ -27,7 +27,6 @@ macro_rules! wire {
         Wire {
             output: &mut $c.channel.output,
             socket: &mut $c.channel.socket,
-            process: &$c.channel.process,
             counters: &$c.server.status.counters,
             capabilities: $c.capabilities,
             format: $format,

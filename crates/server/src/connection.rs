@@ -72,9 +72,10 @@ impl Channel {
             if self.input.is_partial() {
                 self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
             }
-            match self.socket.read(self.input.room(), &self.process).await? {
+            match self.socket.read(self.input.room()).await? {
                 Input::Bytes(_) => {}
                 Input::TrimBuffers => self.trim(),
+                Input::AnswerLeft => self.socket.settle(self.write_timeout_s).await?,
             }
         }
     }
@@ -83,7 +84,9 @@ impl Channel {
     async fn discard_chain(&mut self) -> Result<(), Ended> {
         self.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         while !self.input.discard(&mut self.output.sequence) {
-            self.socket.read(self.input.room(), &self.process).await?;
+            if self.socket.read(self.input.room()).await? == Input::AnswerLeft {
+                self.socket.settle(self.write_timeout_s).await?;
+            }
         }
         Ok(())
     }
@@ -105,8 +108,7 @@ impl Channel {
     pub async fn flush(&mut self) -> Result<(), Ended> {
         if !self.output.buf.is_empty() {
             self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
-            self.socket.write_all(&self.output.buf, &self.process, self.write_timeout_s).await?;
-            self.output.buf.clear();
+            self.socket.send(&mut self.output.buf, self.write_timeout_s).await?;
         }
         Ok(())
     }
@@ -197,7 +199,7 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
     channel.output.error(error.code, &error.sqlstate, &error.message);
     if channel.flush().await.is_ok() && may_still_send {
         channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
-        channel.socket.linger(&channel.process, LINGER_BYTES).await;
+        channel.socket.linger(LINGER_BYTES).await;
     }
 }
 

@@ -15,4 +15,7 @@ impl Host for TokioHost {
     fn yield_now(&self) -> BoxFuture<()> {
         Box::pin(tokio::task::yield_now())
     }
+    fn before_blocking(&self) {
+        crate::outbox::send_held_back();
+    }
 }

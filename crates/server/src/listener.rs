@@ -3,7 +3,7 @@ use crate::backend::Backend;
 use crate::connection::serve;
 use crate::protocol::auth::Peer;
 use crate::server::Server;
-use crate::socket::Socket;
+use crate::socket::{Socket, Stream};
 use redolith_disk::Disk;
 use redolith_sql::status::Counter;
 use std::io;
@@ -55,7 +55,7 @@ impl Drop for SocketFile {
 pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
     loop {
         let slot = server.login_slot().await;
-        let (socket, peer, from) = match accept_one(&listener).await {
+        let (stream, peer, from) = match accept_one(&listener).await {
             Ok(client) => client,
             Err(e) => {
                 // Out of file descriptors, most likely: others must end before more can come.
@@ -68,18 +68,19 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
         };
         server.status.counters.add(Counter::Connections, 1);
         let process = server.processes.add(&from, server.backend.limits().connect_timeout_s);
+        let socket = Socket::new(stream, process.clone());
         tokio::spawn(serve(server.clone(), socket, peer, process, slot));
     }
 }
 
-async fn accept_one(listener: &Listener) -> io::Result<(Socket, Peer, String)> {
+async fn accept_one(listener: &Listener) -> io::Result<(Stream, Peer, String)> {
     match listener {
         Listener::Tcp(l) => {
             let (s, from) = l.accept().await?;
             // Answers are written whole: waiting to fill a segment only delays them.
             s.set_nodelay(true)?;
-            Ok((Socket::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
+            Ok((Stream::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
         }
-        Listener::Unix(l) => Ok((Socket::Unix(l.accept().await?.0), Peer::Socket, "localhost".into())),
+        Listener::Unix(l) => Ok((Stream::Unix(l.accept().await?.0), Peer::Socket, "localhost".into())),
     }
 }

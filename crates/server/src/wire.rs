@@ -5,7 +5,6 @@ use crate::protocol::output::{DRAIN_ABOVE, OkPacket, Output};
 use crate::protocol::row::{self, RowColumn};
 use crate::protocol::{column, lenenc};
 use crate::socket::Socket;
-use redolith_sql::processes::Process;
 use redolith_sql::status::{Counter, Counters};
 use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
@@ -20,7 +19,6 @@ pub enum Format {
 pub struct Wire<'a> {
     pub output: &'a mut Output,
     pub socket: &'a mut Socket,
-    pub process: &'a Process,
     pub counters: &'a Counters,
     pub capabilities: Capabilities,
     pub format: Format,
@@ -43,7 +41,7 @@ pub struct RowState<'a> {
 impl Wire<'_> {
     async fn send(&mut self) -> Result<(), SqlError> {
         self.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
-        let sent = self.socket.write_all(&self.output.buf, self.process, self.write_timeout_s).await;
+        let sent = self.socket.write_all(&self.output.buf, self.write_timeout_s).await;
         self.output.buf.clear();
         sent.map_err(|_| error::interrupted())
     }

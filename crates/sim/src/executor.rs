@@ -40,6 +40,9 @@ struct Task {
 /// Wakers of sleepers, by time and number.
 type Timers = BTreeMap<(Duration, u64), Waker>;
 
+/// A run of the executor that takes longer, in its own time, hangs.
+const ENDLESS: Duration = Duration::from_secs(900);
+
 /// The engine's host in a simulation.
 pub struct SimHost {
     disk: SimDisk,
@@ -109,6 +112,8 @@ pub enum End {
     Done,
     /// The power went off (or the engine gave up because of it).
     PowerOff,
+    /// The engine ended its process (`poison`), for this reason.
+    Died(String),
 }
 
 pub struct Executor {
@@ -128,6 +133,7 @@ impl Executor {
     /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then every task is dropped, as a crash would.
     pub fn run(&mut self, main: BoxFuture<()>) -> End {
         self.add(main);
+        let begun = self.disk.now();
         let end = loop {
             let new: Vec<_> = self.host.spawned.lock().expect("one thread").drain(..).collect();
             new.into_iter().for_each(|f| self.add(f));
@@ -138,7 +144,7 @@ impl Executor {
                 (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
             let pending = self.disk.pending();
             if ready.is_empty() && pending == 0 {
-                assert!(self.pass_time(), "every task waits for nothing: a lost wake-up");
+                assert!(self.pass_time(begun), "every task waits for nothing: a lost wake-up");
                 continue;
             }
             // Completions come among the tasks' steps, at random.
@@ -163,7 +169,10 @@ impl Executor {
                     if self.disk.is_stopped() {
                         break End::PowerOff;
                     }
-                    std::panic::resume_unwind(panic);
+                    match panic.downcast_ref::<String>().and_then(|s| s.strip_prefix("poisoned: ")) {
+                        Some(why) => break End::Died(why.to_string()),
+                        None => std::panic::resume_unwind(panic),
+                    }
                 }
             }
             if self.rng.chance(50) {
@@ -180,10 +189,11 @@ impl Executor {
         end
     }
     /// Nothing can run: the clock goes to the next timer.
-    fn pass_time(&mut self) -> bool {
+    fn pass_time(&mut self, begun: Duration) -> bool {
         let next = self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
         let Some(next) = next else { return false };
         let now = self.disk.now();
+        assert!(now - begun < ENDLESS, "no end in sight after {ENDLESS:?}");
         if next > now {
             self.disk.advance(next - now);
         }

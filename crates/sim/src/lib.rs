@@ -3,6 +3,9 @@
 //!
 //! Everything that happens in a run follows from its seed: `SEED=n cargo test -p redolith-sim one_seed` repeats it.
 #![forbid(unsafe_code)]
+pub mod ddl;
 pub mod executor;
 pub mod load;
 pub mod run;
+mod scan;
+pub mod trouble;

@@ -2,12 +2,15 @@
 //!
 //! Each client works on keys of its own, so what it should find after a crash follows from its own transactions: all acknowledged ones, and of the one whose
 //! acknowledgement was on its way, all or nothing. Every transaction also adds one to the client's marker and to one of a few shared counters: at any moment, in any
-//! view, the markers and the counters have the same sum.
+//! view, the markers and the counters have the same sum. Statements may fail as the life's [`Trouble`] explains; a transaction that failed leaves nothing.
 use crate::executor::Rng;
+use crate::run::Seen;
+use crate::scan::{self, is_conflict};
+use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Result, Trx};
+use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -39,10 +42,10 @@ pub struct Tables {
     pub rows: Arc<Table>,
     pub sums: Arc<Table>,
 }
-fn int() -> SqlType {
+pub(crate) fn int() -> SqlType {
     SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }
 }
-fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
+pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
     TableDef { schema: "sim".into(), name: name.into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() }
 }
 /// Finds the tables, or makes them with what every run begins with.
@@ -72,23 +75,23 @@ pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
     trx.commit().await?.durable().await;
     Ok(t)
 }
-fn encode(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
+pub(crate) fn encode(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     t.layout.encode(values, &mut out);
     out
 }
-fn key(t: &Table, id: i64) -> Vec<u8> {
+pub(crate) fn key(t: &Table, id: i64) -> Vec<u8> {
     let mut k = Vec::new();
     t.clustered().key.encode_values(&[Value::Int(id)], &mut k);
     k
 }
-fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
+pub(crate) fn number(t: &Table, payload: &[u8], column: usize) -> i64 {
     match t.layout.get(payload, column) {
         Value::Int(n) => n,
         other => panic!("an INT column holds {other:?}"),
     }
 }
-const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
+pub(crate) const LOCK: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
 
 /// Sums of markers and of counters in one view; none while there are no rows.
 pub async fn sum(trx: &mut Trx, t: &Tables) -> Result<Option<(i64, i64)>> {
@@ -175,28 +178,82 @@ async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut 
     Ok(())
 }
 
+/// What the clients of a life share.
+#[derive(Clone)]
+pub struct Shared {
+    pub known: Knowledge,
+    pub trouble: Trouble,
+    pub seen: Arc<Mutex<Seen>>,
+}
+impl Shared {
+    /// Whether a statement may fail with that; counts it.
+    pub fn forgives(&self, e: &Error) -> bool {
+        let seen = &mut self.seen.lock().expect("one thread");
+        match e {
+            e if is_conflict(e) => seen.conflicts += 1,
+            Error::DiskFull(_) => seen.failed_full += 1,
+            _ => seen.failed_io += 1,
+        }
+        is_conflict(e) || self.trouble.explains(e)
+    }
+}
+
 /// A client's work: `count` transactions.
-pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, count: u64, known: Knowledge) -> Result<()> {
+pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, count: u64, shared: Shared) -> Result<()> {
+    let known = &shared.known;
     let mut trx = e.begin(KillFlag::new());
     trx.lock_wait_timeout = Duration::from_millis(200);
     for _ in 0..count {
         if rng.chance(8) {
-            if let Some((a, b)) = sum(&mut trx, &t).await? {
-                assert_eq!(a, b, "a view with half of a transaction");
+            match look(&mut trx, &t, &mut rng).await {
+                Ok(()) => {}
+                Err(e) if shared.forgives(&e) => {}
+                Err(e) => return Err(e),
             }
-            trx.commit().await?.durable().await;
+            trx.rollback().await?;
         }
         let mut model = known.lock().expect("one thread")[n].acked.clone();
-        match transaction(&mut trx, &t, n, &mut rng, &mut model).await {
+        trx.isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][rng.below(3) as usize];
+        let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model).await {
             Ok(true) => {
                 known.lock().expect("one thread")[n].pending = Some(model.clone());
-                trx.commit().await?.durable().await;
-                let k = &mut known.lock().expect("one thread")[n];
-                (k.acked, k.pending) = (model, None);
+                match trx.commit().await {
+                    Ok(ticket) => {
+                        ticket.durable().await;
+                        let k = &mut known.lock().expect("one thread")[n];
+                        (k.acked, k.pending) = (model, None);
+                        Ok(())
+                    }
+                    Err(e) => {
+                        // An error means that it is rolled back.
+                        known.lock().expect("one thread")[n].pending = None;
+                        Err(e)
+                    }
+                }
             }
-            Ok(false) | Err(Error::Deadlock | Error::LockWaitTimeout) => trx.rollback().await?,
+            Ok(false) => trx.rollback().await,
+            Err(e) => Err(e),
+        };
+        match ended {
+            Ok(()) => {}
+            Err(e) if shared.forgives(&e) => {
+                trx.rollback().await?;
+                if !is_conflict(&e) {
+                    trx.engine().host.sleep(Duration::from_millis(20)).await;
+                }
+            }
             Err(e) => return Err(e),
         }
+    }
+    Ok(())
+}
+async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {
+    trx.isolation = Isolation::Serializable;
+    if rng.chance(3) {
+        let (a, b) = scan::locked_sum(trx, t).await?;
+        assert_eq!(a, b, "locked rows with half of a transaction");
+    } else if let Some((a, b)) = sum(trx, t).await? {
+        assert_eq!(a, b, "a view with half of a transaction");
     }
     Ok(())
 }
@@ -207,6 +264,9 @@ async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: 
     }
     for _ in 0..1 + rng.below(8) {
         change(trx, t, n, rng, model).await?;
+        if rng.chance(8) {
+            scan::twice(trx, t, n, rng, model).await?;
+        }
     }
     if rng.chance(5) {
         let (place, before) = (trx.savepoint(), model.clone());
@@ -279,5 +339,15 @@ pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()
         let c = e.check_table(table).await?;
         assert!(c.errors.is_empty(), "{}: {:?}", table.full_name(), c.errors);
     }
+    Ok(())
+}
+/// With a disk that works nothing stands in the way of a transaction.
+pub async fn serves(e: &Arc<Engine>, t: &Tables) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    trx.insert(&t.sums, &encode(&t.sums, &[Value::Int(1000), Value::Int(1)])).await?;
+    let mut c = Cursor::point(t.sums.clone(), key(&t.sums, 1000), LOCK);
+    assert!(c.next(&mut trx).await?, "a row just inserted");
+    trx.delete(&t.sums, c.row()).await?;
+    trx.commit().await?.durable().await;
     Ok(())
 }

@@ -1,39 +1,38 @@
-//! One run: some lives of an instance, each but the last ended by a power cut.
-use crate::executor::{End, Executor, Rng};
-use crate::load::{self, CLIENTS, Knowledge, Known};
+//! One run: some lives of an instance, each but the last ended by a power cut, or by the engine itself when the disk failed it.
+use crate::ddl::{self, Definitions};
+use crate::executor::{End, Executor, Rng, SimHost};
+use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
+use crate::trouble::{self, Trouble};
+use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a run met, so that a batch can tell whether it was worth it.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Seen {
-    pub power_cuts: u64,
-    pub cuts_in_recovery: u64,
-    pub frames_recovered: u64,
-    pub rolled_back: u64,
-    pub mended: u64,
-    pub splits: u64,
-    pub merges: u64,
-    pub segments_recycled: u64,
-    pub purged: u64,
-    pub transactions: u64,
+macro_rules! seen {
+    ($($name:ident)*) => {
+        /// What a run met, so that a batch can tell whether it was worth it.
+        #[derive(Clone, Copy, Default, Debug)]
+        pub struct Seen {
+            $(pub $name: u64,)*
+        }
+        impl AddAssign for Seen {
+            fn add_assign(&mut self, o: Seen) {
+                $(self.$name += o.$name;)*
+            }
+        }
+        impl Seen {
+            pub fn each(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
 }
-impl AddAssign for Seen {
-    fn add_assign(&mut self, o: Seen) {
-        self.power_cuts += o.power_cuts;
-        self.cuts_in_recovery += o.cuts_in_recovery;
-        self.frames_recovered += o.frames_recovered;
-        self.rolled_back += o.rolled_back;
-        self.mended += o.mended;
-        self.splits += o.splits;
-        self.merges += o.merges;
-        self.segments_recycled += o.segments_recycled;
-        self.purged += o.purged;
-        self.transactions += o.transactions;
-    }
+seen! {
+    power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
+    statements files_removed conflicts failed_full failed_io rolled_back_later died failed_starts full_disks
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
 pub struct Ended {
@@ -51,88 +50,169 @@ fn config() -> Config {
     c
 }
 
-/// Runs a seed. Panics with what is wrong.
-pub fn run(seed: u64) -> Ended {
-    let mut rng = Rng(seed);
-    let disk = SimDisk::new(rng.draw());
-    let known: Knowledge = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let lives = 2 + rng.below(4);
-    for life in 0..lives {
-        let last = life + 1 == lives;
-        if !last {
-            // From the first operation of a start to the middle of a long load.
-            let scale = 1 << (3 + rng.below(9));
-            disk.crash_at_op(1 + rng.below(scale));
-        }
-        let opened = Arc::new(Mutex::new(false));
-        let mut ex = Executor::new(disk.clone(), rng.draw());
-        let main = live(disk.clone(), ex.host.clone(), rng.draw(), known.clone(), seen.clone(), opened.clone());
-        let end = ex.run(Box::pin(async move {
-            if let Err(e) = main.await {
-                // An error because the power went is no error.
-                panic!("the engine failed: {e}");
-            }
-        }));
-        match end {
-            End::Done if last => {}
-            End::Done => {
-                disk.power_off();
-                disk.restart();
-            }
-            End::PowerOff => {
-                assert!(!last, "the power went off by itself");
-                let s = &mut seen.lock().expect("one thread");
-                s.power_cuts += 1;
-                s.cuts_in_recovery += !*opened.lock().expect("one thread") as u64;
-                disk.restart();
-            }
+/// What outlives the instance.
+#[derive(Clone)]
+struct World {
+    disk: SimDisk,
+    known: Knowledge,
+    definitions: Definitions,
+    seen: Arc<Mutex<Seen>>,
+    sabotage: Option<Sabotage>,
+}
+impl World {
+    fn clear_faults(&self) {
+        self.disk.clear_faults();
+        if let Some(s) = self.sabotage {
+            self.disk.fail(Fault::new(s.kind, Damage::Lost).on(s.part_of_path).for_ever());
         }
     }
-    let seen = *seen.lock().expect("one thread");
-    Ended { seen, trace: disk.trace() }
+}
+/// One life: what is planned for it.
+#[derive(Clone)]
+struct Life {
+    trouble: Trouble,
+    /// The power goes at one of so many operations after the start; at one of those of the start itself if `early`.
+    cut: Option<u64>,
+    early: bool,
+    opened: Arc<AtomicBool>,
 }
 
-async fn live(
-    disk: SimDisk,
-    host: Arc<crate::executor::SimHost>,
-    seed: u64,
-    known: Knowledge,
-    seen: Arc<Mutex<Seen>>,
-    opened: Arc<Mutex<bool>>,
-) -> Result<()> {
+/// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sabotage {
+    pub kind: OpKind,
+    pub part_of_path: &'static str,
+}
+
+/// Runs a seed. Panics with what is wrong.
+pub fn run(seed: u64) -> Ended {
+    run_sabotaged(seed, None)
+}
+pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
-    let (e, report): (Arc<Engine>, Report) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await?;
+    let disk = SimDisk::new(rng.draw());
+    let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
+    let world = World { disk, known, definitions: Arc::default(), seen: Arc::default(), sabotage };
+    world.clear_faults();
+    let lives = 2 + rng.below(4);
+    // One seed in three has power cuts only.
+    let calm = rng.chance(3);
+    for life in 0..lives {
+        let last = life + 1 == lives;
+        // From the first operation of a start to the middle of a long load.
+        let cut = (!last).then(|| 1 << (3 + rng.below(9)));
+        let trouble = if calm || last { Trouble::None } else { Trouble::draw(&mut rng) };
+        let early = rng.chance(3);
+        one_life(&world, &mut rng, Life { trouble, cut, early, opened: Arc::default() });
+    }
+    let seen = *world.seen.lock().expect("one thread");
+    Ended { seen, trace: world.disk.trace() }
+}
+
+fn one_life(world: &World, rng: &mut Rng, life: Life) {
+    let disk = &world.disk;
+    if let Some(cut) = life.cut.filter(|_| life.early) {
+        disk.crash_at_op(1 + rng.below(cut));
+        life.trouble.begin(disk, rng, 30);
+    }
+    let mut ex = Executor::new(disk.clone(), rng.draw());
+    let main = live(world.clone(), ex.host.clone(), rng.draw(), life.clone());
+    let failed = Arc::new(AtomicBool::new(false));
+    let (its, trouble) = (failed.clone(), life.trouble);
+    let end = ex.run(Box::pin(async move {
+        match main.await {
+            Ok(()) => {}
+            Err(e) if trouble.explains(&e) => its.store(true, SeqCst),
+            // An error because the power went is no error: the executor sees to that.
+            Err(e) => panic!("the engine failed: {e} (trouble: {trouble:?})"),
+        }
+    }));
+    let opened = life.opened.load(SeqCst);
+    let s = &mut world.seen.lock().expect("one thread");
+    s.failed_starts += failed.load(SeqCst) as u64;
+    match end {
+        End::Done => {
+            if life.cut.is_none() {
+                return;
+            }
+            disk.power_off();
+        }
+        End::PowerOff => {
+            assert!(life.cut.is_some(), "the power went off by itself");
+            s.power_cuts += 1;
+            s.cuts_in_recovery += !opened as u64;
+        }
+        End::Died(why) => {
+            assert!(life.trouble.kills() && disk.faults_fired() > 0, "the process ended by itself: {why} (trouble: {:?})", life.trouble);
+            s.died += 1;
+            disk.power_off();
+        }
+    }
+    world.clear_faults();
+    disk.set_capacity(None);
+    disk.restart();
+}
+
+async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()> {
+    let mut rng = Rng(seed);
+    let disk = &w.disk;
+    let (e, report): (Arc<Engine>, Report) = Engine::open(config(), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
     assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?}", report.bad_pages);
-    *opened.lock().expect("one thread") = true;
+    life.opened.store(true, SeqCst);
     {
-        let s = &mut seen.lock().expect("one thread");
+        let s = &mut w.seen.lock().expect("one thread");
         s.frames_recovered += report.frames;
         s.rolled_back += report.rolled_back;
         s.mended += report.mended.len() as u64;
+        s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);
-    load::verify(&e, &t, &known).await?;
-    let running = Arc::new(Mutex::new(CLIENTS));
+    settle(&e, &w).await;
+    if life.trouble == Trouble::Reads {
+        // Those in the start were that; a check would report the others.
+        w.clear_faults();
+    }
+    load::verify(&e, &t, &w.known).await?;
+    ddl::verify(&e, disk, &w.definitions).await?;
+    if let Some(cut) = life.cut.filter(|_| !life.early) {
+        disk.crash_at_op(1 + rng.below(cut));
+        life.trouble.begin(disk, &mut rng, 1 + cut / 4);
+    }
+    let has_room = Arc::new(AtomicBool::new(life.trouble != Trouble::Full));
+    if life.trouble == Trouble::Full {
+        w.seen.lock().expect("one thread").full_disks += 1;
+        e.host.spawn("filler", Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())));
+    }
+    let running = Arc::new(Mutex::new(CLIENTS + 1));
     let count = 5 + rng.below(60);
-    for n in 0..CLIENTS {
-        let (e2, t2, k2, r2, seed) = (e.clone(), t.clone(), known.clone(), running.clone(), rng.draw());
+    let shared = Shared { known: w.known.clone(), trouble: life.trouble, seen: w.seen.clone() };
+    let ended = |name: String, client: redolith_engine::host::BoxFuture<Result<()>>| {
+        let running = running.clone();
         e.host.spawn(
             "client",
             Box::pin(async move {
-                if let Err(err) = load::client(e2, t2, n, Rng(seed), count, k2).await {
-                    panic!("client {n}: {err}");
+                if let Err(err) = client.await {
+                    panic!("{name}: {err}");
                 }
-                *r2.lock().expect("one thread") -= 1;
+                *running.lock().expect("one thread") -= 1;
             }),
         );
+    };
+    for n in 0..CLIENTS {
+        ended(format!("client {n}"), Box::pin(load::client(e.clone(), t.clone(), n, Rng(rng.draw()), count, shared.clone())));
     }
-    while *running.lock().expect("one thread") > 0 {
+    ended("definitions".into(), Box::pin(ddl::client(e.clone(), Rng(rng.draw()), count / 2, shared.clone(), w.definitions.clone())));
+    while *running.lock().expect("one thread") > 0 || !has_room.load(SeqCst) {
         e.host.sleep(Duration::from_millis(1)).await;
     }
-    load::verify(&e, &t, &known).await?;
+    // The disk has room and reads well again: everything goes on, and nothing is owed.
+    w.clear_faults();
+    settle(&e, &w).await;
+    load::serves(&e, &t).await?;
+    load::verify(&e, &t, &w.known).await?;
+    ddl::verify(&e, disk, &w.definitions).await?;
     {
-        let s = &mut seen.lock().expect("one thread");
+        let s = &mut w.seen.lock().expect("one thread");
         s.transactions += count * CLIENTS as u64;
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
@@ -147,4 +227,11 @@ async fn live(
         e.close().await?;
     }
     Ok(())
+}
+/// Waits for rollbacks in the background.
+async fn settle(e: &Arc<Engine>, w: &World) {
+    w.seen.lock().expect("one thread").rolled_back_later += e.background_rollbacks() as u64;
+    while e.background_rollbacks() > 0 {
+        e.host.sleep(Duration::from_millis(5)).await;
+    }
 }

@@ -38,19 +38,9 @@ fn many_seeds() {
     let seen = all.into_inner().unwrap();
     println!("{count} seeds from {first}: {seen:?}");
     assert!(failed.is_empty(), "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): {failed:#?}");
-    if count >= 100 {
-        let all = [
-            seen.power_cuts,
-            seen.cuts_in_recovery,
-            seen.frames_recovered,
-            seen.rolled_back,
-            seen.splits,
-            seen.merges,
-            seen.segments_recycled,
-            seen.purged,
-            seen.mended,
-        ];
-        assert!(all.iter().all(|n| *n > 0), "the batch did not meet all it should: {seen:?}");
+    if count >= 300 {
+        let missing: Vec<_> = seen.each().into_iter().filter(|(_, n)| *n == 0).collect();
+        assert!(missing.is_empty(), "the batch did not meet all it should: {missing:?}");
     }
 }
 

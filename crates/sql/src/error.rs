@@ -209,6 +209,7 @@ errors! {
     incorrect_value(kind, value, column, row) = 1366, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";
     data_too_long(column, row) = 1406, "Data too long for column '{column}' at row {row}";
+    table_changed() = 1412, "Table definition has changed, please retry transaction";
     too_big_scale(scale, column, max) = 1425, "Too big scale {scale} specified for column '{column}'. Maximum is {max}.";
     too_big_precision(precision, column, max) = 1426, "Too-big precision {precision} specified for '{column}'. Maximum is {max}.";
     scale_over_precision(column) = 1427, "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').";
@@ -242,6 +243,7 @@ impl From<EngineError> for SqlError {
             EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),
             EngineError::NoSuchTable(name) => SqlError::new(1146, format!("Table '{}' doesn't exist", dotted(&name))),
+            EngineError::TableChanged(_) => SqlError::table_changed(),
             EngineError::TableExists(name) => SqlError::table_exists(name.rsplit(['/', '.']).next().unwrap_or_default()),
             EngineError::NoSuchDatabase(name) => SqlError::unknown_database(name),
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),

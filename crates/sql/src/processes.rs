@@ -184,6 +184,10 @@ impl Process {
     pub fn kill(&self, how: Kill) {
         self.kill.fetch_max(how as u8, SeqCst);
         self.interrupt.kill();
+        self.wake();
+    }
+    /// Lets the connection's task look around.
+    pub fn wake(&self) {
         let waker = self.waker.lock().clone();
         if let Some(w) = waker {
             w.wake();

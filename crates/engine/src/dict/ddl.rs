@@ -5,6 +5,7 @@ use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::{Index, Table};
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
+use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
 use crate::mtr::Mtr;
@@ -146,7 +147,7 @@ impl Engine {
     async fn enter(&self, r: TableRecord, made: SpaceId, done: Result<TrxId>) -> Result<Arc<Table>> {
         match done {
             Ok(since) => {
-                let t = make_table(&self.dict, r, since);
+                let t = make_table(&self.dict, r, |_| since);
                 t.counters_ready.store(true, Release);
                 self.dict.put_table(t.clone());
                 Ok(t)
@@ -206,7 +207,7 @@ impl Engine {
             self.dict.remove_table(t);
         }
         for ((t, ..), (_, r)) in renames.iter().zip(records) {
-            let new = make_table(&self.dict, r, t.since);
+            let new = make_table(&self.dict, r, |tree| made_by(t, tree, TrxId::NONE));
             copy_counters(t, &new);
             if let Some(s) = self.store.spaces.get(new.space) {
                 s.set_label(&new.full_name());
@@ -222,7 +223,7 @@ impl Engine {
         if let Some(n) = auto_increment {
             r.auto_increment = n;
         }
-        let new = self.replace_record(t, r, t.since).await?;
+        let new = self.replace_record(t, r).await?;
         if let Some(n) = auto_increment {
             // It goes up only: no value below one that is there.
             new.auto_increment.store(n, Release);
@@ -232,10 +233,10 @@ impl Engine {
         }
         Ok(new)
     }
-    async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord, since: TrxId) -> Result<Arc<Table>> {
+    async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
         let name = record::table_name(&r.def.schema, &r.def.name);
         let trx = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await?;
-        let new = make_table(&self.dict, r, if since == TrxId::NONE { t.since } else { trx });
+        let new = make_table(&self.dict, r, |tree| made_by(t, tree, trx));
         copy_counters(t, &new);
         self.dict.put_table(new.clone());
         Ok(new)
@@ -243,6 +244,7 @@ impl Engine {
 
     /// Adds secondary indexes, built from the rows that are there. `DuplicateKey` if a unique one finds two rows with one key.
     pub async fn create_indexes(self: &Arc<Self>, t: &Arc<Table>, defs: Vec<IndexDef>, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
+        self.wait_for_rollbacks().await?;
         let first = self.take_ids(defs.len() as u64).await?;
         let mut trees = Vec::new();
         for i in 0..defs.len() as u64 {
@@ -252,11 +254,11 @@ impl Engine {
         // Until the indexes are in the definition, the record names their trees as unfinished: what a crash leaves of them is freed.
         let mut r = t.record();
         r.unfinished = trees.clone();
-        let t = &self.replace_record(t, r.clone(), TrxId::NONE).await?;
+        let t = &self.replace_record(t, r.clone()).await?;
         r.unfinished.clear();
         r.trees.extend(&trees);
         r.def.indexes.extend(defs.clone());
-        let plan = make_table(&self.dict, r.clone(), TrxId::NONE);
+        let plan = make_table(&self.dict, r.clone(), |_| TrxId::NONE);
         let mut built = Ok(());
         for (i, ix) in plan.indexes.iter().enumerate().skip(t.indexes.len()) {
             built = self.build(t, &plan, i, ix, kill.clone()).await;
@@ -268,10 +270,10 @@ impl Engine {
             for x in &trees {
                 self.free_tree(t.space, *x).await?;
             }
-            self.replace_record(t, t.record(), TrxId::NONE).await?;
+            self.replace_record(t, t.record()).await?;
             return Err(e);
         }
-        self.replace_record(t, r, TrxId::MAX).await
+        self.replace_record(t, r).await
     }
     async fn build(self: &Arc<Self>, t: &Arc<Table>, plan: &Table, no: usize, ix: &Index, kill: Arc<KillFlag>) -> Result<()> {
         let mut trx = self.begin(kill.clone());
@@ -316,17 +318,18 @@ impl Engine {
     }
     /// Drops secondary indexes by their numbers in the definition.
     pub async fn drop_indexes(self: &Arc<Self>, t: &Arc<Table>, numbers: &[usize]) -> Result<Arc<Table>> {
+        self.wait_for_rollbacks().await?;
         let mut r = t.record();
         let gone: Vec<TreeRecord> = numbers.iter().map(|n| r.trees[t.index_no(*n)]).collect();
         let keep = |i: usize| !numbers.contains(&i);
         r.def.indexes = t.def.indexes.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, d)| d.clone()).collect();
         r.trees.retain(|x| !gone.contains(x));
         r.unfinished = gone.clone();
-        let new = self.replace_record(t, r, TrxId::NONE).await?;
+        let new = self.replace_record(t, r).await?;
         for x in gone {
             self.free_tree(t.space, x).await?;
         }
-        self.replace_record(&new, new.record(), TrxId::NONE).await
+        self.replace_record(&new, new.record()).await
     }
 
     /// At start: frees trees that no index has.
@@ -337,7 +340,7 @@ impl Engine {
                 self.free_tree(SpaceId(r.space), *x).await?;
             }
             if let Some(t) = self.dict.by_id(r.id) {
-                self.replace_record(&t, t.record(), TrxId::NONE).await?;
+                self.replace_record(&t, t.record()).await?;
             }
         }
         Ok(())
@@ -364,7 +367,10 @@ impl Engine {
             return Err(e);
         }
         let id = trx.id();
-        trx.commit().await?.durable().await;
+        let ticket = trx.commit().await?;
+        if !planted(Canary::FileGoesFirst) {
+            ticket.durable().await;
+        }
         Ok(id)
     }
     async fn change_row(&self, trx: &mut Trx, change: &Change) -> Result<()> {
@@ -386,6 +392,10 @@ impl Engine {
 enum Change {
     Put(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
+}
+/// The transaction that made a tree of table `t`: `now` if it is new.
+fn made_by(t: &Table, tree: &TreeRecord, now: TrxId) -> TrxId {
+    t.indexes.iter().find(|i| i.id == tree.id).map_or(now, |i| i.since)
 }
 fn copy_counters(from: &Table, to: &Table) {
     to.auto_increment.store(from.auto_increment.load(Acquire), Release);

@@ -53,15 +53,15 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
         def,
         unfinished: Vec::new(),
     };
-    make_table(dict, record, TrxId::NONE)
+    make_table(dict, record, |_| TrxId::NONE)
 }
-/// The running form of a table. `since`: the transaction whose views it is right for, and all later ones.
-pub fn make_table(dict: &Dictionary, r: TableRecord, since: TrxId) -> Arc<Table> {
+/// The running form of a table. `since`: the transaction that made each of its trees.
+pub fn make_table(dict: &Dictionary, r: TableRecord, since: impl Fn(&TreeRecord) -> TrxId) -> Arc<Table> {
     let space = SpaceId(r.space);
     let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
     let hidden = hidden_key.then(|| IndexDef { name: String::new(), unique: true, primary: true, columns: Vec::new() });
     let defs = hidden.iter().chain(&r.def.indexes);
-    let indexes = defs.zip(&r.trees).map(|(d, t)| Index::new(t.id, space, t.root, d, &r.def)).collect::<Vec<_>>();
+    let indexes = defs.zip(&r.trees).map(|(d, t)| Index::new(t.id, space, t.root, d, &r.def, since(t))).collect::<Vec<_>>();
     assert_eq!(indexes.len(), r.def.indexes.len() + hidden_key as usize, "a tree for each index");
     Arc::new(Table {
         id: r.id,
@@ -75,7 +75,6 @@ pub fn make_table(dict: &Dictionary, r: TableRecord, since: TrxId) -> Arc<Table>
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
         dropped: AtomicBool::new(false),
-        since,
         counters_ready: AtomicBool::new(false),
         def: r.def,
     })

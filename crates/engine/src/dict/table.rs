@@ -16,9 +16,11 @@ pub struct Index {
     pub ranges: Arc<RangeLocks>,
     /// How many columns the index has of its own; a secondary key goes on with the clustered key.
     pub columns: usize,
+    /// The transaction that made it: older views need what was never in it. `NONE` if no view is as old.
+    pub since: TrxId,
 }
 impl Index {
-    pub fn new(id: u64, space: SpaceId, root: PageNo, def: &IndexDef, table: &TableDef) -> Index {
+    pub fn new(id: u64, space: SpaceId, root: PageNo, def: &IndexDef, table: &TableDef, since: TrxId) -> Index {
         Index {
             id,
             def: def.clone(),
@@ -26,6 +28,7 @@ impl Index {
             key: KeyLayout::new(&table.columns, def),
             ranges: RangeLocks::new(id),
             columns: def.columns.len(),
+            since,
         }
     }
 }
@@ -47,8 +50,6 @@ pub struct Table {
     pub(crate) counter_moved: AtomicBool,
     /// Rows, roughly: counted since the table was opened, from an estimate.
     pub rows: AtomicI64,
-    /// Views that do not see this transaction are older than the table's present form.
-    pub since: TrxId,
     pub(crate) counters_ready: AtomicBool,
     /// Set when the table was dropped or replaced by DDL: look it up again.
     pub dropped: AtomicBool,

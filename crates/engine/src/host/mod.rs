@@ -15,6 +15,8 @@ pub trait Host: Send + Sync + 'static {
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
     /// Resolves after every task that is ready now, and every socket that has input now, has had its turn.
     fn yield_now(&self) -> BoxFuture<()>;
+    /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.
+    fn before_blocking(&self) {}
     /// Whether calls may block the calling thread for the length of a device flush (false in the simulator's trace).
     fn may_block(&self) -> bool {
         true

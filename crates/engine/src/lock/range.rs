@@ -37,6 +37,9 @@ impl KeyRange {
     pub fn all() -> KeyRange {
         KeyRange { low: KeyBuf::new(), high: None }
     }
+    pub fn none() -> KeyRange {
+        KeyRange { low: KeyBuf::new(), high: Some(KeyBuf::new()) }
+    }
     pub fn point(key: &[u8]) -> KeyRange {
         KeyRange { low: KeyBuf::from_slice(key), high: Some(successor(key)) }
     }
@@ -73,7 +76,10 @@ fn half_open(high: Bound<&[u8]>) -> High {
 /// Names a range that may still shrink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "settle it when the scan has ended"]
-pub struct RangeToken(Slot);
+pub struct RangeToken {
+    slot: Slot,
+    serial: u64,
+}
 
 /// The range locks of one index; shared by everyone who has the index open.
 pub struct RangeLocks {
@@ -86,13 +92,15 @@ struct RangeSet {
     tree: IntervalTree<Arc<TrxLocks>>,
     owned: HashMap<usize, Owned>,
     waiters: Vec<InsertWaiter>,
+    /// Of the next open range: a slot is used again, a token is not.
+    serial: u64,
 }
 #[derive(Default)]
 struct Owned {
     /// By low bound; RANGE-2.
     settled: Vec<Slot>,
     /// Of scans that run.
-    open: Vec<Slot>,
+    open: Vec<RangeToken>,
 }
 struct InsertWaiter {
     trx: Arc<TrxLocks>,
@@ -105,7 +113,7 @@ fn identity(trx: &Arc<TrxLocks>) -> usize {
 
 impl RangeLocks {
     pub fn new(index: u64) -> Arc<RangeLocks> {
-        let set = RangeSet { tree: IntervalTree::new(), owned: HashMap::new(), waiters: Vec::new() };
+        let set = RangeSet { tree: IntervalTree::new(), owned: HashMap::new(), waiters: Vec::new(), serial: 0 };
         Arc::new(RangeLocks { index, live: AtomicUsize::new(0), set: Mutex::new(set) })
     }
     pub fn index(&self) -> u64 {
@@ -127,23 +135,26 @@ impl RangeLocks {
     pub fn lock_open_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) -> RangeToken {
         let mut set = self.set.lock();
         self.enter(&mut set, trx);
-        let slot = set.tree.insert(range.low, range.high, trx.clone());
-        set.owner(trx).open.push(slot);
+        let token = RangeToken { slot: set.tree.insert(range.low, range.high, trx.clone()), serial: set.serial };
+        set.serial += 1;
+        set.owner(trx).open.push(token);
         self.live.store(set.tree.len(), Ordering::Release);
-        RangeToken(slot)
+        token
     }
 
-    /// Ends an open range: what is below `high` of it stays locked, the rest is given back.
-    pub fn settle_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, high: Bound<&[u8]>) {
+    /// Ends an open range: what `keep` has of it stays locked, the rest is given back. Does nothing if the transaction that opened it has ended.
+    pub fn settle_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, keep: &KeyRange) {
         let mut wakers = Wakers::new();
         let mut set = self.set.lock();
-        let open = &mut set.owner(trx).open;
-        let place = open.iter().rposition(|slot| *slot == token.0).expect("settles a range that is open");
-        open.swap_remove(place);
-        let (low, old_high) = set.tree.remove(token.0);
-        let new_high = half_open(high);
-        let shrunk = !high_at_least(&new_high, &old_high);
-        let range = KeyRange { low, high: if shrunk { new_high } else { old_high } };
+        let Some(owned) = set.owned.get_mut(&identity(trx)) else { return };
+        let Some(place) = owned.open.iter().rposition(|t| *t == token) else { return };
+        let RangeToken { slot, .. } = owned.open.swap_remove(place);
+        let (low, high) = set.tree.remove(slot);
+        let shrunk = keep.low > low || !high_at_least(&keep.high, &high);
+        let range = KeyRange {
+            low: if keep.low > low { keep.low.clone() } else { low },
+            high: if high_at_least(&keep.high, &high) { high } else { keep.high.clone() },
+        };
         if !range.is_empty() {
             set.settle(trx, range);
         }
@@ -167,7 +178,7 @@ impl RangeLocks {
     pub(super) fn release(&self, trx: &Arc<TrxLocks>, wakers: &mut Wakers) {
         let mut set = self.set.lock();
         let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
-        for slot in owned.settled.into_iter().chain(owned.open) {
+        for slot in owned.settled.into_iter().chain(owned.open.iter().map(|t| t.slot)) {
             set.tree.remove(slot);
         }
         self.live.store(set.tree.len(), Ordering::Release);

@@ -386,6 +386,7 @@ impl Desk for Log {
     }
     fn flush(&self, durable: bool) {
         let durable = durable || self.waits.wants_durable();
+        self.host.before_blocking();
         let mut w = self.writer.lock();
         let before = w.state.durable();
         let begun = self.disk.now();

@@ -211,6 +211,7 @@ fn transactions(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("trx_nl_ro_commits", c.nl_ro_commits.get());
     put("trx_rollbacks", c.rollbacks.get());
     put("trx_rollbacks_savepoint", c.savepoint_rollbacks.get());
+    put("trx_rollback_active", engine.background_rollbacks() as u64);
     put("trx_active_transactions", engine.sys.active_count() as u64);
     put("trx_read_views", engine.sys.open_views() as u64);
     put("trx_rseg_history_len", engine.history.len());

@@ -245,7 +245,7 @@ const TRX: &[Row] = &[
     ("trx_commits_insert_update", Counter, "The same as trx_rw_commits: one undo log serves both"),
     ("trx_rollbacks", Counter, "Transactions rolled back"),
     ("trx_rollbacks_savepoint", Counter, "Rollbacks to a savepoint, and of single statements"),
-    ("trx_rollback_active", Value, "0: a transaction that is rolled back counts as active until it has ended"),
+    ("trx_rollback_active", Value, "Transactions that are being rolled back in the background, their sessions being gone"),
     ("trx_active_transactions", Value, "Transactions that have changed rows and not ended"),
     ("trx_read_views", Value, "Read views that are open"),
     ("trx_rseg_history_len", Value, "Committed transactions whose undo is not purged yet"),

@@ -1,4 +1,6 @@
 //! Redo: the log's changes are made again in the pages that do not have them.
+//!
+//! REDO-1: a page whose changes were passed over, because it could not be read, is never read later: if it turns out to be whole, the start fails.
 use super::Report;
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::flush::LogView;
@@ -67,7 +69,15 @@ pub async fn apply(
     report.end = scanner.position();
     reading.at.store(report.end.0, Release);
     report.pages = a.touched.len() as u64;
-    report.bad_pages = a.bad.into_iter().collect();
+    let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
+    bad.sort_unstable_by_key(|(id, _)| *id);
+    // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
+    for (id, why) in &bad {
+        if pool.load(*id).await.is_ok() {
+            return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
+        }
+    }
+    report.bad_pages = bad;
     Ok(())
 }
 

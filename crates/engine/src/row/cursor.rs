@@ -3,16 +3,20 @@
 //! A cursor goes through a half-open range of one index's key bytes, up or down. It copies rows out under the leaf's S latch (so no latch is held while the
 //! caller works on a row) and remembers the leaf, its page LSN and the last key: where nothing has changed it goes on in place, else it descends again.
 //!
-//! - Consistent reads take no lock: each row is the newest version that the read view sees.
+//! - Consistent reads take no lock: each row is the newest version that the read view sees. An index that is younger than the view has not what it needs:
+//!   `TableChanged`.
 //! - Locking reads lock the range first, where the isolation level asks for it, then each row's clustered key, and give the newest version. They go row by row.
 //!   A lock on the one row of a unique key needs no range.
+//! - CURSOR-1: of a range, that stays locked which the scan has come through; `stop` says that it goes no further.
+//! - CURSOR-2: where the isolation level locks no ranges, a row that is passed over (deleted, not the entry's any more, refused by the caller) does not
+//!   stay locked, if this read was the first of its transaction to lock it.
 //! - Rows found through a secondary index are checked against the entry: the version read must have the entry's key.
 use super::update::RowAt;
 use super::{overflow, value, version};
 use crate::btree::{Path, Seek};
 use crate::buf::{Latch, PageGuard};
 use crate::dict::table::Table;
-use crate::lock::{KeyRange, LockKey, Mode};
+use crate::lock::{KeyRange, LockKey, Mode, RangeToken};
 use crate::page::index::{self, Page, Rec};
 use crate::trx::{Isolation, Trx};
 use crate::{Error, Result, TrxId, Try};
@@ -110,6 +114,12 @@ pub struct Cursor {
     batch: Batch,
     batch_rows: usize,
     range_locked: bool,
+    /// The range's lock while the scan goes on.
+    open_range: Option<RangeToken>,
+    /// The lock of the row at hand, if CURSOR-2 may give it back.
+    taken: Option<LockKey>,
+    /// The same of a lock that is waited for.
+    awaited: Option<LockKey>,
     version: version::Version,
     whole: Vec<u8>,
 }
@@ -131,6 +141,9 @@ impl Cursor {
             batch: Batch::default(),
             batch_rows: if read.locks() { 1 } else { FIRST_BATCH },
             range_locked: false,
+            open_range: None,
+            taken: None,
+            awaited: None,
             version: version::Version::default(),
             whole: Vec::new(),
         }
@@ -139,7 +152,8 @@ impl Cursor {
     pub fn point(table: Arc<Table>, key: Vec<u8>, read: Read) -> Cursor {
         Cursor { point: true, batch_rows: 1, ..Cursor::new(table, 0, key, None, false, read) }
     }
-    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key.
+    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key. A scan that has not come to its end has to be stopped
+    /// before, or its whole range stays locked.
     pub fn reset(&mut self, low: &[u8], high: Option<&[u8]>, point: bool) {
         self.low.clear();
         self.low.extend_from_slice(low);
@@ -151,6 +165,7 @@ impl Cursor {
             (h, to) => *h = to.map(<[u8]>::to_vec),
         }
         (self.point, self.place, self.hint, self.range_locked) = (point, Place::Start, None, false);
+        (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
     }
@@ -158,6 +173,7 @@ impl Cursor {
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
         self.place = Place::Done;
+        (self.open_range, self.taken, self.awaited) = (None, None, None);
         self.batch.clear();
     }
     /// Gives back memory beyond `bytes`.
@@ -194,14 +210,46 @@ impl Cursor {
                 return Ok(true);
             }
             if self.place == Place::Done && self.batch.entry == self.batch.entries.len() {
+                self.stop(trx);
                 return Ok(false);
             }
             if self.place == Place::Start && self.read == Read::Consistent && trx.isolation != Isolation::ReadUncommitted {
                 trx.open_view();
+                if !trx.view.sees(self.table.indexes[self.no].since) {
+                    return Err(Error::TableChanged(self.table.full_name()));
+                }
             }
             if let Err(stall) = self.fill(trx) {
                 trx.settle(stall).await?;
             }
+        }
+    }
+
+    /// The scan goes no further (LIMIT, or its end): CURSOR-1.
+    pub fn stop(&mut self, trx: &Trx) {
+        if let Some(key) = self.awaited.take() {
+            self.give_back_awaited(trx, key);
+        }
+        self.taken = None;
+        let Some(token) = self.open_range.take() else { return };
+        let keep = match self.place {
+            Place::Done => KeyRange::all(),
+            Place::Start => KeyRange::none(),
+            Place::Beyond if self.reverse => KeyRange::new(Bound::Included(&self.last), Bound::Unbounded),
+            Place::Beyond => KeyRange::new(Bound::Unbounded, Bound::Included(&self.last)),
+        };
+        self.table.indexes[self.no].ranges.settle_range(&trx.locks, token, &keep);
+    }
+    /// The caller does not want the row that `next` went to: CURSOR-2.
+    pub fn refuse(&mut self, trx: &Trx) {
+        if let Some(key) = self.taken.take() {
+            trx.engine.locks.release_row(&trx.locks, key);
+        }
+    }
+    #[cold]
+    fn give_back_awaited(&self, trx: &Trx, key: LockKey) {
+        if trx.engine.locks.holds(&trx.locks, key, Mode::S) {
+            trx.engine.locks.release_row(&trx.locks, key);
         }
     }
 
@@ -210,8 +258,10 @@ impl Cursor {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
+                trx.engine.host.before_blocking(); // a scan may take long
             }
             self.batch.clear();
+            self.taken = None;
             if self.point {
                 return self.fill_point(trx);
             }
@@ -225,8 +275,12 @@ impl Cursor {
     fn lock_range(&mut self, trx: &Trx) {
         if !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
             let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let range = if self.point { KeyRange::point(&self.low) } else { KeyRange::new(Bound::Included(&self.low), high) };
-            self.table.indexes[self.no].ranges.lock_range(&trx.locks, range);
+            let ranges = &self.table.indexes[self.no].ranges;
+            if self.point {
+                ranges.lock_range(&trx.locks, KeyRange::point(&self.low));
+            } else {
+                self.open_range = Some(ranges.lock_open_range(&trx.locks, KeyRange::new(Bound::Included(&self.low), high)));
+            }
             self.range_locked = true;
         }
     }
@@ -366,29 +420,50 @@ impl Cursor {
                 }
             }
             Read::Locking { mode, conflict } => {
-                if self.lock(trx, g, r, mode, conflict)? && !index::is_marked(g, r) {
-                    self.batch.push(index::key(g, r), value::payload(index::value(g, r)), leaf);
+                if self.lock(trx, g, r, mode, conflict)? {
+                    if index::is_marked(g, r) {
+                        self.refuse(trx);
+                    } else {
+                        self.batch.push(index::key(g, r), value::payload(index::value(g, r)), leaf);
+                    }
                 }
             }
         }
         Ok(())
     }
     /// Locks the row at `r`. False if it is to be passed over.
-    fn lock(&self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
+    fn lock(&mut self, trx: &Trx, p: &Page, r: Rec, mode: Mode, conflict: OnConflict) -> Try<bool> {
         let key = LockKey::new(self.table.clustered().id, index::key(p, r));
+        let awaited = self.awaited.take();
+        if let Some(other) = awaited.filter(|k| *k != key) {
+            // What was waited for is not what is there now.
+            self.give_back_awaited(trx, other);
+        }
         let owner = value::trx(index::value(p, r));
         if owner == trx.id && owner != TrxId::NONE {
             // What it inserted or changed is its own: the record says so, or the lock it took to change it.
+            self.taken = None;
             return Ok(true);
         }
         trx.wait_for(owner, key)?;
         let locks = &trx.engine.locks;
-        match conflict {
-            OnConflict::Wait => locks.lock_row(&trx.locks, key, mode).map(|_| true),
-            OnConflict::NoWait if locks.try_lock_row(&trx.locks, key, mode).is_none() => Err(Error::LockNoWait.into()),
-            OnConflict::Skip if locks.try_lock_row(&trx.locks, key, mode).is_none() => Ok(false),
-            _ => Ok(true),
-        }
+        let may_give_back = !trx.isolation.locks_ranges();
+        let newly = match conflict {
+            OnConflict::Wait => match locks.lock_row(&trx.locks, key, mode) {
+                Ok(newly) => newly,
+                Err(stall) => {
+                    self.awaited = (may_give_back && !locks.holds(&trx.locks, key, Mode::S)).then_some(key);
+                    return Err(stall);
+                }
+            },
+            OnConflict::NoWait => locks.try_lock_row(&trx.locks, key, mode).ok_or(Error::LockNoWait)?,
+            OnConflict::Skip => match locks.try_lock_row(&trx.locks, key, mode) {
+                Some(newly) => newly,
+                None => return Ok(false),
+            },
+        };
+        self.taken = (may_give_back && (newly || awaited == Some(key))).then_some(key);
+        Ok(true)
     }
     /// Reads the rows of the entries collected.
     fn rows_of_entries(&mut self, trx: &Trx) -> Try<()> {
@@ -412,6 +487,8 @@ impl Cursor {
                     table.entry_key(self.no, self.batch.at(&item.stored), self.batch.at(&item.key), &mut made);
                     if made == self.batch.at(&range) {
                         self.batch.rows.push(item);
+                    } else {
+                        self.refuse(trx);
                     }
                 }
             }

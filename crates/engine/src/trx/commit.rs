@@ -9,9 +9,10 @@
 //! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984): a transaction that reads its changes has a later place
 //! in the log, so it cannot become durable without it.
 use super::Trx;
+use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::undo::record;
-use crate::{Lsn, Result, Stall, TrxId};
+use crate::{Lsn, Result, TrxId};
 use std::sync::Arc;
 
 /// A commit on its way to the disk.
@@ -27,7 +28,9 @@ impl CommitTicket {
     }
     /// Resolves when the commit is durable. Dropping the future takes nothing back.
     pub async fn durable(self) {
-        if let Some(lsn) = self.lsn {
+        if let Some(lsn) = self.lsn
+            && !planted(Canary::AckBeforeDurable)
+        {
             let begun = self.engine.disk.now();
             self.engine.store.log.wait_durable(lsn).await;
             self.engine.counts.commit_wait.record(self.engine.disk.now() - begun);
@@ -41,13 +44,18 @@ impl CommitTicket {
 
 impl Trx {
     /// Commits. The transaction is visible to others when this returns, and durable when the ticket resolves; afterwards the value serves for the next one.
+    /// After an error it is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
-        let lsn = loop {
-            match self.undo.finish(&engine.store, record::COMMITTED, 0) {
-                Ok(lsn) => break lsn,
-                Err(Stall::Failed(e)) => return Err(e),
-                Err(s) => self.settle(s).await?,
+        let marked = match self.broken.take() {
+            Some(e) => Err(e),
+            None => self.mark_committed().await,
+        };
+        let lsn = match marked {
+            Ok(lsn) => lsn,
+            Err(e) => {
+                self.rollback().await?;
+                return Err(e);
             }
         };
         match self.id {
@@ -67,11 +75,20 @@ impl Trx {
         self.end();
         Ok(CommitTicket { engine, lsn })
     }
+    async fn mark_committed(&mut self) -> Result<Option<Lsn>> {
+        loop {
+            match self.undo.finish(&self.engine.store, record::COMMITTED, 0) {
+                Ok(lsn) => return Ok(lsn),
+                Err(s) => self.settle(s).await?,
+            }
+        }
+    }
     /// Forgets the transaction; its locks are free.
     pub(super) fn end(&mut self) {
         self.engine.locks.release_all(&self.locks);
         self.id = TrxId::NONE;
         self.undo = Default::default();
+        self.broken = None;
         self.view.close();
     }
 }

@@ -2,19 +2,27 @@
 //!
 //! - TRX-A: row changes are in the order clustered record (with undo), then secondary entries; undoing goes the other way round.
 //! - TRX-B: a failed statement is rolled back to where it began (`savepoint`, `rollback_to`); a deadlock's victim is rolled back whole.
+//! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) goes on in the background, with the transaction's locks, until it is
+//!   done; the session is free at once. One that fails half way to a savepoint leaves a transaction that can only be rolled back.
 pub mod commit;
 pub mod rollback;
 pub mod sys;
 pub mod view;
 
+use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, TrxLocks};
 use crate::metrics::RowCounts;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Result, Stall, TrxId, Try};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 use view::ReadView;
+
+/// Pauses between the tries of a rollback in the background.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Isolation {
@@ -27,7 +35,7 @@ pub enum Isolation {
 impl Isolation {
     /// Whether locking reads also lock the ranges they scan.
     pub fn locks_ranges(self) -> bool {
-        self >= Isolation::RepeatableRead
+        self >= Isolation::RepeatableRead && !planted(Canary::NoRangeLocks)
     }
 }
 
@@ -59,7 +67,9 @@ pub struct Trx {
     pub single_read: bool,
     /// What the running statement has done to rows.
     pub rows: RowCounts,
-    /// It is being rolled back in the background, for a session that is gone.
+    /// TRX-B has failed, for this reason: the transaction has half a statement and must not commit.
+    broken: Option<Error>,
+    /// It is being rolled back in the background (TRX-C).
     abandoned: bool,
 }
 
@@ -73,25 +83,7 @@ impl Drop for Trx {
             return;
         }
         // A session that is gone cannot wait for its rollback.
-        let mut rest = Trx {
-            engine: self.engine.clone(),
-            locks: self.locks.clone(),
-            id: std::mem::take(&mut self.id),
-            undo: std::mem::take(&mut self.undo),
-            view: self.engine.sys.new_view(),
-            scratch: Scratch::default(),
-            isolation: self.isolation,
-            read_only: false,
-            lock_wait_timeout: self.lock_wait_timeout,
-            single_read: false,
-            rows: RowCounts::default(),
-            abandoned: true,
-        };
-        self.engine.spawn("rollback", |_| async move {
-            if let Err(e) = rest.rollback().await {
-                crate::poison(&format!("the transaction of a lost session cannot be rolled back: {e}"));
-            }
-        });
+        self.hand_over();
     }
 }
 
@@ -108,12 +100,50 @@ impl Trx {
             lock_wait_timeout: Duration::from_secs(50),
             single_read: false,
             rows: RowCounts::default(),
+            broken: None,
             abandoned: false,
             engine,
         }
     }
     pub fn id(&self) -> TrxId {
         self.id
+    }
+    /// TRX-C: what is left of the transaction is rolled back in the background; the value is free for the next one.
+    pub(super) fn hand_over(&mut self) {
+        let engine = self.engine.clone();
+        let fresh = engine.locks.new_trx(self.locks.kill().clone());
+        let mut rest = Trx {
+            engine: engine.clone(),
+            locks: std::mem::replace(&mut self.locks, fresh),
+            id: std::mem::take(&mut self.id),
+            undo: std::mem::take(&mut self.undo),
+            view: engine.sys.new_view(),
+            scratch: Scratch::default(),
+            isolation: self.isolation,
+            read_only: false,
+            lock_wait_timeout: self.lock_wait_timeout,
+            broken: None,
+            single_read: false,
+            rows: RowCounts::default(),
+            abandoned: true,
+        };
+        self.view.close();
+        engine.rollbacks.fetch_add(1, AcqRel);
+        engine.spawn("rollback", |engine| async move {
+            let (mut pause, mut told) = (FIRST_PAUSE, false);
+            while let Err(e) = rest.take_back_all().await {
+                if !std::mem::replace(&mut told, true) {
+                    eprintln!("redolith: a rollback waits, and is tried again and again: {e}");
+                }
+                if engine.closing.load(Acquire) {
+                    // The next start goes on with it.
+                    return;
+                }
+                engine.nap(pause).await;
+                pause = (2 * pause).min(LAST_PAUSE);
+            }
+            engine.rollbacks.fetch_sub(1, AcqRel);
+        });
     }
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine

@@ -1,6 +1,7 @@
 //! Rollback: undo records are taken back, latest first. Every step looks first whether it has been done, so a rollback that a crash cut short is
 //! simply begun again by recovery.
 use super::{Savepoint, Trx};
+use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::mtr::Mtr;
@@ -25,7 +26,14 @@ impl Trx {
         if self.undo.last != to.0 {
             self.engine.counts.savepoint_rollbacks.add(1);
         }
-        self.back_to(to.0, true).await
+        if planted(Canary::SavepointForgets) {
+            self.undo.last = to.0;
+        }
+        let done = self.back_to(to.0, true).await;
+        if let Err(e) = &done {
+            self.broken = Some(e.clone());
+        }
+        done
     }
     /// `goes_on`: the transaction may yet commit.
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
@@ -48,18 +56,26 @@ impl Trx {
         }
         Ok(())
     }
-    /// Rolls the whole transaction back and ends it.
+    /// Rolls the whole transaction back and ends it. What cannot be done now is done in the background (TRX-C).
     pub async fn rollback(&mut self) -> Result<()> {
+        if self.take_back_all().await.is_err() {
+            self.hand_over();
+            self.end();
+        }
+        Ok(())
+    }
+    /// The same, or an error.
+    pub(crate) async fn take_back_all(&mut self) -> Result<()> {
         self.back_to(RollPtr::NONE, false).await?;
         let engine = self.engine.clone();
         if self.id != TrxId::NONE {
-            engine.counts.rollbacks.add(1);
             loop {
                 match self.undo.finish(&engine.store, record::ENDED, 0) {
                     Ok(_) => break,
                     Err(s) => engine.settle(s).await?,
                 }
             }
+            engine.counts.rollbacks.add(1);
             engine.sys.deregister(self.id);
             self.undo.release(&engine.undo);
             for page in self.undo.pages.drain(..) {
@@ -98,8 +114,9 @@ impl Engine {
         };
         // A table that is gone takes its rows with it.
         let Some(table) = table else { return Ok(()) };
+        let is_gone = || table.dropped.load(std::sync::atomic::Ordering::Acquire) && self.dict.by_id(table.id).is_none();
         if let Step::Overflow { first, .. } = step {
-            return overflow::free_chain(self, table.space, first, trx).await;
+            return overflow::free_chain(self, table.space, first, trx).await.or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
         }
         loop {
             let done = match &step {
@@ -109,7 +126,10 @@ impl Engine {
             };
             match done {
                 Ok(()) => return Ok(()),
-                Err(s) => self.settle(s).await?,
+                Err(s) => match self.settle(s).await {
+                    Err(_) if is_gone() => return Ok(()),
+                    settled => settled?,
+                },
             }
         }
     }

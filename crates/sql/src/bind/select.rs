@@ -375,6 +375,10 @@ impl Binder<'_> {
                         Some(l) if !l.of.is_empty() && !l.of.iter().any(|t| **t == *scope.sources[s].alias) => RowLock::None,
                         _ => lock,
                     };
+                    if matches!(lock, RowLock::Exclusive(_)) {
+                        // Rows locked for change are kept from those who lock the table against changes.
+                        self.tables.iter_mut().filter(|t| Arc::ptr_eq(&t.table, &table)).for_each(|t| t.write = true);
+                    }
                     let on = Some(other).filter(|o| !o.is_empty()).map(and);
                     Source { kind: SourceKind::Table(chosen.into_access(table, lock)), join: item.join, on, filter }
                 }

@@ -82,6 +82,7 @@ pub async fn run(cx: &mut AdminContext<'_>, plan: &Plan, params: &[Value<'_>], b
         }
         Statement::Admin(AdminStmt::UnlockTables) => {
             let outcome = Outcome::Done(Done::default());
+            cx.locks.unlock_everything();
             if cx.locks.has_locked_tables() {
                 // The locks below the transaction's go when it has ended.
                 cx.locks.unlock_tables_at_end();

@@ -2,6 +2,7 @@
 use super::admin::{self, AdminContext, Ran};
 use super::catalog::EngineCatalog;
 use super::ddl::{self, DdlContext};
+use super::global_read_lock::GlobalReadLock;
 use super::locks::SessionLocks;
 use super::rows::Collected;
 use super::set::{NextTransaction, variable_type};
@@ -45,6 +46,7 @@ pub struct Server {
     pub settings: Settings,
     pub status: Status,
     pub processes: Arc<Processes>,
+    pub global_read_lock: Arc<GlobalReadLock>,
     _dir: Dir,
 }
 impl Server {
@@ -61,6 +63,7 @@ impl Server {
             settings: Settings::default(),
             status: Status::new(),
             processes: Processes::new(),
+            global_read_lock: Arc::default(),
             engine,
             _dir: dir,
         }
@@ -85,7 +88,7 @@ impl Server {
         Session {
             server: self,
             vars,
-            locks: SessionLocks::default(),
+            locks: SessionLocks::new(self.global_read_lock.clone(), state.id),
             next: NextTransaction::default(),
             in_transaction: false,
             lock_wait_timeout: Duration::from_secs(5),

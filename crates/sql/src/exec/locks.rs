@@ -1,7 +1,10 @@
 //! The metadata locks of a session: those of its transaction, and below them those of LOCK TABLES, which outlive transactions.
 //!
+//! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it alone.
+//!
 //! **SLOCK-1** `mdl` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the transaction.
 //! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ LOCK, which takes it in `NoWrite`, stops all of them.
+use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
 use redolith_engine::Engine;
@@ -10,13 +13,13 @@ use redolith_engine::lock::KillFlag;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Default)]
 pub struct SessionLocks {
     pub mdl: MdlSet,
     base: usize,
     tables: Vec<(TableName, TableLock)>,
-    /// FLUSH TABLES WITH READ LOCK: all tables.
-    everything: bool,
+    pub passes: Passes,
+    /// SLOCK-2: the catalog's lock, while FLUSH TABLES WITH READ LOCK is in force.
+    catalog: MdlSet,
     /// UNLOCK TABLES has been said; the locks go with the transaction.
     unlocking: bool,
 }
@@ -46,6 +49,16 @@ pub fn table_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MdlLock> {
 }
 
 impl SessionLocks {
+    pub fn new(global: Arc<GlobalReadLock>, session: u32) -> SessionLocks {
+        SessionLocks {
+            mdl: MdlSet::new(),
+            base: 0,
+            tables: Vec::new(),
+            passes: Passes::new(global, session),
+            catalog: MdlSet::new(),
+            unlocking: false,
+        }
+    }
     /// At the end of each transaction.
     pub fn end_transaction(&mut self) {
         if self.unlocking {
@@ -53,23 +66,22 @@ impl SessionLocks {
         }
         self.mdl.release_to(self.base);
     }
-    /// Whether LOCK TABLES or FLUSH TABLES WITH READ LOCK is in force.
+    /// Whether LOCK TABLES is in force.
     pub fn has_locked_tables(&self) -> bool {
         self.base > 0
     }
-    /// Under LOCK TABLES a statement may use the tables it names only, and write those locked for WRITE only.
+    /// Under LOCK TABLES a statement may use the tables it names only, and write those locked for WRITE only; under FLUSH TABLES WITH READ LOCK none.
     #[inline]
     pub fn check(&self, schema: &str, name: &str, write: bool) -> Result<()> {
-        if self.base == 0 { Ok(()) } else { self.check_locked(schema, name, write) }
+        if self.base == 0 && !self.passes.holds() { Ok(()) } else { self.check_locked(schema, name, write) }
     }
     #[cold]
     fn check_locked(&self, schema: &str, name: &str, write: bool) -> Result<()> {
-        if self.everything {
-            return if write {
-                Err(SqlError::new(1223, "Can't execute the query because you have a conflicting read lock"))
-            } else {
-                Ok(())
-            };
+        if write && self.passes.holds() {
+            return Err(conflicting_read_lock());
+        }
+        if self.base == 0 {
+            return Ok(());
         }
         match self.tables.iter().find(|(t, _)| *t.schema == *schema && *t.name == *name) {
             None => Err(SqlError::table_not_locked(name)),
@@ -104,22 +116,31 @@ impl SessionLocks {
         tables: &[(&str, &str, MdlMode)],
         wait: MdlWait<'_>,
     ) -> Result<()> {
+        if self.passes.holds() {
+            return Err(conflicting_read_lock());
+        }
         self.mdl.lock(&catalog_lock(engine), MdlMode::Write, wait).await?;
         self.take(engine, schemas, tables, wait).await
     }
 
-    /// FLUSH TABLES WITH READ LOCK: no definitions from here on, and nobody writes; waits for the transactions that have.
+    /// FLUSH TABLES WITH READ LOCK, after the transaction has ended: no definitions from here on, and nobody writes or commits what was written.
     pub async fn lock_everything(&mut self, engine: &Engine, wait: MdlWait<'_>) -> Result<()> {
-        self.unlock_tables();
-        self.mdl.lock(&catalog_lock(engine), MdlMode::NoWrite, wait).await?;
-        let tables = engine.dict.all_tables();
-        let names: Vec<_> = tables.iter().map(|t| (t.def.schema.as_str(), t.def.name.as_str(), MdlMode::NoWrite)).collect();
-        if let Err(e) = self.take(engine, &[], &names, wait).await {
-            self.unlock_tables();
-            return Err(e);
+        if self.has_locked_tables() {
+            return Err(SqlError::lock_or_active_transaction());
         }
-        (self.base, self.everything) = (self.mdl.mark(), true);
+        if self.passes.holds() {
+            return Ok(());
+        }
+        let mut catalog = MdlSet::new();
+        catalog.lock(&catalog_lock(engine), MdlMode::NoWrite, wait).await?;
+        self.passes.hold(wait).await?;
+        self.catalog = catalog;
         Ok(())
+    }
+    /// UNLOCK TABLES, for FLUSH TABLES WITH READ LOCK: the transaction goes on (a dump begins it under the lock).
+    pub fn unlock_everything(&mut self) {
+        self.passes.release();
+        self.catalog.release_all();
     }
 
     /// LOCK TABLES, after the transaction has ended.
@@ -128,7 +149,13 @@ impl SessionLocks {
         let schemas: Vec<_> = tables.iter().map(|(t, _)| (&*t.schema, MdlMode::Read)).collect();
         let mode = |lock: &TableLock| if *lock == TableLock::Read { MdlMode::NoWrite } else { MdlMode::Exclusive };
         let names: Vec<_> = tables.iter().map(|(t, lock)| (&*t.schema, &*t.name, mode(lock))).collect();
-        self.take(engine, &schemas, &names, wait).await?;
+        if tables.iter().any(|(_, lock)| *lock != TableLock::Read) {
+            self.passes.lock_tables(wait).await?;
+        }
+        if let Err(e) = self.take(engine, &schemas, &names, wait).await {
+            self.unlock_tables();
+            return Err(e);
+        }
         for (table, _) in tables {
             if engine.dict.table(&table.schema, &table.name).is_none() {
                 self.unlock_tables();
@@ -139,21 +166,15 @@ impl SessionLocks {
         self.tables = tables.to_vec();
         Ok(())
     }
-    /// BEGIN gives back what LOCK TABLES took; FLUSH TABLES WITH READ LOCK stays until UNLOCK TABLES (a dump begins its transaction under it).
-    pub fn begin_transaction(&mut self) {
-        if !self.everything {
-            self.unlock_tables();
-        }
-    }
     /// UNLOCK TABLES while a transaction may be open, which is then ended.
     pub fn unlock_tables_at_end(&mut self) {
         self.unlocking = true;
     }
-    /// Gives everything back, the transaction's locks too. True if tables were locked.
-    pub fn unlock_tables(&mut self) -> bool {
+    /// Gives back what LOCK TABLES took, and the transaction's locks.
+    pub fn unlock_tables(&mut self) {
         self.mdl.release_all();
         self.tables.clear();
-        (self.everything, self.unlocking) = (false, false);
-        std::mem::take(&mut self.base) > 0
+        self.passes.unlock_tables();
+        (self.base, self.unlocking) = (0, false);
     }
 }

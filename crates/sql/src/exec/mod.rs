@@ -16,6 +16,7 @@ pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod global_read_lock;
 mod group;
 mod insert;
 pub mod locks;

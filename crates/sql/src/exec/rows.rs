@@ -102,8 +102,8 @@ impl<'p> Loops<'p> {
     pub fn finish(self, cx: &mut ExecContext<'_>) {
         for level in self.levels {
             match level.rows {
-                Rows::First(scan) => scan.finish(cx.scratch),
-                Rows::Scan(scan) => scan.finish(cx.scratch),
+                Rows::First(scan) => scan.finish(cx.trx, cx.scratch),
+                Rows::Scan(scan) => scan.finish(cx.trx, cx.scratch),
                 Rows::Kept { .. } => {}
             }
         }
@@ -179,12 +179,14 @@ impl<'p> Loops<'p> {
                 }
                 level.nulls = true;
             } else if !self.matches(depth, at, cx)? {
+                self.levels[depth].refuse(cx);
                 continue;
             }
             self.levels[depth].matched = true;
             if self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)? {
                 return Ok(true);
             }
+            self.levels[depth].refuse(cx);
         }
     }
     /// Whether the current row is one of the join: its table's own conditions, and ON.
@@ -205,6 +207,14 @@ impl<'p> Loops<'p> {
 }
 
 impl Level<'_> {
+    /// The row at hand is not one of the join's.
+    fn refuse(&mut self, cx: &ExecContext<'_>) {
+        match &mut self.rows {
+            Rows::First(scan) => scan.refuse(cx.trx),
+            Rows::Scan(scan) => scan.refuse(cx.trx),
+            Rows::Kept { .. } => {}
+        }
+    }
     fn row(&self) -> Row<'_> {
         match &self.rows {
             _ if self.nulls => Row::Nulls,

@@ -69,8 +69,9 @@ impl<'p> Scan<'p> {
         let ranges = scratch.ranges.pop().unwrap_or_default();
         Scan { access, cursor, ranges, next_range: 0, whole: Vec::new(), is_whole: false }
     }
-    /// Gives the memory back for the next statement.
-    pub fn finish(mut self, scratch: &mut Scratch) {
+    /// Ends the scan, wherever it is, and gives the memory back for the next statement.
+    pub fn finish(mut self, trx: &Trx, scratch: &mut Scratch) {
+        self.cursor.stop(trx);
         if scratch.cursors.len() < KEPT_CURSORS {
             self.cursor.trim(KEPT_BYTES);
             scratch.cursors.push(self.cursor);
@@ -99,6 +100,8 @@ impl<'p> Scan<'p> {
                 return Ok(true);
             }
             let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
+            // The scan before may have been left halfway.
+            self.cursor.stop(trx);
             self.cursor.reset(range.low, range.high, range.point);
             self.next_range += 1;
         }
@@ -126,6 +129,11 @@ impl<'p> Scan<'p> {
     pub fn at(&self) -> RowAt<'_> {
         self.cursor.row()
     }
+    /// The statement does not want the row: it need not stay locked (CURSOR-2).
+    #[inline]
+    pub fn refuse(&mut self, trx: &Trx) {
+        self.cursor.refuse(trx);
+    }
     /// Whether the row passes what the path does not guarantee. For a single table: joins check with all their rows.
     pub fn passes(&self, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
         let Some(filter) = &self.access.filter else { return Ok(true) };
@@ -139,6 +147,7 @@ impl<'p> Scan<'p> {
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
                 return Ok(true);
             }
+            self.refuse(trx);
         }
         Ok(false)
     }

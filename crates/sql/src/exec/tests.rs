@@ -334,3 +334,146 @@ fn failed_statements_leave_the_transaction() {
     block_on(a.trx.rollback()).unwrap();
     block_on(b.trx.rollback()).unwrap();
 }
+
+/// Two sessions in transactions that wait 20 ms for a row at most, and a table of five rows.
+fn two_in_transactions(server: &Server, isolation: Isolation) -> (Client<'_>, Client<'_>) {
+    let (mut a, mut b) = (Client::new(server), Client::new(server));
+    a.ddl("CREATE TABLE t(id INT PRIMARY KEY, n INT, k INT, KEY kk (k))");
+    a.affected("INSERT INTO t VALUES (10, 1, 0), (20, 2, 0), (30, 3, 0), (40, 2, 1), (50, 5, 1)");
+    for c in [&mut a, &mut b] {
+        c.settings.in_transaction = true;
+        c.trx.isolation = isolation;
+        c.trx.lock_wait_timeout = std::time::Duration::from_millis(20);
+    }
+    (a, b)
+}
+
+#[test]
+fn read_committed_keeps_no_locks_on_refused_rows() {
+    for isolation in [Isolation::ReadUncommitted, Isolation::ReadCommitted] {
+        let server = Server::new();
+        let (mut a, mut b) = two_in_transactions(&server, isolation);
+        let held = |c: &Client<'_>| c.trx.locks().locks_held();
+        for (text, kept) in [
+            ("UPDATE t SET n = 9 WHERE n = 3", 1),
+            ("DELETE FROM t WHERE n = 2", 2),
+            ("UPDATE t SET n = 9 WHERE n = 2 ORDER BY id DESC LIMIT 1", 1),
+            ("UPDATE t SET n = 9 WHERE n = 2 ORDER BY id + n DESC LIMIT 1", 2),
+            ("UPDATE t SET id = id + 1 WHERE n = 5", 1),
+            // Through the index: rows 10 to 30 are locked, two refused.
+            ("DELETE FROM t WHERE k = 0 AND n > 2", 1),
+        ] {
+            assert!(a.affected(text) > 0);
+            assert_eq!(held(&a), kept, "{text}");
+            block_on(a.trx.rollback()).unwrap();
+        }
+        assert_eq!(a.rows("SELECT id FROM t WHERE n = 3 FOR UPDATE", &[]), "30");
+        assert_eq!(held(&a), 1);
+        assert_eq!(b.affected("UPDATE t SET n = 7 WHERE id <> 30 AND id < 20"), 1);
+        assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 30").0, 1205);
+        // No range is locked either.
+        assert_eq!(b.affected("INSERT INTO t VALUES (31, 3, 0)"), 1);
+        // A lock from before the statement stays.
+        assert_eq!(a.rows("SELECT id FROM t WHERE id > 25 AND n = 77 FOR SHARE SKIP LOCKED", &[]), "");
+        assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 30").0, 1205);
+        block_on(a.trx.rollback()).unwrap();
+        block_on(b.trx.rollback()).unwrap();
+        // Joins: rows of either side that are in no row of the join.
+        assert_eq!(a.rows("SELECT x.id, y.id FROM t x JOIN t y ON y.n = x.n AND y.id > x.id WHERE x.k = 0 FOR UPDATE", &[]), "20,40");
+        assert!(held(&a) < 5, "{}", held(&a));
+        assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 40").0, 1205);
+        assert_eq!(b.affected("UPDATE t SET n = 7 WHERE id = 50"), 1);
+        block_on(a.trx.rollback()).unwrap();
+        block_on(b.trx.rollback()).unwrap();
+    }
+}
+
+#[test]
+fn read_committed_gives_back_a_lock_that_it_waited_for() {
+    let server = Server::new();
+    let (mut a, mut b) = two_in_transactions(&server, Isolation::ReadCommitted);
+    a.trx.lock_wait_timeout = std::time::Duration::from_secs(50);
+    b.affected("UPDATE t SET n = 8 WHERE id = 30");
+    std::thread::scope(|s| {
+        let waits = server.engine.locks.clone();
+        let mut trx = b.trx;
+        s.spawn(move || {
+            while waits.stats().current_waits == 0 {
+                std::thread::yield_now();
+            }
+            block_on(commit(&mut trx, Flush::No)).unwrap();
+        });
+        assert_eq!(a.affected("UPDATE t SET n = 9 WHERE n = 3"), 0);
+        assert_eq!(a.trx.locks().locks_held(), 0);
+    });
+    block_on(a.trx.rollback()).unwrap();
+}
+
+#[test]
+fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
+    let server = Server::new();
+    let (mut a, mut b) = two_in_transactions(&server, Isolation::RepeatableRead);
+    assert_eq!(a.affected("UPDATE t SET n = 9 WHERE n = 3"), 1);
+    assert_eq!(a.trx.locks().locks_held(), 5);
+    assert_eq!(b.error("INSERT INTO t VALUES (99, 1, 5)").0, 1205);
+    block_on(a.trx.rollback()).unwrap();
+    block_on(b.trx.rollback()).unwrap();
+    // (what is read, inserts that wait, inserts that do not)
+    for (text, closed, open) in [
+        ("DELETE FROM t WHERE id > 5 LIMIT 2", [6, 15], [21, 99]),
+        ("UPDATE t SET n = 9 WHERE id >= 10 AND n = 2 LIMIT 1", [11, 15], [21, 99]),
+        ("UPDATE t SET n = n + 1 ORDER BY id LIMIT 2", [1, 15], [21, 99]),
+        ("DELETE FROM t WHERE id < 100 ORDER BY id DESC LIMIT 2", [45, 99], [39, 1]),
+        ("SELECT id FROM t WHERE id > 10 LIMIT 1 FOR UPDATE", [11, 15], [21, 99]),
+        ("SELECT id FROM t ORDER BY id DESC LIMIT 2 FOR SHARE", [45, 99], [39, 1]),
+        ("SELECT id FROM t WHERE id BETWEEN 20 AND 30 FOR UPDATE", [21, 29], [19, 31]),
+        ("SELECT id FROM t WHERE id IN (15, 25) OR id BETWEEN 35 AND 45 LIMIT 1 FOR UPDATE", [15, 36], [41, 50 + 1]),
+    ] {
+        a.try_run(text, &[]).unwrap_or_else(|e| panic!("{text}: {e}"));
+        for id in closed {
+            assert_eq!(b.error(&format!("INSERT INTO t VALUES ({id}, 1, 5)")).0, 1205, "{text}: {id}");
+        }
+        for id in open {
+            assert_eq!(b.affected(&format!("INSERT INTO t VALUES ({id}, 1, 5)")), 1, "{text}: {id}");
+        }
+        block_on(a.trx.rollback()).unwrap();
+        block_on(b.trx.rollback()).unwrap();
+    }
+}
+
+#[test]
+fn a_view_older_than_the_definition_is_told_so() {
+    let server = Server::new();
+    let (mut a, mut b) = two_in_transactions(&server, Isolation::RepeatableRead);
+    b.settings.in_transaction = false;
+    let changed = (1412, "Table definition has changed, please retry transaction".to_string());
+    a.ddl("CREATE TABLE other(a INT)");
+    assert_eq!(a.rows("SELECT COUNT(*) FROM other", &[]), "0");
+    b.ddl("CREATE INDEX kn ON t(n)");
+    b.ddl("CREATE TABLE late(a INT PRIMARY KEY)");
+    b.affected("INSERT INTO late VALUES (1)");
+    // The rows are what they were; the new index does not have the old ones.
+    assert_eq!(a.rows("SELECT COUNT(*) FROM t IGNORE INDEX (kn)", &[]), "5");
+    assert_eq!(a.error("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3"), changed);
+    assert_eq!(a.error("SELECT * FROM late"), changed);
+    // A locking read sees what is there.
+    assert_eq!(a.rows("SELECT * FROM late FOR UPDATE", &[]), "1");
+    assert_eq!(a.rows("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3 FOR SHARE", &[]), "30");
+    block_on(commit(&mut a.trx, Flush::No)).unwrap();
+    assert_eq!(a.rows("SELECT id FROM t FORCE INDEX (kn) WHERE n = 3", &[]), "30");
+    b.ddl("TRUNCATE TABLE t");
+    assert_eq!(a.error("SELECT * FROM t"), changed);
+    // Each statement of READ COMMITTED has its own view.
+    block_on(commit(&mut a.trx, Flush::No)).unwrap();
+    a.trx.isolation = Isolation::ReadCommitted;
+    assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "1");
+    b.ddl("TRUNCATE TABLE late");
+    assert_eq!(a.rows("SELECT COUNT(*) FROM late", &[]), "0");
+    // Names and comments are no part of it.
+    block_on(commit(&mut a.trx, Flush::No)).unwrap();
+    a.trx.isolation = Isolation::RepeatableRead;
+    assert_eq!(a.rows("SELECT COUNT(*) FROM other", &[]), "0");
+    b.ddl("RENAME TABLE late TO later");
+    assert_eq!(a.rows("SELECT COUNT(*) FROM later", &[]), "0");
+    block_on(a.trx.rollback()).unwrap();
+}

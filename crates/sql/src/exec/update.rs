@@ -45,7 +45,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
             cx.env.row = tally.matched;
             change(cx, plan, &scan, at, &mut tally).await?;
         }
-        scan.finish(cx.scratch);
+        scan.finish(cx.trx, cx.scratch);
     }
     let warnings = cx.env.session.warnings.count() - warnings;
     let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
@@ -192,7 +192,7 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
         }
         found.push((key, row));
     }
-    scan.finish(cx.scratch);
+    scan.finish(cx.trx, cx.scratch);
     if !sort.keys.is_empty() {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }

@@ -1,5 +1,6 @@
 //! What all sessions share.
 use crate::exec::catalog::EngineCatalog;
+use crate::exec::global_read_lock::GlobalReadLock;
 use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::Settings;
@@ -17,12 +18,14 @@ pub struct Database {
     pub settings: Arc<Settings>,
     pub status: Arc<Status>,
     pub processes: Arc<Processes>,
+    pub(crate) global_read_lock: Arc<GlobalReadLock>,
 }
 
 impl Database {
     pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
-        Arc::new(Database { engine, catalog, plans: PlanCache::new(MAX_PLANS), settings, status, processes })
+        let plans = PlanCache::new(MAX_PLANS);
+        Arc::new(Database { engine, catalog, plans, settings, status, processes, global_read_lock: Arc::default() })
     }
 }

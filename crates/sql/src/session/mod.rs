@@ -99,7 +99,7 @@ impl Session {
             vars,
             trx: db.engine.begin(client.process.interrupt.clone()),
             transaction: Transaction::default(),
-            locks: SessionLocks::default(),
+            locks: SessionLocks::new(db.global_read_lock.clone(), client.process.id),
             scratch: exec::Scratch::default(),
             statements: Statements::default(),
             named: HashMap::new(),
@@ -162,6 +162,7 @@ impl Session {
         // A failing rollback poisons the engine or leaves the transaction to recovery; there is nobody to tell.
         let _ = self.rollback_open().await;
         self.locks.unlock_tables();
+        self.locks.unlock_everything();
     }
 
     pub fn set_multi_statements(&mut self, on: bool) {

@@ -131,6 +131,11 @@ impl Session {
 
     /// SELECT, INSERT, UPDATE, DELETE, DO: in the open transaction, or in one of its own.
     async fn run_rows(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        let ran = self.run_in_transaction(plan, params, out).await;
+        self.locks.passes.end_statement();
+        ran
+    }
+    async fn run_in_transaction(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
         if !self.transaction.active {
             self.begin_engine_transaction(None);
             self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
@@ -174,8 +179,11 @@ impl Session {
             let table = used.table.engine();
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
             let mode = if used.write { MdlMode::Write } else { MdlMode::Read };
+            let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt };
+            if used.write {
+                self.locks.passes.begin_statement(wait).await?;
+            }
             if !self.locks.mdl.try_lock(&table.mdl, mode) {
-                let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt };
                 self.locks.mdl.lock(&table.mdl, mode, wait).await?;
             }
         }

@@ -400,9 +400,128 @@ fn a_known_load_is_counted_exactly() {
     assert_eq!((more("log_flush_waiters"), more("log_groups"), more("log_on_write_waits"), more("log_waits")), (0, 11, 0, 0));
     assert_eq!(more("log_flush_total_bytes"), after["log_lsn_last_flush"] - before["log_lsn_last_flush"]);
     assert_eq!(more("log_write_request_bytes"), after["log_lsn_current"] - frames.0);
-    // An update that moves no index entry is one mini-transaction, its commit another.
     // Updates that move no index entry: the row with its undo, then the commit. Deletes and the insert: the row, then its entry in the index on k; one commit.
     // The update that is rolled back: the row and two entries, each taken back; the end.
     assert_eq!(more("log_write_requests"), 10 * 2 + (3 * 2 + 1) + (3 + 3 + 1));
     assert_eq!(after["commit_wait_us_le_inf"], after["commit_wait_us_count"]);
+}
+
+#[test]
+fn flush_tables_with_read_lock_stops_writes_and_commits() {
+    let world = World::new();
+    let (mut a, mut b, mut c) = (world.session(), world.session(), world.session());
+    query(&mut a, TABLE);
+    for s in [&mut a, &mut b, &mut c] {
+        query(s, "SET lock_wait_timeout = 1");
+    }
+    query(&mut b, "BEGIN; INSERT INTO t (k) VALUES (1)");
+    // A transaction that has written and does nothing hinders nobody.
+    assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
+    assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
+    for text in ["INSERT INTO t (k) VALUES (2)", "SELECT * FROM t FOR UPDATE", "CREATE TABLE u (a INT)", "LOCK TABLES t WRITE"] {
+        assert_eq!(lines(&mut a, text), ["error 1223"], "{text}");
+    }
+    assert_eq!(lines(&mut b, "COMMIT"), ["error 1205"]);
+    assert!(b.status().has(StatusFlags::IN_TRANSACTION));
+    assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3)"), ["error 1205"]);
+    assert_eq!(lines(&mut c, "SELECT COUNT(*) FROM t"), ["0"]);
+    assert_eq!(lines(&mut c, "BEGIN; SELECT COUNT(*) FROM t; COMMIT"), ["ok 0 0", "0", "ok 0 0"]);
+    // Two may hold it.
+    assert_eq!(lines(&mut c, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
+    // A dump: its view is from under the lock, and outlives it.
+    assert_eq!(lines(&mut a, "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ["ok 0 0"]);
+    assert_eq!(lines(&mut a, "INSERT INTO t (k) VALUES (2)"), ["error 1223"], "BEGIN does not give the lock back");
+    assert_eq!(lines(&mut a, "UNLOCK TABLES"), ["ok 0 0"]);
+    assert!(a.status().has(StatusFlags::IN_TRANSACTION), "nor does UNLOCK TABLES end the transaction");
+    assert_eq!(lines(&mut b, "COMMIT"), ["ok 0 0"]);
+    assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3); SELECT COUNT(*) FROM t"), ["ok 1 2", "2"]);
+    assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
+    assert_eq!(lines(&mut a, "COMMIT; SELECT COUNT(*) FROM t"), ["ok 0 0", "2"]);
+    // The end of the connection gives it back, too.
+    assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
+    drop(a);
+    assert_eq!(lines(&mut c, "DELETE FROM t"), ["ok 2 0"]);
+    assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
+    block_on(b.reset());
+    assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3)"), ["ok 1 3"]);
+}
+
+/// Writers hammer a pair of rows while another session stops them again and again: what it reads does not change under the lock.
+#[test]
+fn nothing_is_committed_under_the_global_read_lock() {
+    let world = World::new();
+    let (mut reader, stop) = (world.session(), &std::sync::atomic::AtomicBool::new(false));
+    query(&mut reader, TABLE);
+    query(&mut reader, "INSERT INTO t (id, k) VALUES (1, 0), (2, 0)");
+    std::thread::scope(|s| {
+        for n in 0..3 {
+            let mut writer = world.session();
+            s.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let text = match n {
+                        0 => "UPDATE t SET k = k + 1 WHERE id = 1",
+                        1 => "BEGIN; UPDATE t SET k = k + 1 WHERE id = 2; COMMIT",
+                        _ => "LOCK TABLES t WRITE; UPDATE t SET k = k + 1; UNLOCK TABLES",
+                    };
+                    let errors = query(&mut writer, text).lines.into_iter().filter(|l| l.starts_with("error")).collect::<Vec<_>>();
+                    assert_eq!(errors, [] as [&str; 0]);
+                }
+            });
+        }
+        for _ in 0..40 {
+            assert_eq!(lines(&mut reader, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
+            let first = lines(&mut reader, "SELECT k FROM t");
+            std::thread::yield_now();
+            assert_eq!(lines(&mut reader, "SELECT k FROM t"), first);
+            query(&mut reader, "UNLOCK TABLES");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn lock_tables_by_the_session() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    query(&mut a, "CREATE TABLE u (a INT)");
+    query(&mut b, "SET lock_wait_timeout = 1");
+    // It commits what is open.
+    query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (1)");
+    assert_eq!(lines(&mut a, "LOCK TABLES t READ"), ["ok 0 0"]);
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
+    assert_eq!(lines(&mut a, "INSERT INTO t (k) VALUES (2)"), ["error 1099"]);
+    assert_eq!(lines(&mut a, "SELECT * FROM u"), ["error 1100"]);
+    assert_eq!(lines(&mut b, "INSERT INTO t (k) VALUES (2)"), ["error 1205"]);
+    assert_eq!(lines(&mut a, "SELECT * FROM t FOR UPDATE"), ["error 1099"]);
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t FOR SHARE"), ["1"]);
+    assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["error 1192"]);
+    // Another LOCK TABLES gives back the first one's; a write lock keeps readers out, and the global read lock.
+    assert_eq!(lines(&mut a, "LOCK TABLES u WRITE"), ["ok 0 0"]);
+    assert_eq!(lines(&mut b, "INSERT INTO t (k) VALUES (2)"), ["ok 1 2"]);
+    assert_eq!(lines(&mut b, "SELECT * FROM u"), ["error 1205"]);
+    assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK"), ["error 1205"]);
+    assert_eq!(lines(&mut a, "INSERT INTO u VALUES (5)"), ["ok 1 0"]);
+    // BEGIN gives them back.
+    assert_eq!(lines(&mut a, "BEGIN"), ["ok 0 0"]);
+    assert_eq!(lines(&mut b, "SELECT * FROM u"), ["5"]);
+    assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
+    assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t; COMMIT"), ["2", "ok 0 0"]);
+    // UNLOCK TABLES commits.
+    query(&mut a, "SET autocommit = 0; LOCK TABLES t WRITE; INSERT INTO t (k) VALUES (3); UNLOCK TABLES");
+    assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["3"]);
+}
+
+#[test]
+fn a_reset_keeps_what_the_handshake_said() {
+    let world = World::new();
+    let mut s = world.session();
+    s.interactive = true;
+    world.db.settings.set_global(crate::settings::Var::InteractiveTimeout, Some(&Value::UInt(77))).unwrap();
+    block_on(s.reset());
+    assert_eq!(s.wait_timeout_s(), 77);
+    query(&mut s, "SET wait_timeout = 5");
+    block_on(s.reset());
+    assert_eq!((s.wait_timeout_s(), lines(&mut s, "SELECT @@interactive_timeout").remove(0)), (77, "77".into()));
 }

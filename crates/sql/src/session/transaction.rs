@@ -9,6 +9,7 @@ use crate::exec;
 use crate::exec::set::NextTransaction;
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
+use redolith_engine::dict::mdl::MdlWait;
 use redolith_engine::{Isolation, Savepoint};
 
 #[derive(Default)]
@@ -100,11 +101,18 @@ impl Session {
     /// Commits what is open, for COMMIT, BEGIN and statements that commit implicitly.
     pub(super) async fn commit_open(&mut self) -> Result<()> {
         if self.transaction.active || self.trx.has_written() {
+            // Before anything has happened: a COMMIT that fails here leaves the transaction open.
+            let _pass = if self.trx.has_written() { self.locks.passes.commit(self.metadata_wait()).await? } else { None };
             let committed = exec::commit(&mut self.trx, flush_of(&self.db.settings)).await;
             self.ended();
             committed?;
         }
         Ok(())
+    }
+    /// How this session waits for locks that are not on rows.
+    #[inline]
+    pub(super) fn metadata_wait(&self) -> MdlWait<'_> {
+        MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt }
     }
     pub(super) async fn rollback_open(&mut self) -> Result<()> {
         let undone = self.trx.rollback().await;

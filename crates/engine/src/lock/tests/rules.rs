@@ -305,16 +305,28 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     let (t1, t2) = (b.trx(), b.trx());
     let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"b"), Unbounded));
     let mut w = b.insert(&t2, &ranges, b"x").unwrap();
-    ranges.settle_range(&t1, token, Included(b"f"));
+    ranges.settle_range(&t1, token, &KeyRange::new(Unbounded, Included(b"f")));
     assert!(w.is_granted());
     let w = b.insert(&t2, &ranges, b"f").expect("still locked");
     drop(w);
     assert!(b.insert(&t2, &ranges, b"f\0").is_none());
     let token = ranges.lock_open_range(&t1, KeyRange::point(b"z"));
-    ranges.settle_range(&t1, token, Excluded(b"a")); // nothing seen: nothing stays
+    ranges.settle_range(&t1, token, &KeyRange::none()); // nothing seen: nothing stays
     assert!(b.insert(&t2, &ranges, b"z").is_none());
-    let _never_settled = ranges.lock_open_range(&t1, KeyRange::all());
+    // A scan downwards.
+    let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"p"), Excluded(b"t")));
+    ranges.settle_range(&t1, token, &KeyRange::new(Included(b"r"), Unbounded));
+    assert!(b.insert(&t2, &ranges, b"q").is_none() && b.insert(&t2, &ranges, b"t").is_none());
+    drop(b.insert(&t2, &ranges, b"r").expect("still locked"));
+    let never_settled = ranges.lock_open_range(&t1, KeyRange::all());
     b.end(&t1);
+    assert!(b.insert(&t2, &ranges, b"f").is_none());
+    // A token outlives its transaction; the slot is another's by now.
+    let token = ranges.lock_open_range(&t1, KeyRange::all());
+    ranges.settle_range(&t1, never_settled, &KeyRange::none());
+    ranges.settle_range(&t2, never_settled, &KeyRange::none());
+    drop(b.insert(&t2, &ranges, b"f").expect("still locked"));
+    ranges.settle_range(&t1, token, &KeyRange::none());
     assert!(b.insert(&t2, &ranges, b"f").is_none());
 }
 
@@ -355,10 +367,12 @@ fn ranges_agree_with_a_plain_list() {
                 1..=2 => open.push((i, ranges.lock_open_range(&trxs[i], range.clone()), range)),
                 3..=4 if !open.is_empty() => {
                     let (owner, token, range) = open.swap_remove(random.below(open.len() as u64) as usize);
+                    // What stays is the part of the range up to the stop, or from it on.
                     let stop = random.key();
-                    ranges.settle_range(&trxs[owner], token, Included(&stop));
-                    // What stays is the part of the range up to the stop.
-                    model[owner].push((range, Some(KeyRange::new(Unbounded, Included(&stop)))));
+                    let up = random.below(2) == 0;
+                    let keep = if up { KeyRange::new(Unbounded, Included(&stop)) } else { KeyRange::new(Included(&stop), Unbounded) };
+                    ranges.settle_range(&trxs[owner], token, &keep);
+                    model[owner].push((range, Some(keep)));
                 }
                 _ => {
                     ranges.lock_range(&trxs[i], range.clone());

@@ -1,0 +1,282 @@
+//! The engine as a program would embed it: the example runs, and what can go wrong is told clearly.
+#![allow(clippy::disallowed_methods)] // the tests damage files behind the engine's back
+#[path = "../examples/library.rs"]
+mod example;
+
+use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
+use redolith_engine::host::{Threads, block_on};
+use redolith_engine::lock::KillFlag;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Result};
+use redolith_types::sql_type::{IntSize, Sign};
+use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
+use std::any::Any;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+struct Dir(PathBuf);
+impl Dir {
+    fn new(name: &str) -> Dir {
+        let p = std::env::temp_dir().join(format!("redolith-library-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&p);
+        Dir(p)
+    }
+}
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+fn open_on(disk: Arc<dyn Disk>, dir: &Path) -> Result<Arc<Engine>> {
+    let mut c = Config::new(dir);
+    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes) = (8 << 20, 1 << 20, 8 << 20);
+    block_on(Engine::open(c, disk.clone(), Threads::new(disk))).map(|(engine, _)| engine)
+}
+fn open(dir: &Path) -> Result<Arc<Engine>> {
+    open_on(Arc::new(RealDisk::new()), dir)
+}
+fn error(opened: Result<Arc<Engine>>) -> Error {
+    opened.map(|_| ()).expect_err("must not open")
+}
+
+#[test]
+fn the_example_runs() {
+    let dir = Dir::new("example");
+    assert_eq!(example::run(&dir.0).unwrap(), [1, 2, 3]);
+    // It makes its schema: a second run in the same directory is told so.
+    assert!(matches!(example::run(&dir.0), Err(Error::DatabaseExists(name)) if name == "bank"));
+}
+
+/// Not a test: the other process of the next one.
+#[test]
+#[ignore = "run by a_directory_has_one_engine"]
+fn another_process_opens() {
+    let Some(dir) = std::env::var_os("REDOLITH_LIBRARY_TEST_DIR") else { return };
+    println!("{}", error(open(Path::new(&dir))));
+}
+
+#[test]
+fn a_directory_has_one_engine() {
+    let dir = Dir::new("in-use");
+    let engine = open(&dir.0).unwrap();
+    let second = error(open(&dir.0));
+    assert!(matches!(second, Error::InUse(_)));
+    let shown = second.to_string();
+    assert!(shown.contains(dir.0.to_str().unwrap()) && shown.contains("in use by another process"), "{shown}");
+    let other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "another_process_opens", "--ignored", "--nocapture"])
+        .env("REDOLITH_LIBRARY_TEST_DIR", &dir.0)
+        .output()
+        .unwrap();
+    assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
+    assert!(String::from_utf8_lossy(&other.stdout).contains(&shown));
+    // The refused ones have done nothing to the one that runs, and it gives the directory back.
+    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.close()).unwrap();
+    let engine = open(&dir.0).unwrap();
+    assert!(engine.dict.schema("s").is_some());
+    block_on(engine.close()).unwrap();
+}
+
+/// Changes a number in both blocks of the control file, checksums included.
+fn patch_control(dir: &Path, at: usize, value: u32) {
+    let path = dir.join("redo/control");
+    let mut bytes = std::fs::read(&path).unwrap();
+    for block in [0, 65536] {
+        let b = &mut bytes[block..block + 4096];
+        b[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        b[12..16].fill(0);
+        let sum = crc32c::crc32c(b);
+        b[12..16].copy_from_slice(&sum.to_le_bytes());
+    }
+    std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
+    let dir = Dir::new("format");
+    let engine = open(&dir.0).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.close()).unwrap();
+    drop(engine);
+    let control = dir.0.join("redo/control");
+    let right = std::fs::read(&control).unwrap();
+    for (at, value, words) in [(8, 2, ["format 2", "format 1"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])] {
+        patch_control(&dir.0, at, value);
+        let wrong = std::fs::read(&control).unwrap();
+        let e = error(open(&dir.0));
+        assert!(matches!(e, Error::Incompatible(_)) && words.iter().all(|w| e.to_string().contains(w)), "{e}");
+        assert_eq!(std::fs::read(&control).unwrap(), wrong);
+        std::fs::write(&control, &right).unwrap();
+    }
+    let engine = open(&dir.0).unwrap();
+    assert!(engine.dict.schema("s").is_some());
+    block_on(engine.close()).unwrap();
+}
+
+/// A real disk that can be full: files neither come nor grow.
+struct Filling {
+    disk: RealDisk,
+    full: Arc<AtomicBool>,
+}
+struct FillingFile {
+    file: Arc<dyn File>,
+    full: Arc<AtomicBool>,
+}
+fn no_space() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "no space left on device")
+}
+impl FillingFile {
+    fn check(&self, end: u64) -> io::Result<()> {
+        if self.full.load(SeqCst) && end > self.file.len()? { Err(no_space()) } else { Ok(()) }
+    }
+}
+impl Disk for Filling {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        if self.full.load(SeqCst) && !self.disk.exists(path) {
+            return Err(no_space());
+        }
+        Ok(Arc::new(FillingFile { file: self.disk.open(path, how)?, full: self.full.clone() }))
+    }
+    fn exists(&self, path: &Path) -> bool {
+        self.disk.exists(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.disk.lock_dir(dir)
+    }
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+    fn wall_us(&self) -> i64 {
+        self.disk.wall_us()
+    }
+    fn random(&self) -> u64 {
+        self.disk.random()
+    }
+}
+impl File for FillingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.check(offset + buf.len() as u64)?;
+        self.file.write_at(buf, offset)
+    }
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.check(offset + buf.len() as u64)?;
+        self.file.write_durable_at(buf, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check(len)?;
+        self.file.set_len(len)
+    }
+    fn submit(&self, io: Io) {
+        let refused = match &io.op {
+            Op::Write(buf) => self.check(io.offset + buf.len() as u64).err(),
+            _ => None,
+        };
+        match (refused, io.op) {
+            (Some(e), Op::Write(buf)) => (io.done)(Err(e), Some(buf)),
+            (_, op) => self.file.submit(Io { op, ..io }),
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_fails_the_statement_and_nothing_else() {
+    let dir = Dir::new("full");
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = || Arc::new(Filling { disk: RealDisk::new(), full: full.clone() });
+    let engine = open_on(disk(), &dir.0).unwrap();
+    let def = TableDef {
+        schema: "s".into(),
+        name: "t".into(),
+        columns: vec![
+            Column::new("id", SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }).not_null(),
+            Column::new("c", SqlType::VarChar { chars: 4000, collation: Collation::Latin1SwedishCi }).not_null(),
+        ],
+        indexes: vec![IndexDef::primary([0])],
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    };
+    let text = "x".repeat(3000);
+    block_on(async {
+        engine.create_schema("s", DEFAULT_COLLATION).await?;
+        let t = engine.create_table(def.clone(), 1).await?;
+        let mut trx = engine.begin(KillFlag::new());
+        let mut row = Vec::new();
+        let mut encode = |id: i64| {
+            row.clear();
+            t.layout.encode(&[Value::Int(id), Value::text(&text)], &mut row);
+            row.clone()
+        };
+        trx.insert(&t, &encode(1)).await?;
+        trx.commit().await?.durable().await;
+        full.store(true, SeqCst);
+        // What is there has room for some rows more; then the file would have to grow.
+        let mut id = 1;
+        let error = loop {
+            id += 1;
+            assert!(id < 20_000, "the table has grown on a full disk");
+            match trx.insert(&t, &encode(id)).await {
+                Ok(()) => {}
+                Err(e) => break e,
+            }
+        };
+        assert!(matches!(&error, Error::DiskFull(what) if what.contains("s.t")), "{error}");
+        assert!(error.to_string().starts_with("the disk is full"), "{error}");
+        // The transaction is as it was before the insert; it can still be committed, or rolled back.
+        trx.rollback().await?;
+        trx.insert(&t, &encode(2)).await?;
+        trx.commit().await?.durable().await;
+        let another = TableDef { name: "u".into(), ..def.clone() };
+        assert!(matches!(engine.create_table(another, 1).await, Err(Error::DiskFull(_))));
+        // With room again everything goes on.
+        full.store(false, SeqCst);
+        for id in 3..1000 {
+            trx.insert(&t, &encode(id)).await?;
+        }
+        trx.commit().await?.durable().await;
+        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        let mut n = 0;
+        while rows.next(&mut trx).await? {
+            n += 1;
+        }
+        assert_eq!(n, 999);
+        trx.commit().await?.wait();
+        let check = engine.check_table(&t).await?;
+        assert!(check.errors.is_empty(), "{:?}", check.errors);
+        engine.close().await
+    })
+    .unwrap();
+    // A directory cannot be made on a full disk: that is an error too.
+    full.store(true, SeqCst);
+    let other = Dir::new("full-new");
+    let e = error(open_on(disk(), &other.0));
+    assert!(matches!(e, Error::DiskFull(_)), "{e}");
+}

@@ -1,0 +1,248 @@
+//! Definitions that change under load and power cuts: each statement is there whole or not at all, its rows with it, and leaves no file behind.
+use crate::executor::Rng;
+use crate::load::{LOCK, Shared, encode, int, key, number, table};
+use redolith_disk::{Disk, SimDisk};
+use redolith_engine::dict::table::Table;
+use redolith_engine::lock::KillFlag;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Engine, Error, Result};
+use redolith_types::{Collation, Column, IndexDef, LobSize, SqlType, Value};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const NAMES: [&str; 4] = ["t0", "t1", "t2", "t3"];
+
+/// A table as it should be: k and the text's length by id, and the index on k, if there is one (unique or not).
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Def {
+    rows: BTreeMap<i64, (i64, usize)>,
+    index: Option<bool>,
+}
+type Defs = BTreeMap<String, Def>;
+#[derive(Default)]
+pub struct KnownDefs {
+    acked: Defs,
+    /// What a statement that was not answered would have made of it.
+    pending: Option<Defs>,
+}
+pub type Definitions = Arc<Mutex<KnownDefs>>;
+
+fn index_on_k(unique: bool) -> IndexDef {
+    IndexDef::secondary("k", unique, [1])
+}
+fn has_duplicates(d: &Def) -> bool {
+    d.rows.values().map(|r| r.0).collect::<BTreeSet<_>>().len() < d.rows.len()
+}
+
+/// One statement.
+enum Statement {
+    Create(String, Option<bool>),
+    Drop(Vec<String>),
+    Truncate(String),
+    Rename(Vec<(String, String)>),
+    AddIndex(String, bool),
+    DropIndex(String),
+    /// Rows to put, and to delete.
+    Write(String, Vec<(i64, (i64, usize))>, Vec<i64>),
+}
+use Statement::*;
+
+fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
+    let name = NAMES[rng.below(4) as usize].to_string();
+    let Some(d) = defs.get(&name) else {
+        return Create(name, [None, Some(false), Some(true)][rng.below(3) as usize]);
+    };
+    let other = NAMES[rng.below(4) as usize].to_string();
+    match rng.below(12) {
+        0 if other != name && defs.contains_key(&other) => Drop(vec![name, other]),
+        0 => Drop(vec![name]),
+        1 => Truncate(name),
+        2 | 3 if other != name && defs.contains_key(&other) => Rename(vec![(name.clone(), other.clone()), (other, name)]),
+        2 | 3 if other != name => Rename(vec![(name, other)]),
+        4..7 if d.index.is_some() => DropIndex(name),
+        4..7 => AddIndex(name, rng.chance(2)),
+        _ => {
+            let count = if rng.chance(6) { 150 } else { 1 + rng.below(20) };
+            let put = (0..count).map(|_| (rng.below(600) as i64, (rng.below(100_000) as i64, rng.below(300) as usize))).collect();
+            let gone = (0..rng.below(12)).map(|_| rng.below(600) as i64).collect();
+            Write(name, put, gone)
+        }
+    }
+}
+impl Statement {
+    /// What it makes of the definitions; none if it has to fail (with a duplicate key).
+    fn expected(&self, before: &Defs) -> Option<Defs> {
+        let mut d = before.clone();
+        match self {
+            Create(name, index) => drop(d.insert(name.clone(), Def { rows: BTreeMap::new(), index: *index })),
+            Drop(names) => names.iter().for_each(|n| drop(d.remove(n))),
+            Truncate(name) => d.get_mut(name)?.rows.clear(),
+            Rename(list) => {
+                list.iter().for_each(|(from, _)| drop(d.remove(from)));
+                list.iter().for_each(|(from, to)| drop(d.insert(to.clone(), before[from].clone())));
+            }
+            AddIndex(name, unique) => {
+                if *unique && has_duplicates(&d[name]) {
+                    return None;
+                }
+                d.get_mut(name)?.index = Some(*unique);
+            }
+            DropIndex(name) => d.get_mut(name)?.index = None,
+            Write(name, put, gone) => {
+                let t = d.get_mut(name)?;
+                for (id, row) in put {
+                    let taken = t.index == Some(true) && t.rows.values().any(|r| r.0 == row.0);
+                    if !taken && !t.rows.contains_key(id) {
+                        t.rows.insert(*id, *row);
+                    }
+                }
+                t.rows.retain(|id, _| !gone.contains(id));
+            }
+        }
+        Some(d)
+    }
+    async fn run(&self, e: &Arc<Engine>) -> Result<()> {
+        match self {
+            Create(name, index) => {
+                let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
+                let columns = vec![Column::new("id", int()).not_null(), Column::new("k", int()), Column::new("v", text)];
+                let indexes = [Some(IndexDef::primary([0])), index.map(index_on_k)].into_iter().flatten().collect();
+                e.create_table(table(name, columns, indexes), 1).await.map(drop)
+            }
+            Drop(names) => {
+                let mut tables = Vec::new();
+                for n in names {
+                    tables.push(find(e, n).await?);
+                }
+                e.drop_tables(&tables).await
+            }
+            Truncate(name) => e.truncate_table(&find(e, name).await?).await.map(drop),
+            Rename(list) => {
+                let mut renames = Vec::new();
+                for (from, to) in list {
+                    renames.push((find(e, from).await?, "sim".to_string(), to.clone()));
+                }
+                e.rename_tables(&renames).await
+            }
+            AddIndex(name, unique) => e.create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new()).await.map(drop),
+            DropIndex(name) => e.drop_indexes(&find(e, name).await?, &[1]).await.map(drop),
+            Write(name, put, gone) => write(e, &find(e, name).await?, put, gone).await,
+        }
+    }
+}
+async fn find(e: &Arc<Engine>, name: &str) -> Result<Arc<Table>> {
+    Ok(e.table("sim", name).await?.unwrap_or_else(|| panic!("table {name} is not there")))
+}
+async fn write(e: &Arc<Engine>, t: &Arc<Table>, put: &[(i64, (i64, usize))], gone: &[i64]) -> Result<()> {
+    let mut trx = e.begin(KillFlag::new());
+    let done = async {
+        for (id, (k, len)) in put {
+            let row = encode(t, &[Value::Int(*id), Value::Int(*k), Value::Bytes(Cow::Owned(vec![b'x'; *len]))]);
+            match trx.insert(t, &row).await {
+                Ok(()) | Err(Error::DuplicateKey { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        for id in gone {
+            let mut c = Cursor::point(t.clone(), key(t, *id), LOCK);
+            if c.next(&mut trx).await? {
+                trx.delete(t, c.row()).await?;
+            }
+        }
+        trx.commit().await?.durable().await;
+        Ok(())
+    };
+    let done = done.await;
+    trx.rollback().await?;
+    done
+}
+
+/// The client that changes definitions.
+pub async fn client(e: Arc<Engine>, mut rng: Rng, count: u64, shared: Shared, known: Definitions) -> Result<()> {
+    for _ in 0..count {
+        let before = known.lock().expect("one thread").acked.clone();
+        let s = draw(&mut rng, &before);
+        let after = s.expected(&before);
+        known.lock().expect("one thread").pending = after.clone();
+        let done = s.run(&e).await;
+        let now = match (done, after) {
+            (Ok(()), Some(after)) => after,
+            (Ok(()), None) => panic!("a unique index over duplicates"),
+            (Err(Error::DuplicateKey { .. }), None) => before,
+            (Err(err), after) if shared.forgives(&err) => {
+                // It may have failed behind its commit.
+                e.host.sleep(Duration::from_millis(20)).await;
+                let found = loop {
+                    match contents(&e).await {
+                        Ok(found) => break found,
+                        Err(err) if shared.forgives(&err) => e.host.sleep(Duration::from_millis(20)).await,
+                        Err(err) => return Err(err),
+                    }
+                };
+                assert!(found == before || after.is_some_and(|a| a == found), "a statement that failed ({err}) is there in part");
+                found
+            }
+            (Err(err), _) => return Err(err),
+        };
+        let k = &mut known.lock().expect("one thread");
+        (k.acked, k.pending) = (now, None);
+        shared.seen.lock().expect("one thread").statements += 1;
+    }
+    Ok(())
+}
+
+/// What the engine has.
+async fn contents(e: &Arc<Engine>) -> Result<Defs> {
+    let mut all = Defs::new();
+    for name in NAMES {
+        let Some(t) = e.table("sim", name).await? else { continue };
+        let mut d = Def { rows: BTreeMap::new(), index: t.def.indexes.get(1).map(|i| i.unique) };
+        let mut trx = e.begin(KillFlag::new());
+        let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        while c.next(&mut trx).await? {
+            let p = c.payload(&trx).await?;
+            let Value::Bytes(v) = t.layout.get(p, 2) else { panic!("the text of a row of {name}") };
+            assert!(v.iter().all(|b| *b == b'x'), "a wrong text in {name}");
+            d.rows.insert(number(&t, p, 0), (number(&t, p, 1), v.len()));
+        }
+        if d.index.is_some() {
+            let mut by_k = BTreeMap::new();
+            let mut c = Cursor::new(t.clone(), 1, Vec::new(), None, true, Read::Consistent);
+            while c.next(&mut trx).await? {
+                let p = c.payload(&trx).await?;
+                by_k.insert(number(&t, p, 0), number(&t, p, 1));
+            }
+            let rows: BTreeMap<i64, i64> = d.rows.iter().map(|(id, r)| (*id, r.0)).collect();
+            assert_eq!(by_k, rows, "index k of {name} tells another story than the rows");
+        }
+        all.insert(name.to_string(), d);
+    }
+    Ok(all)
+}
+
+/// Every answered statement has its effect, one that was not has all or nothing of it; structure and files are sound.
+pub async fn verify(e: &Arc<Engine>, disk: &SimDisk, known: &Definitions) -> Result<()> {
+    let found = contents(e).await?;
+    {
+        let k = &mut known.lock().expect("one thread");
+        let pending = k.pending.take();
+        assert!(
+            found == k.acked || pending.as_ref() == Some(&found),
+            "definitions: found {found:?}\nanswered {:?}\nnot answered {pending:?}",
+            k.acked
+        );
+        k.acked = found;
+    }
+    for t in e.dict.tables("sim") {
+        let c = e.check_table(&t).await?;
+        assert!(c.errors.is_empty(), "{}: {:?}", t.full_name(), c.errors);
+    }
+    let dir = Path::new("/sim/tables");
+    let files: BTreeSet<String> = disk.list(dir).map_err(|e| Error::io(dir.display(), &e))?.into_iter().collect();
+    let spaces: BTreeSet<String> = e.dict.tables("sim").iter().map(|t| format!("{}.rdl", t.space.0)).collect();
+    assert_eq!(files, spaces, "the files in tables/ and the tables");
+    Ok(())
+}

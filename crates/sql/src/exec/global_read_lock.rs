@@ -1,0 +1,197 @@
+//! FLUSH TABLES WITH READ LOCK: all sessions' writes and commits stop at two gates.
+//!
+//! A statement that writes passes the first gate and is inside until it ends (in autocommit: until it is committed); a COMMIT of a transaction that has
+//! written passes the second. FLUSH TABLES WITH READ LOCK shuts the first and waits until it is empty, then the second: so statements that run may
+//! wait for transactions that have yet to commit. A transaction that only stays open hinders nobody. Definitions are stopped elsewhere (SLOCK-2).
+//!
+//! - GRL-1: a session counts itself in before it looks whether the gate is shut; who shuts it looks at the counts afterwards. All SeqCst: one sees the other.
+//! - GRL-2: who shuts a gate holds its lock in `NoWrite` first; who finds it shut waits for the lock in `Write`, and tries again.
+//!
+//! Going through costs two additions on a cache line that few sessions share.
+use crate::error::{Result, SqlError};
+use redolith_engine::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+const LANES: usize = 64;
+/// Between two looks at whether a gate is empty.
+const LOOK: Duration = Duration::from_millis(1);
+
+#[repr(align(64))]
+#[derive(Default)]
+struct Lane(AtomicUsize);
+
+pub struct Gate {
+    shut: AtomicUsize,
+    inside: Box<[Lane]>,
+    lock: Arc<MdlLock>,
+}
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate { shut: AtomicUsize::new(0), inside: (0..LANES).map(|_| Lane::default()).collect(), lock: MdlLock::new() }
+    }
+}
+impl Gate {
+    #[inline]
+    fn try_enter(&self, session: usize) -> bool {
+        let lane = &self.inside[session % LANES].0;
+        lane.fetch_add(1, SeqCst);
+        let open = self.shut.load(SeqCst) == 0;
+        if !open {
+            lane.fetch_sub(1, SeqCst);
+        }
+        open
+    }
+    #[inline]
+    fn leave(&self, session: usize) {
+        self.inside[session % LANES].0.fetch_sub(1, SeqCst);
+    }
+    #[cold]
+    async fn wait_open(&self, wait: MdlWait<'_>) -> Result<()> {
+        // GRL-2
+        Ok(MdlSet::new().lock(&self.lock, MdlMode::Write, wait).await?)
+    }
+    fn is_empty(&self) -> bool {
+        self.inside.iter().all(|lane| lane.0.load(SeqCst) == 0)
+    }
+}
+
+/// A shut gate; dropping it opens it.
+struct Shut {
+    global: Arc<GlobalReadLock>,
+    gate: fn(&GlobalReadLock) -> &Gate,
+    _lock: MdlSet,
+}
+impl Drop for Shut {
+    fn drop(&mut self) {
+        (self.gate)(&self.global).shut.fetch_sub(1, SeqCst);
+    }
+}
+impl Shut {
+    /// Shuts the gate and waits for those inside, if need be.
+    async fn new(global: &Arc<GlobalReadLock>, gate: fn(&GlobalReadLock) -> &Gate, wait: MdlWait<'_>) -> Result<Shut> {
+        let mut lock = MdlSet::new();
+        lock.lock(&gate(global).lock, MdlMode::NoWrite, wait).await?;
+        gate(global).shut.fetch_add(1, SeqCst);
+        let shut = Shut { global: global.clone(), gate, _lock: lock };
+        let mut waited = Duration::ZERO;
+        while !gate(global).is_empty() {
+            if wait.kill.is_killed() {
+                return Err(SqlError::interrupted());
+            }
+            if waited >= wait.timeout {
+                return Err(SqlError::lock_wait_timeout());
+            }
+            wait.host.sleep(LOOK).await;
+            waited += LOOK;
+        }
+        Ok(shut)
+    }
+}
+
+/// What all sessions share.
+#[derive(Default)]
+pub struct GlobalReadLock {
+    statements: Gate,
+    commits: Gate,
+}
+
+/// A session's side. Dropping it leaves and opens everything.
+pub struct Passes {
+    global: Arc<GlobalReadLock>,
+    session: usize,
+    /// A statement writes; LOCK TABLES .. WRITE is in force.
+    statement: bool,
+    tables: bool,
+    held: Option<(Shut, Shut)>,
+}
+impl Passes {
+    pub fn new(global: Arc<GlobalReadLock>, session: u32) -> Passes {
+        Passes { global, session: session as usize, statement: false, tables: false, held: None }
+    }
+
+    /// A statement that writes begins.
+    #[inline]
+    pub async fn begin_statement(&mut self, wait: MdlWait<'_>) -> Result<()> {
+        if !self.statement && !self.tables {
+            self.enter(wait).await?;
+            self.statement = true;
+        }
+        Ok(())
+    }
+    #[inline]
+    pub fn end_statement(&mut self) {
+        if std::mem::take(&mut self.statement) {
+            self.global.statements.leave(self.session);
+        }
+    }
+    async fn enter(&self, wait: MdlWait<'_>) -> Result<()> {
+        while !self.global.statements.try_enter(self.session) {
+            self.global.statements.wait_open(wait).await?;
+        }
+        Ok(())
+    }
+    /// LOCK TABLES .. WRITE: as a statement that goes on until UNLOCK TABLES.
+    pub async fn lock_tables(&mut self, wait: MdlWait<'_>) -> Result<()> {
+        if self.held.is_some() {
+            return Err(conflicting_read_lock());
+        }
+        if !self.tables {
+            self.enter(wait).await?;
+            self.tables = true;
+        }
+        Ok(())
+    }
+    pub fn unlock_tables(&mut self) {
+        if std::mem::take(&mut self.tables) {
+            self.global.statements.leave(self.session);
+        }
+    }
+    /// Until the pass is dropped a transaction that has written is committed. None: the session holds the lock itself, or is inside already.
+    pub async fn commit(&self, wait: MdlWait<'_>) -> Result<Option<CommitPass>> {
+        if self.held.is_some() || self.statement || self.tables {
+            return Ok(None);
+        }
+        while !self.global.commits.try_enter(self.session) {
+            self.global.commits.wait_open(wait).await?;
+        }
+        Ok(Some(CommitPass { global: self.global.clone(), session: self.session }))
+    }
+
+    /// Stops everybody else.
+    pub async fn hold(&mut self, wait: MdlWait<'_>) -> Result<()> {
+        let statements = Shut::new(&self.global, |g| &g.statements, wait).await?;
+        let commits = Shut::new(&self.global, |g| &g.commits, wait).await?;
+        self.held = Some((statements, commits));
+        Ok(())
+    }
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+}
+impl Drop for Passes {
+    fn drop(&mut self) {
+        self.end_statement();
+        self.unlock_tables();
+    }
+}
+
+#[must_use]
+pub struct CommitPass {
+    global: Arc<GlobalReadLock>,
+    session: usize,
+}
+impl Drop for CommitPass {
+    fn drop(&mut self) {
+        self.global.commits.leave(self.session);
+    }
+}
+
+pub fn conflicting_read_lock() -> SqlError {
+    SqlError::new(1223, "Can't execute the query because you have a conflicting read lock")
+}

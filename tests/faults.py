@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+"""What a server does when the disk fails it: full, damaged, torn, read-only.
+
+  tests/faults.py             everything; the full disk needs root, for a small file system of its own
+  tests/faults.py full torn   some of it
+
+  FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file), and nothing else; reading goes on
+  FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a kill -9 and a restart
+  FULL-3     when there is room again, inserts work, without a restart
+  CORRUPT-1  a damaged page is an error that names table, file and page; other tables are served, and the server lives
+  TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
+  START-1    a directory that cannot be used is an error that says which and why
+"""
+import argparse
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import check, servers                               # noqa: E402
+from rig.client import MySQLError                            # noqa: E402
+from rig.report import Report                                # noqa: E402
+
+PAGE = 16384
+FULL = {1114, 1026}
+SETTINGS = dict(innodb_buffer_pool_size='64M', innodb_redo_log_capacity='64M', innodb_lock_wait_timeout=3)
+
+
+class Failed(Exception):
+    """A test's claim that does not hold."""
+
+
+def claim(holds, why):
+    if not holds:
+        raise Failed(why)
+
+
+def error_of(statement):
+    """The error that a call of the client fails with, or None."""
+    try:
+        statement()
+    except MySQLError as e:
+        return e
+    return None
+
+
+# ---- a small file system
+
+class SmallDisk:
+    """A mounted file system of its own: ext4 in a file, or a tmpfs where loop devices are not to be had. OSError if neither."""
+
+    def __init__(self, dir, mib):
+        self.path, self.image = os.path.join(dir, 'small'), os.path.join(dir, 'image')
+        os.makedirs(self.path)
+        with open(self.image, 'wb') as f:
+            f.truncate(mib << 20)
+        for self.kind, steps in (('ext4', [['mkfs.ext4', '-q', '-F', '-m', '0', self.image], ['mount', '-o', 'loop', self.image, self.path]]),
+                                 ('tmpfs', [['mount', '-t', 'tmpfs', '-o', f'size={mib}m', 'tmpfs', self.path]])):
+            try:
+                for step in steps:
+                    subprocess.run(step, check=True, capture_output=True)
+                return
+            except (OSError, subprocess.CalledProcessError):
+                pass
+        raise OSError('no file system of its own can be mounted (not root, or mounts are not allowed here)')
+
+    def remount(self, how):
+        subprocess.run(['mount', '-o', f'remount,{how}', self.path], check=True, capture_output=True)
+
+    def free_bytes(self):
+        s = os.statvfs(self.path)
+        return s.f_bavail * s.f_frsize
+
+    def leave(self, bytes):
+        """Takes all room but so much."""
+        with open(os.path.join(self.path, 'ballast'), 'ab') as f:
+            n = self.free_bytes() - bytes
+            if n > 0:
+                os.posix_fallocate(f.fileno(), f.tell(), n)
+
+    def give_room(self):
+        os.remove(os.path.join(self.path, 'ballast'))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(['umount', '-l', self.path], capture_output=True)
+
+
+# ---- the full disk
+
+class Writer(threading.Thread):
+    """Inserts rows, one per transaction or some, until told to stop; remembers what was acknowledged."""
+
+    def __init__(self, server, number):
+        super().__init__(daemon=True)
+        self.server, self.number, self.acked, self.errors, self.trouble, self.stopping = server, number, set(), 0, None, False
+        self.since_error = 0
+
+    def run(self):
+        rng, id = random.Random(self.number), self.number
+        try:
+            c = self.server.connect(database='f')
+            while not self.stopping:
+                ids = [id := id + 100 for _ in range(rng.randint(1, 4))]
+                try:
+                    if len(ids) == 1:
+                        c.query(self.insert(ids[0], rng))
+                    else:
+                        c.query('BEGIN')
+                        for i in ids:
+                            c.query(self.insert(i, rng))
+                        c.query('COMMIT')
+                    self.acked.update(ids)
+                    self.since_error += 1
+                except MySQLError as e:
+                    if e.code not in FULL:
+                        raise
+                    self.errors += 1
+                    self.since_error = 0
+                    c.query('ROLLBACK')
+                    time.sleep(0.02)
+            c.close()
+        except (MySQLError, OSError) as e:
+            self.trouble = f'writer {self.number}: {type(e).__name__}: {e}'
+
+    def insert(self, id, rng):
+        return f"INSERT INTO t VALUES ({id}, {rng.randrange(1 << 30)}, REPEAT('{rng.choice('abc')}', {rng.randint(1000, 7000)}))"
+
+
+def whole(server, acked, lost_before=()):
+    """FULL-2: exactly the acknowledged rows are there, by the primary key and by the index."""
+    c = server.connect(database='f')
+    there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
+    claim(not acked - there, f'{len(acked - there)} acknowledged rows are lost: {sorted(acked - there)[:5]}')
+    claim(not there - acked, f'{len(there - acked)} rows are there whose statement failed: {sorted(there - acked)[:5]}')
+    by_k = int(c.value('SELECT COUNT(*) FROM t FORCE INDEX (k) WHERE k >= 0'))
+    claim(by_k == len(there), f'{by_k} rows by index k, {len(there)} by the primary key')
+    c.close()
+
+
+def wait_until(what, holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        claim(time.monotonic() < end, f'{what}: not within {seconds} s')
+        time.sleep(0.05)
+
+
+def full(dir, a, report):
+    try:
+        disk = SmallDisk(dir, 400)
+    except OSError as e:
+        report.skip('full disk', str(e))
+        return
+    with disk:
+        server = servers.make(a, os.path.join(disk.path, 's'), **SETTINGS)
+        server.out = os.path.join(dir, 'server.out')
+        with server:
+            c = server.connect()
+            c.query('CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k)); CREATE TABLE f.big (id INT PRIMARY KEY, v LONGTEXT)')
+            writers = [Writer(server, n) for n in range(1, 9)]
+            for w in writers:
+                w.start()
+            wait_until('the first rows', lambda: all(len(w.acked) > 5 for w in writers))
+            disk.leave(4 << 20)
+            alive = lambda: claim(server.alive() and not any(w.trouble for w in writers),
+                                  '\n'.join(w.trouble for w in writers if w.trouble) + '\n' + server.last_words())
+            wait_until('every writer meets the full disk', lambda: alive() or all(w.errors > 3 for w in writers))
+            claim(int(c.value('SELECT COUNT(*) FROM f.t')) > 0, 'reading on the full disk')
+            e = error_of(lambda: c.query("INSERT INTO f.big VALUES (1, REPEAT('x', 12000000))"))
+            claim(e and e.code in FULL, f'a large row on a full disk: {e}')
+            e = error_of(lambda: c.query('CREATE TABLE f.more (a INT)'))
+            claim(e is None or e.code in FULL, f'CREATE TABLE on a full disk: {e}')
+            report.ok('full: statements fail, the server lives', f'{disk.kind}; {sum(w.errors for w in writers)} errors, {disk.free_bytes() >> 10} KiB left')
+            disk.give_room()
+            for w in writers:
+                w.since_error = 0
+            wait_until('inserts work again', lambda: alive() or all(w.since_error > 5 for w in writers))
+            for w in writers:
+                w.stopping = True
+            for w in writers:
+                w.join(30)
+            alive()
+            acked = set().union(*(w.acked for w in writers))
+            whole(server, acked)
+            claim(error_of(lambda: c.query("INSERT INTO f.big VALUES (1, REPEAT('x', 12000000))")) is None, 'the large row, with room')
+            wrong = check.tables(c, 'f')
+            claim(not wrong, '\n'.join(wrong))
+            report.ok('full: room again, service again', f'{len(acked)} rows acknowledged')
+
+            # Full once more, half way through a transaction; then the power button.
+            disk.leave(2 << 20)
+            c.query('USE f; BEGIN')
+            mine, e = 0, None
+            while not e and mine < 100000:
+                e = error_of(lambda: c.query(f"INSERT INTO t VALUES ({10_000_000 + mine}, 1, REPEAT('z', 7000))"))
+                mine += 1
+            claim(e and e.code in FULL, f'a long transaction on a full disk: {e} after {mine} rows')
+            c.query('ROLLBACK')
+            whole(server, acked)
+            c.query('BEGIN')
+            error_of(lambda: c.query("INSERT INTO t VALUES (10000000, 1, 'z')"))
+            server.kill()
+            try:
+                server.start()
+                words = 'started on the full disk'
+            except servers.NotUp as e:
+                claim('full' in str(e) or 'No space' in str(e), f'the start on a full disk: {e}')
+                words = 'the start waits for room'
+            disk.give_room()
+            if not server.alive():
+                server.start()
+            whole(server, acked)
+            c = server.connect(database='f')
+            c.query("INSERT INTO t VALUES (10000000, 1, 'z')")
+            acked.add(10_000_000)
+            server.stop()
+            server.start()
+            whole(server, acked)
+            c = server.connect()
+            wrong = check.tables(c, 'f')
+            claim(not wrong, '\n'.join(wrong))
+            c.close()
+            claim(server.stop() == 0, f'clean shutdown: {server.last_words()}')
+            report.ok('full: rollback, kill -9, restart', words)
+
+            # START-1
+            if disk.kind == 'ext4':
+                disk.remount('ro')
+                says(server, 'read-only')
+                disk.remount('rw')
+                report.ok('start: read-only file system', '')
+
+
+def says(server, *words):
+    """START-1: it does not start, and says why."""
+    try:
+        server.start()
+    except servers.NotUp as e:
+        missing = [w for w in words if w.lower() not in str(e).lower()]
+        claim(not missing, f'the error does not say {missing}: {e}')
+        claim('panicked' not in str(e), str(e))
+        return
+    server.stop()
+    raise Failed('it started')
+
+
+# ---- damage
+
+def table_file(server, marker):
+    """The file that holds a text."""
+    dir = os.path.join(server.data, 'tables')
+    for name in sorted(os.listdir(dir)):
+        path = os.path.join(dir, name)
+        with open(path, 'rb') as f:
+            if marker in f.read():
+                return path
+    raise Failed(f'no table file holds {marker}')
+
+
+def damage(path, page):
+    """Flips some bits of a page; done twice it is as before."""
+    with open(path, 'r+b') as f:
+        f.seek(page * PAGE + 9000)
+        old = f.read(4)
+        f.seek(page * PAGE + 9000)
+        f.write(bytes(b ^ 0x55 for b in old))
+
+
+def corrupt(dir, a, report):
+    server = servers.make(a, os.path.join(dir, 'corrupt'), **SETTINGS)
+    with server:
+        c = server.connect()
+        c.query('CREATE DATABASE f; USE f; CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(200)); CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(200))')
+        for name in ('bad', 'good'):
+            for first in range(0, 8000, 1000):
+                c.query(f'INSERT INTO {name} VALUES ' + ', '.join(f"({i}, '{name} marker {i:06} {'.' * 150}')" for i in range(first, first + 1000)))
+        c.close()
+        claim(server.stop() == 0, server.last_words())
+        path = table_file(server, b'bad marker 004000')
+        with open(path, 'rb') as f:
+            page = f.read().index(b'bad marker 004000') // PAGE
+        damage(path, page)
+        server.start()
+        c = server.connect(database='f')
+        for what in ('SELECT COUNT(v) FROM bad', 'SELECT v FROM bad WHERE id = 4000', 'SELECT * FROM bad WHERE id = 4000 FOR UPDATE', 'UPDATE bad SET v = 1', 'DELETE FROM bad'):
+            e = error_of(lambda: c.query(what))
+            claim(e is not None, f'{what} read a damaged page')
+            missing = [w for w in ("'bad'", os.path.basename(path), f':{page}', 'corrupt') if w not in e.message.replace('f.bad', 'bad')]
+            claim(not missing, f'{what}: the error {e} does not name {missing}')
+        claim(c.value('SELECT COUNT(*) FROM good') == '8000', 'another table')
+        claim(c.value('SELECT v FROM bad WHERE id = 1').startswith('bad marker 000001'), 'a whole page of the damaged table')
+        c.query("INSERT INTO good VALUES (9000, 'x'); INSERT INTO bad VALUES (9000, 'x'); DELETE FROM bad WHERE id = 9000")
+        found = check.tables(c, 'f')
+        claim(any('bad' in x for x in found) and not any('good' in x for x in found), f'CHECK TABLE says {found}')
+        claim(server.alive(), server.last_words())
+        report.ok('corrupt: an error with table, file, page', f'{len(found)} complaints of CHECK TABLE')
+        # A transaction that cannot be rolled back, because a page of it is damaged, holds up no other, nor the start.
+        damage(path, page)
+        claim(server.stop() == 0, server.last_words())
+        server.start()
+        c = server.connect(database='f')
+        c.query('BEGIN; UPDATE good SET v = 2 WHERE id < 100; UPDATE bad SET v = 2')
+        server.connect(database='f').query("INSERT INTO good VALUES (9001, 'makes the log durable')")
+        server.kill()
+        damage(path, page)
+        os.remove(os.path.join(server.data, 'doublewrite.rdl'))
+        server.start()
+        c = server.connect(database='f')
+        claim(c.value('SELECT COUNT(*) FROM good WHERE v = 2') == '0', 'what was unfinished is rolled back')
+        claim(error_of(lambda: c.query('SELECT COUNT(v) FROM bad')) is not None, 'the damage is still told')
+        c.query('DROP TABLE bad')
+        c.query('CREATE TABLE bad (id INT PRIMARY KEY)')
+        wrong = check.tables(c, 'f')
+        claim(not wrong, '\n'.join(wrong))
+        c.close()
+        claim(server.stop() == 0, server.last_words())
+        report.ok('corrupt: restart, drop', '')
+
+
+def checkpoint_lsn(server):
+    """From redo/control: its newer block."""
+    with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
+        data = f.read()
+    blocks = [struct.unpack_from('<QQ', data, at + 24) for at in (0, 65536) if data[at:at + 8] == b'REDOLOG\0']
+    return max(blocks)[1]
+
+
+def torn_candidates(server):
+    """(file, page) of pages above the checkpoint whose doublewrite copy is what the file holds."""
+    checkpoint, segment_bytes, out = checkpoint_lsn(server), 4096 + 128 * PAGE, {}
+    with open(os.path.join(server.data, 'doublewrite.rdl'), 'rb') as f:
+        data = f.read()
+    for at in range(0, len(data), segment_bytes):
+        count, magic = struct.unpack_from('<I8s', data, at + 4)
+        for i in range(count if magic == b'RDLDBLW1' else 0):
+            no, space = struct.unpack_from('<II', data, at + 32 + 16 * i)
+            copy = data[at + 4096 + i * PAGE:][:PAGE]
+            if struct.unpack_from('<Q', copy, 16)[0] <= checkpoint:
+                continue
+            name = {0: 'system.rdl', 1: 'undo.rdl'}.get(space, f'tables/{space}.rdl')
+            path = os.path.join(server.data, name)
+            if os.path.exists(path):
+                with open(path, 'rb') as f:
+                    f.seek(no * PAGE)
+                    if f.read(PAGE) == copy:
+                        out[path, no] = copy
+    return out
+
+
+def torn(dir, a, report):
+    server = servers.make(a, os.path.join(dir, 'torn'), **SETTINGS, innodb_max_dirty_pages_pct=1, innodb_max_dirty_pages_pct_lwm=0)
+    with server:
+        c = server.connect()
+        c.query('CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))')
+        c.close()
+        acked, mended = set(), 0
+        for round in range(6):
+            writers = [Writer(server, n + 10 * round) for n in range(1, 9)]
+            for w in writers:
+                w.start()
+            time.sleep(2.0 + round * 0.3)
+            server.kill()
+            for w in writers:
+                w.join(30)
+                acked |= w.acked
+            pages = list(torn_candidates(server).items())
+            for (path, no), copy in pages[:40]:
+                with open(path, 'r+b') as f:          # its first half is older
+                    f.seek(no * PAGE)
+                    f.write(bytes(8192))
+            server.start()
+            with open(server.out) as f:
+                said = f.read().count('mended from its doublewrite copy')
+            # And those whose write had not begun at the kill.
+            claim(said - mended >= len(pages[:40]), f'{len(pages[:40])} pages were torn, {said - mended} mended:\n{server.last_words()}')
+            mended = said
+            c = server.connect(database='f')
+            there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
+            claim(not acked - there, f'{len(acked - there)} acknowledged rows are lost')
+            wrong = check.tables(c, 'f')
+            claim(not wrong, '\n'.join(wrong))
+            c.close()
+            if mended >= 40:
+                break
+        claim(mended > 0, 'no page could be torn: the test saw nothing')
+        claim(server.stop() == 0, server.last_words())
+        report.ok('torn: mended from the doublewrite file', f'{mended} pages, {len(acked)} rows acknowledged')
+
+
+def start(dir, a, report):
+    plain = os.path.join(dir, 'plain')
+    with open(plain, 'w') as f:
+        f.write('a file\n')
+    for title, data in (('below a file', os.path.join(plain, 'data')), ('a file', plain)):
+        server = servers.make(a, os.path.join(dir, 'start'), **SETTINGS)
+        server.data = data
+        says(server, data, 'cannot')
+        report.ok(f'start: data directory {title}', '')
+        server.remove()
+    server = servers.make(a, os.path.join(dir, 'start'), **SETTINGS)
+    server.data = os.path.join(dir, 'not', 'yet', 'there')
+    with server:
+        claim(server.connect().value('SELECT 1') == '1', 'a missing directory is made')
+        report.ok('start: a missing directory is made', '')
+    server = servers.make(a, os.path.join(dir, 'start'), **SETTINGS)
+    with server:
+        c = server.connect()
+        c.query('CREATE DATABASE f; CREATE TABLE f.t (a INT)')
+        server.stop()
+        os.rename(os.path.join(server.data, 'redo'), os.path.join(server.data, 'away'))
+        says(server, 'redo')
+        os.rename(os.path.join(server.data, 'away'), os.path.join(server.data, 'redo'))
+        server.start()
+        report.ok('start: tables without a redo log', 'refused; with it again it starts')
+    server = servers.make(a, os.path.join(dir, 'start'), innodb_redo_log_capacity='64M', innodb_log_buffer_size='64M')
+    with server:
+        claim(server.connect().value('SELECT @@innodb_log_buffer_size') == str(32 << 20), 'the log buffer is made to fit')
+        claim('innodb-log-buffer-size' in server.last_words(100), 'and that is told')
+        report.ok('start: a log buffer larger than the log', '')
+
+
+TESTS = dict(full=full, corrupt=corrupt, torn=torn, start=start)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('tests', nargs='*', help=', '.join(TESTS))
+    servers.add_arguments(parser)
+    a = parser.parse_args()
+    unknown = set(a.tests) - set(TESTS)
+    if unknown:
+        sys.exit(f'no test {", ".join(sorted(unknown))}; there are {", ".join(TESTS)}')
+    report = Report()
+    dir = servers.scratch('faults')
+    for name, test in TESTS.items():
+        if a.tests and name not in a.tests:
+            continue
+        here = os.path.join(dir, name)
+        os.makedirs(here)
+        try:
+            test(here, a, report)
+        except (Failed, servers.NotUp, MySQLError, OSError, subprocess.SubprocessError) as e:
+            report.fail(name, f'{type(e).__name__}: {e}\nkept: {os.path.relpath(here)}')
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
