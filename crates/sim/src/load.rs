@@ -238,6 +238,7 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             Ok(()) => {}
             Err(e) if shared.forgives(&e) => {
                 trx.rollback().await?;
+                shared.seen.lock().expect("one thread").rolled_back_later += trx.engine().background_rollbacks() as u64;
                 if !is_conflict(&e) {
                     trx.engine().host.sleep(Duration::from_millis(20)).await;
                 }

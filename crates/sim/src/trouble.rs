@@ -53,7 +53,9 @@ impl Trouble {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
                     let nth = 1 + rng.below(from);
-                    disk.fail(Fault::new(OpKind::Read, damage).on(files[rng.below(3) as usize]).nth(nth).times(1 + rng.below(3)));
+                    // Long enough, sometimes, for the rollback of what it failed to meet it too.
+                    let times = if rng.chance(2) { 1 + rng.below(3) } else { 100 };
+                    disk.fail(Fault::new(OpKind::Read, damage).on(files[rng.below(3) as usize]).nth(nth).times(times));
                 }
             }
         }

@@ -167,7 +167,7 @@ impl Engine {
         if !chains.is_empty() {
             self.end_log(item.first).await?;
             for (space, first) in chains {
-                overflow::free_chain(self, space, first, owner).await?;
+                overflow::free_chain(self, space, first, overflow::Writer::UpTo(owner)).await?;
             }
         }
         Ok(())

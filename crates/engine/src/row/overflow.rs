@@ -149,10 +149,18 @@ pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) 
     Ok(row)
 }
 
-/// Frees a chain that `owner`, or a transaction before it, wrote; one that is gone already is left alone.
-pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, owner: TrxId) -> Result<()> {
+/// Who wrote a chain that is to be freed. Where it has been freed already, its first page may be another's by now.
+#[derive(Clone, Copy)]
+pub(crate) enum Writer {
+    /// A rollback may come twice (after a crash, or a savepoint), and an older transaction may have the page by then.
+    Exactly(TrxId),
+    /// Purge: it comes once, for what this or an earlier transaction wrote.
+    UpTo(TrxId),
+}
+/// Frees a chain; one that is gone already is left alone.
+pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, writer: Writer) -> Result<()> {
     loop {
-        match free_one(engine, PageId { space, no: first }, owner) {
+        match free_one(engine, PageId { space, no: first }, writer) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(Stall::Failed(Error::NoSuchTable(_))) => return Ok(()),
@@ -161,10 +169,15 @@ pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, o
     }
 }
 /// Frees the chain's second page, or the first when it is the last; true when nothing is left.
-fn free_one(engine: &Engine, first: PageId, owner: TrxId) -> Try<bool> {
+fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     let mut m = Mtr::begin_reserved(&engine.store)?;
     let a = m.x(first)?;
-    if u16_at(m.page(a), 12) != kind::OVERFLOW || u64_at(m.page(a), OWNER) > owner.0 {
+    let wrote = u64_at(m.page(a), OWNER);
+    let is_it = match writer {
+        Writer::Exactly(trx) => wrote == trx.0,
+        Writer::UpTo(trx) => wrote <= trx.0,
+    };
+    if u16_at(m.page(a), 12) != kind::OVERFLOW || !is_it {
         return Ok(true);
     }
     let next = u32_at(m.page(a), NEXT);

@@ -116,7 +116,9 @@ impl Engine {
         let Some(table) = table else { return Ok(()) };
         let is_gone = || table.dropped.load(std::sync::atomic::Ordering::Acquire) && self.dict.by_id(table.id).is_none();
         if let Step::Overflow { first, .. } = step {
-            return overflow::free_chain(self, table.space, first, trx).await.or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
+            return overflow::free_chain(self, table.space, first, overflow::Writer::Exactly(trx))
+                .await
+                .or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
         }
         loop {
             let done = match &step {
@@ -175,6 +177,9 @@ impl Engine {
                 self.unneeded_entry(table, no, &b, key)?;
             }
         }
+        // A deleted version that nobody needs: purge may have looked for it while this transaction's was in its place, and would not come again;
+        // what it named has been freed.
+        let is_over = flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(&head));
         let ix = table.clustered();
         loop {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -182,6 +187,15 @@ impl Engine {
             let pos = index::search(m.page(leaf), key);
             let Some(r) = pos.found else { return Ok(()) };
             if value::roll(index::value(m.page(leaf), r)) != at {
+                return Ok(());
+            }
+            if is_over {
+                index::remove(&mut m.patch(leaf), pos);
+                let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+                m.commit();
+                if thin {
+                    entry::merge(&self.store, ix, key);
+                }
                 return Ok(());
             }
             let len = value::HEAD + old.payload.len();

@@ -31,7 +31,8 @@ impl Binder<'_> {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
         // The type of these depends on an argument's value (digits, precision).
-        let by_value = matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
+        let by_value = function == Function::UnixTimestamp
+            || matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             args.push(if by_value { self.pinned(|b| b.expr(env, arg))? } else { self.expr(env, arg)? });

@@ -99,7 +99,7 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
         ShowKind::Index { table } => {
             let table =
                 cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
-            columns::indexes(&table)
+            columns::indexes(cx.engine, &table).await?
         }
         ShowKind::CreateTable(table) => {
             let table =

@@ -215,6 +215,8 @@ fn grouping_and_aggregates() {
         ("SELECT id FROM g WHERE n IN (SELECT n - 1 FROM g WHERE n IS NOT NULL)", "1|2|3"),
         ("SELECT id FROM g WHERE EXISTS (SELECT 1 FROM g WHERE n > 100)", ""),
         ("SELECT 1 + 1, 'x', NULL", "2,x,NULL"),
+        ("SELECT UNIX_TIMESTAMP('2020-01-01 00:00:00.123'), UNIX_TIMESTAMP('2020-01-01 00:00:00.000')", "1577836800.123,1577836800.000"),
+        ("SELECT UNIX_TIMESTAMP(20200101), UNIX_TIMESTAMP(20200101000000.5), UNIX_TIMESTAMP('1960-01-01')", "1577836800,1577836800.5,0"),
         ("SELECT g1.id, g2.id FROM g g1 JOIN g g2 ON g2.n = g1.n + 1 ORDER BY g1.id", "1,2|2,3|3,4"),
         ("SELECT g1.id, g2.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g1.id > 2 ORDER BY g1.id", "3,4|4,NULL|5,NULL"),
         ("SELECT g1.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g2.id IS NULL ORDER BY g1.id", "4|5"),

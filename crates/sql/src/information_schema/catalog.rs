@@ -130,7 +130,7 @@ pub(super) async fn statistics(engine: &Engine) -> Result<Vec<Row>> {
     for table in all_tables(engine) {
         // Its rows are estimated; a table that has gone meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
-        for shown in show::indexes(&t) {
+        for shown in show::indexes(engine, &t).await? {
             // Table, Non_unique, then the rest, with the index's schema in between.
             let mut shown = shown.into_iter().skip(1);
             let mut row = place(&t.def);

@@ -26,7 +26,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::UtcTimestamp => Value::DateTime(self.utc_now().truncate(fsp)),
             F::UtcDate => Value::Date(self.utc_now().date()),
             F::UtcTime => Value::Time(self.utc_now().time().truncate(fsp)),
-            F::UnixTimestamp => return self.unix_timestamp(args),
+            F::UnixTimestamp => return self.unix_timestamp(args, fsp),
             F::FromUnixTime => return self.from_unix_time(args),
             F::Timestamp => {
                 let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
@@ -138,15 +138,14 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    fn unix_timestamp(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+    fn unix_timestamp(&mut self, args: &'v [Expr], decimals: u8) -> Result<Value<'v>> {
         let Some(e) = args.first() else { return Ok(Value::UInt((self.env.now_us() / US_PER_SEC) as u64)) };
         let Some(at) = self.arg_datetime(e)? else { return Ok(Value::Null) };
         let us = at.to_unix_us(self.env.settings.zone_offset_secs).unwrap_or(0);
-        let secs = us.div_euclid(US_PER_SEC);
-        Ok(match (0..=LAST_UNIX_SECOND).contains(&secs) {
-            true if us % US_PER_SEC != 0 => Value::Decimal(Decimal::from_parts(us.into(), 6)),
-            true => Value::UInt(secs as u64),
-            false => Value::UInt(0),
+        let us = if (0..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC)) { us } else { 0 };
+        Ok(match decimals {
+            0 => Value::UInt((us / US_PER_SEC) as u64),
+            n => Value::Decimal(Decimal::from_parts((us / 10i64.pow(6 - u32::from(n))).into(), n)),
         })
     }
     fn from_unix_time(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {

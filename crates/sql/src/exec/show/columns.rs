@@ -1,6 +1,8 @@
 //! SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
 use super::create::{DefaultText, default_text, in_display_order};
 use super::{Row, Rows, int, nothing, text};
+use crate::error::Result;
+use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
 use redolith_types::{Column, IndexDef, TableDef, Value};
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,15 +64,16 @@ pub(crate) fn extra(c: &Column) -> String {
     parts.join(" ")
 }
 
-pub(crate) fn indexes(table: &Table) -> Rows {
+pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Rows> {
     let def = &table.def;
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Rows::new();
     for index in in_display_order(def) {
+        let no = def.indexes.iter().position(|other| std::ptr::eq(other, index)).map(|i| table.index_no(i));
+        let distinct = engine.estimate_distinct(table, no.expect("an index of the definition")).await?;
         for (i, part) in index.columns.iter().enumerate() {
             let column = &def.columns[part.column];
-            // Distinct values are known only where every row has one of its own.
-            let distinct = index.unique && i + 1 == index.columns.len();
+            let unique = index.unique && i + 1 == index.columns.len();
             out.push(vec![
                 text(&def.name),
                 int(!index.unique as u64),
@@ -78,7 +81,7 @@ pub(crate) fn indexes(table: &Table) -> Rows {
                 int(i as u64 + 1),
                 text(&column.name),
                 text(if part.desc { "D" } else { "A" }),
-                if distinct { int(rows) } else { Value::Null },
+                int(if unique { rows } else { distinct[i] }),
                 part.prefix.map_or(Value::Null, int),
                 Value::Null,
                 text(if column.nullable { "YES" } else { "" }),
@@ -90,5 +93,5 @@ pub(crate) fn indexes(table: &Table) -> Rows {
             ]);
         }
     }
-    out
+    Ok(out)
 }

@@ -90,6 +90,21 @@ fn sysbench_table() {
         s.rows("SHOW INDEX FROM sbtest1").iter().map(|r| [r[1].clone(), r[2].clone(), r[3].clone(), r[4].clone()]).collect();
     assert_eq!(names, [["0", "PRIMARY", "1", "id"], ["0", "u", "1", "c"], ["0", "u", "2", "k"], ["1", "k_1", "1", "k"]]);
     assert_eq!(s.rows("SHOW KEYS FROM sbtest1 WHERE Key_name = 'PRIMARY'").len(), 1);
+    let cardinality = |s: &mut crate::exec::fixture::Session<'_>| -> Vec<u64> {
+        s.rows("SHOW INDEX FROM sbtest1").iter().map(|r| r[6].parse().unwrap()).collect()
+    };
+    assert_eq!(cardinality(s), [0, 0, 0, 0]);
+    let insert = |s: &crate::exec::fixture::Session<'_>, from: i64, to: i64| {
+        let rows: Vec<_> =
+            (from..to).map(|id| [Value::Int(id), Value::Int(id % 40), Value::owned(format!("c{}", id / 4).into_bytes())]).collect();
+        s.insert("sbtest1", &rows.iter().map(|r| &r[..]).collect::<Vec<_>>());
+    };
+    insert(s, 1, 81);
+    assert_eq!(cardinality(s), [80, 21, 80, 40], "one page: exact");
+    insert(s, 81, 4001);
+    let all = cardinality(s);
+    assert_eq!((all[0], all[2]), (4000, 4000));
+    assert!((600..1500).contains(&all[1]) && (10..160).contains(&all[3]), "{all:?}");
 }
 
 #[test]

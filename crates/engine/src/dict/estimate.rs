@@ -1,0 +1,70 @@
+//! How many different keys an index has, roughly: from a few leaves spread over it.
+use super::table::Table;
+use crate::btree::Seek;
+use crate::buf::Latch;
+use crate::engine::Engine;
+use crate::page::index;
+use crate::{PageId, Result, Try};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Leaves that are looked at.
+const LEAVES: usize = 8;
+
+/// What neighbours on the leaves seen have in common.
+struct Sample {
+    pairs: u64,
+    /// Pairs that differ in the first column, in the first two, and so on.
+    different: Vec<u64>,
+}
+
+impl Engine {
+    /// Different values of the first column of index `no`, of the first two, and so on. Exact where the index is one page.
+    pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
+        let rows = t.rows.load(Relaxed).max(0) as u64;
+        let sample = self.settled(|| self.sample(t, no)).await?;
+        let estimate = |changes: &u64| {
+            let share = (rows as u128 * u128::from(*changes) / u128::from(sample.pairs.max(1))) as u64;
+            share.max(changes + 1).min(rows.max(1))
+        };
+        Ok(if rows == 0 { vec![0; sample.different.len()] } else { sample.different.iter().map(estimate).collect() })
+    }
+    fn sample(&self, t: &Table, no: usize) -> Try<Sample> {
+        let ix = &t.indexes[no];
+        let mut found = Sample { pairs: 0, different: vec![0; ix.columns] };
+        let starts = {
+            let root = self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
+            let mut keys: Vec<Vec<u8>> = Vec::new();
+            let n = if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
+            let mut at = index::first_rec(&root);
+            for i in 0..n {
+                let Some(r) = at else { break };
+                // Evenly: `LEAVES` of the n children, or all.
+                if i * LEAVES / n >= keys.len() || n <= LEAVES {
+                    keys.push(index::key(&root, r).to_vec());
+                }
+                at = index::next_rec(&root, r);
+            }
+            keys
+        };
+        for start in starts {
+            let leaf = ix.tree.leaf(&self.store, Seek::Key(&start))?;
+            let mut last: Option<&[u8]> = None;
+            let mut at = index::first_rec(&leaf);
+            while let Some(r) = at {
+                at = index::next_rec(&leaf, r);
+                if index::is_marked(&leaf, r) {
+                    continue;
+                }
+                let key = index::key(&leaf, r);
+                if let Some(last) = last {
+                    found.pairs += 1;
+                    for (i, n) in found.different.iter_mut().enumerate() {
+                        *n += (key[..ix.key.skip_columns(key, i + 1)] != last[..ix.key.skip_columns(last, i + 1)]) as u64;
+                    }
+                }
+                last = Some(key);
+            }
+        }
+        Ok(found)
+    }
+}
