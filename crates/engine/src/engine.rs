@@ -73,6 +73,7 @@ pub struct Engine {
     pub sys: Arc<TrxSys>,
     pub undo: UndoPages,
     pub history: History,
+    pub counts: crate::metrics::Counts,
     /// Purge has removed nothing that this view could need: a version by a transaction that it sees is where walks backwards end.
     pub(crate) horizon: RwLock<ReadView>,
     pub dict: Dictionary,

@@ -23,6 +23,7 @@ pub mod flush;
 pub mod host;
 pub mod lock;
 pub mod log;
+pub mod metrics;
 pub mod mtr;
 pub mod page;
 pub mod purge;

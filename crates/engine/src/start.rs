@@ -79,6 +79,7 @@ impl Engine {
             locks: LockTable::new(move || clock.now()),
             undo: UndoPages::default(),
             history: History::default(),
+            counts: Default::default(),
             closing: AtomicBool::new(false),
             dir_lock: Mutex::new(Some(dir_lock)),
             rollbacks: AtomicUsize::new(0),

@@ -1,88 +1,124 @@
-//! The engine's counters under the names that dashboards read (`Innodb_*`).
-use redolith_engine::{Engine, PAGE_SIZE};
-use redolith_sql::status::{Status, StatusValue};
+//! The engine's counters under the names that dashboards read (`Innodb_*`), and all of them under their own (`Redolith_*`).
+use redolith_engine::Engine;
+use redolith_engine::metrics::Metric;
+use redolith_sql::status::{Status, StatusValue, log_scheme};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Adds the engine's names to SHOW STATUS.
 pub fn register(status: &Status, engine: &Arc<Engine>) {
     let engine = engine.clone();
-    status.register(Box::new(move |put| {
-        let mut put = |name: &str, n: u64| put(name, StatusValue::Int(n));
-        pool(&engine, &mut put);
-        log(&engine, &mut put);
-        locks(&engine, &mut put);
-        put("Innodb_history_list_length", engine.history.len());
-        put("Innodb_page_size", PAGE_SIZE as u64);
-    }));
+    status.register(Box::new(move |put| put_all(&engine.metrics(), put)));
 }
 
-fn pool(engine: &Engine, put: &mut impl FnMut(&str, u64)) {
-    let (c, pages) = (&engine.store.pool.counters, engine.store.pool.pages());
-    let bytes = |pages: usize| (pages * PAGE_SIZE) as u64;
-    put("Innodb_buffer_pool_read_requests", c.read_requests.get());
-    put("Innodb_buffer_pool_write_requests", c.write_requests.get());
-    put("Innodb_buffer_pool_reads", c.reads.get());
-    put("Innodb_buffer_pool_read_ahead", c.read_ahead.get());
-    put("Innodb_buffer_pool_read_ahead_evicted", c.read_ahead_evicted.get());
-    put("Innodb_buffer_pool_wait_free", c.wait_free.get());
-    put("Innodb_buffer_pool_pages_total", pages.total as u64);
-    put("Innodb_buffer_pool_pages_data", pages.data as u64);
-    put("Innodb_buffer_pool_pages_dirty", pages.dirty as u64);
-    put("Innodb_buffer_pool_pages_free", pages.free as u64);
-    put("Innodb_buffer_pool_pages_misc", (pages.total - pages.data - pages.free) as u64);
-    put("Innodb_buffer_pool_pages_flushed", c.pages_written.get());
-    put("Innodb_buffer_pool_pages_made_young", pages.made_young);
-    put("Innodb_buffer_pool_bytes_data", bytes(pages.data));
-    put("Innodb_buffer_pool_bytes_dirty", bytes(pages.dirty));
-    put("Innodb_pages_created", c.pages_created.get());
-    put("Innodb_pages_read", c.pages_read.get());
-    put("Innodb_pages_written", c.pages_written.get());
-    put("Innodb_dblwr_writes", c.dblwr_writes.get());
-    put("Innodb_dblwr_pages_written", c.dblwr_pages_written.get());
-    put("Innodb_data_reads", c.data_reads.get());
-    put("Innodb_data_writes", c.data_writes.get());
-    put("Innodb_data_fsyncs", c.data_fsyncs.get());
-    put("Innodb_data_read", c.data_read_bytes.get());
-    put("Innodb_data_written", c.data_written_bytes.get());
-    put("Innodb_data_pending_reads", c.pending_reads.get());
-    put("Innodb_data_pending_writes", c.pending_writes.get());
-    put("Innodb_data_pending_fsyncs", c.pending_fsyncs.get());
+/// MySQL's name and ours.
+const NAMES: &[(&str, &str)] = &[
+    ("Handler_commit", "trx_rw_commits"),
+    ("Handler_delete", "dml_deletes"),
+    ("Handler_rollback", "trx_rollbacks"),
+    ("Handler_update", "dml_updates"),
+    ("Handler_write", "dml_inserts"),
+    ("Innodb_buffer_pool_bytes_data", "buffer_pool_bytes_data"),
+    ("Innodb_buffer_pool_bytes_dirty", "buffer_pool_bytes_dirty"),
+    ("Innodb_buffer_pool_pages_data", "buffer_pool_pages_data"),
+    ("Innodb_buffer_pool_pages_dirty", "buffer_pool_pages_dirty"),
+    ("Innodb_buffer_pool_pages_flushed", "buffer_pages_written"),
+    ("Innodb_buffer_pool_pages_free", "buffer_pool_pages_free"),
+    ("Innodb_buffer_pool_pages_made_young", "buffer_pages_made_young"),
+    ("Innodb_buffer_pool_pages_misc", "buffer_pool_pages_misc"),
+    ("Innodb_buffer_pool_pages_total", "buffer_pool_pages_total"),
+    ("Innodb_buffer_pool_read_ahead", "buffer_pool_read_ahead"),
+    ("Innodb_buffer_pool_read_ahead_evicted", "buffer_pool_read_ahead_evicted"),
+    ("Innodb_buffer_pool_read_requests", "buffer_pool_read_requests"),
+    ("Innodb_buffer_pool_reads", "buffer_pool_reads"),
+    ("Innodb_buffer_pool_wait_free", "buffer_pool_wait_free"),
+    ("Innodb_buffer_pool_write_requests", "buffer_pool_write_requests"),
+    ("Innodb_checkpoint_age", "log_lsn_checkpoint_age"),
+    ("Innodb_checkpoint_max_age", "log_max_modified_age_sync"),
+    ("Innodb_data_fsyncs", "os_data_fsyncs"),
+    ("Innodb_data_pending_fsyncs", "os_pending_fsyncs"),
+    ("Innodb_data_pending_reads", "os_pending_reads"),
+    ("Innodb_data_pending_writes", "os_pending_writes"),
+    ("Innodb_data_read", "buffer_data_reads"),
+    ("Innodb_data_reads", "os_data_reads"),
+    ("Innodb_data_writes", "os_data_writes"),
+    ("Innodb_data_written", "buffer_data_written"),
+    ("Innodb_dblwr_pages_written", "innodb_dblwr_pages_written"),
+    ("Innodb_dblwr_writes", "innodb_dblwr_writes"),
+    ("Innodb_deadlocks", "lock_deadlocks"),
+    ("Innodb_history_list_length", "trx_rseg_history_len"),
+    ("Innodb_lock_wait_timeouts", "lock_timeouts"),
+    ("Innodb_log_waits", "log_waits"),
+    ("Innodb_log_write_requests", "log_write_requests"),
+    ("Innodb_log_writes", "log_writes"),
+    ("Innodb_lsn_current", "log_lsn_current"),
+    ("Innodb_lsn_flushed", "log_lsn_last_flush"),
+    ("Innodb_lsn_last_checkpoint", "log_lsn_last_checkpoint"),
+    ("Innodb_num_open_files", "file_num_open_files"),
+    ("Innodb_os_log_fsyncs", "os_log_fsyncs"),
+    ("Innodb_os_log_pending_fsyncs", "os_log_pending_fsyncs"),
+    ("Innodb_os_log_pending_writes", "os_log_pending_writes"),
+    ("Innodb_os_log_written", "os_log_written"),
+    ("Innodb_page_size", "innodb_page_size"),
+    ("Innodb_pages_created", "buffer_pages_created"),
+    ("Innodb_pages_read", "buffer_pages_read"),
+    ("Innodb_pages_written", "buffer_pages_written"),
+    ("Innodb_redo_log_capacity_resized", "log_max_modified_age_sync"),
+    ("Innodb_redo_log_checkpoint_lsn", "log_lsn_last_checkpoint"),
+    ("Innodb_redo_log_current_lsn", "log_lsn_current"),
+    ("Innodb_redo_log_flushed_to_disk_lsn", "log_lsn_last_flush"),
+    ("Innodb_redo_log_logical_size", "log_lsn_checkpoint_age"),
+    ("Innodb_row_lock_current_waits", "lock_row_lock_current_waits"),
+    ("Innodb_row_lock_time", "lock_row_lock_time"),
+    ("Innodb_row_lock_time_avg", "lock_row_lock_time_avg"),
+    ("Innodb_row_lock_time_max", "lock_row_lock_time_max"),
+    ("Innodb_row_lock_waits", "lock_row_lock_waits"),
+    ("Innodb_rows_deleted", "dml_deletes"),
+    ("Innodb_rows_inserted", "dml_inserts"),
+    ("Innodb_rows_read", "dml_reads"),
+    ("Innodb_rows_updated", "dml_updates"),
+    ("Innodb_system_rows_deleted", "dml_system_deletes"),
+    ("Innodb_system_rows_inserted", "dml_system_inserts"),
+    ("Innodb_system_rows_read", "dml_system_reads"),
+    ("Innodb_system_rows_updated", "dml_system_updates"),
+];
+
+fn put_all(metrics: &[(Metric, u64)], put: &mut dyn FnMut(&str, StatusValue)) {
+    let by_name: HashMap<&str, u64> = metrics.iter().map(|(m, n)| (m.name, *n)).collect();
+    for (name, of) in NAMES {
+        put(name, StatusValue::Int(by_name[of]));
+    }
+    put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
+    put("Innodb_redo_log_read_only", StatusValue::Text("OFF".into()));
+    put("Redolith_log_scheme", StatusValue::Text(log_scheme(by_name["log_scheme"]).into()));
+    for (metric, n) in metrics.iter().filter(|(m, _)| m.name != "log_scheme") {
+        put(&format!("Redolith_{}", metric.name), StatusValue::Int(*n));
+    }
 }
 
-fn log(engine: &Engine, put: &mut impl FnMut(&str, u64)) {
-    let log = &engine.store.log;
-    let mut counted: HashMap<&'static str, u64> = HashMap::new();
-    log.counters(|name, n| {
-        // The study's own names are there too, as `Redolith_log_...`.
-        put(&format!("Redolith_{name}"), n);
-        counted.insert(name, n);
-    });
-    let of = |name| counted.get(name).copied().unwrap_or(0);
-    let (tail, checkpoint) = (log.tail().0, log.checkpoint_lsn().0);
-    put("Innodb_log_waits", of("log_waits"));
-    put("Innodb_log_writes", of("log_writes"));
-    put("Innodb_os_log_written", of("os_log_written"));
-    put("Innodb_os_log_fsyncs", of("os_log_fsyncs"));
-    put("Innodb_lsn_current", tail);
-    put("Innodb_lsn_flushed", log.durable().0);
-    put("Innodb_lsn_last_checkpoint", checkpoint);
-    put("Innodb_checkpoint_age", tail.saturating_sub(checkpoint));
-    put("Innodb_checkpoint_max_age", log.capacity_bytes());
-    put("Innodb_redo_log_current_lsn", tail);
-    put("Innodb_redo_log_flushed_to_disk_lsn", log.durable().0);
-    put("Innodb_redo_log_checkpoint_lsn", checkpoint);
-    put("Innodb_redo_log_logical_size", tail.saturating_sub(checkpoint));
-    put("Innodb_redo_log_capacity_resized", log.capacity_bytes());
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_engine::metrics;
 
-fn locks(engine: &Engine, put: &mut impl FnMut(&str, u64)) {
-    let s = engine.locks.stats();
-    put("Innodb_row_lock_waits", s.waits);
-    put("Innodb_row_lock_current_waits", s.current_waits);
-    put("Innodb_row_lock_time", s.time_us / 1000);
-    put("Innodb_row_lock_time_avg", s.time_avg_us() / 1000);
-    put("Innodb_row_lock_time_max", s.time_max_us / 1000);
-    put("Innodb_lock_wait_timeouts", s.timeouts);
-    put("Innodb_deadlocks", s.deadlocks);
+    #[test]
+    fn names_are_sorted_and_mean_counters_that_there_are() {
+        assert!(NAMES.is_sorted_by(|a, b| a.0 < b.0));
+        let there: Vec<&str> = metrics::all().iter().map(|m| m.name).collect();
+        for (name, of) in NAMES {
+            assert!(there.contains(of), "{name} = {of}");
+        }
+    }
+
+    #[test]
+    fn every_counter_has_a_status_variable() {
+        let all: Vec<(Metric, u64)> = metrics::all().iter().map(|m| (*m, 1)).collect();
+        let mut put = HashMap::new();
+        put_all(&all, &mut |name, value| {
+            assert!(put.insert(name.to_string(), value).is_none(), "{name}");
+        });
+        assert_eq!(put["Innodb_rows_read"], StatusValue::Int(1));
+        assert_eq!(put["Redolith_log_scheme"], StatusValue::Text("leader".into()));
+        assert!(all.iter().all(|(m, _)| put.contains_key(&format!("Redolith_{}", m.name))));
+    }
 }

@@ -3,13 +3,14 @@ use crate::backend::Backend;
 use crate::engine_status;
 use crate::host::TokioHost;
 use crate::listener::{self, Listener, SocketFile};
+use crate::metrics;
 use crate::server::Server;
 use redolith_disk::{Create, Disk, OpenHow};
 use redolith_engine::log::{Scheme, WriterSetting};
 use redolith_engine::{Config, Engine};
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var};
-use redolith_sql::status::Status;
+use redolith_sql::status::{MonitorAction, Status};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,10 @@ async fn run_inside<B: Backend>(
     let mut signals = Signals::new()?;
     let datadir = PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default());
     let sockets = bind(&settings, &disk, &datadir)?;
+    let metrics_listener = match settings.text(Var::MetricsAddress).filter(|a| !a.is_empty()) {
+        Some(address) => Some(metrics::bind(&address).await?),
+        None => None,
+    };
     let host = Arc::new(TokioHost(tokio::runtime::Handle::current()));
     let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), host);
     let (engine, report) = tokio::select! {
@@ -57,14 +62,25 @@ async fn run_inside<B: Backend>(
     tell_identity(&settings, &*disk, &datadir)?;
     let parts = Parts { engine: engine.clone(), settings: settings.clone(), processes: Processes::new(), status: Arc::new(Status::new()) };
     engine_status::register(&parts.status, &engine);
+    apply_monitors(&parts)?;
     let server = Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
     let mut tasks = vec![tokio::spawn(server.clone().watch_clock())];
     tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
 
+    let mut metrics_at = None;
+    if let Some(listener) = metrics_listener {
+        metrics_at = listener.local_addr().ok();
+        let source = metrics::Source { engine: engine.clone(), status: parts.status.clone() };
+        tasks.push(tokio::spawn(metrics::serve(listener, source)));
+    }
+
     let ms = (disk.now() - begun).as_millis();
     eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({workers} worker threads, data in {})", datadir.display());
     eprintln!("  {report}");
+    if let Some(address) = metrics_at {
+        eprintln!("  counters at http://{address}/metrics");
+    }
     sockets.connect.iter().for_each(|command| eprintln!("  connect with: {command}"));
     let why = signals.stop().await;
     eprintln!("redolith: {why}: shutting down");
@@ -118,6 +134,19 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbMaxDirtyPagesPct, max_dirty_pct, x => f64::from_bits(x) as u32);
     flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_pct_lwm, x => f64::from_bits(x) as u32);
     flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm_pct, x => f64::from_bits(x) as u32);
+}
+
+/// `--innodb-monitor-disable` and its like.
+fn apply_monitors(parts: &Parts) -> Result<(), String> {
+    parts.status.monitors.start(parts.engine.disk.wall_us());
+    for var in [Var::InnodbMonitorDisable, Var::InnodbMonitorEnable, Var::InnodbMonitorReset, Var::InnodbMonitorResetAll] {
+        let Some(pattern) = parts.settings.text(var).filter(|p| !p.is_empty()) else { continue };
+        let Some(action) = MonitorAction::of(var) else { continue };
+        if !parts.status.monitors.act(action, &pattern, &parts.engine.metrics(), parts.engine.disk.wall_us()) {
+            return Err(format!("--{}: there is no counter or group '{pattern}'", var.get().name.replace('_', "-")));
+        }
+    }
+    Ok(())
 }
 
 /// Everything that listens, and how to get in.

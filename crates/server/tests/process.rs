@@ -1,5 +1,6 @@
 //! The program itself: its command line, start, second start, shutdown.
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -34,10 +35,14 @@ struct Running {
 impl Running {
     /// Starts a server without TCP and waits until it says how to connect.
     fn start(dir: &Dir) -> Running {
+        Running::start_with(dir, &[])
+    }
+    fn start_with(dir: &Dir, more: &[&str]) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_redolith"))
             .args(["server", "--no-defaults", "--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=64M"])
             .args(["--innodb-log-buffer-size=1M", "--pid-file=pid"])
             .args([dir.arg("datadir", "data"), dir.arg("socket", "s.sock")])
+            .args(more)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -71,7 +76,7 @@ fn the_command_line() {
     assert!(out.status.success() && text(&out.stdout).contains("8.0.36-redolith-0.1.0"));
     assert!(text(&redolith(&["server", "--help"]).stdout).contains("--innodb-buffer-pool-size"));
     let out = redolith(&["serve"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("there is no command 'serve'; there is: server"));
+    assert!(!out.status.success() && text(&out.stderr).contains("there is no command 'serve'; there is: server, top"));
     let out = redolith(&["server", "--inodb-doublewrite=ON"]);
     assert!(!out.status.success() && text(&out.stderr).contains("did you mean '--innodb-doublewrite'?"));
     assert!(!redolith(&[]).status.success());
@@ -107,4 +112,61 @@ fn a_killed_server_starts_again_over_its_stale_socket() {
     assert!(exists(&dir, "s.sock"));
     let server = Running::start(&dir);
     server.end("-TERM");
+}
+
+/// The answer to an HTTP request, whole.
+fn http(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn counters_over_http_and_in_a_terminal() {
+    let dir = Dir::new("metrics");
+    let server = Running::start_with(&dir, &["--metrics-address=127.0.0.1:0", "--innodb-monitor-disable=module_dml"]);
+    let at = server.said.find("counters at http://").unwrap() + "counters at http://".len();
+    let address = server.said[at..].split('/').next().unwrap();
+    let page = http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+    for line in [
+        "mysql_up 1\n",
+        "# TYPE redolith_commit_wait_seconds histogram\n",
+        "\nredolith_log_write_requests_total ",
+        "\nmysql_global_status_uptime ",
+    ] {
+        assert!(body.contains(line), "{line}");
+    }
+    assert!(http(address, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(http(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(http(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert!(http(address, &format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(9000))).starts_with("HTTP/1.1 431 "));
+    assert!(http(address, "HEAD /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
+
+    let out = redolith(&["top", &dir.arg("socket", "s.sock"), "--interval=0.2"]);
+    let page = text(&out.stdout);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for part in ["1 connections", "transactions/s", "scheme leader", "checkpoint age", "buffer hit rate", "history length"] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let out = redolith(&["top", &dir.arg("socket", "s.sock"), "--user=nobody"]);
+    assert!(!out.status.success() && text(&out.stderr).contains("error 1045"), "{}", text(&out.stderr));
+    server.end("-TERM");
+    assert!(text(&redolith(&["top", &dir.arg("socket", "s.sock")]).stderr).contains("s.sock: "));
+}
+
+#[test]
+fn wrong_settings_of_counters_are_told_at_the_start() {
+    let dir = Dir::new("metrics-wrong");
+    let start = |option: &str| {
+        let out = redolith(&["server", "--skip-networking", &dir.arg("datadir", "data"), &dir.arg("socket", "s.sock"), option]);
+        assert!(!out.status.success());
+        text(&out.stderr)
+    };
+    assert!(start("--innodb-monitor-enable=nonsense").contains("there is no counter or group 'nonsense'"));
+    assert!(start("--metrics-address=here").contains("not of the form ip:port"));
 }

@@ -36,7 +36,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
         1050 => b"42S01",
-        1051 | 1146 => b"42S02",
+        1051 | 1109 | 1146 => b"42S02",
         1054 | 1247 => b"42S22",
         1060 => b"42S21",
         1136 => b"21S01",
@@ -149,6 +149,7 @@ errors! {
     wrong_database_name(name) = 1102, "Incorrect database name '{name}'";
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
+    unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
     column_specified_twice(column) = 1110, "Column '{column}' specified twice";
     invalid_group_function() = 1111, "Invalid use of group function";
     no_columns() = 1113, "A table must have at least one column";

@@ -4,6 +4,7 @@ pub mod bind;
 pub mod catalog;
 pub mod error;
 pub mod exec;
+pub mod information_schema;
 pub mod parse;
 pub mod plan;
 pub mod plan_cache;

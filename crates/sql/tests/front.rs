@@ -38,7 +38,14 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         _ => None,
     };
     let mode = SqlMode::default();
-    let cx = BindContext { catalog: tables, schema: Some("test"), mode, collation: Collation::Utf8mb4GeneralCi, variable_type: &known };
+    let cx = BindContext {
+        catalog: tables,
+        schema: Some("test"),
+        account: ("root", "localhost"),
+        mode,
+        collation: Collation::Utf8mb4GeneralCi,
+        variable_type: &known,
+    };
     let mut lifted = Lifted::default();
     lifted.read(sql.as_bytes(), 0, mode);
     let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode)?;

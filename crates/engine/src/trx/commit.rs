@@ -10,7 +10,7 @@
 //! in the log, so it cannot become durable without it.
 use super::Trx;
 use crate::canary::{Canary, planted};
-use crate::log::Log;
+use crate::engine::Engine;
 use crate::undo::record;
 use crate::{Lsn, Result, TrxId};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A commit on its way to the disk.
 #[must_use = "a commit is durable when its ticket says so"]
 pub struct CommitTicket {
-    log: Arc<Log>,
+    engine: Arc<Engine>,
     lsn: Option<Lsn>,
 }
 impl CommitTicket {
@@ -31,7 +31,9 @@ impl CommitTicket {
         if let Some(lsn) = self.lsn
             && !planted(Canary::AckBeforeDurable)
         {
-            self.log.wait_durable(lsn).await;
+            let begun = self.engine.disk.now();
+            self.engine.store.log.wait_durable(lsn).await;
+            self.engine.counts.commit_wait.record(self.engine.disk.now() - begun);
         }
     }
     /// The same for a program without an executor.
@@ -56,6 +58,12 @@ impl Trx {
                 return Err(e);
             }
         };
+        match self.id {
+            TrxId::NONE if !self.has_read() => {}
+            TrxId::NONE if self.single_read => engine.counts.nl_ro_commits.add(1),
+            TrxId::NONE => engine.counts.ro_commits.add(1),
+            _ => engine.counts.rw_commits.add(1),
+        }
         self.view.close();
         if self.id != TrxId::NONE {
             let no = engine.sys.commit_no(self.id);
@@ -65,7 +73,7 @@ impl Trx {
             }
         }
         self.end();
-        Ok(CommitTicket { log: engine.store.log.clone(), lsn })
+        Ok(CommitTicket { engine, lsn })
     }
     async fn mark_committed(&mut self) -> Result<Option<Lsn>> {
         loop {

@@ -12,6 +12,7 @@ pub mod view;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, TrxLocks};
+use crate::metrics::RowCounts;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Result, Stall, TrxId, Try};
 use std::sync::Arc;
@@ -62,6 +63,10 @@ pub struct Trx {
     pub isolation: Isolation,
     pub read_only: bool,
     pub lock_wait_timeout: Duration,
+    /// It is one statement that reads without locks (for trx_nl_ro_commits).
+    pub single_read: bool,
+    /// What the running statement has done to rows.
+    pub rows: RowCounts,
     /// TRX-B has failed, for this reason: the transaction has half a statement and must not commit.
     broken: Option<Error>,
     /// It is being rolled back in the background (TRX-C).
@@ -93,6 +98,8 @@ impl Trx {
             isolation: Isolation::default(),
             read_only: false,
             lock_wait_timeout: Duration::from_secs(50),
+            single_read: false,
+            rows: RowCounts::default(),
             broken: None,
             abandoned: false,
             engine,
@@ -116,6 +123,8 @@ impl Trx {
             read_only: false,
             lock_wait_timeout: self.lock_wait_timeout,
             broken: None,
+            single_read: false,
+            rows: RowCounts::default(),
             abandoned: true,
         };
         self.view.close();
@@ -144,6 +153,14 @@ impl Trx {
     }
     pub fn has_written(&self) -> bool {
         !self.undo.is_empty()
+    }
+    /// Something was read or locked.
+    pub(crate) fn has_read(&self) -> bool {
+        self.view.is_open() || self.locks.locks_held() > 0
+    }
+    /// The statement is over: what it did to rows is added to the engine's counts.
+    pub fn count_rows(&mut self) {
+        self.engine.counts.add_rows(std::mem::take(&mut self.rows));
     }
     pub fn undo_records(&self) -> u32 {
         self.undo.count

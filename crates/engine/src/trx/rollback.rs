@@ -23,6 +23,9 @@ enum Step {
 impl Trx {
     /// Takes back everything since `to`. Locks stay.
     pub async fn rollback_to(&mut self, to: Savepoint) -> Result<()> {
+        if self.undo.last != to.0 {
+            self.engine.counts.savepoint_rollbacks.add(1);
+        }
         if planted(Canary::SavepointForgets) {
             self.undo.last = to.0;
         }
@@ -72,6 +75,7 @@ impl Trx {
                     Err(s) => engine.settle(s).await?,
                 }
             }
+            engine.counts.rollbacks.add(1);
             engine.sys.deregister(self.id);
             self.undo.release(&engine.undo);
             for page in self.undo.pages.drain(..) {

@@ -4,6 +4,7 @@ use super::ddl::collation_option;
 use super::expr::Env;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
+use crate::information_schema::{Virtual, is_schema};
 use crate::parse::ast::{self, Maintenance, PrepareFrom, ShowWhat, Statement as S};
 use crate::plan::show::ShowType;
 use crate::plan::{
@@ -108,6 +109,9 @@ impl Binder<'_> {
         let table = self.table_name(name)?;
         if self.cx.catalog.schema(&table.schema).is_none() {
             return Err(SqlError::unknown_database(&table.schema));
+        }
+        if is_schema(&table.schema) {
+            return Virtual::from_name(&table.name).map(|_| table).ok_or_else(|| SqlError::unknown_information_table(&name.name));
         }
         match self.cx.catalog.table(&table.schema, &table.name) {
             Some(_) => Ok(table),

@@ -65,6 +65,12 @@ impl Explain {
             }
             match &source.kind {
                 SourceKind::Table(access) => self.table(id, kind, access, extra),
+                SourceKind::Virtual(table) => {
+                    if source.filter.is_some() || source.on.is_some() {
+                        extra.insert(0, "Using where");
+                    }
+                    self.push(id, kind, Some(table.name().into()), Some("ALL"), None, None, extra.join("; "));
+                }
                 SourceKind::Derived(plan) => {
                     if source.filter.is_some() || source.on.is_some() {
                         extra.insert(0, "Using where");

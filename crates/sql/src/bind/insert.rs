@@ -191,6 +191,6 @@ pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
     match &source.kind {
         crate::plan::SourceKind::Table(access) => access.table.def.schema == table.def.schema && access.table.def.name == table.def.name,
         // A derived table is made before the first row comes out.
-        crate::plan::SourceKind::Derived(_) => false,
+        crate::plan::SourceKind::Derived(_) | crate::plan::SourceKind::Virtual(_) => false,
     }
 }

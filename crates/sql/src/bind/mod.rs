@@ -26,6 +26,7 @@ pub mod types;
 
 use crate::catalog::{Catalog, TableInfo};
 use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Parsed, ast};
 use crate::plan::{AggregateCall, ExprType, Plan, Statement, TableUse};
@@ -40,6 +41,8 @@ pub struct BindContext<'a> {
     /// The default database.
     pub schema: Option<&'a str>,
     pub mode: SqlMode,
+    /// User and host, for messages.
+    pub account: (&'a str, &'a str),
     /// `@@collation_connection`: of string literals.
     pub collation: Collation,
     /// The type of a system variable; None if there is none of that name.
@@ -177,9 +180,21 @@ impl<'a> Binder<'a> {
         name.schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)
     }
 
+    /// The table of INFORMATION_SCHEMA that is meant; None: another schema is.
+    fn virtual_table(&self, name: &ast::Name) -> Result<Option<Virtual>> {
+        if !is_schema(self.schema_of(name)?) {
+            return Ok(None);
+        }
+        Virtual::from_name(&name.name).map(Some).ok_or_else(|| SqlError::unknown_information_table(&name.name))
+    }
+
     /// Looks a table up and notes its use.
     fn open_table(&mut self, name: &ast::Name, write: bool) -> Result<Arc<TableInfo>> {
         let schema = self.schema_of(name)?;
+        if is_schema(schema) {
+            // ISCH-2; reads do not come here.
+            return Err(SqlError::access_denied_database(self.cx.account.0, self.cx.account.1, SCHEMA));
+        }
         let Some(table) = self.cx.catalog.table(schema, &name.name) else {
             return Err(if self.cx.catalog.schema(schema).is_none() {
                 SqlError::unknown_database(schema)

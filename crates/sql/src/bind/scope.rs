@@ -2,6 +2,7 @@
 use super::meta;
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
+use crate::information_schema::is_schema;
 use crate::parse::ast::ColumnName;
 use crate::plan::{Expr, ExprKind, ExprType};
 use crate::sink::ColumnMeta;
@@ -117,7 +118,8 @@ impl Scope {
     /// Sources that a `t.` or `db.t.` prefix means; without a prefix all.
     pub fn matching<'s>(&'s self, schema: Option<&'s str>, table: Option<&'s str>) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
         self.sources.iter().enumerate().filter(move |(_, s)| {
-            table.is_none_or(|t| *s.alias == *t) && schema.is_none_or(|want| s.schema.as_deref().is_none_or(|have| have == want))
+            table.is_none_or(|t| *s.alias == *t)
+                && schema.is_none_or(|want| s.schema.as_deref().is_none_or(|have| have == want || is_schema(have) && is_schema(want)))
         })
     }
 

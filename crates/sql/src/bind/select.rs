@@ -6,6 +6,7 @@ use super::order::Wanted;
 use super::path;
 use super::scope::{Clause, Scope};
 use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::plan::{
@@ -24,6 +25,7 @@ pub(super) struct Raw {
 enum RawKind {
     Table { table: Arc<crate::TableInfo>, hints: Vec<ast::IndexHint> },
     Derived(Box<SelectPlan>),
+    Virtual(Virtual),
 }
 
 /// The select list, bound.
@@ -118,11 +120,18 @@ impl Binder<'_> {
             };
             let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
             let kind = match &factor.kind {
-                FactorKind::Table { name, hints } => {
-                    let table = self.open_table(name, false)?;
-                    scope.add_table(&table, factor.alias.as_deref(), left)?;
-                    RawKind::Table { table, hints: hints.clone() }
-                }
+                FactorKind::Table { name, hints } => match self.virtual_table(name)? {
+                    Some(table) => {
+                        // ISCH-1: the name stands in the statement as it is written there.
+                        scope.add_table(table.info(), Some(factor.alias.as_deref().unwrap_or(&name.name)), left)?;
+                        RawKind::Virtual(table)
+                    }
+                    None => {
+                        let table = self.open_table(name, false)?;
+                        scope.add_table(&table, factor.alias.as_deref(), left)?;
+                        RawKind::Table { table, hints: hints.clone() }
+                    }
+                },
                 FactorKind::Derived(select) => {
                     let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     let plan = self.select(select, None)?;
@@ -179,7 +188,7 @@ impl Binder<'_> {
                     let value = self.expr(env, expr)?;
                     let name = match alias {
                         Some(alias) => alias.clone(),
-                        None => self.item_name(expr)?,
+                        None => self.item_name(env, expr)?,
                     };
                     let meta = self.item_meta(env, expr, &value, &name)?;
                     bound.columns.push(meta);
@@ -215,9 +224,13 @@ impl Binder<'_> {
     }
 
     /// The name of an item without an alias: its text; a string's content.
-    fn item_name(&mut self, expr: &ast::Expr) -> Result<String> {
+    fn item_name(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<String> {
         match &expr.kind {
-            A::Name(name) => Ok(name.column.clone()),
+            A::Name(name) => match env.scope.find(name, env.clause)? {
+                // As in MySQL 8: in upper case, whatever was asked for.
+                Some(at) if &*env.scope.column(at).meta.schema == SCHEMA => Ok(env.scope.column(at).name.to_string()),
+                _ => Ok(name.column.clone()),
+            },
             A::Literal(n) if self.parsed.literal_kind(*n) == TokenKind::String => self.literal_text(*n),
             _ => Ok(String::from_utf8_lossy(self.parsed.source(expr.span)).into_owned()),
         }
@@ -369,10 +382,15 @@ impl Binder<'_> {
                     let on = Some(other).filter(|o| !o.is_empty()).map(and);
                     Source { kind: SourceKind::Table(chosen.into_access(table, lock)), join: item.join, on, filter }
                 }
-                RawKind::Derived(inner) => {
+                kept @ (RawKind::Derived(_) | RawKind::Virtual(_)) => {
                     let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
                     let (on, filter) = if left { (conditions, filter) } else { (None, conditions) };
-                    Source { kind: SourceKind::Derived(inner), join: item.join, on, filter }
+                    let kind = match kept {
+                        RawKind::Derived(inner) => SourceKind::Derived(inner),
+                        RawKind::Virtual(table) => SourceKind::Virtual(table),
+                        RawKind::Table { .. } => unreachable!("matched above"),
+                    };
+                    Source { kind, join: item.join, on, filter }
                 }
             };
             plan.sources.push(source);

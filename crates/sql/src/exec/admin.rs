@@ -13,6 +13,7 @@ use super::locks::{SessionLocks, Wait};
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
 use super::show;
 use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{AdminStmt, Expr, ExprKind, Plan, Statement};
 use crate::processes::Processes;
 use crate::session::state::{Done, Outcome, SessionState};
@@ -20,7 +21,7 @@ use crate::settings::{SessionVars, Settings, Var};
 use crate::sink::ResultSink;
 use crate::status::Status;
 use redolith_engine::Engine;
-use redolith_types::Value;
+use redolith_types::{Collation, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,11 +107,15 @@ pub async fn run(cx: &mut AdminContext<'_>, plan: &Plan, params: &[Value<'_>], b
 
 /// USE and COM_INIT_DB.
 pub fn use_schema(engine: &Engine, session: &mut SessionState, vars: &mut SessionVars, schema: &str) -> Result<Done> {
-    let record = engine.dict.schema(schema).ok_or_else(|| SqlError::unknown_database(schema))?;
-    let name: Arc<str> = schema.into();
+    let (name, collation): (Arc<str>, _) = if is_schema(schema) {
+        (SCHEMA.into(), Collation::Utf8mb4GeneralCi)
+    } else {
+        let record = engine.dict.schema(schema).ok_or_else(|| SqlError::unknown_database(schema))?;
+        (schema.into(), record.collation)
+    };
     session.process.set_schema(Some(name.clone()));
     session.schema = Some(name);
-    vars.store_bits(Var::CollationDatabase, record.collation.id() as u64);
+    vars.store_bits(Var::CollationDatabase, collation.id() as u64);
     Ok(Done::default())
 }
 

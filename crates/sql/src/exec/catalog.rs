@@ -4,6 +4,7 @@
 //! replaced the table (CAT-1). Names that are no longer there are forgotten when they are asked for.
 use crate::catalog::{Catalog, TableInfo};
 use crate::error::Result;
+use crate::information_schema::is_schema;
 use crate::plan::Plan;
 use hashbrown::HashMap;
 use parking_lot::RwLock;
@@ -44,7 +45,7 @@ impl EngineCatalog {
 
 impl Catalog for EngineCatalog {
     fn schema(&self, name: &str) -> Option<Collation> {
-        self.engine.dict.schema(name).map(|s| s.collation)
+        if is_schema(name) { Some(Collation::Utf8mb4GeneralCi) } else { self.engine.dict.schema(name).map(|s| s.collation) }
     }
 
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>> {

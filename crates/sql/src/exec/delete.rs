@@ -24,6 +24,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
         scan.start(at, &mut cx.env)?;
         while affected < most && scan.next(cx.trx, params, &subqueries, &mut cx.env).await? {
             cx.trx.delete(table, scan.at()).await?;
+            cx.trx.rows.deleted += 1;
             affected += 1;
         }
         scan.finish(cx.trx, cx.scratch);
@@ -41,6 +42,7 @@ async fn sorted(cx: &mut ExecContext<'_>, plan: &DeletePlan, at: Scope<'_>, most
     for key in rows {
         if at_row.find_clustered(cx.trx, &key).await? {
             cx.trx.delete(table, at_row.row()).await?;
+            cx.trx.rows.deleted += 1;
             affected += 1;
         }
     }

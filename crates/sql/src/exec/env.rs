@@ -2,6 +2,7 @@
 use super::user_locks::UserLocks;
 use crate::error::{Result, SqlError};
 use crate::plan::VariableScope;
+use crate::session::Database;
 use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
@@ -80,6 +81,8 @@ pub struct Env<'a> {
     /// LAST_INSERT_ID(n) was called.
     pub insert_id: Option<u64>,
     pub user_locks: Option<&'a UserLocks>,
+    /// What INFORMATION_SCHEMA tells of.
+    pub database: Option<&'a Database>,
     /// GET_LOCK() waits: evaluate again a little later, until then.
     pub(super) lock_deadline: Option<Duration>,
     pub(super) again: bool,
@@ -101,6 +104,7 @@ impl<'a> Env<'a> {
             seeded: Vec::new(),
             insert_id: None,
             user_locks: None,
+            database: None,
             lock_deadline: None,
             again: false,
             now_us: settings.timestamp_us,

@@ -127,6 +127,7 @@ impl Session<'_> {
         let cx = BindContext {
             catalog: &self.server.catalog,
             schema: self.state.schema.as_deref(),
+            account: (&self.state.user, &self.state.host),
             mode,
             collation: Collation::Utf8mb4GeneralCi,
             variable_type: &variable_type,

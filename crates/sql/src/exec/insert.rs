@@ -254,6 +254,7 @@ impl<'p> Work<'p> {
         loop {
             match cx.trx.insert(table, payload).await {
                 Ok(()) => {
+                    cx.trx.rows.inserted += 1;
                     self.inserted(table);
                     return Ok(());
                 }
@@ -298,6 +299,7 @@ impl<'p> Work<'p> {
                 let existing = self.existing.get_or_insert_with(|| Box::new(Rewriter::new(table)));
                 if existing.find_key(cx.trx, index_no, payload).await? {
                     cx.trx.delete(table, existing.row()).await?;
+                    cx.trx.rows.deleted += 1;
                     self.affected += 1;
                     self.duplicates += 1;
                 }

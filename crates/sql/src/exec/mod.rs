@@ -81,6 +81,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], si
         Statement::Do(exprs) => run_do(cx, exprs, params).await,
         other => unreachable!("{other:?} is not run here"),
     };
+    cx.trx.count_rows();
     match outcome {
         Ok(outcome) => Ok(outcome),
         Err(error) => {

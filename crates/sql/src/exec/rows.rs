@@ -4,6 +4,7 @@ use super::eval::{Eval, Row, Scope};
 use super::scan::{Scan, check_killed};
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
+use crate::information_schema;
 use crate::plan::{Expr, JoinKind, SelectPlan, Source, SourceKind};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use redolith_types::Value;
@@ -88,6 +89,10 @@ impl<'p> Loops<'p> {
                 SourceKind::Derived(derived) => {
                     let kept = super::select::collect_boxed(cx, derived, params, u64::MAX).await?;
                     Rows::Kept { rows: kept.rows, next: 0 }
+                }
+                SourceKind::Virtual(table) => {
+                    let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
+                    Rows::Kept { rows: information_schema::rows(*table, db).await?, next: 0 }
                 }
             };
             levels.push(Level { source, rows, matched: false, nulls: false });
@@ -189,7 +194,7 @@ impl<'p> Loops<'p> {
         let source = self.levels[depth].source;
         let own = match &source.kind {
             SourceKind::Table(access) => access.filter.as_ref(),
-            SourceKind::Derived(_) => None,
+            SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
         };
         Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
     }

@@ -93,6 +93,7 @@ impl<'p> Scan<'p> {
         loop {
             if self.next_range > 0 && self.cursor.next(trx).await? {
                 self.is_whole = false;
+                trx.rows.read += 1;
                 if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
                     self.fetch_long(trx).await?;
                 }

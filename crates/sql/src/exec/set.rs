@@ -12,6 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
 use crate::session::state::UserVariable;
 use crate::settings::{Kind, Var};
+use crate::status::MonitorAction;
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
@@ -86,7 +87,12 @@ fn set_system(cx: &mut AdminContext<'_>, target: SetTarget, name: &str, value: &
     let autocommit_before = cx.vars.is_on(Var::Autocommit);
     let truncated = match target {
         SetTarget::Persist => return Err(SqlError::unsupported("SET PERSIST")),
-        SetTarget::Global => cx.settings.set_global(var, value.as_ref())?,
+        SetTarget::Global => {
+            if let Some(action) = MonitorAction::of(var) {
+                monitor(cx, var, action, value.as_ref())?;
+            }
+            cx.settings.set_global(var, value.as_ref())?
+        }
         SetTarget::NextTransaction => return set_next(cx, var, value).map(|()| false),
         SetTarget::Session => {
             let truncated = cx.vars.set(cx.settings, var, value.as_ref())?;
@@ -101,6 +107,16 @@ fn set_system(cx: &mut AdminContext<'_>, target: SetTarget, name: &str, value: &
         cx.session.warnings.warn(SqlError::truncated_wrong_value(var.get().name, shown));
     }
     Ok(var == Var::Autocommit && target == SetTarget::Session && !autocommit_before && cx.vars.is_on(Var::Autocommit) && cx.in_transaction)
+}
+
+/// `innodb_monitor_enable` and its like: done before the value is kept, so that one that names no counter changes nothing. DEFAULT does nothing.
+fn monitor(cx: &mut AdminContext<'_>, var: Var, action: MonitorAction, value: Option<&Value<'_>>) -> Result<()> {
+    let Some(value) = value else { return Ok(()) };
+    // NULL and numbers are refused as for every text.
+    var.get().take_value(value)?;
+    let pattern = value.to_string();
+    let done = cx.status.monitors.act(action, &pattern, &cx.engine.metrics(), cx.engine.disk.wall_us());
+    if done { Ok(()) } else { Err(SqlError::wrong_variable_value(var.get().name, pattern)) }
 }
 
 /// `SET @@transaction_isolation = ..`: the value is checked as the session's would be, and kept for the next transaction.

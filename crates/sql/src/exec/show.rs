@@ -7,10 +7,16 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
+pub(crate) use create::{DefaultText, default_text};
+pub(crate) use server::{character_sets, collations, engines, processes};
+pub(crate) use tables::status as table_status;
+
 use super::admin::AdminContext;
 use super::eval::like;
 use super::set::{SystemVariables, session_variables};
 use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
 use crate::session::state::Outcome;
 use crate::sink::{ColumnMeta, ResultSink};
@@ -69,7 +75,23 @@ fn passes(cx: &mut AdminContext<'_>, filter: &ShowFilter, row: &[Value<'static>]
 
 async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
     Ok(match kind {
-        ShowKind::Databases => cx.engine.dict.schemas().into_iter().map(|name| vec![text(name)]).collect(),
+        ShowKind::Databases => {
+            let mut names = cx.engine.dict.schemas();
+            names.push(SCHEMA.into());
+            names.sort();
+            names.into_iter().map(|name| vec![text(name)]).collect()
+        }
+        ShowKind::Tables { schema, full } if is_schema(schema) => tables::virtual_names(*full),
+        ShowKind::TableStatus { schema } if is_schema(schema) => tables::virtual_status(),
+        ShowKind::Columns { table, full } if is_schema(&table.schema) => columns::columns(tables::virtual_def(table)?, *full),
+        ShowKind::Index { table } if is_schema(&table.schema) => Rows::new(),
+        ShowKind::CreateTable(table) if is_schema(&table.schema) => {
+            let def = tables::virtual_def(table)?;
+            vec![vec![text(&def.name), text(create::table(def, 0))]]
+        }
+        ShowKind::CreateDatabase { name, if_not_exists } if is_schema(name) => {
+            vec![vec![text(SCHEMA), text(create::database(SCHEMA, Collation::Utf8mb4GeneralCi, *if_not_exists))]]
+        }
         ShowKind::Tables { schema, full } => tables::names(cx.engine, schema, *full),
         ShowKind::TableStatus { schema } => tables::status(cx.engine, schema).await?,
         ShowKind::OpenTables { schema } => tables::open(cx.engine, schema.as_deref()),

@@ -77,7 +77,10 @@ async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at
         table.layout.update(row.stored, &changes, &mut new);
         drop(changes);
         match cx.trx.update(table, row, &new).await {
-            Ok(()) => tally.changed += 1,
+            Ok(()) => {
+                cx.trx.rows.updated += 1;
+                tally.changed += 1;
+            }
             Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
         }
         Ok(())
@@ -222,7 +225,10 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
             table.layout.update(stored, &changes, &mut new);
         }
         match cx.trx.update(&table, cursor.row(), &new).await {
-            Ok(()) => tally.changed += 1,
+            Ok(()) => {
+                cx.trx.rows.updated += 1;
+                tally.changed += 1;
+            }
             Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
         }
     }

@@ -7,6 +7,7 @@
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::ty::ExprType;
+use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use redolith_types::Collation;
 
@@ -45,6 +46,8 @@ pub enum SourceKind {
     Table(TableAccess),
     /// Made once, kept, read in order.
     Derived(Box<SelectPlan>),
+    /// A table of INFORMATION_SCHEMA: made once, kept, read in order.
+    Virtual(Virtual),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JoinKind {

@@ -23,6 +23,7 @@ pub struct Database {
 
 impl Database {
     pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
+        status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
         let plans = PlanCache::new(MAX_PLANS);
         Arc::new(Database { engine, catalog, plans, settings, status, processes, global_read_lock: Arc::default() })

@@ -59,6 +59,7 @@ impl Session {
         let cx = BindContext {
             catalog: &self.db.catalog,
             schema: context.schema.as_deref(),
+            account: (&self.state.user, &self.state.host),
             mode: context.mode,
             collation: context.collation,
             variable_type: &variable_type,

@@ -6,6 +6,7 @@ use crate::error::SqlError;
 use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, StatementSettings};
+use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
@@ -140,11 +141,13 @@ impl Session {
             self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
         }
         let goes_on = self.transaction.active;
+        self.trx.single_read = !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
         let ran = match self.lock_tables_of(plan).await {
             Ok(()) => {
                 let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
                 let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
-                let env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+                let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+                env.database = Some(&self.db);
                 let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
                 exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error)
             }
@@ -233,7 +236,7 @@ impl Session {
 
     /// After DROP DATABASE of the default database there is none.
     fn forget_dropped_schema(&mut self) {
-        if self.state.schema.as_deref().is_some_and(|s| self.db.engine.dict.schema(s).is_none()) {
+        if self.state.schema.as_deref().is_some_and(|s| !is_schema(s) && self.db.engine.dict.schema(s).is_none()) {
             self.state.schema = None;
             self.state.process.set_schema(None);
         }

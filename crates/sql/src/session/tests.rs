@@ -275,6 +275,138 @@ fn one_statement_only_unless_asked_for() {
 }
 
 #[test]
+fn information_schema_is_read_like_any_table() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    query(&mut s, "CREATE TABLE u (a INT, b VARCHAR(9) NOT NULL, UNIQUE KEY ab (a, b))");
+    let q = "SELECT table_name, column_name FROM INFORMATION_SCHEMA.Columns WHERE table_schema = DATABASE() AND column_key <> '' ORDER BY 1, 2 DESC";
+    assert_eq!(lines(&mut s, q), ["t|k", "t|id", "u|a"]);
+    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'"), ["2"]);
+    let join = "SELECT t.table_name, COUNT(*) FROM information_schema.tables t JOIN information_schema.statistics s \
+                ON s.table_schema = t.table_schema AND s.table_name = t.table_name WHERE t.table_type = 'BASE TABLE' GROUP BY t.table_name ORDER BY 1";
+    assert_eq!(lines(&mut s, join), ["t|2", "u|2"]);
+    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN information_schema.tables t \
+                ON t.table_schema = s.schema_name AND t.table_name = 'u' ORDER BY 1";
+    assert_eq!(lines(&mut s, left), ["information_schema|NULL", "test|u"]);
+    assert_eq!(lines(&mut s, "SELECT COLUMNS.ordinal_position FROM information_schema.COLUMNS WHERE column_name = 'B'"), ["2"]);
+    assert_eq!(lines(&mut s, "SELECT (SELECT COUNT(*) FROM information_schema.engines) + 1"), ["2"]);
+    let constraints =
+        "SELECT constraint_name, constraint_type FROM information_schema.table_constraints ORDER BY table_name, constraint_name";
+    assert_eq!(lines(&mut s, constraints), ["PRIMARY|PRIMARY KEY", "ab|UNIQUE"]);
+    let usage = "SELECT column_name FROM information_schema.key_column_usage WHERE table_name = 'u' ORDER BY ordinal_position LIMIT 1, 1";
+    assert_eq!(lines(&mut s, usage), ["b"]);
+    assert_eq!(lines(&mut s, "SELECT user, db, command FROM information_schema.processlist"), ["root|test|Connect"]);
+    query(&mut s, "CREATE TABLE copied (n INT PRIMARY KEY, name VARCHAR(64))");
+    assert_eq!(
+        lines(&mut s, "INSERT INTO copied SELECT ordinal_position, column_name FROM information_schema.columns WHERE table_name = 'u'"),
+        ["ok 2 0"]
+    );
+    // Prepared, and again after the tables have changed.
+    let id = block_on(s.prepare(b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?")).unwrap().id;
+    assert_eq!(execute(&mut s, id, &[Value::text("test")]), ["3"]);
+    query(&mut s, "DROP TABLE u");
+    assert_eq!(execute(&mut s, id, &[Value::text("test")]), ["2"]);
+}
+
+#[test]
+fn information_schema_is_a_database_that_nothing_changes() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    assert_eq!(lines(&mut s, "USE INFORMATION_SCHEMA"), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, "SELECT DATABASE(), COUNT(*) FROM engines"), ["information_schema|1"]);
+    assert_eq!(lines(&mut s, "SHOW TABLES LIKE 'INNODB%'"), ["INNODB_METRICS"]);
+    assert_eq!(lines(&mut s, "SHOW COLUMNS FROM engines LIKE 'XA'"), ["XA|varchar(3)|YES||NULL|"]);
+    assert_eq!(lines(&mut s, "SHOW DATABASES"), ["information_schema", "test"]);
+    for refused in [
+        "INSERT INTO engines (engine) VALUES ('x')",
+        "UPDATE information_schema.tables SET table_name = 'x'",
+        "DELETE FROM Information_Schema.processlist",
+        "CREATE TABLE mine (a INT)",
+        "DROP TABLE engines",
+        "CREATE DATABASE Information_Schema",
+        "DROP DATABASE information_schema",
+    ] {
+        assert_eq!(lines(&mut s, refused), ["error 1044"], "{refused}");
+    }
+    assert_eq!(lines(&mut s, "SELECT * FROM nothing"), ["error 1109"]);
+    assert_eq!(lines(&mut s, "SELECT nothing FROM engines"), ["error 1054"]);
+    assert_eq!(lines(&mut s, "SELECT id FROM test.t"), [] as [&str; 0]);
+}
+
+/// Name, count, status of the counters that a condition chooses.
+fn metrics(s: &mut Session, condition: &str) -> Vec<String> {
+    lines(s, &format!("SELECT name, count, status FROM information_schema.innodb_metrics WHERE {condition}"))
+}
+
+#[test]
+fn monitors_are_switched_and_reset() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    query(&mut s, "INSERT INTO t (k) VALUES (1), (2), (3)");
+    assert_eq!(metrics(&mut s, "name = 'dml_inserts'"), ["dml_inserts|3|enabled"]);
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_disable = module_dml"), ["ok 0 0"]);
+    query(&mut s, "INSERT INTO t (k) VALUES (4)");
+    assert_eq!(metrics(&mut s, "name = 'dml_inserts'"), ["dml_inserts|3|disabled"]);
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_reset_all = 'dml_in%'"), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = dml_inserts"), ["ok 0 0"]);
+    query(&mut s, "INSERT INTO t (k) VALUES (5), (6)");
+    assert_eq!(metrics(&mut s, "name IN ('dml_inserts', 'dml_reads')"), ["dml_reads|0|disabled", "dml_inserts|2|enabled"]);
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = all"), ["ok 0 0"]);
+    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM information_schema.innodb_metrics WHERE status = 'disabled'"), ["0"]);
+    for wrong in ["'dml'", "''", "module_nothing", "NULL", "'x%'"] {
+        for action in ["enable", "disable", "reset", "reset_all"] {
+            assert_eq!(lines(&mut s, &format!("SET GLOBAL innodb_monitor_{action} = {wrong}")), ["error 1231"], "{wrong}");
+        }
+    }
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = 5"), ["error 1232"]);
+    assert_eq!(lines(&mut s, "SET innodb_monitor_enable = 'all'"), ["error 1229"]);
+    assert_eq!(lines(&mut s, "SELECT @@GLOBAL.innodb_monitor_enable, @@innodb_monitor_disable"), ["all|module_dml"]);
+}
+
+/// One connection: every number is known beforehand.
+#[test]
+fn a_known_load_is_counted_exactly() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    query(&mut s, "INSERT INTO t (k) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)");
+    // Background tasks have nothing to do in between.
+    world.server.engine.history.paused.store(true, std::sync::atomic::Ordering::Relaxed);
+    let engine = &world.server.engine;
+    engine.flush_settings.idle_flush_pct.set(0);
+    block_on(engine.host.sleep(std::time::Duration::from_millis(100)));
+    let now = || -> std::collections::HashMap<&str, u64> { world.server.engine.metrics().into_iter().map(|(m, n)| (m.name, n)).collect() };
+    let (before, frames) = (now(), world.server.engine.store.log.tail());
+    for n in 1..=10 {
+        query(&mut s, &format!("UPDATE t SET c = 'x{n}' WHERE id = {n}"));
+    }
+    query(&mut s, "SELECT * FROM t");
+    query(&mut s, "BEGIN");
+    query(&mut s, "DELETE FROM t WHERE id <= 2");
+    query(&mut s, "INSERT INTO t (k) VALUES (11)");
+    query(&mut s, "COMMIT");
+    query(&mut s, "BEGIN");
+    query(&mut s, "UPDATE t SET k = 0 WHERE id = 5");
+    query(&mut s, "ROLLBACK");
+    let after = now();
+    let more = |name: &str| after[name] - before[name];
+    assert_eq!((more("trx_rw_commits"), more("trx_nl_ro_commits"), more("trx_ro_commits"), more("trx_rollbacks")), (11, 1, 0, 1));
+    assert_eq!((more("dml_updates"), more("dml_deletes"), more("dml_inserts"), more("dml_reads")), (11, 2, 1, 10 + 10 + 2 + 1));
+    // Each of the eleven commits waits for its own flush, which it does itself.
+    assert_eq!((more("log_flushes"), more("log_on_flush_waits"), more("commit_wait_us_count")), (11, 11, 11));
+    assert_eq!((more("log_flush_waiters"), more("log_groups"), more("log_on_write_waits"), more("log_waits")), (0, 11, 0, 0));
+    assert_eq!(more("log_flush_total_bytes"), after["log_lsn_last_flush"] - before["log_lsn_last_flush"]);
+    assert_eq!(more("log_write_request_bytes"), after["log_lsn_current"] - frames.0);
+    // Updates that move no index entry: the row with its undo, then the commit. Deletes and the insert: the row, then its entry in the index on k; one commit.
+    // The update that is rolled back: the row and two entries, each taken back; the end.
+    assert_eq!(more("log_write_requests"), 10 * 2 + (3 * 2 + 1) + (3 + 3 + 1));
+    assert_eq!(after["commit_wait_us_le_inf"], after["commit_wait_us_count"]);
+}
+
+#[test]
 fn flush_tables_with_read_lock_stops_writes_and_commits() {
     let world = World::new();
     let (mut a, mut b, mut c) = (world.session(), world.session(), world.session());

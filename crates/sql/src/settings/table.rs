@@ -116,6 +116,10 @@ variables! {
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
     InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.0), Global Dynamic is("10.000000");
+    InnodbMonitorDisable "innodb_monitor_disable" TEXT, Global Dynamic is("");
+    InnodbMonitorEnable "innodb_monitor_enable" TEXT, Global Dynamic is("");
+    InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
+    InnodbMonitorResetAll "innodb_monitor_reset_all" TEXT, Global Dynamic is("");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"), only "a page has 16 KiB";
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
     InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(64 << 20, 1 << 39, 1 << 20), Global AtStart is("1073741824");
@@ -147,6 +151,7 @@ variables! {
     MaxPreparedStmtCount "max_prepared_stmt_count" int(0, 4_194_304), Global Dynamic is("16382");
     MaxSortLength "max_sort_length" int(4, 8_388_608), Both Dynamic is("1024"), inert "rows are sorted by their whole values";
     MaxUserConnections "max_user_connections" int(0, u32::MAX as u64), Global Dynamic is("0"), only "not built yet";
+    MetricsAddress "metrics_address" TEXT, Global AtStart is("");
     NetBufferLength "net_buffer_length" steps(1024, 1 << 20, 1024), Both Dynamic is("16384"), inert "buffers begin small and grow with what they hold";
     NetReadTimeout "net_read_timeout" int(1, YEAR_S), Both Dynamic is("30");
     NetRetryCount "net_retry_count" int(1, MAX), Both Dynamic is("10"), inert "an interrupted call is always made again";

@@ -2,10 +2,14 @@
 //!
 //! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
+mod monitors;
 pub use counters::{Counter, Counters};
+pub use monitors::{Counted, MonitorAction, Monitors, Shown};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum StatusValue {
@@ -23,6 +27,18 @@ impl fmt::Display for StatusValue {
     }
 }
 
+/// The engine's counters at one time (of the disk's monotonic clock).
+#[derive(Clone, Default, Debug)]
+pub struct Reading {
+    pub at: Duration,
+    pub values: HashMap<&'static str, u64>,
+}
+
+/// The name of a log writer's scheme, from what the counter `log_scheme` says.
+pub fn log_scheme(number: u64) -> &'static str {
+    ["session", "leader", "dedicated"].get(number as usize).unwrap_or(&"unknown")
+}
+
 /// Called with a place to put names and values.
 pub type Provider = Box<dyn Fn(&mut dyn FnMut(&str, StatusValue)) + Send + Sync>;
 
@@ -30,6 +46,10 @@ pub type Provider = Box<dyn Fn(&mut dyn FnMut(&str, StatusValue)) + Send + Sync>
 #[derive(Default)]
 pub struct Status {
     pub counters: Counters,
+    /// What INNODB_METRICS shows.
+    pub monitors: Monitors,
+    /// What the last SHOW ENGINE INNODB STATUS saw; averages are since then.
+    pub last_report: Mutex<Option<Reading>>,
     providers: RwLock<Vec<Provider>>,
 }
 

@@ -31,7 +31,7 @@ fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Row {
 }
 
 /// PRI for parts of the primary key, or of the unique key that stands for it; UNI for the whole of a unique key; MUL for the first part of another.
-fn key(def: &TableDef, no: usize) -> &'static str {
+pub(crate) fn key(def: &TableDef, no: usize) -> &'static str {
     let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == no);
     let leads = |index: &IndexDef| index.columns.first().is_some_and(|c| c.column == no);
     let whole = |index: &IndexDef| index.unique && index.columns.len() == 1;
@@ -47,7 +47,7 @@ fn key(def: &TableDef, no: usize) -> &'static str {
     }
 }
 
-fn extra(c: &Column) -> String {
+pub(crate) fn extra(c: &Column) -> String {
     let mut parts = Vec::new();
     if c.auto_increment {
         parts.push("auto_increment".to_string());
@@ -64,7 +64,7 @@ fn extra(c: &Column) -> String {
     parts.join(" ")
 }
 
-pub(super) async fn indexes(engine: &Engine, table: &Table) -> Result<Rows> {
+pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Rows> {
     let def = &table.def;
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Rows::new();

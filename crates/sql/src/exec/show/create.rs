@@ -3,7 +3,7 @@ use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDe
 use std::fmt::Write as _;
 
 /// A column's default as SHOW has it.
-pub(super) enum DefaultText {
+pub(crate) enum DefaultText {
     None,
     Null,
     /// Without quotes.
@@ -16,7 +16,7 @@ pub(super) enum DefaultText {
     Expr(String),
 }
 
-pub(super) fn default_text(c: &Column) -> DefaultText {
+pub(crate) fn default_text(c: &Column) -> DefaultText {
     match &c.default {
         None if c.nullable && !c.ty.is_lob() => DefaultText::Null,
         None => DefaultText::None,

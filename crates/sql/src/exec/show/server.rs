@@ -18,7 +18,7 @@ pub(super) fn warnings(warnings: &Warnings, offset: u64, count: u64, errors_only
 /// Bytes of a statement that SHOW PROCESSLIST without FULL prints.
 const INFO_CHARS: usize = 100;
 
-pub(super) fn processes(processes: &Processes, full: bool) -> Rows {
+pub(crate) fn processes(processes: &Processes, full: bool) -> Rows {
     let info = |s: String| if full { s } else { s.chars().take(INFO_CHARS).collect() };
     let row = |p: crate::processes::ProcessRow| {
         vec![
@@ -36,7 +36,7 @@ pub(super) fn processes(processes: &Processes, full: bool) -> Rows {
 }
 
 /// The one there is bears the name that clients look for.
-pub(super) fn engines() -> Rows {
+pub(crate) fn engines() -> Rows {
     let comment = "Redolith: transactions, row-level locking, durable commits";
     vec![["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"].map(text).to_vec()]
 }
@@ -46,7 +46,7 @@ pub(super) fn plugins() -> Rows {
     vec![row("mysql_native_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")]
 }
 
-pub(super) fn character_sets() -> Rows {
+pub(crate) fn character_sets() -> Rows {
     let mut all: Vec<Charset> = Vec::new();
     for c in Collation::ALL.map(Collation::charset) {
         if !all.contains(&c) {
@@ -57,7 +57,7 @@ pub(super) fn character_sets() -> Rows {
     all.into_iter().map(|c| vec![text(c.name()), text(c.description()), text(c.default_collation().name()), int(c.max_len())]).collect()
 }
 
-pub(super) fn collations() -> Rows {
+pub(crate) fn collations() -> Rows {
     let mut all = Collation::ALL;
     all.sort_by_key(|c| c.name());
     let row = |c: Collation| {

@@ -1,10 +1,11 @@
 //! SHOW TABLES, TABLE STATUS, OPEN TABLES.
 use super::{Rows, int, nothing, text};
 use crate::error::{Result, SqlError};
+use crate::information_schema::Virtual;
 use crate::plan::TableName;
 use redolith_engine::dict::table::Table;
 use redolith_engine::{Engine, PAGE_SIZE};
-use redolith_types::Value;
+use redolith_types::{TableDef, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +22,27 @@ pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> Rows {
     engine.dict.tables(schema).iter().map(row).collect()
 }
 
-pub(super) async fn status(engine: &Engine, schema: &str) -> Result<Rows> {
+pub(super) fn virtual_names(full: bool) -> Rows {
+    let row = |t: &Virtual| [t.name()].into_iter().chain(full.then_some("SYSTEM VIEW")).map(text).collect();
+    Virtual::all().iter().map(row).collect()
+}
+
+/// A table that is made when it is read has no size.
+pub(super) fn virtual_status() -> Rows {
+    let row = |t: &Virtual| {
+        let mut row = vec![Value::Null; 18];
+        (row[0], row[2], row[16], row[17]) = (text(t.name()), int(10u64), nothing(), text("VIEW"));
+        row
+    };
+    Virtual::all().iter().map(row).collect()
+}
+
+pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
+    let table = Virtual::from_name(&name.name).ok_or_else(|| SqlError::unknown_information_table(&name.name))?;
+    Ok(&table.info().def)
+}
+
+pub(crate) async fn status(engine: &Engine, schema: &str) -> Result<Rows> {
     let mut rows = Rows::new();
     for table in engine.dict.tables(schema) {
         // Its file is opened and its rows are estimated; a table that has gone meanwhile is left out.

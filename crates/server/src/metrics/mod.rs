@@ -1,0 +1,117 @@
+//! Counters for Prometheus: `GET /metrics` at `--metrics-address`, in its text format 0.0.4.
+//!
+//! HTTP of the smallest kind: one request to a connection, heads of at most `HEAD_BYTES`, an answer whose length is said, and the end. There is nothing to
+//! see here but numbers, but nobody is asked who he is either: bind it where only those who may look can reach it.
+//!
+//! MET-HTTP-1: a client that sends nothing, or reads nothing, is gone after `PATIENCE`; no more than `AT_ONCE` are served at one time.
+mod text;
+
+use redolith_engine::Engine;
+use redolith_sql::status::Status;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+const HEAD_BYTES: usize = 8 << 10;
+const PATIENCE: Duration = Duration::from_secs(5);
+const AT_ONCE: usize = 16;
+
+/// What is shown.
+pub struct Source {
+    pub engine: Arc<Engine>,
+    pub status: Arc<Status>,
+}
+
+/// Listens on `ip:port`; port 0 is any that is free.
+pub async fn bind(address: &str) -> Result<TcpListener, String> {
+    let parsed: SocketAddr = address.parse().map_err(|_| format!("--metrics-address: '{address}' is not of the form ip:port"))?;
+    TcpListener::bind(parsed).await.map_err(|e| format!("cannot listen on {parsed} for metrics: {e}"))
+}
+
+/// Serves clients for ever.
+pub async fn serve(listener: TcpListener, source: Source) {
+    let (source, places) = (Arc::new(source), Arc::new(Semaphore::new(AT_ONCE)));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((client, _)) => {
+                let source = source.clone();
+                tokio::spawn(async move {
+                    // Nobody is there to be told of a client that went away.
+                    let _ = tokio::time::timeout(PATIENCE, answer(client, &source)).await;
+                    drop(place);
+                });
+            }
+            Err(e) => {
+                eprintln!("redolith: cannot accept a connection for metrics: {e}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
+    let mut head = Vec::with_capacity(1024);
+    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+        if head.len() >= HEAD_BYTES {
+            return respond(&mut client, "431 Request Header Fields Too Large", "", true).await;
+        }
+        if client.read_buf(&mut head).await? == 0 {
+            return Ok(());
+        }
+    }
+    match request(&head) {
+        Some(("GET", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), true).await,
+        Some(("HEAD", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), false).await,
+        Some(("GET", "/")) => respond(&mut client, "200 OK", "redolith: see /metrics\n", true).await,
+        Some(("GET" | "HEAD", _)) => respond(&mut client, "404 Not Found", "there is only /metrics\n", true).await,
+        Some(_) => respond(&mut client, "405 Method Not Allowed", "", true).await,
+        None => respond(&mut client, "400 Bad Request", "", true).await,
+    }
+}
+
+/// Method and path of a request's first line, without the query.
+fn request(head: &[u8]) -> Option<(&str, &str)> {
+    let line = std::str::from_utf8(head.split(|b| *b == b'\r').next()?).ok()?;
+    let mut words = line.split(' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    let path = target.split('?').next()?;
+    (version.starts_with("HTTP/1.") && words.next().is_none()).then_some((method, path))
+}
+
+async fn respond(client: &mut TcpStream, status: &str, body: &str, with_body: bool) -> io::Result<()> {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    client.write_all(head.as_bytes()).await?;
+    if with_body {
+        client.write_all(body.as_bytes()).await?;
+    }
+    client.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_lines() {
+        assert_eq!(request(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), Some(("GET", "/metrics")));
+        assert_eq!(request(b"GET /metrics?name=x HTTP/1.0\r\n\r\n"), Some(("GET", "/metrics")));
+        assert_eq!(request(b"POST / HTTP/1.1\r\n\r\n"), Some(("POST", "/")));
+        for wrong in [
+            &b"GET /metrics\r\n\r\n"[..],
+            b"\r\n\r\n",
+            b"GET  /metrics HTTP/1.1\r\n\r\n",
+            b"GET /\xff HTTP/1.1\r\n\r\n",
+            b"GET / HTTP/2\r\n\r\n",
+        ] {
+            assert_eq!(request(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The page: every counter of the engine as `redolith_*`, with histograms as such, and what SHOW GLOBAL STATUS tells under the names that
+//! mysqld_exporter has made of it (`mysql_global_status_*`), so that dashboards made for MySQL show this server too.
+use redolith_engine::metrics::{Kind, Metric, split};
+use redolith_sql::settings::SERVER_VERSION;
+use redolith_sql::status::{Status, StatusValue, log_scheme};
+use std::collections::BTreeMap;
+use std::fmt::{Result, Write};
+
+pub(super) fn page(metrics: &[(Metric, u64)], status: &Status) -> String {
+    let mut out = String::with_capacity(64 << 10);
+    // Writing to a String does not fail.
+    let _ = write_page(metrics, status, &mut out);
+    out
+}
+
+fn write_page(metrics: &[(Metric, u64)], status: &Status, out: &mut String) -> Result {
+    let scheme = metrics.iter().find(|(m, _)| m.name == "log_scheme").map_or(0, |m| m.1);
+    head(out, "mysql_up", "gauge", "1: the server answers")?;
+    writeln!(out, "mysql_up 1")?;
+    head(out, "redolith_info", "gauge", "Version, and who writes the log now")?;
+    writeln!(out, "redolith_info{{version=\"{SERVER_VERSION}\",log_scheme=\"{}\"}} 1", log_scheme(scheme))?;
+    let histograms = Histograms::of(metrics);
+    for (metric, n) in metrics {
+        if !histograms.has(metric.name) {
+            single(metric, *n, out)?;
+        }
+    }
+    histograms.write(out)?;
+    global_status(status, out)
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) -> Result {
+    let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+}
+
+fn single(metric: &Metric, n: u64, out: &mut String) -> Result {
+    let (kind, suffix) = if metric.kind == Kind::Value { ("gauge", "") } else { ("counter", "_total") };
+    let name = format!("redolith_{}{suffix}", metric.name.to_ascii_lowercase());
+    head(out, &name, kind, metric.comment)?;
+    writeln!(out, "{name} {n}")
+}
+
+/// Counters that belong together by their names: `x_us_le_<bound>`, `x_us_count`, `x_us_sum`.
+struct Histograms<'a>(BTreeMap<&'a str, Histogram<'a>>);
+
+#[derive(Default)]
+struct Histogram<'a> {
+    /// Microseconds, how many took that or less; None: all.
+    buckets: Vec<(Option<u64>, u64)>,
+    count: u64,
+    sum_us: u64,
+    help: &'a str,
+}
+
+impl<'a> Histograms<'a> {
+    fn of(metrics: &'a [(Metric, u64)]) -> Histograms<'a> {
+        let mut all: BTreeMap<&str, Histogram<'_>> = BTreeMap::new();
+        for (metric, n) in metrics {
+            if let Some((name, bound)) = split(metric.name) {
+                all.entry(name).or_default().buckets.push((bound, *n));
+            }
+        }
+        for (metric, n) in metrics {
+            if let Some(h) = metric.name.strip_suffix("_count").and_then(|name| all.get_mut(name)) {
+                (h.count, h.help) = (*n, metric.comment);
+            } else if let Some(h) = metric.name.strip_suffix("_sum").and_then(|name| all.get_mut(name)) {
+                h.sum_us = *n;
+            }
+        }
+        Histograms(all)
+    }
+    /// Whether a counter is part of one.
+    fn has(&self, name: &str) -> bool {
+        let parts = [split(name).map(|s| s.0), name.strip_suffix("_count"), name.strip_suffix("_sum")];
+        parts.into_iter().flatten().any(|h| self.0.contains_key(h))
+    }
+    /// In seconds, as Prometheus wants times.
+    fn write(self, out: &mut String) -> Result {
+        for (name, mut h) in self.0 {
+            let name = format!("redolith_{}_seconds", name.strip_suffix("_us").unwrap_or(name));
+            head(out, &name, "histogram", h.help)?;
+            h.buckets.sort_by_key(|(bound, _)| bound.unwrap_or(u64::MAX));
+            for (bound, n) in h.buckets {
+                match bound {
+                    Some(us) => writeln!(out, "{name}_bucket{{le=\"{}\"}} {n}", us as f64 / 1e6)?,
+                    None => writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {n}")?,
+                }
+            }
+            writeln!(out, "{name}_sum {}\n{name}_count {}", h.sum_us as f64 / 1e6, h.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Families of status variables that mysqld_exporter makes one metric with a label of: (prefix, metric, label, type).
+const FAMILIES: [(&str, &str, &str, &str); 4] = [
+    ("Com_", "mysql_global_status_commands_total", "command", "counter"),
+    ("Handler_", "mysql_global_status_handlers_total", "handler", "counter"),
+    ("Innodb_rows_", "mysql_global_status_innodb_row_ops_total", "operation", "counter"),
+    ("Innodb_buffer_pool_pages_", "mysql_global_status_buffer_pool_pages", "state", "gauge"),
+];
+
+fn global_status(status: &Status, out: &mut String) -> Result {
+    let mut families: [Vec<(String, String)>; FAMILIES.len()] = Default::default();
+    for (name, value) in status.list() {
+        if matches!(value, StatusValue::Text(_)) || name.starts_with("Redolith_") {
+            continue;
+        }
+        let (lower, value) = (name.to_ascii_lowercase(), value.to_string());
+        match FAMILIES.iter().position(|f| name.starts_with(f.0)) {
+            Some(f) => families[f].push((lower[FAMILIES[f].0.len()..].to_string(), value)),
+            None => {
+                let name_here = format!("mysql_global_status_{lower}");
+                head(out, &name_here, "untyped", &format!("{name} of SHOW GLOBAL STATUS"))?;
+                writeln!(out, "{name_here} {value}")?;
+            }
+        }
+    }
+    for ((prefix, metric, label, kind), members) in FAMILIES.iter().zip(families) {
+        head(out, metric, kind, &format!("{prefix}* of SHOW GLOBAL STATUS"))?;
+        for (member, value) in members {
+            writeln!(out, "{metric}{{{label}=\"{member}\"}} {value}")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_engine::metrics;
+    use redolith_sql::status::Counter;
+    use std::collections::HashSet;
+
+    fn page_of(value: impl Fn(&str) -> u64) -> String {
+        let all: Vec<(Metric, u64)> = metrics::all().iter().map(|m| (*m, value(m.name))).collect();
+        let status = Status::new();
+        status.counters.add(Counter::ComSelect, 3);
+        status.register(Box::new(|put| {
+            put("Uptime", StatusValue::Int(9));
+            put("Innodb_rows_read", StatusValue::Int(4));
+            put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
+        }));
+        page(&all, &status)
+    }
+
+    #[test]
+    fn counters_gauges_and_status() {
+        let page = page_of(|name| if name == "log_writes" { 12 } else { 1 });
+        for line in [
+            "# TYPE redolith_log_writes_total counter\nredolith_log_writes_total 12\n",
+            "# TYPE redolith_log_lsn_current gauge\nredolith_log_lsn_current 1\n",
+            "mysql_global_status_uptime 9\n",
+            "mysql_global_status_commands_total{command=\"select\"} 3\n",
+            "mysql_global_status_innodb_row_ops_total{operation=\"read\"} 4\n",
+            "log_scheme=\"leader\"} 1\n",
+        ] {
+            assert!(page.contains(line), "{line}\n{page}");
+        }
+        assert!(!page.contains("redo_log_enabled"));
+    }
+
+    #[test]
+    fn histograms_are_whole() {
+        let page = page_of(|name| match name {
+            "commit_wait_us_sum" => 2_500_000,
+            "commit_wait_us_le_inf" | "commit_wait_us_count" => 7,
+            n if n.starts_with("commit_wait_us_le_") => 6,
+            _ => 0,
+        });
+        let at = page.find("# TYPE redolith_commit_wait_seconds histogram\n").unwrap();
+        let lines: Vec<&str> = page[at..].lines().skip(1).take(metrics::BUCKETS + 2).collect();
+        assert_eq!(lines[0], "redolith_commit_wait_seconds_bucket{le=\"0.00001\"} 6");
+        assert_eq!(
+            lines[metrics::BUCKETS - 2..],
+            [
+                "redolith_commit_wait_seconds_bucket{le=\"5\"} 6",
+                "redolith_commit_wait_seconds_bucket{le=\"+Inf\"} 7",
+                "redolith_commit_wait_seconds_sum 2.5",
+                "redolith_commit_wait_seconds_count 7"
+            ]
+        );
+        assert!(!page.contains("commit_wait_us"));
+    }
+
+    /// The format's rules: each metric has one TYPE, before its samples; names are of the allowed characters.
+    #[test]
+    fn every_line_is_well_formed() {
+        let page = page_of(|_| 5);
+        let (mut typed, mut current) = (HashSet::new(), String::new());
+        for line in page.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').unwrap();
+                assert!(matches!(kind, "counter" | "gauge" | "histogram" | "untyped"));
+                assert!(typed.insert(name.to_string()), "{name} twice");
+                current = name.to_string();
+            } else if !line.starts_with('#') {
+                let (name, value) = line.rsplit_once(' ').unwrap();
+                let name = name.split('{').next().unwrap();
+                assert!(name.starts_with(&current) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{line}");
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+            }
+        }
+        assert!(page.ends_with('\n') && typed.len() > 150);
+    }
+}

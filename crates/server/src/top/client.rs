@@ -1,0 +1,164 @@
+//! As much of a client as `redolith top` needs: logs in without a password, asks text queries of two columns. Blocking.
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::lenenc::Reader;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server that does not answer for this long is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Larger packets than any answer here has.
+const MAX_PACKET: usize = 1 << 20;
+
+/// Where the server is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    Socket(PathBuf),
+    Tcp(String, u16),
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+pub struct Client {
+    stream: Box<dyn Stream>,
+    sequence: u8,
+}
+
+fn wrong(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+impl Client {
+    /// Connects and logs in.
+    pub fn connect(place: &Place, user: &str) -> io::Result<Client> {
+        let stream: Box<dyn Stream> = match place {
+            Place::Socket(path) => {
+                let s = UnixStream::connect(path)?;
+                s.set_read_timeout(Some(PATIENCE))?;
+                s.set_write_timeout(Some(PATIENCE))?;
+                Box::new(s)
+            }
+            Place::Tcp(host, port) => {
+                let s = TcpStream::connect((host.as_str(), *port))?;
+                s.set_read_timeout(Some(PATIENCE))?;
+                s.set_write_timeout(Some(PATIENCE))?;
+                s.set_nodelay(true)?;
+                Box::new(s)
+            }
+        };
+        let mut client = Client { stream, sequence: 0 };
+        let greeting = client.read()?;
+        if greeting.first() == Some(&0xff) {
+            return Err(server_error(&greeting));
+        }
+        client.write(&login(user))?;
+        loop {
+            let answer = client.read()?;
+            match answer.first() {
+                Some(0) => return Ok(client),
+                Some(0xff) => return Err(server_error(&answer)),
+                // The server would rather have another method; it gets the empty answer again.
+                Some(0xfe) => client.write(&[])?,
+                _ => return Err(wrong("the server's answer to the login is not understood")),
+            }
+        }
+    }
+
+    /// The rows of a query, of which each value is a text or NULL.
+    pub fn query(&mut self, text: &str) -> io::Result<Vec<Vec<Option<String>>>> {
+        self.sequence = 0;
+        self.write(&[&[3], text.as_bytes()].concat())?;
+        let first = self.read()?;
+        let columns = match first.first() {
+            Some(0xff) => return Err(server_error(&first)),
+            Some(0) | None => return Ok(Vec::new()),
+            Some(n) => *n as usize,
+        };
+        // Definitions of columns, and the packet behind them.
+        for _ in 0..=columns {
+            self.read()?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let packet = self.read()?;
+            match packet.first() {
+                Some(0xff) => return Err(server_error(&packet)),
+                Some(0xfe) if packet.len() < 9 => return Ok(rows),
+                _ => rows.push(row(&packet, columns).ok_or_else(|| wrong("a row is not understood"))?),
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut header = [0; 4];
+        self.stream.read_exact(&mut header)?;
+        let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
+        if len > MAX_PACKET {
+            return Err(wrong("this is not the MySQL protocol"));
+        }
+        self.sequence = header[3].wrapping_add(1);
+        let mut body = vec![0; len];
+        self.stream.read_exact(&mut body)?;
+        Ok(body)
+    }
+    fn write(&mut self, body: &[u8]) -> io::Result<()> {
+        let mut packet = (body.len() as u32).to_le_bytes().to_vec();
+        packet[3] = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+        packet.extend_from_slice(body);
+        self.stream.write_all(&packet)?;
+        self.stream.flush()
+    }
+}
+
+fn login(user: &str) -> Vec<u8> {
+    let capabilities = [Capabilities::LONG_PASSWORD, Capabilities::PROTOCOL_41, Capabilities::SECURE_CONNECTION, Capabilities::PLUGIN_AUTH];
+    let flags = capabilities.iter().fold(0u32, |sum, c| sum | c.0);
+    let mut b = flags.to_le_bytes().to_vec();
+    b.extend((1u32 << 24).to_le_bytes());
+    b.push(45);
+    b.extend([0; 23]);
+    b.extend(user.bytes().filter(|b| *b != 0));
+    b.extend([0, 0]);
+    b.extend(b"mysql_native_password\0");
+    b
+}
+
+fn row(packet: &[u8], columns: usize) -> Option<Vec<Option<String>>> {
+    let mut values = Vec::with_capacity(columns);
+    let mut rest = packet;
+    for _ in 0..columns {
+        if rest.first() == Some(&0xfb) {
+            rest = &rest[1..];
+            values.push(None);
+            continue;
+        }
+        let mut reader = Reader::new(rest);
+        values.push(Some(String::from_utf8_lossy(reader.string().ok()?).into_owned()));
+        rest = reader.rest();
+    }
+    Some(values)
+}
+
+/// An error packet as people read it.
+fn server_error(packet: &[u8]) -> io::Error {
+    let code = packet.get(1..3).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
+    let text = packet.get(3..).unwrap_or_default();
+    let text = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
+    io::Error::other(format!("error {code}: {}", String::from_utf8_lossy(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_errors_are_read() {
+        assert_eq!(row(b"\x02ab\xfb\x01c", 3), Some(vec![Some("ab".into()), None, Some("c".into())]));
+        assert_eq!(row(b"\x05ab", 1), None);
+        assert_eq!(server_error(b"\xff\x15\x04#28000Access denied").to_string(), "error 1045: Access denied");
+    }
+}

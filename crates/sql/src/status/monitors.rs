@@ -1,0 +1,280 @@
+//! INNODB_METRICS: what is shown of each counter, as `innodb_monitor_enable`, `_disable`, `_reset` and `_reset_all` say.
+//!
+//! The engine counts always; a monitor only says since when a count is told. All are on from the server's start (MySQL has most of them off).
+//!
+//! MON-1: while a monitor is off its count stands still, and goes on from there when it is switched on again.
+//! MON-2: `reset` begins the `*_RESET` columns again; `reset_all` begins everything again, and only where the monitor is off.
+use crate::settings::Var;
+use parking_lot::Mutex;
+use redolith_engine::metrics::{Kind, Metric};
+use redolith_types::Collation;
+use std::collections::HashMap;
+
+/// What the four variables do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MonitorAction {
+    Enable,
+    Disable,
+    Reset,
+    ResetAll,
+}
+
+impl MonitorAction {
+    /// What setting `var` does to counters, if it is one of the four.
+    pub fn of(var: Var) -> Option<MonitorAction> {
+        match var {
+            Var::InnodbMonitorEnable => Some(MonitorAction::Enable),
+            Var::InnodbMonitorDisable => Some(MonitorAction::Disable),
+            Var::InnodbMonitorReset => Some(MonitorAction::Reset),
+            Var::InnodbMonitorResetAll => Some(MonitorAction::ResetAll),
+            _ => None,
+        }
+    }
+}
+
+/// Groups that MySQL has and that nothing is counted for here; naming them is no mistake.
+const EMPTY_MODULES: [&str; 6] =
+    ["module_buffer_page", "module_compress", "module_cpu", "module_ddl", "module_page_track", "module_sampling"];
+
+/// Least and most of a value that goes up and down, of the times it was looked at.
+#[derive(Clone, Copy, Default, Debug)]
+struct Extremes(Option<(u64, u64)>);
+impl Extremes {
+    fn see(&mut self, n: u64) {
+        let (min, max) = self.0.unwrap_or((n, n));
+        self.0 = Some((min.min(n), max.max(n)));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Monitor {
+    on: bool,
+    /// The engine's count when it was switched on.
+    base: u64,
+    /// What was counted in earlier times that it was on; of a value, the last one.
+    kept: u64,
+    /// The count at the last reset.
+    reset_at: u64,
+    enabled_us: Option<i64>,
+    disabled_us: Option<i64>,
+    reset_us: Option<i64>,
+    extremes: Extremes,
+    extremes_reset: Extremes,
+}
+
+impl Monitor {
+    fn since(started_us: i64) -> Monitor {
+        Monitor {
+            on: true,
+            base: 0,
+            kept: 0,
+            reset_at: 0,
+            enabled_us: Some(started_us),
+            disabled_us: None,
+            reset_us: None,
+            extremes: Extremes::default(),
+            extremes_reset: Extremes::default(),
+        }
+    }
+    /// MON-1.
+    fn count(&self, kind: Kind, now: u64) -> u64 {
+        match (self.on, kind) {
+            (false, _) => self.kept,
+            (true, Kind::Value) => now,
+            (true, _) => self.kept + now.saturating_sub(self.base),
+        }
+    }
+    fn act(&mut self, action: MonitorAction, kind: Kind, now: u64, now_us: i64) {
+        match action {
+            MonitorAction::Enable if !self.on => {
+                (self.on, self.base, self.enabled_us, self.disabled_us) = (true, now, Some(now_us), None);
+            }
+            MonitorAction::Disable if self.on => {
+                self.kept = self.count(kind, now);
+                (self.on, self.disabled_us) = (false, Some(now_us));
+            }
+            MonitorAction::Reset => {
+                self.reset_at = self.count(kind, now);
+                self.reset_us = Some(now_us);
+                self.extremes_reset = Extremes::default();
+            }
+            MonitorAction::ResetAll if !self.on => {
+                *self = Monitor { on: false, enabled_us: None, ..Monitor::since(0) };
+            }
+            MonitorAction::Enable | MonitorAction::Disable | MonitorAction::ResetAll => {}
+        }
+    }
+}
+
+/// COUNT, MAX_COUNT, MIN_COUNT, AVG_COUNT, or the same since the last reset.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Counted {
+    pub count: u64,
+    pub max: Option<u64>,
+    pub min: Option<u64>,
+    /// Per second.
+    pub average: Option<f64>,
+}
+
+/// A row of INNODB_METRICS. Times are microseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shown {
+    pub metric: Metric,
+    pub on: bool,
+    pub all: Counted,
+    pub reset: Counted,
+    pub enabled_us: Option<i64>,
+    pub disabled_us: Option<i64>,
+    pub reset_us: Option<i64>,
+    pub elapsed_s: Option<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    started_us: i64,
+    /// A counter that is not here is on since the start.
+    monitors: HashMap<&'static str, Monitor>,
+}
+
+#[derive(Default)]
+pub struct Monitors(Mutex<State>);
+
+impl Monitors {
+    /// Says when the server began.
+    pub fn start(&self, now_us: i64) {
+        self.0.lock().started_us = now_us;
+    }
+
+    /// Does `action` to what `pattern` names: a counter, a group, `all`, or a pattern with `%` and `_`. False: it names nothing, and nothing is done.
+    pub fn act(&self, action: MonitorAction, pattern: &str, metrics: &[(Metric, u64)], now_us: i64) -> bool {
+        let mut state = self.0.lock();
+        let started_us = state.started_us;
+        let mut found = EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern));
+        for (metric, now) in metrics.iter().filter(|(m, _)| names(pattern, m)) {
+            found = true;
+            let monitor = state.monitors.entry(metric.name).or_insert_with(|| Monitor::since(started_us));
+            monitor.act(action, metric.kind, *now, now_us);
+        }
+        found
+    }
+
+    /// The table, for the engine's `metrics` of this moment.
+    pub fn show(&self, metrics: &[(Metric, u64)], now_us: i64) -> Vec<Shown> {
+        let mut state = self.0.lock();
+        let started_us = state.started_us;
+        let mut one = |(metric, now): &(Metric, u64)| {
+            let m = state.monitors.entry(metric.name).or_insert_with(|| Monitor::since(started_us));
+            let count = m.count(metric.kind, *now);
+            let is_value = metric.kind == Kind::Value;
+            if m.on && is_value {
+                m.extremes.see(count);
+                m.extremes_reset.see(count);
+            }
+            let until_us = m.disabled_us.unwrap_or(now_us);
+            let seconds = |from: Option<i64>| from.map(|from| ((until_us - from) / 1_000_000).max(0) as u64);
+            let counted = |count: u64, extremes: Extremes, since: Option<u64>| Counted {
+                count,
+                max: if is_value { extremes.0.map(|e| e.1) } else { Some(count) },
+                min: extremes.0.map(|e| e.0),
+                average: since.filter(|s| *s > 0 && !is_value).map(|s| count as f64 / s as f64),
+            };
+            let since_reset = if is_value { count } else { count - m.reset_at.min(count) };
+            Shown {
+                metric: *metric,
+                on: m.on,
+                all: counted(count, m.extremes, seconds(m.enabled_us)),
+                reset: counted(since_reset, m.extremes_reset, seconds(m.reset_us.or(m.enabled_us))),
+                enabled_us: m.enabled_us,
+                disabled_us: m.disabled_us,
+                reset_us: m.reset_us,
+                elapsed_s: seconds(m.enabled_us),
+            }
+        };
+        metrics.iter().map(&mut one).collect()
+    }
+}
+
+fn names(pattern: &str, metric: &Metric) -> bool {
+    pattern.eq_ignore_ascii_case("all")
+        || pattern.eq_ignore_ascii_case(metric.module)
+        || pattern.eq_ignore_ascii_case(metric.name)
+        || pattern.contains('%')
+            && crate::exec::eval::like(Collation::Utf8mb4GeneralCi, Some('\\'), metric.name.as_bytes(), pattern.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: i64 = 1_000_000;
+    fn metric(name: &'static str, module: &'static str, kind: Kind) -> Metric {
+        Metric { name, subsystem: "s", module, kind, comment: "" }
+    }
+    fn metrics(a: u64, b: u64, v: u64) -> [(Metric, u64); 3] {
+        [
+            (metric("log_a", "module_log", Kind::Counter), a),
+            (metric("lock_b", "module_lock", Kind::StatusCounter), b),
+            (metric("log_v", "module_log", Kind::Value), v),
+        ]
+    }
+    fn counts(m: &Monitors, now: &[(Metric, u64)], at: i64) -> Vec<(u64, u64, bool)> {
+        m.show(now, at).iter().map(|s| (s.all.count, s.reset.count, s.on)).collect()
+    }
+
+    #[test]
+    fn everything_is_told_since_the_start() {
+        let m = Monitors::default();
+        m.start(10 * S);
+        let shown = m.show(&metrics(30, 0, 7), 20 * S);
+        assert_eq!((shown[0].all.count, shown[0].all.average, shown[0].elapsed_s), (30, Some(3.0), Some(10)));
+        assert_eq!((shown[0].all.max, shown[0].all.min), (Some(30), None));
+        m.show(&metrics(30, 0, 2), 20 * S);
+        let value = m.show(&metrics(30, 0, 5), 20 * S)[2];
+        assert_eq!((value.all.count, value.all.max, value.all.min, value.all.average), (5, Some(7), Some(2), None));
+    }
+
+    #[test]
+    fn off_stands_still_and_on_goes_on() {
+        let m = Monitors::default();
+        assert!(m.act(MonitorAction::Disable, "MODULE_LOG", &metrics(10, 10, 10), S));
+        assert_eq!(counts(&m, &metrics(15, 15, 15), 2 * S), [(10, 10, false), (15, 15, true), (10, 10, false)]);
+        assert_eq!(
+            (m.show(&metrics(15, 15, 15), 2 * S)[0].disabled_us, m.show(&metrics(15, 15, 15), 9 * S)[0].elapsed_s),
+            (Some(S), Some(1))
+        );
+        assert!(m.act(MonitorAction::Enable, "log_a", &metrics(20, 20, 20), 3 * S));
+        assert_eq!(counts(&m, &metrics(21, 20, 20), 4 * S), [(11, 11, true), (20, 20, true), (10, 10, false)]);
+        assert_eq!(m.show(&metrics(21, 20, 20), 4 * S)[0].enabled_us, Some(3 * S));
+        // On already: nothing changes.
+        m.act(MonitorAction::Enable, "log_a", &metrics(30, 0, 0), 5 * S);
+        assert_eq!(counts(&m, &metrics(30, 20, 20), 6 * S)[0], (20, 20, true));
+    }
+
+    #[test]
+    fn reset_and_reset_all() {
+        let m = Monitors::default();
+        m.act(MonitorAction::Reset, "lo%", &metrics(10, 10, 10), S);
+        assert_eq!(counts(&m, &metrics(13, 14, 15), 2 * S), [(13, 3, true), (14, 4, true), (15, 15, true)]);
+        // Not while it is on.
+        m.act(MonitorAction::ResetAll, "all", &metrics(13, 14, 15), S);
+        assert_eq!(counts(&m, &metrics(13, 14, 15), 2 * S)[0], (13, 3, true));
+        m.act(MonitorAction::Disable, "all", &metrics(13, 14, 15), 3 * S);
+        m.act(MonitorAction::ResetAll, "log%", &metrics(20, 20, 20), 4 * S);
+        let shown = m.show(&metrics(20, 20, 20), 5 * S);
+        assert_eq!(counts(&m, &metrics(20, 20, 20), 5 * S), [(0, 0, false), (14, 4, false), (0, 0, false)]);
+        assert_eq!((shown[0].enabled_us, shown[0].elapsed_s, shown[0].reset_us), (None, None, None));
+        m.act(MonitorAction::Enable, "log_a", &metrics(20, 20, 20), 6 * S);
+        assert_eq!(counts(&m, &metrics(25, 20, 20), 7 * S)[0], (5, 5, true));
+    }
+
+    #[test]
+    fn what_names_nothing_does_nothing() {
+        let m = Monitors::default();
+        for wrong in ["", "log", "module_", "log_", "x%", "module_nothing", "log_a%b"] {
+            assert!(!m.act(MonitorAction::Disable, wrong, &metrics(1, 1, 1), S), "{wrong}");
+        }
+        for right in ["ALL", "Log_A", "%", "log\\_a%", "module_cpu"] {
+            assert!(m.act(MonitorAction::Reset, right, &metrics(1, 1, 1), S), "{right}");
+        }
+    }
+}
