@@ -1,6 +1,8 @@
 //! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What sessions count is spread over lines of memory by thread.
 use super::sync::Padded;
 use super::threads;
+use crate::histogram_names;
+use crate::metrics::{Histogram, HistogramNames};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -47,14 +49,16 @@ writer_counters! {
     log_flush_waiters, log_flush_group_max, log_segments_created, log_segments_recycled,
 }
 
-#[derive(Debug)]
+static FLUSH_TIME: HistogramNames = histogram_names!("log_flush_time_us");
+
 pub(super) struct Counters {
     session: Box<[Padded<[AtomicU64; SESSION_NAMES.len()]>]>,
     pub writer: Padded<Writer>,
+    flush_time: Histogram,
 }
 impl Counters {
     pub fn new() -> Counters {
-        Counters { session: (0..SHARDS).map(|_| Padded::default()).collect(), writer: Padded::default() }
+        Counters { session: (0..SHARDS).map(|_| Padded::default()).collect(), writer: Padded::default(), flush_time: Histogram::default() }
     }
     pub fn session(&self, what: Session) {
         self.session[threads::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
@@ -62,6 +66,7 @@ impl Counters {
     /// One durable flush: its length in bytes and time, and how many it woke besides who did it.
     pub fn flushed(&self, bytes: u64, time: Duration, woken: usize) {
         let (w, us) = (&self.writer, time.as_micros() as u64);
+        self.flush_time.record(time);
         w.log_flushes.fetch_add(1, Relaxed);
         w.log_flush_total_time_us.fetch_add(us, Relaxed);
         w.log_flush_max_time_us.fetch_max(us, Relaxed);
@@ -74,6 +79,7 @@ impl Counters {
             f(name, self.session.iter().map(|s| s[i].load(Relaxed)).sum());
         }
         self.writer.each(&mut f);
+        self.flush_time.each(&FLUSH_TIME, &mut f);
         let load = |c: &AtomicU64| c.load(Relaxed);
         let w = &self.writer;
         f("log_flush_avg_time_us", load(&w.log_flush_total_time_us) / load(&w.log_flushes).max(1));

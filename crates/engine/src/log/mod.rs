@@ -348,7 +348,7 @@ impl Log {
         f("log_lsn_last_checkpoint", self.checkpoint_lsn().0);
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
-        f("log_writer_scheme", self.scheme() as u64);
+        f("log_scheme", self.scheme() as u64 - 1);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {

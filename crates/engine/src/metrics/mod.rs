@@ -128,7 +128,6 @@ impl Engine {
 fn log(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     let log = &engine.store.log;
     // Who writes, and how many flushes at once, as long as the log does not say so itself.
-    put("log_scheme", 1);
     put("log_flush_depth", 1);
     let mut counted: HashMap<&'static str, u64> = HashMap::new();
     log.counters(|name, n| {
