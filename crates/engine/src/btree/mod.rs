@@ -151,8 +151,7 @@ impl Tree {
             let g = self.descend(m.store(), Seek::Key(key), 0, Latch::X, Some(&mut path))?;
             let Some((level, page)) = path.incomplete else { return Ok(m.hold(g)) };
             drop(g);
-            m.release_all();
-            self.complete(m.store(), level, page)?;
+            m.step_aside(|store| self.complete(store, level, page))?;
         }
     }
     /// A leaf seen before, X-latched again if nothing has changed it since (`lsn` is its page LSN then): spares the descent.

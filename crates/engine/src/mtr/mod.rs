@@ -7,6 +7,7 @@
 //! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the dirty index before the frame counts as closed; unlatch.
 //!
 //! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never dropped.
+//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other waits for, for ever.
 //! - MTR-2: a frame is at most [`MAX_FRAME`] bytes: the credit taken.
 pub mod record;
 
@@ -42,6 +43,7 @@ pub struct At(usize);
 pub struct Mtr<'s> {
     store: &'s Store,
     credit: Option<Credit<'s>>,
+    reserved: bool,
     pages: SmallVec<[Held; 6]>,
     frame: Vec<u8>,
     /// The page that the frame's last records are of.
@@ -55,19 +57,22 @@ thread_local! {
 
 impl<'s> Mtr<'s> {
     pub fn begin(store: &'s Store) -> Try<Mtr<'s>> {
-        let credit = store.log.credit(MAX_FRAME)?;
-        Ok(Self::with_credit(store, credit))
+        let credit = Self::credit(store, false)?;
+        Ok(Self::with_credit(store, credit, false))
     }
     /// For rollback, undo and DDL clean-up, which must go on when the log is full for others.
     pub fn begin_reserved(store: &'s Store) -> Try<Mtr<'s>> {
-        let credit = store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve)?;
-        Ok(Self::with_credit(store, credit))
+        let credit = Self::credit(store, true)?;
+        Ok(Self::with_credit(store, credit, true))
     }
-    fn with_credit(store: &'s Store, credit: Credit<'s>) -> Mtr<'s> {
+    fn credit(store: &'s Store, reserved: bool) -> Try<Credit<'s>> {
+        if reserved { store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve) } else { store.log.credit(MAX_FRAME) }
+    }
+    fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
         frame.clear();
         frame.resize(FRAME_HEADER, 0);
-        Mtr { store, credit: Some(credit), pages: SmallVec::new(), frame, current: None }
+        Mtr { store, credit: Some(credit), reserved, pages: SmallVec::new(), frame, current: None }
     }
     pub fn store(&self) -> &'s Store {
         self.store
@@ -91,8 +96,16 @@ impl<'s> Mtr<'s> {
         let guard = self.store.pool.create(id)?;
         Ok(self.hold(guard))
     }
+    /// Releases everything, runs what has mini-transactions of its own, and begins anew (MTR-3). After an error only to be dropped.
+    pub fn step_aside(&mut self, other: impl FnOnce(&'s Store) -> Try<()>) -> Try<()> {
+        self.release_all();
+        self.credit = None;
+        other(self.store)?;
+        self.credit = Some(Self::credit(self.store, self.reserved)?);
+        Ok(())
+    }
     /// Releases everything held so far, when nothing has been changed.
-    pub fn release_all(&mut self) {
+    fn release_all(&mut self) {
         self.assert_unchanged();
         self.pages.clear();
     }
