@@ -38,7 +38,10 @@ async fn types_of_the_columns() {
     let row = rows.iter().find(|r| r.0 == "log_writes").unwrap();
     assert!(matches!(row.4, Some(mysql_async::Value::Date(2020.., ..))), "{row:?}");
     let names: Vec<(String, u64, Option<u64>)> = c
-        .exec("SELECT COLUMN_NAME, ORDINAL_POSITION, NUMERIC_PRECISION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ?", ("nothing",))
+        .exec(
+            "SELECT COLUMN_NAME, ORDINAL_POSITION, NUMERIC_PRECISION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ?",
+            ("nothing",),
+        )
         .await
         .unwrap();
     assert!(names.is_empty());

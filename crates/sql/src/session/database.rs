@@ -1,4 +1,5 @@
 //! What all sessions share.
+use crate::exec::UserLocks;
 use crate::exec::catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
 use crate::plan_cache::PlanCache;
@@ -19,6 +20,7 @@ pub struct Database {
     pub status: Arc<Status>,
     pub processes: Arc<Processes>,
     pub(crate) global_read_lock: Arc<GlobalReadLock>,
+    pub(crate) user_locks: UserLocks,
 }
 
 impl Database {
@@ -26,6 +28,15 @@ impl Database {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
         let plans = PlanCache::new(MAX_PLANS);
-        Arc::new(Database { engine, catalog, plans, settings, status, processes, global_read_lock: Arc::default() })
+        Arc::new(Database {
+            engine,
+            catalog,
+            plans,
+            settings,
+            status,
+            processes,
+            global_read_lock: Arc::default(),
+            user_locks: UserLocks::default(),
+        })
     }
 }

@@ -163,6 +163,7 @@ impl Session {
         let _ = self.rollback_open().await;
         self.locks.unlock_tables();
         self.locks.unlock_everything();
+        self.db.user_locks.release_all(self.state.id);
     }
 
     pub fn set_multi_statements(&mut self, on: bool) {

@@ -148,6 +148,7 @@ impl Session {
                 let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
                 let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
+                env.user_locks = Some(&self.db.user_locks);
                 let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
                 exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error)
             }
