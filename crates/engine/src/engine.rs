@@ -140,7 +140,10 @@ impl Engine {
             }
             Stall::LogSpace => self.store.log.wait_space().await,
             Stall::LogReserve => self.store.log.wait_space_reserved().await,
-            Stall::Extend(space) => self.store.spaces.extend(space),
+            Stall::Extend(space) => {
+                self.host.before_blocking();
+                self.store.spaces.extend(space)
+            }
             Stall::Failed(e) => Err(e),
             Stall::Lock(_) => unreachable!("row locks are waited for by their transaction"),
         }

@@ -165,7 +165,9 @@ impl Socket {
 
     /// Tells the client that no more comes, and reads away what it still sends, so that the last answer is not lost in a reset.
     pub async fn linger(&mut self, at_most: usize) {
-        self.hurry();
+        if self.settle(1).await.is_err() {
+            return;
+        }
         let _ = rustix::net::shutdown(self.stream.as_fd(), rustix::net::Shutdown::Write);
         let (mut buf, mut seen) = (Vec::with_capacity(64 << 10), 0);
         while seen < at_most {
