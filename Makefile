@@ -28,7 +28,7 @@ build:
 # The server prints how to connect. Ctrl-C is a clean shutdown.
 run: build
 	@mkdir -p $(DATA)
-	exec $(BINARY) server --datadir=$(DATA) --socket=$(DATA)/redolith.sock --port=$(PORT)
+	exec $(BINARY) server --datadir=$(DATA) --socket=redolith.sock --port=$(PORT)
 
 test:
 	@tools/setup test
