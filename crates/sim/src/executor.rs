@@ -90,9 +90,6 @@ impl Host for SimHost {
             Poll::Pending
         }))
     }
-    fn may_block(&self) -> bool {
-        false
-    }
 }
 struct Alarm(Arc<Mutex<(bool, Option<Waker>)>>);
 impl Wake for Alarm {

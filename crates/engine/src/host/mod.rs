@@ -21,10 +21,6 @@ pub trait Host: Send + Sync + 'static {
     fn yield_now(&self) -> BoxFuture<()>;
     /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.
     fn before_blocking(&self) {}
-    /// Whether calls may block the calling thread for the length of a device flush (false in the simulator's trace).
-    fn may_block(&self) -> bool {
-        true
-    }
 }
 
 /// Runs a future on the calling thread, which sleeps while it waits.

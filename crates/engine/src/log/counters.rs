@@ -46,7 +46,7 @@ writer_counters! {
     log_flusher_no_waits, log_flusher_waits, log_flusher_wait_loops,
     log_flush_notifier_no_waits, log_flush_notifier_waits, log_flush_notifier_wait_loops,
     log_flushes, log_flush_total_time_us, log_flush_max_time_us, log_flush_total_bytes,
-    log_flush_waiters, log_flush_group_max, log_segments_created, log_segments_recycled,
+    log_flush_waiters, log_groups, log_flush_group_max, log_segments_created, log_segments_recycled,
 }
 
 static FLUSH_TIME: HistogramNames = histogram_names!("log_flush_time_us");
@@ -63,8 +63,8 @@ impl Counters {
     pub fn session(&self, what: Session) {
         self.session[threads::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
     }
-    /// One durable flush: its length in bytes and time, and how many it woke besides who did it.
-    pub fn flushed(&self, bytes: u64, time: Duration, woken: usize) {
+    /// One durable flush: its length in bytes and time, how many it woke, and whether who did it waited for it too.
+    pub fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {
         let (w, us) = (&self.writer, time.as_micros() as u64);
         self.flush_time.record(time);
         w.log_flushes.fetch_add(1, Relaxed);
@@ -72,7 +72,8 @@ impl Counters {
         w.log_flush_max_time_us.fetch_max(us, Relaxed);
         w.log_flush_total_bytes.fetch_add(bytes, Relaxed);
         w.log_flush_waiters.fetch_add(woken as u64, Relaxed);
-        w.log_flush_group_max.fetch_max(woken as u64 + 1, Relaxed);
+        w.log_groups.fetch_add(led as u64, Relaxed);
+        w.log_flush_group_max.fetch_max(woken as u64 + led as u64, Relaxed);
     }
     pub fn each(&self, mut f: impl FnMut(&'static str, u64)) {
         for (i, name) in SESSION_NAMES.iter().enumerate() {
@@ -84,5 +85,6 @@ impl Counters {
         let w = &self.writer;
         f("log_flush_avg_time_us", load(&w.log_flush_total_time_us) / load(&w.log_flushes).max(1));
         f("log_flush_lsn_avg_rate", load(&w.log_flush_total_bytes) / load(&w.log_flushes).max(1));
+        f("log_waiters_per_flush", 100 * (load(&w.log_flush_waiters) + load(&w.log_groups)) / load(&w.log_flushes).max(1));
     }
 }

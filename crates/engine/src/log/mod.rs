@@ -349,6 +349,7 @@ impl Log {
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
         f("log_scheme", self.scheme() as u64 - 1);
+        f("log_flush_depth", 1); // WRITER-3
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
@@ -397,6 +398,13 @@ impl Desk for Log {
         });
     }
     fn flush(&self, durable: bool) {
+        self.flush_for(durable, true);
+    }
+}
+
+impl Log {
+    /// Writes all that is ready, and wakes those whose goal that reaches. `led`: the caller, who has the lease, waits itself.
+    fn flush_for(&self, durable: bool, led: bool) {
         let durable = durable || self.waits.wants_durable();
         self.host.before_blocking();
         let mut w = self.writer.lock();
@@ -411,14 +419,11 @@ impl Desk for Log {
         self.check_segments(written);
         let woken = self.waits.settle(&mut wake);
         if now_durable > before {
-            self.counters.flushed(now_durable - before, self.disk.now() - begun, woken);
+            self.counters.flushed(now_durable - before, self.disk.now() - begun, woken, led);
         }
         wake.drain(..).for_each(Waker::wake);
         self.writer.lock().wake = wake;
     }
-}
-
-impl Log {
     /// Writes everything that is ready, and syncs it if `durable`.
     fn write_out(&self, w: &mut Writing, durable: bool) {
         let ready = self.order.ready();

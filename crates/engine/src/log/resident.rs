@@ -15,13 +15,16 @@ pub(super) fn spawn(log: &Arc<Log>) {
 
 async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
     // It holds the log only while it works, so that the log can go.
+    let mut woken = 0;
     while let Some(log) = log.upgrade() {
+        log.counters.writer.log_writer_wait_loops.fetch_add(woken, Relaxed);
         if !log.work().await {
             return;
         }
         drop(log);
         // Closed: what waits is led by sessions from now on.
         bell.wait().await;
+        woken = 1;
     }
 }
 
@@ -42,7 +45,7 @@ impl Log {
             }
             count.log_writer_no_waits.fetch_add(1, Relaxed);
             let before = (waits.durable(), waits.written());
-            self.flush(false);
+            self.flush_for(false, false);
             if before == (waits.durable(), waits.written()) {
                 // Somebody waits for what another is still copying.
                 self.yield_now().await;

@@ -5,9 +5,9 @@
 //! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
 //! came in between. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
 //! WAIT-3: `durable <= written`, and neither goes back.
+//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
 //! WAIT-5: with the lease goes the duty to look: the resident writer ([`super::resident`]), which may keep the lease while nobody waits, sleeps only
 //! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its bell.
-//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
 //!
 //! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA; each is shared by its future and the stack.
 use super::kick::Kick;

@@ -127,8 +127,6 @@ impl Engine {
 
 fn log(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     let log = &engine.store.log;
-    // Who writes, and how many flushes at once, as long as the log does not say so itself.
-    put("log_flush_depth", 1);
     let mut counted: HashMap<&'static str, u64> = HashMap::new();
     log.counters(|name, n| {
         counted.insert(name, n);
@@ -152,14 +150,6 @@ fn log(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("log_next_file", of("log_segments_created") + of("log_segments_recycled"));
     put("os_log_bytes_written", of("os_log_written"));
     put("innodb_activity_count", of("log_write_requests"));
-    if !counted.contains_key("log_groups") {
-        put("log_groups", of("log_flushes"));
-    }
-    if !counted.contains_key("log_waiters_per_flush") {
-        // Who flushes is one of them.
-        let commits = (of("log_flush_waiters") + of("log_flushes")) * 100;
-        put("log_waiters_per_flush", commits.checked_div(of("log_flushes")).unwrap_or(0));
-    }
 }
 
 fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {

@@ -7,8 +7,8 @@
 //! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the dirty index before the frame counts as closed; unlatch.
 //!
 //! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never dropped.
-//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other waits for, for ever.
 //! - MTR-2: a frame is at most [`MAX_FRAME`] bytes: the credit taken.
+//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other waits for, for ever.
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};

@@ -76,12 +76,10 @@ pub async fn apply(
     bad.sort_unstable_by_key(|(id, _)| *id);
     // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
     for (id, why) in &bad {
-        let mut whole = false;
         for _ in 0..READS {
-            whole |= pool.load(*id).await.is_ok();
-        }
-        if whole {
-            return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
+            if pool.load(*id).await.is_ok() {
+                return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
+            }
         }
     }
     report.bad_pages = bad;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use redolith_sql::processes::Process;
 use ring::Ring;
 use std::cell::OnceCell;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -103,7 +103,6 @@ pub enum Posted {
 
 /// Queues an answer, if batches pay. If it is the first one, the caller lets others run and then calls [`Outbox::send`].
 pub fn post(socket: BorrowedFd<'_>, answer: Vec<u8>, post: &Arc<Post>) -> Posted {
-    use std::os::fd::AsRawFd;
     debug_assert!(!post.is_queued(), "OUT-1");
     let Some(shared) = here() else { return Posted::Back(answer) };
     let mut outbox = shared.lock();
