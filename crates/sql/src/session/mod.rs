@@ -79,6 +79,11 @@ pub struct Session {
     interactive: bool,
 }
 
+/// Without the zero byte that some clients (mysqlslap) send behind a statement.
+fn statement_text(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\0").unwrap_or(text)
+}
+
 /// What the handshake says about variables.
 fn login_variables(vars: &mut SessionVars, collation_id: u16, interactive: bool) {
     vars.set_names(Collation::from_id(collation_id).unwrap_or(Collation::Utf8mb4GeneralCi));
@@ -127,7 +132,7 @@ impl Session {
 
     /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        self.run_text(text, out).await;
+        self.run_text(statement_text(text), out).await;
     }
 
     /// COM_STMT_EXECUTE.
