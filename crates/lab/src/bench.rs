@@ -39,6 +39,8 @@ pub struct Bench {
     device: Device,
     servers: Vec<Server>,
     results: Results,
+    /// How many of the notes have been on the screen.
+    said: usize,
 }
 
 fn title(study: Study) -> &'static str {
@@ -72,7 +74,7 @@ impl Bench {
             ..Results::default()
         };
         let folders = Folders { data: dir.join("data"), sockets, keep_data: o.keep_data };
-        Ok(Bench { stop, screen: Screen::default(), began, programs, load, folders, device, servers: Vec::new(), results, dir, o })
+        Ok(Bench { stop, screen: Screen::default(), began, programs, load, folders, device, servers: Vec::new(), results, said: 0, dir, o })
     }
 
     /// To the end, or until it is stopped; in either case what was measured is written.
@@ -94,7 +96,7 @@ impl Bench {
         report::write(&self.results, &self.dir)?;
         self.screen.line("");
         self.screen.line(&report::summary(&self.results));
-        for note in &self.results.notes {
+        for note in &self.results.notes[self.said.min(self.results.notes.len())..] {
             self.screen.line(&format!("note: {note}"));
         }
         self.screen.line(&format!("after {}: {}", short(self.began.elapsed()), from_here(&self.dir.join("report.html")).display()));
@@ -120,6 +122,7 @@ impl Bench {
         for note in &self.results.notes {
             self.screen.line(&format!("note: {note}"));
         }
+        self.said = self.results.notes.len();
         self.points(&jobs)
     }
 

@@ -95,6 +95,8 @@ pub struct Point {
 pub enum Better {
     Higher,
     Lower,
+    /// It is told, and nobody competes in it.
+    Neither,
 }
 
 /// One of the numbers, and how it is shown.
@@ -125,14 +127,14 @@ pub const SYSBENCH: &[Metric] = &[
     metric("Latency, 95th percentile", "ms", 2, Better::Lower, true, |f| f.p95_ms),
     metric("Server CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.server_us)),
     metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| Some(f.flushes)),
-    metric("Client CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.client_us)),
+    metric("Client CPU", "us per transaction", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 pub const SLAP: &[Metric] = &[
     metric("Time", "seconds", 2, Better::Lower, false, |f| f.seconds),
     metric("Throughput", "statements/s", 0, Better::Higher, false, |f| Some(f.per_s)),
     metric("Server CPU", "us per statement", 1, Better::Lower, false, |f| Some(f.server_us)),
     metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| Some(f.flushes)),
-    metric("Client CPU", "us per statement", 1, Better::Lower, false, |f| Some(f.client_us)),
+    metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 /// Which of them have a plot.
 pub const PLOTTED: &[&str] = &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];

@@ -33,7 +33,7 @@ pub fn figure(r: &Results, s: &Section, m: &Metric) -> String {
     // A scale of powers has no zero.
     let wide = m.wide && !s.connections.is_empty() && all.iter().all(|x| x.low > 0.0);
     let drawn = if s.connections.is_empty() { bars(s, m, &cells, &all) } else { lines(s, &cells, &Scale::of(&all, wide)) };
-    let note = if wide { " <span class=note>(each step is a power of ten)</span>" } else { "" };
+    let note = if wide { " <span class=note>(logarithmic)</span>" } else { "" };
     format!("<figure><figcaption>{}, {}{note}</figcaption>\n{drawn}</figure>\n", escape(m.name), escape(m.unit))
 }
 
@@ -52,7 +52,7 @@ impl Scale {
             return Scale { low: 0.0, high: ((high / step).ceil() * step).max(step), wide };
         }
         let low = all.iter().map(|x| x.low).fold(f64::INFINITY, f64::min);
-        let (low, high) = (10f64.powf(low.log10().floor()), 10f64.powf(high.log10().ceil()));
+        let (low, high) = (round(low, f64::floor), round(high, f64::ceil));
         Scale { low, high: if high > low { high } else { low * 10.0 }, wide }
     }
 
@@ -62,12 +62,25 @@ impl Scale {
 
     fn ticks(&self) -> Vec<f64> {
         if self.wide {
-            let (first, last) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
-            return (first..=last).map(|p| 10f64.powi(p)).collect();
+            let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
+            let inside = |v: &f64| (self.low * 0.999..=self.high * 1.001).contains(v);
+            let fine: Vec<f64> = (first..=last).flat_map(|p| MANTISSAS.map(|m| m * 10f64.powi(p))).filter(inside).collect();
+            // Too many for the height: powers of ten alone.
+            return if fine.len() <= 8 { fine } else { (first..=last).map(|p| 10f64.powi(p)).filter(inside).collect() };
         }
         let step = step(self.high);
         (0..=(self.high / step).round() as u32).map(|i| f64::from(i) * step).collect()
     }
+}
+
+const MANTISSAS: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// To 1, 2 or 5 times a power of ten, up or down.
+fn round(value: f64, way: fn(f64) -> f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor());
+    let up = way(0.5) > 0.0;
+    let fits = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().filter(|v| if up { *v >= value * 0.999 } else { *v <= value * 1.001 });
+    fits.reduce(if up { f64::min } else { f64::max }).unwrap_or(value)
 }
 
 /// 1, 2 or 5 times a power of ten, so that there are four to ten steps.
@@ -203,8 +216,10 @@ mod tests {
             assert!(s.share(high) <= 1.0 + 1e-9 && s.share(high) > 0.6, "{high}: {}", s.high);
         }
         let wide = Scale::of(&[Spread { median: 3.0, low: 0.02, high: 150.0, turns: 3 }], true);
-        assert_eq!(wide.ticks().len(), 6);
-        assert!((wide.share(0.01), wide.share(1000.0)) == (0.0, 1.0));
+        assert_eq!((wide.low, wide.high, wide.ticks().len()), (0.02, 200.0, 4));
+        assert!((wide.share(0.02), wide.share(200.0)) == (0.0, 1.0));
+        let narrow = Scale::of(&[Spread { median: 7.0, low: 4.0, high: 50.0, turns: 3 }], true);
+        assert_eq!(narrow.ticks(), [2.0, 5.0, 10.0, 20.0, 50.0]);
         assert_eq!([tick_text(0.0), tick_text(0.25), tick_text(1500.0), tick_text(20_000.0)], ["0", "0.25", "1,500", "20k"]);
     }
 }

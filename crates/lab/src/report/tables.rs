@@ -41,7 +41,7 @@ fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
             spreads.iter().enumerate().filter(|(row, _)| !s.floor.contains(row)).filter_map(|(_, of_row)| Some(of_row[column]?.median));
         let competing: Vec<f64> = medians.collect();
         let pick = if m.better == Better::Higher { f64::max } else { f64::min };
-        if competing.len() > 1 { competing.into_iter().reduce(pick) } else { None }
+        if competing.len() > 1 && m.better != Better::Neither { competing.into_iter().reduce(pick) } else { None }
     };
     let bests: Vec<Option<f64>> = (0..s.columns.len()).map(best).collect();
     let cell = |row: usize, column: usize| match spreads[row][column] {
@@ -74,6 +74,12 @@ fn against_base(r: &Results, s: &Section) -> Option<Table> {
     })
 }
 
+/// An average, the counter that has its sum, and the one that has how many there were.
+const AVERAGES: [(&str, &str, &str); 2] = [
+    ("log_flush_avg_time", "log_flush_time_us_sum", "log_flush_time_us_count"),
+    ("log_flush_lsn_avg_rate", "log_flush_total_bytes", "log_flushes"),
+];
+
 /// A row's counters over all its turns of one column: per million transactions where they only grow, and as the last turn left them otherwise.
 pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTreeMap<String, f64> {
     let (mut done, mut sums) = (0.0, BTreeMap::<String, (f64, bool)>::new());
@@ -82,6 +88,13 @@ pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTree
         for Counted { name, before, after, grows } in &f.counters {
             let entry = sums.entry(name.clone()).or_insert((0.0, *grows));
             entry.0 = if *grows { entry.0 + after - before } else { *after };
+        }
+    }
+    // Averages since the server's start mix what the rows did: of this row alone they follow from what it added.
+    for (average, sum, count) in AVERAGES {
+        let of = |name: &str| sums.get(name).map(|s| s.0);
+        if let (Some(sum), Some(count)) = (of(sum), of(count).filter(|c| *c > 0.0)) {
+            sums.insert(average.to_string(), (sum / count, false));
         }
     }
     let scaled = |(sum, grows): (f64, bool)| if grows { sum / f64::max(done, 1.0) * PER } else { sum };
@@ -114,10 +127,38 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
     };
     let what = if s.load == Load::Slap { "statements" } else { "transactions" };
     Some(Table {
-        title: format!("Counters, {} {}", if s.connections.is_empty() { "" } else { s.column_title.as_str() }, s.columns[column])
-            .replace(",  ", ", "),
-        note: format!("difference per million {what}; averages as they were at the end"),
+        title: if s.connections.is_empty() {
+            format!("Counters, {}", s.columns[column])
+        } else {
+            format!("Counters at {} {}", s.columns[column], s.column_title)
+        },
+        note: format!(
+            "difference per million {what}; averages of these points where the server counts what they need, otherwise since its start"
+        ),
         head: std::iter::once("counter".to_string()).chain(of_rows.iter().map(|(name, _)| name.clone())).collect(),
         rows: STUDY_1.iter().chain(BESIDES).filter(known).map(row).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_are_of_the_points_alone() {
+        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        let point = |from: f64| Figures {
+            done: 500_000.0,
+            counters: vec![
+                counted("log_flush_time_us_sum", from, from + 900.0, true),
+                counted("log_flush_time_us_count", 10.0, 13.0, true),
+                counted("log_flush_avg_time", 1.0, 7777.0, false),
+                counted("log_lsn_current", 1.0, from, false),
+            ],
+            ..Figures::default()
+        };
+        let (a, b) = (point(0.0), point(5.0));
+        let c = counters_of([(0, &a), (1, &b)].into_iter());
+        assert_eq!((c["log_flush_avg_time"], c["log_flush_time_us_sum"], c["log_lsn_current"]), (300.0, 1800.0, 5.0));
+    }
 }
