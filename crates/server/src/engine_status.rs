@@ -10,7 +10,7 @@ pub fn register(status: &Status, engine: &Arc<Engine>) {
     let engine = engine.clone();
     status.register(Box::new(move |put| {
         put_all(&engine.metrics(), put);
-        put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason().into()));
+        put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason()));
     }));
 }
 

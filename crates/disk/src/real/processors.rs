@@ -81,6 +81,7 @@ mod tests {
         assert_eq!(idle_ticks("", |_| true), 0);
     }
     #[test]
+    #[allow(clippy::disallowed_methods)] // the tests of the door to files
     fn quotas_of_both_versions() {
         let dir = crate::test_dir::Dir::new();
         let put = |name: &str, text: &str| std::fs::write(dir.path(name), text).unwrap();
