@@ -89,7 +89,11 @@ impl Settings {
         if only_default {
             return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
         }
-        self.store(var, taken.setting);
+        if var.is_order() {
+            self.call_hooks(var, taken.setting.bits);
+        } else {
+            self.store(var, taken.setting);
+        }
         Ok(taken.truncated)
     }
 
@@ -111,8 +115,11 @@ impl Settings {
             *slot = Arc::new(next);
         }
         for (changed, bits) in hooked {
-            self.hooks.lock().iter().filter(|(v, _)| *v == changed).for_each(|(_, hook)| hook(bits));
+            self.call_hooks(changed, bits);
         }
+    }
+    fn call_hooks(&self, var: Var, bits: u64) {
+        self.hooks.lock().iter().filter(|(v, _)| *v == var).for_each(|(_, hook)| hook(bits));
     }
 
     /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
@@ -173,6 +180,23 @@ mod tests {
         assert_eq!(s.global_value(Var::MaxConnections).unwrap(), int(1));
         s.set_global(Var::MaxConnections, None).unwrap();
         assert_eq!(s.bits(Var::MaxConnections), 151);
+    }
+
+    #[test]
+    fn an_order_is_told_and_not_kept() {
+        let s = Settings::default();
+        let orders = Arc::new(AtomicU64::new(0));
+        let told = orders.clone();
+        s.on_change(Var::InnodbPurgeStopNow, move |on| {
+            told.fetch_add(on, Relaxed);
+        });
+        for value in [int(1), Value::text("on"), int(0)] {
+            s.set_global(Var::InnodbPurgeStopNow, Some(&value)).unwrap();
+            assert!(!s.is_on(Var::InnodbPurgeStopNow));
+        }
+        assert_eq!(orders.load(Relaxed), 2);
+        assert_eq!(s.set_global(Var::InnodbPurgeStopNow, Some(&int(2))).unwrap_err().code, 1231);
+        assert!(!Var::InnodbPurgeStopNow.is_option());
     }
 
     #[test]
