@@ -129,6 +129,22 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     });
     let log = engine.store.log.clone();
     s.on_change(Var::InnodbFlushLogAtTimeout, move |seconds| log.set_flush_seconds(seconds));
+    let log = engine.store.log.clone();
+    s.on_change(Var::InnodbRedoLogCapacity, move |bytes| log.set_capacity(bytes));
+    let log = engine.store.log.clone();
+    s.on_change(Var::InnodbLogBufferSize, move |bytes| log.set_buffer(bytes));
+    let purge = engine.clone();
+    s.on_change(Var::InnodbPurgeStopNow, move |on| {
+        if on != 0 {
+            purge.history.stop();
+        }
+    });
+    let purge = engine.clone();
+    s.on_change(Var::InnodbPurgeRunNow, move |on| {
+        if on != 0 {
+            purge.history.resume();
+        }
+    });
     macro_rules! flush {
         ($var:ident, $field:ident, $bits:ident => $value:expr) => {
             let flush = engine.flush_settings.clone();

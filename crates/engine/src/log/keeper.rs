@@ -22,6 +22,7 @@ pub(super) fn spawn(log: &Arc<Log>) {
 async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>) {
     while kick.wait().await {
         let Some(log) = log.upgrade() else { return };
+        log.keep_buffer().await;
         if let Err(e) = log.keep_segments().await {
             let text = e.to_string();
             if log.space.failed(e) {
@@ -60,6 +61,7 @@ impl Log {
             if self.segments.recycle(bounds.checkpoint, last)? {
                 self.counters.writer.log_segments_recycled.fetch_add(1, Relaxed);
             }
+            self.cut_segments(last)?;
             let end = self.segments.end();
             self.space.update(|b| b.files_end = end);
             let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);

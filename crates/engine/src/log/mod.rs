@@ -8,6 +8,7 @@
 //! | `frame.rs` | a frame's bytes, checksums, epochs |
 //! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
 //! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
+//! | `size.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
 //! | `writer.rs`, `write.rs` | what to write next, and how far it is; writing and syncing it |
 //! | `waits.rs` | who waits, who leads |
 //! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
@@ -35,6 +36,7 @@ mod pace;
 mod resident;
 mod scan;
 mod scheme;
+mod size;
 mod space;
 mod sync;
 #[cfg(all(test, not(loom)))]
@@ -87,23 +89,27 @@ pub struct LogConfig {
     pub dir: PathBuf,
     /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it was made with counts.
     pub segment_bytes: u64,
-    /// Most bytes of stream between checkpoint and tail; at least four segments.
+    /// Most bytes of stream between checkpoint and tail; at least 65536, of a new log at least four segments.
     pub capacity_bytes: u64,
-    /// Size of the log buffer: a power of two, at least 65536.
+    /// Size of the log buffer: a multiple of 4096, at least 65536.
     pub buffer_bytes: usize,
 }
 impl LogConfig {
     pub fn new(dir: impl Into<PathBuf>) -> LogConfig {
         LogConfig { dir: dir.into(), segment_bytes: 16 << 20, capacity_bytes: 1 << 30, buffer_bytes: 16 << 20 }
     }
-    fn check(&self) -> Result<()> {
+    fn check(&self, new: bool) -> Result<()> {
         let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
         match self {
             c if !c.segment_bytes.is_multiple_of(BLOCK) || c.segment_bytes < 16384 => {
                 wrong("a segment is a multiple of 4096 bytes, at least 16384")
             }
-            c if c.capacity_bytes < 4 * c.segment_bytes => wrong("the capacity is at least four segments"),
-            c if !c.buffer_bytes.is_power_of_two() || c.buffer_bytes < 65536 => wrong("the buffer is a power of two, at least 65536"),
+            c if c.capacity_bytes < if new { 4 * c.segment_bytes } else { 65536 } => {
+                wrong("the capacity of a new log is at least four segments")
+            }
+            c if !c.buffer_bytes.is_multiple_of(BLOCK as usize) || c.buffer_bytes < 65536 => {
+                wrong("the buffer is a multiple of 4096 bytes, at least 65536")
+            }
             _ => Ok(()),
         }
     }
@@ -135,6 +141,10 @@ pub struct Log {
     checkpoint: AtomicU64,
     counters: Counters,
     keeper: Arc<Kick>,
+    /// The size that the buffer is to have.
+    buffer_wanted: AtomicU64,
+    /// That writers wait for a checkpoint has been said.
+    full_told: AtomicBool,
     /// Number of the segment that was being written when the keeper was last called.
     segments_asked: AtomicU64,
     /// Rung when writers stall because the checkpoint must move.
@@ -160,7 +170,7 @@ impl Log {
     }
     /// A new, empty log. What an interrupted creation left is cleared away.
     pub fn create(disk: Arc<dyn Disk>, host: Arc<dyn Host>, config: LogConfig) -> Result<Arc<Log>> {
-        config.check()?;
+        config.check(true)?;
         let dir = config.dir.clone();
         let fail = |e: std::io::Error| Error::io(dir.display(), &e);
         disk.create_dir_all(&dir).map_err(fail)?;
@@ -193,7 +203,7 @@ impl Log {
     /// Opens an existing log for recovery: read the frames, then `finish`.
     pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
         let scanner = FrameScanner::open(disk, config)?;
-        scanner.config().check()?;
+        scanner.config().check(false)?;
         Ok((scanner.checkpoint_payload().to_vec(), scanner))
     }
     /// Everything below `block + tail_block.len()` is durable; `block` is where the last block begins and `tail_block` what is in it.
@@ -209,15 +219,17 @@ impl Log {
         tail_block: &[u8],
     ) -> Result<Arc<Log>> {
         let tail = block + tail_block.len() as u64;
-        let ring = Ring::new(config.buffer_bytes);
+        let ring = Ring::new(config.buffer_bytes.next_power_of_two());
         // SAFETY: nobody else has the ring yet.
         unsafe { ring.fill(block, tail_block) };
         let state = control.state();
         let bounds = Bounds {
             written: tail,
-            buffer_bytes: ring.size(),
+            buffer_bytes: config.buffer_bytes as u64,
+            buffer_from: 0,
             checkpoint: state.checkpoint,
             capacity_bytes: config.capacity_bytes,
+            target_bytes: config.capacity_bytes,
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };
@@ -242,6 +254,8 @@ impl Log {
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
             keeper: Arc::new(Kick::default()),
+            buffer_wanted: AtomicU64::new(config.buffer_bytes as u64),
+            full_told: AtomicBool::new(false),
             segments_asked: AtomicU64::new(tail / config.segment_bytes),
             pressure: Kick::default(),
             closed: AtomicBool::new(false),
@@ -325,14 +339,6 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    pub fn capacity_bytes(&self) -> u64 {
-        self.space.bounds().capacity_bytes
-    }
-    /// Changes the capacity while running; at least four segments. A smaller one takes effect as the checkpoint moves.
-    pub fn set_capacity(&self, bytes: u64) {
-        self.space.update(|b| b.capacity_bytes = bytes.max(4 * b.segment_bytes));
-        self.keeper.kick();
-    }
     /// `redolith_log_flush_pace_us`
     pub fn set_flush_pace(&self, to: PaceSetting) {
         self.pace.set(to);
@@ -363,7 +369,8 @@ impl Log {
         self.checkpoint.store(lsn.0, Release);
         drop(c);
         self.counters.writer.log_checkpoints.fetch_add(1, Relaxed);
-        self.space.update(|b| b.checkpoint = lsn.0);
+        self.space.set_checkpoint(lsn.0);
+        self.full_told.store(false, Relaxed);
         self.keeper.kick();
     }
 
@@ -378,6 +385,7 @@ impl Log {
         f("log_lsn_last_checkpoint", self.checkpoint_lsn().0);
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
+        self.sizes(&mut f);
         f("log_scheme", self.scheme() as u64 - 1);
         f("log_flush_depth", 1); // WRITER-3
         self.watch_counters(f);

@@ -47,6 +47,11 @@ const LOG: &[Row] = &[
     ("log_max_modified_age_sync", Value, "Checkpoint age at which they wait"),
     ("log_free_space", Value, "Bytes of log that may be written before writers wait for a checkpoint"),
     ("log_concurrency_margin", Value, "0: each mini-transaction takes credit for its bytes before it begins, so no margin is needed"),
+    ("log_capacity", Value, "Bytes that the log may hold now: more than what is set while it shrinks"),
+    ("log_capacity_set", Value, "Bytes that it is to hold (innodb_redo_log_capacity)"),
+    ("log_buffer_bytes", Value, "Size of the log buffer"),
+    ("log_throttle_waits", Counter, "Changes of rows that were held up because the log was nearly full"),
+    ("log_throttle_time_us", Counter, "Microseconds that they were held up"),
     ("log_waits", StatusCounter, "Mini-transactions that waited for room in the log buffer"),
     ("log_write_requests", StatusCounter, "Mini-transactions put into the log buffer"),
     ("log_write_request_bytes", Counter, "Their bytes"),
@@ -268,12 +273,14 @@ const UNDO: &[Row] = &[
 ];
 
 const PURGE: &[Row] = &[
-    ("purge_invoked", Counter, "0: purge runs all the time, it is not called"),
-    ("purge_undo_log_pages", Counter, "0: undo is counted by transaction (purge_undo_logs)"),
+    ("purge_del_mark_records", Counter, "Deleted rows removed from their clustered index"),
+    ("purge_upd_exist_or_extern_records", Counter, "Undo records of updates and deletes purged"),
+    ("purge_invoked", Counter, "Times purge took up what was in the history"),
+    ("purge_undo_log_pages", Counter, "Undo pages that it read for that"),
     ("purge_undo_logs", Counter, "Committed transactions whose undo was purged"),
     ("purge_dml_delay_usec", Value, "0: changes of rows are not slowed for purge"),
-    ("purge_resume_count", Counter, "0: not counted"),
-    ("purge_stop_count", Counter, "0: not counted"),
+    ("purge_resume_count", Counter, "Times purge was told to go on (innodb_purge_run_now)"),
+    ("purge_stop_count", Counter, "Times purge was stopped (innodb_purge_stop_now)"),
 ];
 
 const DML: &[Row] = &[

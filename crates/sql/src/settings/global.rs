@@ -108,7 +108,7 @@ impl Settings {
         if only_default {
             return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
         }
-        let refused = self.store(var, taken.setting);
+        let refused = if var.is_order() { self.call_hooks(var, &taken.setting) } else { self.store(var, taken.setting) };
         Ok(Applied { truncated: taken.truncated, refused })
     }
 
@@ -129,11 +129,10 @@ impl Settings {
             }
             *slot = Arc::new(next);
         }
-        let hooks = self.hooks.lock();
-        hooked
-            .iter()
-            .flat_map(|(changed, to)| hooks.iter().filter(move |(v, _)| v == changed).flat_map(move |(_, hook)| hook(to)))
-            .collect()
+        hooked.iter().flat_map(|(changed, to)| self.call_hooks(*changed, to)).collect()
+    }
+    fn call_hooks(&self, var: Var, to: &Setting) -> Vec<String> {
+        self.hooks.lock().iter().filter(|(v, _)| *v == var).flat_map(|(_, hook)| hook(to)).collect()
     }
 
     /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
@@ -194,6 +193,23 @@ mod tests {
         assert_eq!(s.global_value(Var::MaxConnections).unwrap(), int(1));
         s.set_global(Var::MaxConnections, None).unwrap();
         assert_eq!(s.bits(Var::MaxConnections), 151);
+    }
+
+    #[test]
+    fn an_order_is_told_and_not_kept() {
+        let s = Settings::default();
+        let orders = Arc::new(AtomicU64::new(0));
+        let told = orders.clone();
+        s.on_change(Var::InnodbPurgeStopNow, move |on| {
+            told.fetch_add(on, Relaxed);
+        });
+        for value in [int(1), Value::text("on"), int(0)] {
+            s.set_global(Var::InnodbPurgeStopNow, Some(&value)).unwrap();
+            assert!(!s.is_on(Var::InnodbPurgeStopNow));
+        }
+        assert_eq!(orders.load(Relaxed), 2);
+        assert_eq!(s.set_global(Var::InnodbPurgeStopNow, Some(&int(2))).unwrap_err().code, 1231);
+        assert!(!Var::InnodbPurgeStopNow.is_option());
     }
 
     #[test]

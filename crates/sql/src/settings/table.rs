@@ -115,7 +115,7 @@ variables! {
     InnodbIoCapacity "innodb_io_capacity" int(100, 1 << 31), Global Dynamic is("10000");
     InnodbIoCapacityMax "innodb_io_capacity_max" int(100, 1 << 31), Global Dynamic is("20000");
     InnodbLockWaitTimeout "innodb_lock_wait_timeout" int(1, 1 << 30), Both Dynamic is("50");
-    InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, 1 << 32, 1024), Global AtStart is("67108864");
+    InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, u32::MAX as u64, 1024), Global Dynamic is("67108864");
     InnodbLogWriterThreads "innodb_log_writer_threads" Bool, Global Dynamic OFF;
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
@@ -125,8 +125,10 @@ variables! {
     InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
     InnodbMonitorResetAll "innodb_monitor_reset_all" TEXT, Global Dynamic is("");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"), only "a page has 16 KiB";
+    InnodbPurgeRunNow "innodb_purge_run_now" Bool, Global Dynamic OFF;
+    InnodbPurgeStopNow "innodb_purge_stop_now" Bool, Global Dynamic OFF;
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
-    InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(64 << 20, 1 << 39, 1 << 20), Global AtStart is("1073741824");
+    InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(8 << 20, 1 << 39, 1 << 20), Global Dynamic is("1073741824");
     InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF, only "a time-out rolls back its statement";
     InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON;
     InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON;
@@ -245,6 +247,10 @@ impl Var {
     /// In the order of the names.
     pub fn all() -> &'static [Var] {
         ALL
+    }
+    /// An order, not a state: `ON` does something at once, and the value stays `OFF`. No option.
+    pub fn is_order(self) -> bool {
+        matches!(self, Var::InnodbPurgeRunNow | Var::InnodbPurgeStopNow)
     }
     /// The variable that says the same thing in another way: as a collation, or as a character set; as MySQL has it.
     pub(super) fn twin(self) -> Option<Var> {
