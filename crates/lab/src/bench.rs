@@ -81,11 +81,14 @@ impl Bench {
     pub fn run(mut self) -> Result<()> {
         let done = self.measure();
         self.results.finished = done.is_ok();
-        if let Err(why) = &done {
-            self.results.notes.push(match why {
-                Failure::Stopped => "Stopped before its end.".into(),
-                Failure::Failed(why) => format!("Ended before its end: {why}"),
-            });
+        match &done {
+            Ok(()) => {}
+            Err(Failure::Stopped) => self.results.notes.push("Stopped before its end.".into()),
+            Err(Failure::Failed(why)) => {
+                self.results.notes.push(format!("Ended before its end: {why}"));
+                // The caller says it.
+                self.said = self.results.notes.len();
+            }
         }
         self.screen.now("stopping the servers");
         self.servers.clear();

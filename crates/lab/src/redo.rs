@@ -224,7 +224,8 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     }
     for i in position_all(servers, |s| s.kind != Kind::Null) {
         let name = servers[i].name;
-        if !rows.iter().any(|r| r.1 == i) {
+        // The isolated one is the same program.
+        if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {
             continue;
         }
         match purge(&servers[i], Purge::Off) {

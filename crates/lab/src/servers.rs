@@ -101,7 +101,7 @@ impl Kind {
             Kind::Null => return vec!["--pace-us=0".into()],
             Kind::Redolith => &["--innodb-redo-log-capacity=1G"],
             Kind::MariaDb => &["--innodb-log-file-size=1G", "--skip-ssl"],
-            Kind::MySql => &["--innodb-redo-log-capacity=1G", "--skip-log-bin", "--mysqlx=OFF", "--tls-version="],
+            Kind::MySql => &["--innodb-redo-log-capacity=1G", "--skip-log-bin", "--mysqlx=OFF", "--tls-version=", "--secure-file-priv="],
         };
         let alike = if self == Kind::Redolith { &[] } else { MYSQL_ALIKE };
         common(pool).into_iter().chain(alike.iter().chain(own).map(|o| o.to_string())).collect()

@@ -56,10 +56,18 @@ fn section(r: &Results, s: &Section) -> String {
     )
 }
 
-/// Points that failed, and those whose errors sysbench ignored.
+/// Points that failed, and whether there are some whose errors sysbench ignored.
 fn failures(r: &Results) -> Vec<String> {
-    let place = |p: &crate::results::Point| format!("{}, {}, {}, turn {}", p.section, p.row, p.column, p.turn + 1);
-    let failed = r.points.iter().filter(|p| !p.error.is_empty()).map(|p| format!("Failed: {}: {}", place(p), p.error));
-    let noisy = r.points.iter().filter_map(|p| Some((p, p.figures.as_ref()?.ignored_errors))).filter(|(_, n)| *n > 0);
-    failed.chain(noisy.map(|(p, n)| format!("{}: sysbench ignored {n} errors (deadlocks, lock waits)", place(p)))).collect()
+    let failed = r.points.iter().filter(|p| !p.error.is_empty());
+    let mut notes: Vec<String> =
+        failed.map(|p| format!("Failed: {}, {}, {}, turn {}: {}", p.section, p.row, p.column, p.turn + 1, p.error)).collect();
+    let ignored: Vec<u64> = r.points.iter().filter_map(|p| Some(p.figures.as_ref()?.ignored_errors)).filter(|n| *n > 0).collect();
+    if !ignored.is_empty() {
+        let (errors, points) = (ignored.iter().sum::<u64>(), ignored.len());
+        notes.push(format!(
+            "sysbench ignored {errors} errors (deadlocks, lock waits) in {points} of {} points; points.csv has them.",
+            r.points.len()
+        ));
+    }
+    notes
 }
