@@ -118,7 +118,11 @@ pub fn slap(program: &str, server: &Server, connections: u32, writes: u32, devic
     let mut connection = connect_patiently(server, stop)?;
     let last = Mark::take(server, cpu, device, &mut connection)?;
     let Some(seconds) = slap::seconds(&out).filter(|_| !out.contains("ERROR")) else {
-        return Err(Failure::Failed(format!("mysqlslap ended with {}: {}", status.map_or("a kill".into(), describe), tail(&out, 300))));
+        return Err(Failure::Failed(format!(
+            "mysqlslap ended with {}: {}",
+            status.map_or("a kill".into(), describe),
+            slap::complaint(&out)
+        )));
     };
     let timed = f64::from(connections) * f64::from(writes);
     let per_s = timed / seconds.max(1e-3);

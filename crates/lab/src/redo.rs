@@ -238,6 +238,9 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
             Some(_) => {}
         }
     }
+    if rows.is_empty() {
+        return Vec::new();
+    }
     let section = results.sections.len();
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
     results.sections.push(Section {

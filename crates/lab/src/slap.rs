@@ -1,4 +1,5 @@
 //! mysqlslap (Debian: mariadb-slap): study 2's command, and what it prints.
+use crate::child::tail;
 use std::path::Path;
 
 /// What study 2 writes beforehand, and what each client executes.
@@ -33,6 +34,13 @@ pub fn seconds(out: &str) -> Option<f64> {
     rest.trim().strip_suffix("seconds")?.trim().parse().ok()
 }
 
+/// What it says is wrong, without the statement that it quotes before that.
+pub fn complaint(out: &str) -> &str {
+    let line = out.lines().find(|l| l.contains("ERROR")).unwrap_or(out);
+    let from = line.find("ERROR").unwrap_or(0);
+    tail(&line[from..], 300)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +48,10 @@ mod tests {
     #[test]
     fn seconds_of_a_real_run() {
         assert_eq!(seconds(include_str!("fixtures/slap-run.txt")), Some(1.899));
-        assert_eq!(seconds(include_str!("fixtures/slap-refused.txt")), None);
+        let refused = include_str!("fixtures/slap-refused.txt");
+        assert_eq!(seconds(refused), None);
+        assert!(complaint(refused).contains("Can't connect to local server"));
+        assert_eq!(complaint("slap: Cannot run query INSERT INTO t1 VALUES ('x') ERROR : no such table\n"), "ERROR : no such table");
     }
 
     #[test]
