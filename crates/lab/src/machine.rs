@@ -159,6 +159,6 @@ mod tests {
         let disks = " 254 0 vda 10 1 80 4 20 2 3000 9 0 1 2 0 0 0 0 77 5\n 254 1 vda1 1 1 1 1 1 1 1 1 0 1 2 0 0 0 0 1 5\n";
         assert_eq!(counts_of(disks, "vda"), Some(DeviceCounts { flushes: 77, written_kib: 1500 }));
         assert_eq!(counts_of(disks, "sda"), None);
-        assert!(cpu_time(std::process::id()) > Duration::ZERO || cores().len() > 0);
+        assert!(!cores().is_empty());
     }
 }

@@ -41,7 +41,7 @@ pub fn counters(r: &Results) -> String {
         for c in p.figures.iter().flat_map(|f| &f.counters) {
             let place = [p.section.clone(), p.row.clone(), p.column.clone(), (p.turn + 1).to_string()];
             let numbers = [c.before, c.after, c.difference()].map(|x| x.to_string());
-            line(&mut out, &[&place[..], &[c.name.clone()], &numbers].concat());
+            line(&mut out, &[&place[..], std::slice::from_ref(&c.name), &numbers].concat());
         }
     }
     out
