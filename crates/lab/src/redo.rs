@@ -10,10 +10,13 @@ use crate::servers::{Kind, Server, Spec};
 use std::time::Duration;
 
 /// The variables that make a difference here; what a server does not have is left out and noted.
-pub const VARIABLES: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+pub const VARIABLES: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
 pub const SCHEME: &str = "redolith_log_writer";
 const WRITER_CPUS: &str = "redolith_log_writer_cpus";
 const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
+const NICE: &str = "redolith_log_threads_nice";
+/// The study's other remedy for log threads that do not get a CPU: they go first.
+const FIRST: &str = "-20";
 const PURGE_STOP: &str = "innodb_purge_stop_now";
 const PURGE_RUN: &str = "innodb_purge_run_now";
 const UNDO_TRUNCATE: &str = "innodb_undo_log_truncate";
@@ -111,6 +114,8 @@ struct Ours {
     server: usize,
     scheme: String,
     cpus: Option<(String, String)>,
+    /// Its log threads go before all others.
+    first: bool,
 }
 
 fn ours(row: &Ours, server: &Facts) -> Vec<String> {
@@ -120,6 +125,9 @@ fn ours(row: &Ours, server: &Facts) -> Vec<String> {
         if server.knows(variable) {
             s.push(set(variable, &format!("'{list}'")));
         }
+    }
+    if server.knows(NICE) {
+        s.push(set(NICE, if row.first { FIRST } else { "0" }));
     }
     s
 }
@@ -157,7 +165,7 @@ fn schemes(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
     for scheme in &o.schemes {
-        let row = Ours { label: scheme.clone(), server: main, scheme: scheme.clone(), cpus: None };
+        let row = Ours { label: scheme.clone(), server: main, scheme: scheme.clone(), cpus: None, first: false };
         let mut setup = ours(&row, &servers[main]);
         setup.extend(purge(&servers[main], Purge::On).unwrap_or_default());
         rows.push((row.label, row.server, setup));
@@ -209,15 +217,22 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
                 results.notes.push(format!("\"{label}\" is left out: the server has no variable {v} (error 1193)."));
                 continue;
             }
-            let row = Ours { label, server, scheme: "dedicated".into(), cpus };
+            let row = Ours { label, server, scheme: "dedicated".into(), cpus, first: false };
             let setup = ours(&row, &servers[server]);
             rows.push((row.label, server, setup));
         }
     }
     // In a quick run the placements are all there is time for.
     if !o.quick {
+        // Only root may set a negative niceness.
+        if o.schemes.iter().any(|s| s == "dedicated") && servers[main].knows(NICE) && rustix::process::getuid().is_root() {
+            let label = "dedicated: all share all cores, log threads at nice -20".to_string();
+            let row = Ours { label, server: main, scheme: "dedicated".into(), cpus: None, first: true };
+            rows.push((row.label.clone(), main, ours(&row, &servers[main])));
+        }
         for scheme in o.schemes.iter().filter(|s| *s != "dedicated") {
-            let row = Ours { label: format!("{scheme}: all share all cores"), server: main, scheme: scheme.clone(), cpus: None };
+            let row =
+                Ours { label: format!("{scheme}: all share all cores"), server: main, scheme: scheme.clone(), cpus: None, first: false };
             rows.push((row.label.clone(), main, ours(&row, &servers[main])));
         }
         rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != FLOOR));
@@ -287,7 +302,7 @@ mod tests {
     fn options(line: &str) -> Options {
         parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>()).unwrap().unwrap()
     }
-    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
 
     #[test]
     fn every_row_and_column_is_taken_in_turn() {
@@ -322,6 +337,17 @@ mod tests {
         );
         assert_eq!(of_placements[9].setup.last().unwrap(), "SET GLOBAL innodb_undo_log_truncate = OFF");
         assert_eq!(r.notes, ["Purge off, mysql: only innodb_undo_log_truncate is OFF; it has no innodb_purge_stop_now (error 1193)."]);
+    }
+
+    #[test]
+    fn log_threads_first_is_a_row_where_it_can_be() {
+        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, NICE] }];
+        let mut r = Results::default();
+        let jobs = plan(&options("redo --threads=1 --repeat=1"), &[0], &servers, &mut r);
+        let nice: Vec<&str> =
+            jobs.iter().filter_map(|j| j.setup.iter().find(|s| s.contains(NICE))).map(|s| s.rsplit(' ').next().unwrap()).collect();
+        let (root, ordinary) = (["0", "0", "0", "0", "0", "-20", "0", "0", "0"], ["0"; 8]);
+        assert_eq!(nice, if rustix::process::getuid().is_root() { &root[..] } else { &ordinary });
     }
 
     #[test]
