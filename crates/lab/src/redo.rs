@@ -302,7 +302,7 @@ mod tests {
     fn options(line: &str) -> Options {
         parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>()).unwrap().unwrap()
     }
-    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
 
     #[test]
     fn every_row_and_column_is_taken_in_turn() {
