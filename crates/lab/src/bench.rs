@@ -190,7 +190,8 @@ impl Bench {
             let left = estimate.of(jobs[i..].iter().filter(|j| !gone[j.server]).map(|j| j.expected).sum());
             let section = &self.results.sections[job.section];
             let (row, column) = (section.rows[job.row].clone(), section.columns[job.column].clone());
-            let head = format!("{:>7} left  {:9} {row:44} {column:>9}", short(left), section.id);
+            let width = section.rows.iter().map(|r| r.chars().count()).max().unwrap_or(0);
+            let head = format!("{:>7} left  {:10} {row:width$} {column:>9}", short(left), section.id);
             self.screen.now(&head);
             let began = Instant::now();
             let taken = self.point(job);

@@ -16,7 +16,7 @@ counters.csv. Ctrl-C ends it and keeps what was measured.
   --time=S --warmup=S     redo: seconds measured per point and before (10 and 3; quick: 2 and 1)
   --tables=N --table-size=N    redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
   --placement-threads=N   redo: connections of the placements and of purge (128, or the nearest of --threads)
-  --writes=N              writers: statements per client (500; quick: 20; the study's: 2000)
+  --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
   --pool=SIZE             buffer pool of each server (1G)
   --dir=DIR               where the folder of this run is made, on the device to be measured (redolith-lab)
   --redolith=FILE         the server to measure (this program)
@@ -113,7 +113,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         tables: 8,
         table_size: pick(25000, 2500),
         placement_threads: 0,
-        writes: pick(500, 20),
+        writes: pick(1000, 60),
         pool: "1G".into(),
         dir: "redolith-lab".into(),
         redolith: None,
@@ -217,7 +217,7 @@ mod tests {
         let some = read("redo --threads=4,1 --schemes=auto,leader").unwrap().unwrap();
         assert_eq!((some.threads, some.placement_threads, some.schemes), (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()]));
         let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
-        assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 500));
+        assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 1000));
         assert_eq!(read("--help").unwrap(), None);
         assert_eq!(read("writers --help").unwrap(), None);
     }
