@@ -263,7 +263,7 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
         title: format!("Where the log threads run, and purge, at {} connections", o.placement_threads),
         text: "The study's four placements of the dedicated log threads, scaled to the cores there are. Where a core is a log thread's alone, the server's other threads are kept \
                off it (the server is started on the other cores, and has a worker for each of those); the client may use all cores. Purge off: purge stands still \
-               (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF)."
+               (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF), as far as a server has these."
             .into(),
         load: Load::Sysbench,
         row_title: "placement".into(),
