@@ -162,7 +162,7 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
 
 /// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is told: at the start on standard error, later to who sets it.
 fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
-    const THREADS: [(&'static str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
+    const THREADS: [(&str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
         let h = host.clone();
         let place = move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());

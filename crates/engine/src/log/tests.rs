@@ -569,6 +569,7 @@ fn the_buffer_changes_its_size_under_load() {
                 host.run();
                 splits.insert(log.ring.split_at());
                 *turns += 1;
+                #[allow(clippy::disallowed_methods)] // real threads, without a host's timer
                 std::thread::sleep(std::time::Duration::from_micros(500));
             }
         });
