@@ -208,6 +208,9 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
         if rng.chance(12) {
             trx.engine().store.log.set_writer(log_writer(&mut rng));
         }
+        if rng.chance(12) {
+            settings(trx.engine(), &mut rng);
+        }
         if rng.chance(8) {
             match look(&mut trx, &t, &mut rng).await {
                 Ok(()) => {}
@@ -251,6 +254,16 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
         }
     }
     Ok(())
+}
+/// What an administrator may change while the others work.
+fn settings(e: &Engine, rng: &mut Rng) {
+    match rng.below(5) {
+        0 => e.history.stop(),
+        1 => e.history.resume(),
+        2 => e.store.log.set_capacity(512 << (10 + rng.below(3))),
+        3 => e.store.log.set_buffer(256 << (10 + rng.below(3))),
+        _ => e.undo.truncation.enable(!rng.chance(3)),
+    }
 }
 /// The log's writer changes under load.
 fn log_writer(rng: &mut Rng) -> WriterSetting {

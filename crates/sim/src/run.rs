@@ -33,6 +33,7 @@ macro_rules! seen {
 seen! {
     power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
     statements files_removed conflicts failed_full failed_io rolled_back_later died failed_starts full_disks
+    undo_files_cut purge_stops throttled
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
 pub struct Ended {
@@ -160,6 +161,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         Engine::open(config(if rng.chance(2) { 64 } else { 40 }), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
     assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?} (trouble: {:?})", report.bad_pages, life.trouble);
     life.opened.store(true, SeqCst);
+    // Undo files are made short all the time, or never.
+    e.undo.truncation.set_max_bytes(if rng.chance(3) { u64::MAX } else { 0 });
     {
         let s = &mut w.seen.lock().expect("one thread");
         s.frames_recovered += report.frames;
@@ -218,10 +221,12 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);
-        e.store.log.counters(|name, n| {
-            if name == "log_segments_recycled" {
-                s.segments_recycled += n;
-            }
+        s.undo_files_cut += e.undo.truncation.count.load(std::sync::atomic::Ordering::Relaxed);
+        s.purge_stops += e.history.counts.stops.load(std::sync::atomic::Ordering::Relaxed);
+        e.store.log.counters(|name, n| match name {
+            "log_segments_recycled" => s.segments_recycled += n,
+            "log_throttle_waits" => s.throttled += n,
+            _ => {}
         });
     }
     if rng.chance(2) {
