@@ -257,12 +257,12 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
 }
 /// What an administrator may change while the others work.
 fn settings(e: &Engine, rng: &mut Rng) {
-    match rng.below(5) {
+    match rng.below(8) {
         0 => e.history.stop(),
-        1 => e.history.resume(),
-        2 => e.store.log.set_capacity(512 << (10 + rng.below(3))),
-        3 => e.store.log.set_buffer(256 << (10 + rng.below(3))),
-        _ => e.undo.truncation.enable(!rng.chance(3)),
+        1..=4 => e.history.resume(),
+        5 => e.store.log.set_capacity(512 << (10 + rng.below(3))),
+        6 => e.store.log.set_buffer(256 << (10 + rng.below(3))),
+        _ => e.undo.truncation.enable(!rng.chance(4)),
     }
 }
 /// The log's writer changes under load.

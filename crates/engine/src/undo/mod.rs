@@ -58,7 +58,7 @@ impl PageState {
 #[derive(Default)]
 pub struct UndoPages {
     state: Mutex<Pages>,
-    pub truncation: truncate::Truncation,
+    pub truncation: std::sync::Arc<truncate::Truncation>,
 }
 #[derive(Default)]
 struct Pages {

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Duration;
 
 /// How often it is looked whether a space is to be made shorter.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(20);
 /// Until it is tried again after a failure.
 const PAUSE: Duration = Duration::from_secs(10);
 
