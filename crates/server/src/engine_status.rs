@@ -8,7 +8,10 @@ use std::sync::Arc;
 /// Adds the engine's names to SHOW STATUS.
 pub fn register(status: &Status, engine: &Arc<Engine>) {
     let engine = engine.clone();
-    status.register(Box::new(move |put| put_all(&engine.metrics(), put)));
+    status.register(Box::new(move |put| {
+        put_all(&engine.metrics(), put);
+        put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason()));
+    }));
 }
 
 /// MySQL's name and ours.

@@ -9,9 +9,10 @@
 //! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
 //! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
 //! | `size.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
-//! | `writer.rs` | what to write next, and how far it is |
+//! | `writer.rs`, `write.rs` | what to write next, and how far it is; writing and syncing it |
 //! | `waits.rs` | who waits, who leads |
-//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or a task of its own |
+//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
+//! | `auto.rs`, `pace.rs`, `watch.rs` | which scheme, and how often to flush: by what is measured |
 //! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
 //! | `control.rs`, `scan.rs` | checkpoint and epoch; recovery |
 //!
@@ -19,7 +20,9 @@
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
 //! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
 //!
-//! Lock order: `control` before nothing; `writer` (lease holder) before `waits.kept` or `segments.open`; all are leaves for the rest of the engine.
+//! Lock order: `staging` (lease holder) or `syncing`, then `writing` or `segments.open`; `control`, `waits.kept` and `watch.auto` before nothing; all are
+//! leaves for the rest of the engine.
+mod auto;
 mod buffer;
 mod control;
 mod counters;
@@ -29,6 +32,7 @@ mod frame;
 mod keeper;
 mod kick;
 mod leader;
+mod pace;
 mod resident;
 mod scan;
 mod scheme;
@@ -41,17 +45,20 @@ mod testing;
 mod tests;
 mod threads;
 mod waits;
+mod watch;
+mod write;
 mod writer;
 
 pub use control::CHECKPOINT_PAYLOAD_MAX;
 pub use credit::Credit;
 pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use leader::{CommitTicket, DurableWait};
+pub use pace::PaceSetting;
 pub use scan::{Frame, FrameScanner};
 pub use scheme::{Scheme, WriterSetting};
 pub use space::SpaceWait;
 
-use crate::base::{Error, Lsn, Result, Try, poison};
+use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
 use buffer::{Reservations, Ring};
 use control::{Control, State};
@@ -60,6 +67,7 @@ use credit::{Bounds, Class, Space};
 use files::Segments;
 use kick::Kick;
 use leader::{Desk, Event};
+use pace::Pace;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Disk, File};
 use scheme::Schemes;
@@ -68,7 +76,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::Waker;
+use std::time::Duration;
 use waits::{Goal, Waits};
+use watch::Watch;
 use writer::{BLOCK, LogWriter, WRITE_MAX};
 
 /// LSN of the first frame of a new log, so that 0 is no position of anything.
@@ -115,8 +125,17 @@ pub struct Log {
     space: Space,
     waits: Waits,
     schemes: Schemes,
-    /// Locked by the lease holder alone.
-    writer: Mutex<Writing>,
+    pace: Pace,
+    watch: Watch,
+    /// Seconds between two flushes of what nobody waits for.
+    flush_seconds: AtomicU64,
+    writing: Mutex<Writing>,
+    /// Every write goes through it: appenders go on filling the block that a write ends in. Locked by the lease holder alone, through its writes.
+    staging: Mutex<AlignedBuf>,
+    /// Held through a sync (WRITE-2).
+    syncing: Mutex<()>,
+    /// Rung when the flusher of a resident writer has something to do.
+    flusher: Arc<Kick>,
     segments: Segments,
     control: Mutex<Checkpoints>,
     checkpoint: AtomicU64,
@@ -139,8 +158,6 @@ struct Checkpoints {
 }
 struct Writing {
     state: LogWriter,
-    /// Every write goes through it: appenders go on filling the block that a write ends in.
-    staging: AlignedBuf,
     /// Files with writes that are not durable yet.
     unsynced: Vec<Arc<dyn File>>,
     wake: Vec<Waker>,
@@ -225,12 +242,13 @@ impl Log {
             space: Space::new(tail, bounds),
             waits: Waits::new(tail),
             schemes: Schemes::default(),
-            writer: Mutex::new(Writing {
-                state: LogWriter::new(tail, config.segment_bytes),
-                staging: AlignedBuf::new(WRITE_MAX as usize),
-                unsynced: Vec::new(),
-                wake: Vec::new(),
-            }),
+            pace: Pace::default(),
+            watch: Watch::default(),
+            flush_seconds: AtomicU64::new(1),
+            writing: Mutex::new(Writing { state: LogWriter::new(tail, config.segment_bytes), unsynced: Vec::new(), wake: Vec::new() }),
+            staging: Mutex::new(AlignedBuf::new(WRITE_MAX as usize)),
+            syncing: Mutex::new(()),
+            flusher: Arc::default(),
             segments,
             checkpoint: AtomicU64::new(state.checkpoint),
             control: Mutex::new(Checkpoints { control, epochs }),
@@ -321,6 +339,18 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
+    /// `redolith_log_flush_pace_us`
+    pub fn set_flush_pace(&self, to: PaceSetting) {
+        self.pace.set(to);
+    }
+    /// `innodb_flush_log_at_timeout`: seconds until what nobody waits for is durable.
+    pub fn set_flush_seconds(&self, seconds: u64) {
+        self.flush_seconds.store(seconds, Relaxed);
+    }
+    /// Tells the pace of flushes how long a session took from one commit to its next.
+    pub fn session_committed_after(&self, time: Duration) {
+        self.pace.session_committed_after(time);
+    }
     /// Resolves when writers are stalled until the checkpoint moves. For one task.
     pub async fn checkpoint_wanted(&self) {
         self.pressure.wait().await;
@@ -358,6 +388,7 @@ impl Log {
         self.sizes(&mut f);
         f("log_scheme", self.scheme() as u64 - 1);
         f("log_flush_depth", 1); // WRITER-3
+        self.watch_counters(f);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
@@ -368,6 +399,7 @@ impl Log {
         self.closed.store(true, Release);
         self.keeper.close();
         self.waits.bell().close();
+        self.flusher.close();
     }
     fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
@@ -390,6 +422,15 @@ impl Desk for Log {
     fn yield_now(&self) -> BoxFuture<()> {
         self.host.yield_now()
     }
+    fn hold(&self) -> Option<BoxFuture<()>> {
+        if self.pace.now().is_zero() {
+            return None;
+        }
+        let left = self.pace.hold(self.disk.now())?;
+        self.counters.writer.log_flush_holds.fetch_add(1, Relaxed);
+        self.counters.writer.log_flush_hold_time_us.fetch_add(left.as_micros() as u64, Relaxed);
+        Some(self.host.pause(left))
+    }
     fn gathers(&self) -> bool {
         self.scheme() != Scheme::Session
     }
@@ -407,67 +448,5 @@ impl Desk for Log {
     }
     fn flush(&self, durable: bool) {
         self.flush_for(durable, true);
-    }
-}
-
-impl Log {
-    /// Writes all that is ready, and wakes those whose goal that reaches. `led`: the caller, who has the lease, waits itself.
-    fn flush_for(&self, durable: bool, led: bool) {
-        let durable = durable || self.waits.wants_durable();
-        self.host.before_blocking();
-        let mut w = self.writer.lock();
-        let before = w.state.durable();
-        let begun = self.disk.now();
-        self.write_out(&mut w, durable);
-        let (written, now_durable) = (w.state.written(), w.state.durable());
-        self.waits.advance(written, now_durable);
-        let mut wake = std::mem::take(&mut w.wake);
-        drop(w);
-        self.space.update(|b| b.written = written);
-        self.check_segments(written);
-        let woken = self.waits.settle(&mut wake);
-        if now_durable > before {
-            self.counters.flushed(now_durable - before, self.disk.now() - begun, woken, led);
-        }
-        wake.drain(..).for_each(Waker::wake);
-        self.writer.lock().wake = wake;
-    }
-    /// Writes everything that is ready, and syncs it if `durable`.
-    fn write_out(&self, w: &mut Writing, durable: bool) {
-        let ready = self.order.ready();
-        let count = &self.counters.writer;
-        while let Some(write) = w.state.begin(ready) {
-            let (bytes, padded) = (write.bytes(), write.padded_bytes());
-            // SAFETY: the range is below `ready`, and its first block is the one that `written` lies in (CREDIT-2 keeps that block in the ring).
-            unsafe { self.ring.read(write.start, &mut w.staging[..bytes]) };
-            w.staging[bytes..padded].fill(0);
-            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
-            let at_once = durable && w.state.durable() == w.state.written();
-            let data = &w.staging[..padded];
-            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
-            if let Err(e) = done {
-                poison(&format!("writing the redo log at {}: {e}", write.start));
-            }
-            if at_once {
-                count.os_log_fsyncs.fetch_add(1, Relaxed);
-            } else if !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
-                w.unsynced.push(file);
-            }
-            w.state.finish(at_once);
-            count.log_writes.fetch_add(1, Relaxed);
-            count.os_log_written.fetch_add(padded as u64, Relaxed);
-            count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
-            let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
-            kind.fetch_add(1, Relaxed);
-        }
-        if durable && w.state.durable() < w.state.written() {
-            for file in w.unsynced.drain(..) {
-                if let Err(e) = file.sync() {
-                    poison(&format!("syncing the redo log: {e}"));
-                }
-                count.os_log_fsyncs.fetch_add(1, Relaxed);
-            }
-            w.state.synced();
-        }
     }
 }

@@ -75,6 +75,8 @@ pub struct Trx {
     broken: Option<Error>,
     /// It is being rolled back in the background (TRX-C).
     abandoned: bool,
+    /// When the last one that changed something was committed; zero: none yet.
+    last_commit: Duration,
 }
 
 impl Drop for Trx {
@@ -106,6 +108,7 @@ impl Trx {
             rows: RowCounts::default(),
             broken: None,
             abandoned: false,
+            last_commit: Duration::ZERO,
             engine,
         }
     }
@@ -130,6 +133,7 @@ impl Trx {
             single_read: false,
             rows: RowCounts::default(),
             abandoned: true,
+            last_commit: Duration::ZERO,
         };
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);

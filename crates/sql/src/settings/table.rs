@@ -32,6 +32,9 @@ const fn int(min: u64, max: u64) -> Kind {
 const fn steps(min: u64, max: u64, step: u64) -> Kind {
     Int { min, max, step }
 }
+const fn exact(min: i64, max: i64) -> Kind {
+    Exact { min, max }
+}
 const fn percent(min: f64, max: f64) -> Kind {
     Real { min, max }
 }
@@ -103,7 +106,8 @@ variables! {
     InnodbDoublewrite "innodb_doublewrite" Enum(&["OFF", "ON"]), Global AtStart ON;
     InnodbFastShutdown "innodb_fast_shutdown" int(0, 2), Global Dynamic is("1"), only "a shutdown writes what is dirty and leaves purge for later";
     InnodbFilePerTable "innodb_file_per_table" Bool, Global Dynamic ON, only "each table has its file";
-    InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" int(0, 2), Global Dynamic is("1"), only "a commit is durable when it is acknowledged";
+    InnodbFlushLogAtTimeout "innodb_flush_log_at_timeout" int(1, 2700), Global Dynamic is("1");
+    InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" exact(0, 2), Followed Dynamic is("1");
     InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]), Global AtStart is("O_DIRECT"), only "files are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"), only "pages are written for their own age";
     InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0"), only "recovery is never cut short";
@@ -173,7 +177,12 @@ variables! {
     ReadBufferSize "read_buffer_size" steps(8192, 1 << 31, 4096), Both Dynamic is("131072"), inert "it is MyISAM's";
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"), inert "it is MyISAM's";
+    RedolithLogFlushPaceUs "redolith_log_flush_pace_us" exact(-1, 1_000_000), Global Dynamic is("-1");
+    RedolithLogFlusherCpus "redolith_log_flusher_cpus" CpuList, Global Dynamic is("");
+    RedolithLogThreadsNice "redolith_log_threads_nice" exact(-20, 19), Global Dynamic is("0");
+    RedolithLogThreadsRealtime "redolith_log_threads_realtime" exact(0, 99), Global Dynamic is("0");
     RedolithLogWriter "redolith_log_writer" Enum(&["auto", "session", "leader", "dedicated"]), Global Dynamic is("auto");
+    RedolithLogWriterCpus "redolith_log_writer_cpus" CpuList, Global Dynamic is("");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";
     ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1");
