@@ -133,6 +133,10 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     s.on_change(Var::InnodbRedoLogCapacity, move |bytes| log.set_capacity(bytes));
     let log = engine.store.log.clone();
     s.on_change(Var::InnodbLogBufferSize, move |bytes| log.set_buffer(bytes));
+    let undo = engine.clone();
+    s.on_change(Var::InnodbUndoLogTruncate, move |on| undo.undo.truncation.enable(on != 0));
+    let undo = engine.clone();
+    s.on_change(Var::InnodbMaxUndoLogSize, move |bytes| undo.undo.truncation.set_max_bytes(bytes));
     let purge = engine.clone();
     s.on_change(Var::InnodbPurgeStopNow, move |on| {
         if on != 0 {
