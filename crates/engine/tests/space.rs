@@ -364,6 +364,7 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
         let killer = std::thread::spawn({
             let kill = kill.clone();
             move || {
+                #[allow(clippy::disallowed_methods)] // a thread of the test, without a host
                 std::thread::sleep(Duration::from_millis(100));
                 kill.kill();
             }
