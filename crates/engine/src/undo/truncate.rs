@@ -59,6 +59,10 @@ impl Truncation {
     pub fn enable(&self, on: bool) {
         self.enabled.store(on, Relaxed);
     }
+    /// Where the checkpoint has to come (UCUT-2).
+    fn waits_for(&self) -> Option<Lsn> {
+        if let Step::Empty(_, end) = *self.step.lock() { Some(end) } else { None }
+    }
     /// The length from which on a space is made short.
     pub fn set_max_bytes(&self, bytes: u64) {
         self.max_bytes.store(bytes, Relaxed);
@@ -94,6 +98,13 @@ impl Pages {
 pub(crate) async fn run(engine: Arc<Engine>) {
     while !engine.closing.load(Acquire) {
         engine.truncate_undo();
+        if let Some(end) = engine.undo.truncation.waits_for()
+            && engine.store.log.checkpoint_lsn() < end
+        {
+            // At the pace of io_capacity.
+            let portion = engine.flush_settings.io_capacity.get() as u64 * LOOK.as_millis() as u64 / 1000;
+            engine.flusher.toward(end, portion.max(1) as usize).await;
+        }
         engine.nap(LOOK).await;
     }
 }
