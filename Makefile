@@ -4,7 +4,8 @@
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
-#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes;
+#                     make bench-counting: what counters cost
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
 PORT  ?= 3306
@@ -17,7 +18,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
 
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-build clean-data
+.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -59,6 +60,9 @@ bench: bench-build
 	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null full
 bench-quick: bench-build
 	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null quick
+bench-counting: build
+	@tools/setup bench
+	bench/counting
 
 clean-data:
 	rm -rf $(DATA)

@@ -21,6 +21,8 @@
 //! Lock order: `control` before nothing; `writer` (lease holder) before `waits.kept` or `segments.open`; all are leaves for the rest of the engine.
 mod buffer;
 mod control;
+#[cfg(all(test, not(loom)))]
+mod counted;
 mod counters;
 mod credit;
 mod files;

@@ -108,10 +108,10 @@ const LOG: &[Row] = &[
     ("log_on_flush_wait_loops", Counter, "Times those waits were woken and looked again"),
     ("log_on_buffer_space_no_waits", Counter, "Requests for log credit that found room in the buffer on their second look"),
     ("log_on_buffer_space_waits", Counter, "Requests for log credit that waited for room in the log buffer"),
-    ("log_on_buffer_space_wait_loops", Counter, "Times those waits were woken and looked again"),
+    ("log_on_buffer_space_wait_loops", Counter, "Times those waits looked and found no room"),
     ("log_on_file_space_no_waits", Counter, "Requests for log credit that found room in the files on their second look"),
     ("log_on_file_space_waits", Counter, "Requests for log credit that waited for a checkpoint"),
-    ("log_on_file_space_wait_loops", Counter, "Times those waits were woken and looked again"),
+    ("log_on_file_space_wait_loops", Counter, "Times those waits looked and found no room"),
     (
         "log_on_recent_written_wait_loops",
         Counter,
