@@ -3,6 +3,7 @@
 
   tests/kill.py                     20 rounds, a new seed
   tests/kill.py --rounds 500 --seed 7
+  tests/kill.py --rounds 1 --threads 128 --seconds 60 --at-end --switch-ms 100
 
 Each round: sysbench oltp_write_only and the oracle's own connections write; the server gets SIGKILL at a random moment (one round in four
 once more while it recovers); it is started again; then, over all rounds so far:
@@ -13,7 +14,8 @@ once more while it recovers); it is started again; then, over all rounds so far:
   KILL-4  CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were made with.
 
 An oracle transaction inserts one to three rows under its token into `token`, and counts itself in `worker`. The oracle writes `sent` into its
-record before COMMIT, and `acked` after the answer: the record survives the server. kill -9 keeps the page cache: power loss is the simulator's business.
+record before COMMIT, and `acked` after the answer: the record survives the server. In every other round (all, with --at-end) who writes the log, how often it is
+flushed and whether a commit waits for the device or for the write only (both survive a kill) change each --switch-ms. kill -9 keeps the page cache: power loss is the simulator's business.
 """
 import argparse
 import os
@@ -96,6 +98,30 @@ class Worker(threading.Thread):
         self.record.ack(token)
 
 
+class Switcher(threading.Thread):
+    """Changes the ways of writing the log under load, until the server is gone."""
+
+    SETTINGS = {'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'], 'redolith_log_flush_pace_us': [-1, 0, 0, 500, 3000],
+                'innodb_flush_log_at_trx_commit': [1, 1, 2]}
+
+    def __init__(self, server, every_s, seed):
+        super().__init__(daemon=True)
+        self.server, self.every_s, self.random, self.trouble, self.count = server, every_s, random.Random(seed), None, 0
+
+    def run(self):
+        try:
+            c = self.server.connect()
+            while True:
+                for name, values in self.SETTINGS.items():
+                    c.query(f'SET GLOBAL {name} = {self.random.choice(values)}')
+                self.count += 1
+                time.sleep(self.every_s)
+        except OSError:
+            pass                      # the kill
+        except MySQLError as e:
+            self.trouble = f'switching the writer: {e}'
+
+
 def prepare(server, a):
     c = server.connect()
     c.query(f'CREATE DATABASE {ORACLE}; CREATE DATABASE {sysbench.SCHEMA}; USE {ORACLE}')
@@ -132,16 +158,18 @@ def verify(server, record, a):
     return wrong
 
 
-def one_round(server, record, a, rng):
+def one_round(server, record, a, rng, switch):
     """Load, kill, restart; what is wrong, and what happened in words."""
     before = len(record.acked)
     workers = [Worker(server, record, i, rng.random()) for i in range(a.connections)]
     load = sysbench.spawn(server, 'oltp_write_only', 'run', threads=a.threads, tables=a.tables, table_size=a.table_size, time=600)
     drain = threading.Thread(target=load.stdout.read, daemon=True)
     drain.start()
+    if switch:
+        workers.append(Switcher(server, a.switch_ms / 1000, rng.random()))
     for w in workers:
         w.start()
-    moment_s = rng.uniform(0.2, a.seconds)
+    moment_s = a.seconds if a.at_end else rng.uniform(0.2, a.seconds)
     time.sleep(moment_s)
     died_before = not server.alive()
     server.kill()
@@ -153,6 +181,8 @@ def one_round(server, record, a, rng):
     if died_before:
         wrong.append(f'the server ended by itself:\n{server.last_words()}')
     words = f'killed after {moment_s:.2f} s, {len(record.acked) - before} acked'
+    if switch:
+        words += f', {workers[-1].count} switches'
     if rng.random() < 0.25:
         again_s = rng.uniform(0.0, 0.4)
         first = server.process
@@ -180,6 +210,8 @@ def main():
     parser.add_argument('--rounds', type=int, default=20)
     parser.add_argument('--seed', type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument('--seconds', type=float, default=2.5, help='the latest moment of the kill')
+    parser.add_argument('--at-end', action='store_true', help='kill at that moment, not at a random one before')
+    parser.add_argument('--switch-ms', type=float, default=20, help='how often the ways of writing the log change; 0: never')
     parser.add_argument('--threads', type=int, default=16, help='of sysbench')
     parser.add_argument('--connections', type=int, default=6, help='of the oracle')
     parser.add_argument('--tables', type=int, default=8)
@@ -195,7 +227,8 @@ def main():
         record = Record(os.path.join(dir, 'record'))
         for i in range(a.rounds):
             try:
-                wrong, words = one_round(server, record, a, random.Random(f'{a.seed}/{i}'))
+                switch = a.server == 'redolith' and a.switch_ms > 0 and (a.at_end or i % 2 == 1)
+                wrong, words = one_round(server, record, a, random.Random(f'{a.seed}/{i}'), switch)
             except (servers.NotUp, MySQLError, OSError) as e:
                 wrong, words = [f'{type(e).__name__}: {e}', server.last_words()], ''
             if wrong:

@@ -20,7 +20,7 @@ mod test_dir;
 
 pub use buf::AlignedBuf;
 pub use medium::Loss;
-pub use real::{QueueKind, RealDisk};
+pub use real::{Placement, QueueKind, RealDisk, Thread, place_thread, this_thread};
 pub use record::RecordingDisk;
 pub use sim::SimDisk;
 
@@ -64,6 +64,30 @@ pub trait Disk: Send + Sync + 'static {
     fn wall_us(&self) -> i64;
     /// Unpredictable: the real disk takes it from the operating system.
     fn random(&self) -> u64;
+    /// CPU time that the calling thread has used.
+    fn thread_cpu(&self) -> Duration {
+        self.now()
+    }
+    /// What the CPUs have to give; None where nobody knows.
+    fn processors(&self) -> Option<Processors> {
+        None
+    }
+}
+
+/// The CPUs that this process may run on. The times go up: what counts is their difference between two calls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Processors {
+    pub count: f64,
+    /// CPU time, of all of them, that nobody used.
+    pub idle: Duration,
+    pub quota: Option<Quota>,
+}
+/// What a control group may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quota {
+    pub cpus: f64,
+    /// CPU time that it has used.
+    pub used: Duration,
 }
 
 /// One open file. All offsets are in bytes. Calls may come from any thread.

@@ -8,7 +8,7 @@
 //! REAL-3: an operation in flight owns its file descriptor and its buffer.
 //!
 //! Lock order: a file's `size` lock and the queue's lock are leaves.
-use crate::{Create, Disk, File, OpenHow};
+use crate::{Create, Disk, File, OpenHow, Processors};
 use file::{Inner, RealFile};
 use parking_lot::Mutex;
 use queue::Queue;
@@ -24,10 +24,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 mod file;
 mod pool;
+mod processors;
 mod queue;
 mod ring;
+mod schedule;
 #[cfg(test)]
 mod tests;
+
+pub use schedule::{Placement, Thread, place_thread, this_thread};
 
 const LOCK_FILE: &str = "redolith.lock";
 
@@ -165,6 +169,13 @@ impl Disk for RealDisk {
     }
     fn random(&self) -> u64 {
         os_random()
+    }
+    fn thread_cpu(&self) -> Duration {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+    }
+    fn processors(&self) -> Option<Processors> {
+        processors::processors()
     }
 }
 

@@ -229,6 +229,12 @@ impl<D: Disk> Disk for RecordingDisk<D> {
     fn random(&self) -> u64 {
         self.inner.random()
     }
+    fn thread_cpu(&self) -> Duration {
+        self.inner.thread_cpu()
+    }
+    fn processors(&self) -> Option<crate::Processors> {
+        self.inner.processors()
+    }
 }
 
 struct RecordedFile {

@@ -57,6 +57,9 @@ pub enum Error {
     DuplicateKey { table: String, index: String, index_no: usize },
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
+    /// The checkpoint has not moved for as long as a lock would be waited for.
+    #[error("lock wait timeout exceeded while waiting for room in the redo log; try restarting transaction")]
+    LogFull,
     #[error("a row is locked by another transaction (NOWAIT)")]
     LockNoWait,
     #[error("deadlock found when trying to get lock; try restarting transaction")]

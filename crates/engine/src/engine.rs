@@ -52,15 +52,17 @@ impl Config {
         }
     }
     pub(crate) fn log(&self) -> LogConfig {
+        let capacity_bytes = self.log_capacity_bytes.max(1 << 20);
         LogConfig {
             dir: self.dir.join("redo"),
-            segment_bytes: self.log_segment_bytes,
-            capacity_bytes: self.log_capacity_bytes.max(4 * self.log_segment_bytes),
-            buffer_bytes: self.log_buffer_bytes.next_power_of_two().max(65536),
+            // Of a new log: four of them at least fit in.
+            segment_bytes: self.log_segment_bytes.min(1 << (capacity_bytes / 4).ilog2()),
+            capacity_bytes,
+            buffer_bytes: (self.log_buffer_bytes / 4096 * 4096).max(65536),
         }
     }
     pub(crate) fn buf(&self) -> BufConfig {
-        BufConfig::new(self.pool_bytes, self.log_capacity_bytes.max(4 * self.log_segment_bytes))
+        BufConfig::new(self.pool_bytes, self.log().capacity_bytes)
     }
 }
 
@@ -129,6 +131,18 @@ impl Engine {
             self.nap(Duration::from_millis(10)).await;
         }
         Ok(())
+    }
+    /// Says, once until it is over, why writers have waited too long for room in the log.
+    pub(crate) fn tell_log_full(&self) {
+        let log = &self.store.log;
+        if log.tell_full() {
+            let (used, capacity) = (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
+            eprintln!(
+                "redolith: the redo log is full ({used} of {capacity} bytes), and writers wait: the checkpoint at LSN {} cannot advance: {}",
+                log.checkpoint_lsn(),
+                self.flusher.held_by()
+            );
+        }
     }
     /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).
     pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {

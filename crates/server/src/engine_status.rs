@@ -8,7 +8,10 @@ use std::sync::Arc;
 /// Adds the engine's names to SHOW STATUS.
 pub fn register(status: &Status, engine: &Arc<Engine>) {
     let engine = engine.clone();
-    status.register(Box::new(move |put| put_all(&engine.metrics(), put)));
+    status.register(Box::new(move |put| {
+        put_all(&engine.metrics(), put);
+        put("Redolith_log_writer_reason", StatusValue::Text(engine.store.log.writer_reason()));
+    }));
 }
 
 /// MySQL's name and ours.
@@ -63,7 +66,7 @@ const NAMES: &[(&str, &str)] = &[
     ("Innodb_pages_created", "buffer_pages_created"),
     ("Innodb_pages_read", "buffer_pages_read"),
     ("Innodb_pages_written", "buffer_pages_written"),
-    ("Innodb_redo_log_capacity_resized", "log_max_modified_age_sync"),
+    ("Innodb_redo_log_capacity_resized", "log_capacity"),
     ("Innodb_redo_log_checkpoint_lsn", "log_lsn_last_checkpoint"),
     ("Innodb_redo_log_current_lsn", "log_lsn_current"),
     ("Innodb_redo_log_flushed_to_disk_lsn", "log_lsn_last_flush"),
@@ -88,6 +91,8 @@ fn put_all(metrics: &[(Metric, u64)], put: &mut dyn FnMut(&str, StatusValue)) {
     for (name, of) in NAMES {
         put(name, StatusValue::Int(by_name[of]));
     }
+    let resizing = by_name["log_capacity"] != by_name["log_capacity_set"];
+    put("Innodb_redo_log_resize_status", StatusValue::Text(if resizing { "Resizing down" } else { "OK" }.into()));
     put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
     put("Innodb_redo_log_read_only", StatusValue::Text("OFF".into()));
     put("Redolith_log_scheme", StatusValue::Text(log_scheme(by_name["log_scheme"]).into()));

@@ -1,24 +1,81 @@
-//! What the engine needs of its host, on tokio.
+//! What the engine needs of its host, on tokio; and where its threads run.
+use parking_lot::Mutex;
+use redolith_disk::{Placement, Thread, place_thread, this_thread};
 use redolith_engine::host::{BoxFuture, Host, block_on};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-pub struct TokioHost(pub Handle);
+/// From here on tokio's timer is precise enough.
+const TICK: Duration = Duration::from_millis(1);
 
-impl Host for TokioHost {
+pub struct TokioHost {
+    runtime: Handle,
+    placed: Mutex<Placed>,
+}
+/// Where the threads of a name are to run, and those there are.
+#[derive(Default)]
+struct Placed {
+    places: HashMap<&'static str, Placement>,
+    threads: Vec<(&'static str, Thread)>,
+}
+
+impl TokioHost {
+    pub fn new(runtime: Handle) -> TokioHost {
+        TokioHost { runtime, placed: Mutex::default() }
+    }
+    /// Changes where threads of this name run, now and later. Returns what the system refused.
+    pub fn place(&self, name: &'static str, change: impl FnOnce(&mut Placement)) -> Vec<String> {
+        let mut placed = self.placed.lock();
+        let place = placed.places.entry(name).or_default();
+        change(place);
+        let place = place.clone();
+        placed.threads.iter().filter(|(n, _)| *n == name).flat_map(|(_, thread)| place_thread(thread, &place)).collect()
+    }
+    /// The calling thread is one of this name.
+    fn join(&self, name: &'static str) {
+        let mut placed = self.placed.lock();
+        let thread = this_thread();
+        if let Some(place) = placed.places.get(name).filter(|p| **p != Placement::default()) {
+            place_thread(&thread, place).iter().for_each(|why| eprintln!("redolith: {name}: {why}"));
+        }
+        placed.threads.push((name, thread));
+    }
+    fn leave(&self, name: &'static str) {
+        let me = this_thread();
+        self.placed.lock().threads.retain(|(n, t)| *n != name || t.id() != me.id());
+    }
+}
+
+/// The engine's door to [`TokioHost`].
+pub struct EngineHost(pub std::sync::Arc<TokioHost>);
+
+impl Host for EngineHost {
     fn spawn(&self, _name: &'static str, task: BoxFuture<()>) {
-        self.0.spawn(task);
+        self.0.runtime.spawn(task);
     }
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
-        let runtime = self.0.clone();
+        let host = self.0.clone();
         let body = move || {
-            let _inside = runtime.enter();
-            block_on(task)
+            let _inside = host.runtime.enter();
+            host.join(name);
+            block_on(task);
+            host.leave(name);
         };
         std::thread::Builder::new().name(format!("redolith-{name}")).spawn(body).expect("a thread for a background task");
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(tokio::time::sleep(time))
+    }
+    fn pause(&self, time: Duration) -> BoxFuture<()> {
+        if time >= TICK && tokio::task::try_id().is_some() {
+            return self.sleep(time);
+        }
+        Box::pin(async move {
+            crate::outbox::send_held_back();
+            #[allow(clippy::disallowed_methods)] // this is the host
+            std::thread::sleep(time);
+        })
     }
     fn yield_now(&self) -> BoxFuture<()> {
         Box::pin(tokio::task::yield_now())

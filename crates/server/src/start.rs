@@ -1,19 +1,20 @@
 //! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
 use crate::backend::Backend;
 use crate::engine_status;
-use crate::host::TokioHost;
+use crate::host::{EngineHost, TokioHost};
 use crate::listener::{self, Listener, SocketFile};
 use crate::metrics;
 use crate::server::Server;
-use redolith_disk::{Create, Disk, OpenHow};
-use redolith_engine::log::{Scheme, WriterSetting};
+use redolith_disk::{Create, Disk, OpenHow, Placement};
+use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
 use redolith_engine::{Config, Engine};
 use redolith_sql::processes::Processes;
-use redolith_sql::settings::{SERVER_VERSION, Settings, Var};
+use redolith_sql::settings::{SERVER_VERSION, Settings, Var, parse_cpus};
 use redolith_sql::status::{MonitorAction, Status};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a backend is made of.
@@ -52,12 +53,13 @@ async fn run_inside<B: Backend>(
         Some(address) => Some(metrics::bind(&address).await?),
         None => None,
     };
-    let host = Arc::new(TokioHost(tokio::runtime::Handle::current()));
-    let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), host);
+    let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current()));
+    let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), Arc::new(EngineHost(host.clone())));
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
         _ = signals.stop() => return Err("stopped by a signal while starting".into()),
     };
+    place_log_threads(&settings, &host);
     apply_to_engine(&settings, &engine);
     tell_identity(&settings, &*disk, &datadir)?;
     let parts = Parts { engine: engine.clone(), settings: settings.clone(), processes: Processes::new(), status: Arc::new(Status::new()) };
@@ -121,6 +123,28 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
             _ => WriterSetting::Fixed(Scheme::Dedicated),
         });
     });
+    let log = engine.store.log.clone();
+    s.on_change(Var::RedolithLogFlushPaceUs, move |us| {
+        log.set_flush_pace(u64::try_from(us as i64).map_or(PaceSetting::Auto, |us| PaceSetting::Fixed(Duration::from_micros(us))));
+    });
+    let log = engine.store.log.clone();
+    s.on_change(Var::InnodbFlushLogAtTimeout, move |seconds| log.set_flush_seconds(seconds));
+    let log = engine.store.log.clone();
+    s.on_change(Var::InnodbRedoLogCapacity, move |bytes| log.set_capacity(bytes));
+    let log = engine.store.log.clone();
+    s.on_change(Var::InnodbLogBufferSize, move |bytes| log.set_buffer(bytes));
+    let purge = engine.clone();
+    s.on_change(Var::InnodbPurgeStopNow, move |on| {
+        if on != 0 {
+            purge.history.stop();
+        }
+    });
+    let purge = engine.clone();
+    s.on_change(Var::InnodbPurgeRunNow, move |on| {
+        if on != 0 {
+            purge.history.resume();
+        }
+    });
     macro_rules! flush {
         ($var:ident, $field:ident, $bits:ident => $value:expr) => {
             let flush = engine.flush_settings.clone();
@@ -134,6 +158,25 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbMaxDirtyPagesPct, max_dirty_pct, x => f64::from_bits(x) as u32);
     flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_pct_lwm, x => f64::from_bits(x) as u32);
     flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm_pct, x => f64::from_bits(x) as u32);
+}
+
+/// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is told: at the start on standard error, later to who sets it.
+fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
+    const THREADS: [(&'static str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
+    for (name, cpus) in THREADS {
+        let h = host.clone();
+        let place = move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
+        place(&s.text(cpus).unwrap_or_default());
+        s.on_change_of_place(cpus, move |_, text| place(text));
+    }
+    let everywhere = |var: Var, change: fn(&mut Placement, i64)| {
+        let h = host.clone();
+        let place = move |n: u64| THREADS.iter().flat_map(|(name, _)| h.place(name, |p| change(p, n as i64))).collect::<Vec<_>>();
+        place(s.bits(var));
+        s.on_change_of_place(var, move |n, _| place(n));
+    };
+    everywhere(Var::RedolithLogThreadsNice, |p, n| p.nice = n as i32);
+    everywhere(Var::RedolithLogThreadsRealtime, |p, n| p.realtime = n as u8);
 }
 
 /// `--innodb-monitor-disable` and its like.

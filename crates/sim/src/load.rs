@@ -9,7 +9,7 @@ use crate::scan::{self, is_conflict};
 use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::log::{Scheme, WriterSetting};
+use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
@@ -206,7 +206,9 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
     trx.lock_wait_timeout = Duration::from_millis(200);
     for _ in 0..count {
         if rng.chance(12) {
-            trx.engine().store.log.set_writer(log_writer(&mut rng));
+            let log = &trx.engine().store.log;
+            log.set_writer(log_writer(&mut rng));
+            log.set_flush_pace(flush_pace(&mut rng));
         }
         if rng.chance(8) {
             match look(&mut trx, &t, &mut rng).await {
@@ -259,6 +261,13 @@ fn log_writer(rng: &mut Rng) -> WriterSetting {
         1 => WriterSetting::Fixed(Scheme::Session),
         2 => WriterSetting::Fixed(Scheme::Leader),
         _ => WriterSetting::Fixed(Scheme::Dedicated),
+    }
+}
+fn flush_pace(rng: &mut Rng) -> PaceSetting {
+    match rng.below(3) {
+        0 => PaceSetting::Auto,
+        1 => PaceSetting::Fixed(Duration::ZERO),
+        _ => PaceSetting::Fixed(Duration::from_micros(rng.below(5000))),
     }
 }
 async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {

@@ -75,5 +75,5 @@ pub async fn locked_sum(trx: &mut Trx, t: &Tables) -> Result<(i64, i64)> {
 }
 /// Whether an error ends a transaction and nothing else.
 pub fn is_conflict(e: &Error) -> bool {
-    matches!(e, Error::Deadlock | Error::LockWaitTimeout)
+    matches!(e, Error::Deadlock | Error::LockWaitTimeout | Error::LogFull)
 }

@@ -168,6 +168,7 @@ errors! {
     lock_or_active_transaction() = 1192, "Can't execute the given command because you have active locked tables or an active transaction";
     unknown_variable(name) = 1193, "Unknown system variable '{name}'";
     lock_wait_timeout() = 1205, "Lock wait timeout exceeded; try restarting transaction";
+    log_full() = 1205, "Lock wait timeout exceeded; try restarting transaction (the redo log is full and its checkpoint does not advance: see the error log)";
     wrong_arguments(of) = 1210, "Incorrect arguments to {of}";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
     wrong_usage(one, other) = 1221, "Incorrect usage of {one} and {other}";
@@ -238,6 +239,7 @@ impl From<EngineError> for SqlError {
                 SqlError::duplicate_entry("?", format!("{table}.{index}"))
             }
             EngineError::LockWaitTimeout => SqlError::lock_wait_timeout(),
+            EngineError::LogFull => SqlError::log_full(),
             EngineError::Deadlock => SqlError::deadlock(),
             EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),

@@ -64,7 +64,9 @@ impl DirtyIndex {
     /// For a log that holds `log_bytes` between the checkpoint and its tail.
     pub fn new(log_bytes: u64) -> DirtyIndex {
         let shift = (log_bytes / 256).max(1).ilog2().clamp(12, 20);
-        let count = ((log_bytes >> shift) + 2).next_power_of_two().clamp(64, 16384);
+        // A server's log may be made longer: some laps' worth costs nothing.
+        let least = if log_bytes >= 8 << 20 { 2048 } else { 64 };
+        let count = ((log_bytes >> shift) + 2).next_power_of_two().clamp(least, 16384);
         let bucket =
             |_| Bucket { low: AtomicU64::new(u64::MAX), list: Mutex::new(List { head: NONE, tail: NONE, listed: 0, in_flight: 0 }) };
         DirtyIndex { buckets: (0..count).map(bucket).collect(), shift, pages: AtomicUsize::new(0) }

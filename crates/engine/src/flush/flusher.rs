@@ -266,6 +266,26 @@ impl Flusher {
         self.writer.sync().await;
         self.checkpointer.write()
     }
+    /// What the checkpoint waits for now, for people.
+    pub fn held_by(&self) -> String {
+        let (pool, log) = (&self.writer.pool, &self.writer.log);
+        let (possible, dirty) = (self.checkpointer.possible(), pool.oldest_dirty());
+        let c = &pool.counters;
+        if dirty <= possible {
+            format!(
+                "changes from LSN {dirty} on are not in the data files: {} pages are to be written, {} writes and {} syncs of data files are under way",
+                pool.dirty.pages(),
+                c.pending_writes.get(),
+                c.pending_fsyncs.get()
+            )
+        } else if log.durable() <= possible {
+            format!("the log itself is durable up to LSN {} only", log.durable())
+        } else if log.dirty_low() <= possible {
+            format!("a mini-transaction at LSN {} has not ended", log.dirty_low())
+        } else {
+            format!("what else needs the log from LSN {possible} on")
+        }
+    }
     /// Writes and syncs every page with changes from below the log's present tail.
     pub async fn flush_all(&self) {
         let (writer, pool) = (&self.writer, &self.writer.pool);

@@ -5,8 +5,8 @@
 //! that one second of log will push against the end); more above, less below, so that the age settles. As in InnoDB's adaptive flushing the page
 //! count is taken from the dirty index itself, not guessed from the age.
 
-/// From here on (of the log's capacity) writing knows no limit.
-pub(crate) const HARD: f64 = 7.0 / 8.0;
+/// From here on (of the log's capacity) writing knows no limit: where writers begin to be slowed, 7/8 of what is not in reserve.
+pub(crate) const HARD: f64 = 7.0 / 8.0 * 15.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
@@ -73,7 +73,7 @@ mod tests {
         let rates: Vec<f64> = (2..14).map(|i| at(f64::from(i) / 16.0)).collect();
         assert!(rates.windows(2).all(|w| w[0] < w[1]), "{rates:?}");
         assert!(at(0.5) >= BUSY.due_pages_per_s && at(0.5) < 2.0 * BUSY.due_pages_per_s);
-        assert!(at(0.87) <= LIMITS.io_capacity_max && at(0.875).is_infinite());
+        assert!(at(0.82) <= LIMITS.io_capacity_max && at(0.8204).is_infinite());
     }
     #[test]
     fn dirty_share_and_idleness() {

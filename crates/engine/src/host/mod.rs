@@ -17,6 +17,10 @@ pub trait Host: Send + Sync + 'static {
         self.spawn(name, task);
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
+    /// A sleep that may be shorter than the timer's ticks: precise, at the price that it may block the calling thread.
+    fn pause(&self, time: Duration) -> BoxFuture<()> {
+        self.sleep(time)
+    }
     /// Resolves after every task that is ready now, and every socket that has input now, has had its turn.
     fn yield_now(&self) -> BoxFuture<()>;
     /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.

@@ -59,6 +59,10 @@ impl Host for Threads {
             Poll::Pending
         }))
     }
+    #[allow(clippy::disallowed_methods)] // this is the host
+    fn pause(&self, time: Duration) -> BoxFuture<()> {
+        Box::pin(async move { std::thread::sleep(time) })
+    }
     fn yield_now(&self) -> BoxFuture<()> {
         Box::pin(async { std::thread::yield_now() })
     }

@@ -5,6 +5,11 @@
 //! BUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in the dirty index).
 //! BUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its whole block (credit sees to it).
 //!
+//! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block) the newer one is used. Credit is refused for a moment, that
+//! LSN is set at or above all that is promised, and credit is given again, as the new size allows (`Space::set_buffer`): nobody waits for anything.
+//! RING-1: whoever fills or reads a byte chooses its memory alike: who had credit before stays below the LSN, or comes behind others who saw the word.
+//! RING-2: the older memory is given up for another one only when everything below the LSN is in files, with its whole block.
+//!
 //! Each thread has a slot of its own: `copy_low` and `dirty_low`, at most the start of the range it is working on, `IDLE` when it works on none.
 //!
 //!     reserve: t = tail; slot = (t, t); start = tail.fetch_add(len)
@@ -18,6 +23,7 @@ use super::threads;
 use parking_lot::{Mutex, MutexGuard};
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64 as Word};
 
 const IDLE: u64 = u64::MAX;
 /// Threads beyond this many share the last slot, one at a time.
@@ -107,11 +113,18 @@ impl Seat<'_> {
     }
 }
 
-/// The memory of the ring; an LSN's byte is at `lsn & (size - 1)`.
+/// One memory of the ring: an LSN's byte is at `lsn & mask`.
+struct Memory {
+    base: AtomicPtr<u8>,
+    mask: Word,
+}
+/// The memory of the ring.
 pub(super) struct Ring {
-    _mem: AlignedBuf,
-    base: *mut u8,
-    mask: u64,
+    /// The LSN from which on the newer memory is used, a multiple of 4096, and in the lowest bit which of the two that is.
+    split: Word,
+    memories: [Memory; 2],
+    /// What the two are made of.
+    owned: Mutex<[Option<AlignedBuf>; 2]>,
 }
 // SAFETY: bytes are accessed only through `fill` and `read`, whose callers hold disjoint ranges or have a happens-before between them.
 unsafe impl Send for Ring {}
@@ -121,38 +134,78 @@ unsafe impl Sync for Ring {}
 impl Ring {
     /// `bytes` is a power of two.
     pub fn new(bytes: usize) -> Ring {
+        let none = || Memory { base: AtomicPtr::new(std::ptr::null_mut()), mask: Word::new(0) };
+        let ring = Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
+        ring.put(0, bytes);
+        ring
+    }
+    fn put(&self, which: usize, bytes: usize) {
         assert!(bytes.is_power_of_two());
         let mut mem = AlignedBuf::new(bytes);
-        Ring { base: mem.as_mut_ptr(), mask: bytes as u64 - 1, _mem: mem }
+        self.memories[which].base.store(mem.as_mut_ptr(), Relaxed);
+        self.memories[which].mask.store(bytes as u64 - 1, Relaxed);
+        self.owned.lock()[which] = Some(mem);
     }
+    /// Of the newer memory.
     pub fn size(&self) -> u64 {
-        self.mask + 1
+        self.memories[(self.split.load(Acquire) & 1) as usize].mask.load(Relaxed) + 1
     }
-    /// Splits a range at the end of the memory: offset and length of the first part; the second begins at 0.
-    fn split(&self, lsn: u64, len: usize) -> (usize, usize) {
-        assert!(len as u64 <= self.size());
-        let at = (lsn & self.mask) as usize;
-        (at, len.min(self.size() as usize - at))
+    /// Where the newer memory begins: the older one is of no use any more when all below is in files.
+    pub fn split_at(&self) -> u64 {
+        self.split.load(Acquire) & !1
+    }
+    /// Makes the memory that takes the older one's place; returns what [`Ring::switch`] wants.
+    /// RING-2: the caller knows that everything below `split_at()` is in files, and is the only one who changes the ring.
+    pub fn prepare(&self, bytes: usize) -> u64 {
+        let next = 1 - (self.split.load(Acquire) & 1);
+        self.put(next as usize, bytes);
+        next
+    }
+    /// The prepared memory is used from `lsn` on: at or above all that is promised, while nobody gets credit.
+    pub fn switch(&self, prepared: u64, lsn: u64) {
+        assert!(lsn.is_multiple_of(4096) && lsn >= self.split_at());
+        self.split.store(lsn | prepared, Release);
+    }
+    /// Gives the older memory back. RING-2 as for `prepare`.
+    pub fn forget_older(&self) {
+        let older = 1 - (self.split.load(Acquire) & 1) as usize;
+        self.owned.lock()[older] = None;
+    }
+    /// The parts, one after the other, that a range lies in: place and length.
+    #[inline]
+    fn parts(&self, lsn: u64, len: usize, mut part: impl FnMut(*mut u8, usize)) {
+        let word = self.split.load(Acquire);
+        let (split, newer) = (word & !1, (word & 1) as usize);
+        let (mut at, end) = (lsn, lsn + len as u64);
+        while at < end {
+            let (m, stop) = if at < split { (&self.memories[1 - newer], end.min(split)) } else { (&self.memories[newer], end) };
+            let mask = m.mask.load(Relaxed);
+            assert!(stop - at <= mask + 1);
+            let n = (stop - at).min(mask + 1 - (at & mask));
+            // SAFETY: inside the memory: it has mask + 1 bytes.
+            part(unsafe { m.base.load(Relaxed).add((at & mask) as usize) }, n as usize);
+            at += n;
+        }
     }
     /// # Safety
     /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and BUF-4 holds for it.
     pub unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
-        let (at, first) = self.split(lsn, bytes.len());
-        // SAFETY: both parts lie in the memory (split), and the range is the caller's alone.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(at), first);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr().add(first), self.base, bytes.len() - first);
-        }
+        let mut done = 0;
+        self.parts(lsn, bytes.len(), |to, n| {
+            // SAFETY: the part lies in the memory, and the range is the caller's alone.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().add(done), to, n) };
+            done += n;
+        });
     }
     /// # Safety
     /// The range is below a `ready()` that the caller has read, and not below the first block that is not whole in a file.
     pub unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
-        let (at, first) = self.split(lsn, out.len());
-        // SAFETY: both parts lie in the memory, are initialised, and nobody writes them before the caller says they are in a file (BUF-4).
-        unsafe {
-            std::ptr::copy_nonoverlapping(self.base.add(at), out.as_mut_ptr(), first);
-            std::ptr::copy_nonoverlapping(self.base, out.as_mut_ptr().add(first), out.len() - first);
-        }
+        let (mut done, to) = (0, out.as_mut_ptr());
+        self.parts(lsn, out.len(), |from, n| {
+            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the caller says it is in a file (BUF-4).
+            unsafe { std::ptr::copy_nonoverlapping(from, to.add(done), n) };
+            done += n;
+        });
     }
 }
 
@@ -173,6 +226,30 @@ mod tests {
         // SAFETY: one thread.
         unsafe { ring.read(0, &mut out[..70]) };
         assert_eq!(out[..70], bytes[30..]);
+    }
+
+    #[test]
+    fn another_memory_takes_over_at_an_lsn() {
+        let ring = Ring::new(65536);
+        let mut at = 10 * 65536 - 5000;
+        for (turn, size) in [16384, 1 << 20, 65536, 65536].into_iter().enumerate() {
+            let next = ring.prepare(size);
+            let split = (at + 3000u64).next_multiple_of(4096);
+            ring.switch(next, split);
+            let bytes: Vec<u8> = (0..10_000).map(|i| (i * 7 + turn) as u8).collect();
+            // SAFETY: one thread.
+            unsafe { ring.fill(at, &bytes) };
+            let mut out = vec![0; 10_000];
+            // SAFETY: one thread.
+            unsafe { ring.read(at, &mut out) };
+            assert_eq!(out, bytes);
+            assert_eq!((ring.size(), ring.split_at()), (size as u64, split));
+            at += 10_000;
+            ring.forget_older();
+            // SAFETY: one thread.
+            unsafe { ring.read(split, &mut out[..(at - split) as usize]) };
+            assert_eq!(out[..(at - split) as usize], bytes[10_000 - (at - split) as usize..]);
+        }
     }
 
     #[test]

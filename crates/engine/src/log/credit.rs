@@ -2,15 +2,24 @@
 //!
 //! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an append moves the tail and gives back the rest.
 //! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (BUF-4); checkpoint + capacity; the end of the segments that exist.
-//! Ordinary work leaves a reserve of the latter two to rollback, undo and the cleaners, without which the checkpoint could not move.
+//! Ordinary work leaves a reserve of the latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A limit that is taken
+//! back (fewer segments, another buffer) holds for every credit from then on: who takes credit looks at the limit again behind its promise, who lowers
+//! the limit looks at `promised` behind that (all SeqCst), so one of them sees the other.
 //! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then looks at `waiting`; a session that waits
 //! registers, then looks at the room (all SeqCst).
+//!
+//! **The capacity** that counts is `capacity_bytes`. It is the one that is set (`target_bytes`), or on its way down to it: after each checkpoint it is at most a
+//! quarter more than what the log holds, and a 64th less than before, so that a log that shrinks slows its writers and does not stop them.
+//!
+//! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a time that doubles with each tenth of the rest (`delay_us`): the
+//! writers settle where they write as fast as the checkpoint moves, instead of running into the end and standing there. Below, that costs one load.
 use super::sync::Padded;
 use crate::base::{Error, Stall, Try};
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::Waker;
+use std::time::Duration;
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +34,13 @@ pub(super) enum Class {
 pub(super) struct Bounds {
     pub written: u64,
     pub buffer_bytes: u64,
+    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it had (RING-2).
+    pub buffer_from: u64,
     pub checkpoint: u64,
+    /// In force.
     pub capacity_bytes: u64,
+    /// Set.
+    pub target_bytes: u64,
     pub files_end: u64,
     pub segment_bytes: u64,
 }
@@ -42,13 +56,27 @@ pub(super) enum Scarce {
 }
 impl Bounds {
     fn buffer_end(&self) -> u64 {
-        self.written / 4096 * 4096 + self.buffer_bytes
+        (self.written / 4096 * 4096).max(self.buffer_from) + self.buffer_bytes
+    }
+    fn reserve(&self) -> u64 {
+        self.capacity_bytes / 16
+    }
+    /// Where ordinary work is slowed, and where it stops.
+    fn soft(&self) -> (u64, u64) {
+        let most = self.capacity_bytes - self.reserve();
+        (self.checkpoint + most / 8 * 7, self.checkpoint + most)
+    }
+    /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is promised.
+    fn follow(&mut self, end: u64) {
+        let age = end.saturating_sub(self.checkpoint);
+        let less = self.capacity_bytes - self.capacity_bytes / 64;
+        self.capacity_bytes = self.target_bytes.max(less.min(age + age / 4));
     }
     fn capacity_end(&self, class: Class) -> u64 {
-        self.checkpoint + self.capacity_bytes - if class == Class::Ordinary { self.capacity_bytes / 16 } else { 0 }
+        self.checkpoint + self.capacity_bytes - if class == Class::Ordinary { self.reserve() } else { 0 }
     }
     fn files_end(&self, class: Class) -> u64 {
-        self.files_end - if class == Class::Ordinary { (self.capacity_bytes / 16).min(self.segment_bytes / 4) } else { 0 }
+        self.files_end - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
     }
     fn limit(&self, class: Class) -> u64 {
         self.buffer_end().min(self.capacity_end(class)).min(self.files_end(class))
@@ -68,9 +96,26 @@ struct Waiters {
     next: u64,
 }
 
+/// What every credit is measured against.
+#[derive(Default)]
+struct Limits {
+    room: [AtomicU64; 2],
+    /// Ordinary work is slowed from here on; and whether it is.
+    soft: AtomicU64,
+    slow: AtomicBool,
+}
+/// The least capacity: some mini-transactions at a time.
+pub(super) const CAPACITY_MIN: u64 = 512 << 10;
+/// The longest that one change of a row is held up.
+const DELAY_MAX_US: u64 = 100_000;
+/// Shorter ones are put together: timers know milliseconds.
+const DELAY_UNIT_US: u64 = 1000;
+
 pub(super) struct Space {
     promised: Padded<AtomicU64>,
-    limits: Padded<[AtomicU64; 2]>,
+    limits: Padded<Limits>,
+    /// What changes of rows owe in delays that were too short for a timer.
+    owed_us: AtomicU64,
     /// The largest request that stalled, by class; forgotten when nobody waits.
     wanted: [AtomicU64; 2],
     bounds: Mutex<Bounds>,
@@ -108,13 +153,18 @@ impl Space {
         let s = Space {
             promised: Padded(AtomicU64::new(tail)),
             limits: Padded(Default::default()),
+            owed_us: AtomicU64::new(0),
             wanted: Default::default(),
             bounds: Mutex::new(bounds),
             waiters: Mutex::default(),
             waiting: AtomicUsize::new(0),
             trouble: Mutex::default(),
         };
-        s.update(|_| ());
+        // A log that is longer than what is set is no error: it comes down.
+        s.update(|b| {
+            b.capacity_bytes = u64::MAX / 4;
+            b.follow(tail);
+        });
         s
     }
     /// The largest credit there can be: what one is sure to get once everything before it is written and checkpointed.
@@ -123,18 +173,28 @@ impl Space {
         (b.buffer_bytes - 4096).min(b.capacity_bytes / 2)
     }
     pub fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
-        let limit = &self.limits[class as usize];
+        let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
             // The limit's load pairs with the store after the bytes were read out of the ring (BUF-4).
             if promised + bytes > limit.load(Acquire) {
                 return Err(self.short(bytes, class));
             }
-            match self.promised.compare_exchange_weak(promised, promised + bytes, Acquire, Relaxed) {
-                Ok(_) => return Ok(Credit { space: self, bytes }),
+            match self.promised.compare_exchange_weak(promised, promised + bytes, SeqCst, Relaxed) {
+                Ok(_) => break,
                 Err(p) => promised = p,
             }
         }
+        let credit = Credit { space: self, bytes };
+        // CREDIT-2: it may have been taken back meanwhile.
+        if promised + bytes > limit.load(SeqCst) {
+            drop(credit);
+            return Err(self.short(bytes, class));
+        }
+        if promised + bytes > self.limits.soft.load(Relaxed) && !self.limits.slow.load(Relaxed) {
+            self.limits.slow.store(true, Relaxed);
+        }
+        Ok(credit)
     }
     #[cold]
     fn short(&self, bytes: u64, class: Class) -> Stall {
@@ -152,11 +212,75 @@ impl Space {
         {
             let mut b = self.bounds.lock();
             change(&mut b);
-            for class in [Class::Ordinary, Class::Reserved] {
-                self.limits[class as usize].store(b.limit(class), SeqCst);
-            }
+            self.publish(&b);
         }
         self.wake_if_room();
+    }
+    fn publish(&self, b: &Bounds) {
+        for class in [Class::Ordinary, Class::Reserved] {
+            self.limits.room[class as usize].store(b.limit(class), SeqCst);
+        }
+        let soft = b.soft().0;
+        self.limits.soft.store(soft, Relaxed);
+        if self.limits.slow.load(Relaxed) && self.promised.load(Relaxed) <= soft {
+            self.limits.slow.store(false, Relaxed);
+        }
+    }
+    pub fn set_checkpoint(&self, lsn: u64) {
+        let end = self.promised.load(SeqCst);
+        self.update(|b| {
+            b.checkpoint = lsn;
+            b.follow(end);
+        });
+    }
+    /// At least [`CAPACITY_MIN`].
+    pub fn set_capacity(&self, bytes: u64) {
+        let end = self.promised.load(SeqCst);
+        self.update(|b| {
+            b.target_bytes = bytes.max(CAPACITY_MIN);
+            b.follow(end);
+        });
+    }
+    /// Takes segments from `end` on out of use, but for those that somebody has been promised. Returns the end of those that stay.
+    pub fn lower_files_end(&self, end: u64) -> u64 {
+        let mut b = self.bounds.lock();
+        let old = b.files_end;
+        b.files_end = end.min(old);
+        self.publish(&b);
+        let promised = self.promised.load(SeqCst);
+        if promised > b.files_end {
+            b.files_end = promised.next_multiple_of(b.segment_bytes).min(old);
+            self.publish(&b);
+        }
+        b.files_end
+    }
+    /// Gives the buffer another size, and other memory if `switch` makes it: it gets the LSN from which that is to be used, at or above everything that was
+    /// promised before. Until it returns, nobody gets credit.
+    pub fn set_buffer(&self, bytes: u64, switch: Option<impl FnOnce(u64)>) {
+        {
+            let mut b = self.bounds.lock();
+            if let Some(switch) = switch {
+                self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
+                b.buffer_from = self.promised.load(SeqCst).next_multiple_of(4096);
+                switch(b.buffer_from);
+            }
+            b.buffer_bytes = bytes;
+            self.publish(&b);
+        }
+        self.wake_if_room();
+    }
+    /// Whether writers are to be slowed. One load.
+    #[inline]
+    pub fn is_slow(&self) -> bool {
+        self.limits.slow.load(Relaxed)
+    }
+    /// How long a change of a row is to be held up now.
+    #[cold]
+    pub fn delay(&self) -> Option<Duration> {
+        let (from, to) = self.bounds.lock().soft();
+        let us = delay_us(self.promised.load(Relaxed), from, to);
+        let owed = self.owed_us.fetch_add(us, Relaxed) % DELAY_UNIT_US + us;
+        (owed >= DELAY_UNIT_US).then(|| Duration::from_micros(owed / DELAY_UNIT_US * DELAY_UNIT_US))
     }
     pub fn bounds(&self) -> Bounds {
         self.bounds.lock().clone()
@@ -167,7 +291,7 @@ impl Space {
     /// Whether the largest stalled request of the class would fit now.
     pub fn has_room(&self, class: Class) -> bool {
         let wanted = self.wanted[class as usize].load(SeqCst);
-        self.promised.load(SeqCst) + wanted <= self.limits[class as usize].load(SeqCst)
+        self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)
     }
     /// The LSN up to which room is promised or was asked for.
     pub fn demand(&self) -> u64 {
@@ -229,6 +353,15 @@ impl Space {
     }
 }
 
+/// 0.1 ms, doubled with each tenth of the way from `from` to `to`.
+fn delay_us(at: u64, from: u64, to: u64) -> u64 {
+    if at <= from || to <= from {
+        return 0;
+    }
+    let way = ((at - from) as f64 / (to - from) as f64).min(1.0);
+    ((100.0 * ((10.0 * way).exp2() - 1.0)) as u64).min(DELAY_MAX_US)
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -237,8 +370,10 @@ mod tests {
         Bounds {
             written: 5000,
             buffer_bytes: 1 << 16,
+            buffer_from: 0,
             checkpoint: 4096,
             capacity_bytes: 1 << 20,
+            target_bytes: 1 << 20,
             files_end: 1 << 18,
             segment_bytes: 1 << 18,
         }
@@ -275,5 +410,106 @@ mod tests {
         assert!(!s.has_room(Class::Reserved));
         s.update(|b| b.checkpoint += 1);
         assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
+    }
+
+    fn roomy() -> Space {
+        let s = Space::new(4096, Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() });
+        assert_eq!(s.bounds().capacity_bytes, 1 << 20);
+        s
+    }
+    fn grow(s: &Space, bytes: u64) {
+        s.credit(bytes, Class::Ordinary).unwrap().spend(bytes);
+    }
+
+    #[test]
+    fn the_last_eighth_is_ever_slower() {
+        let s = roomy();
+        let most = (1 << 20) - (1 << 16);
+        grow(&s, most / 8 * 7);
+        assert!(!s.is_slow());
+        grow(&s, most / 100);
+        assert!(s.is_slow());
+        let mut last = 0;
+        for _ in 0..10 {
+            let (from, to) = s.bounds().soft();
+            let us = delay_us(s.promised.load(Relaxed), from, to);
+            assert!(us > last && us <= DELAY_MAX_US, "{us} after {last}");
+            last = us;
+            grow(&s, most / 100);
+        }
+        assert!(last > 20_000, "{last}");
+        // Delays below a timer's unit are owed, not forgotten.
+        s.set_checkpoint(4096 + most / 100 * 9);
+        assert!(s.is_slow());
+        let (from, to) = s.bounds().soft();
+        let us = delay_us(s.promised.load(Relaxed), from, to);
+        assert!(us > 0 && us < 1000, "{us}");
+        s.owed_us.store(0, Relaxed);
+        let slept: u64 = (0..1000).filter_map(|_| s.delay()).map(|d| d.as_micros() as u64).sum();
+        assert!(slept <= 1000 * us && slept + 1000 >= 1000 * us, "{slept} for 1000 times {us}");
+        s.set_checkpoint(1 << 19);
+        assert!(!s.is_slow());
+    }
+
+    #[test]
+    fn a_smaller_capacity_comes_with_the_checkpoint() {
+        let s = roomy();
+        s.set_capacity(1 << 24);
+        assert_eq!(s.bounds().capacity_bytes, 1 << 24, "at once");
+        grow(&s, 1 << 23);
+        s.set_capacity(1 << 20);
+        let b = s.bounds();
+        assert_eq!((b.capacity_bytes, b.target_bytes), ((1 << 23) + (1 << 21), 1 << 20));
+        grow(&s, 1 << 17); // Nobody is stopped.
+        let mut before = b.capacity_bytes;
+        let mut checkpoints = 0;
+        while s.bounds().capacity_bytes > 1 << 20 {
+            s.set_checkpoint(s.bounds().checkpoint + (1 << 17));
+            let b = s.bounds();
+            assert!(b.capacity_bytes < before);
+            before = b.capacity_bytes;
+            checkpoints += 1;
+            if s.credit(1 << 15, Class::Ordinary).is_ok() {
+                grow(&s, 1 << 15);
+            }
+        }
+        assert!(checkpoints > 40);
+        // A log that is too long when it is opened.
+        let b = Bounds { written: 1 << 24, checkpoint: 1 << 22, target_bytes: 1 << 20, files_end: 1 << 25, ..bounds() };
+        let s = Space::new(1 << 24, b);
+        assert!(s.bounds().capacity_bytes > (1 << 24) - (1 << 22));
+        s.set_checkpoint((1 << 24) - 4096);
+        assert_eq!(s.bounds().capacity_bytes, 1 << 20);
+    }
+
+    /// CREDIT-2: what is taken back is promised to nobody, whoever asks meanwhile.
+    #[test]
+    fn lowered_limits_hold_for_all() {
+        let big = 1 << 40;
+        let s = Space::new(4096, Bounds { buffer_bytes: big, capacity_bytes: big, target_bytes: big, ..bounds() });
+        let (tail, stop) = (AtomicU64::new(4096), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        if let Ok(c) = s.credit(1000, Class::Reserved) {
+                            let end = tail.fetch_add(700, SeqCst) + 700;
+                            assert!(end <= s.bounds().files_end, "CREDIT-2: no segment for {end}");
+                            c.spend(700);
+                        }
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let before = s.promised.load(SeqCst);
+                s.update(|b| b.files_end += 1 << 18);
+                while s.promised.load(SeqCst) < before + 5000 {
+                    std::thread::yield_now();
+                }
+                s.lower_files_end(1 << 18);
+            }
+            stop.store(true, Relaxed);
+        });
+        assert!(s.promised.load(SeqCst) <= s.bounds().files_end && s.promised.load(SeqCst) > 1 << 18);
     }
 }

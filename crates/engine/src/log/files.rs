@@ -217,6 +217,31 @@ impl Segments {
     }
 }
 
+impl Segments {
+    /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write. The latest goes first: what a crash leaves is consecutive, or
+    /// cleared away when the log is opened.
+    pub fn cut(&self, end: u64) -> Result<u64> {
+        let keep = end / self.bytes;
+        let mut removed = 0;
+        loop {
+            let number = self.open.lock().back().map_or(0, |s| s.number);
+            if number < keep || self.count() == 1 {
+                break;
+            }
+            let path = self.path(number);
+            if let Err(e) = self.disk.remove(&path) {
+                return Err(Error::io(format!("removing {}", path.display()), &e));
+            }
+            self.open.lock().pop_back();
+            removed += 1;
+        }
+        if removed > 0 {
+            self.sync_dir();
+        }
+        Ok(removed)
+    }
+}
+
 /// One submitted operation as a future.
 async fn submitted(file: &dyn File, op: Op, offset: u64) -> io::Result<()> {
     #[derive(Default)]

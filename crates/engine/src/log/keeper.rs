@@ -1,6 +1,7 @@
-//! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable once a second what
-//! nobody waits for. Both end when the log is gone.
+//! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable, once a second or as
+//! `innodb_flush_log_at_timeout` says, what nobody waits for; [`super::watch`] is the third. All end when the log is gone.
 use super::kick::Kick;
+use super::watch::watch;
 use super::{DurableWait, Log};
 use crate::base::Error;
 use crate::host::Host;
@@ -10,16 +11,18 @@ use std::time::Duration;
 
 /// Whole segments that are kept ready ahead of demand, as far as the capacity allows.
 const AHEAD: u64 = 3;
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
+    log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 
 async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>) {
     while kick.wait().await {
         let Some(log) = log.upgrade() else { return };
+        log.keep_buffer().await;
         if let Err(e) = log.keep_segments().await {
             let text = e.to_string();
             if log.space.failed(e) {
@@ -32,12 +35,19 @@ async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>) {
 }
 
 async fn flush_regularly(log: Weak<Log>, host: Arc<dyn Host>) {
+    let mut seconds = 0;
     loop {
-        host.sleep(FLUSH_INTERVAL).await;
+        host.sleep(SECOND).await;
+        seconds += 1;
         let Some(log) = log.upgrade() else { return };
         if log.is_closed() {
             return;
         }
+        // Looked at each second, so that a change counts at once.
+        if seconds < log.flush_seconds.load(Relaxed) {
+            continue;
+        }
+        seconds = 0;
         let tail = log.tail();
         DurableWait::uncounted(&log, tail).await;
     }
@@ -51,6 +61,7 @@ impl Log {
             if self.segments.recycle(bounds.checkpoint, last)? {
                 self.counters.writer.log_segments_recycled.fetch_add(1, Relaxed);
             }
+            self.cut_segments(last)?;
             let end = self.segments.end();
             self.space.update(|b| b.files_end = end);
             let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);

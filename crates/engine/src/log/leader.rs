@@ -2,7 +2,7 @@
 //! or is one of those led.
 //!
 //! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme). Else it steps back in the run queue, so that every
-//! session that can run has its turn and may join, for as long as the group grows; then it writes and flushes in its own thread, wakes the group, and passes the
+//! session that can run has its turn and may join, for as long as the group grows, and if flushes are paced, holds back; then it writes and flushes in its own thread, wakes the group, and passes the
 //! lease to one of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
 //!
 //! With a resident writer ([`super::resident`]) nobody here leads for long: the lease goes to it at the next hand-over.
@@ -30,6 +30,8 @@ pub(super) trait Desk {
     /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached.
     fn flush(&self, durable: bool);
     fn yield_now(&self) -> BoxFuture<()>;
+    /// How long the flush is to be held back, if it is ([`super::pace`]).
+    fn hold(&self) -> Option<BoxFuture<()>>;
     /// Whether a leader lets others join before it writes (`leader`), or not (`session`).
     fn gathers(&self) -> bool;
     fn count(&self, goal: &Goal, event: Event);
@@ -50,6 +52,8 @@ struct Lead {
     resting: Option<BoxFuture<()>>,
     rounds: u32,
     joined: u64,
+    /// It has been held back, or need not be.
+    held: bool,
 }
 enum State {
     New,
@@ -141,8 +145,8 @@ impl Waiter {
 
 impl Lead {
     fn begin(desk: &impl Desk) -> Lead {
-        let rounds = if !desk.gathers() || desk.waits().alone() { ROUNDS_MAX } else { 0 };
-        Lead { rounds, joined: u64::MAX, ..Lead::default() }
+        let alone = !desk.gathers() || desk.waits().alone();
+        Lead { rounds: if alone { ROUNDS_MAX } else { 0 }, joined: u64::MAX, held: alone, resting: None }
     }
     /// Ready when the group no longer grows.
     fn gather_group(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
@@ -154,7 +158,11 @@ impl Lead {
             let joined = desk.waits().joined();
             if self.rounds >= ROUNDS_MAX || joined == self.joined {
                 self.rounds = ROUNDS_MAX;
-                return Poll::Ready(());
+                self.resting = if std::mem::replace(&mut self.held, true) { None } else { desk.hold() };
+                if self.resting.is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
             }
             self.rounds += 1;
             self.joined = joined;
@@ -175,9 +183,9 @@ pub struct DurableWait<'l> {
     waiter: Waiter,
 }
 /// The log, with or without counting.
-struct Counted<'l> {
-    log: &'l Log,
-    counted: bool,
+pub(super) struct Counted<'l> {
+    pub log: &'l Log,
+    pub counted: bool,
 }
 impl Desk for Counted<'_> {
     fn waits(&self) -> &Waits {
@@ -191,6 +199,9 @@ impl Desk for Counted<'_> {
     }
     fn yield_now(&self) -> BoxFuture<()> {
         self.log.yield_now()
+    }
+    fn hold(&self) -> Option<BoxFuture<()>> {
+        self.log.hold()
     }
     fn gathers(&self) -> bool {
         self.log.gathers()

@@ -8,9 +8,11 @@
 //! | `frame.rs` | a frame's bytes, checksums, epochs |
 //! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
 //! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
-//! | `writer.rs` | what to write next, and how far it is |
+//! | `size.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
+//! | `writer.rs`, `write.rs` | what to write next, and how far it is; writing and syncing it |
 //! | `waits.rs` | who waits, who leads |
-//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or a task of its own |
+//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
+//! | `auto.rs`, `pace.rs`, `watch.rs` | which scheme, and how often to flush: by what is measured |
 //! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
 //! | `control.rs`, `scan.rs` | checkpoint and epoch; recovery |
 //!
@@ -18,7 +20,9 @@
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
 //! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
 //!
-//! Lock order: `control` before nothing; `writer` (lease holder) before `waits.kept` or `segments.open`; all are leaves for the rest of the engine.
+//! Lock order: `staging` (lease holder) or `syncing`, then `writing` or `segments.open`; `control`, `waits.kept` and `watch.auto` before nothing; all are
+//! leaves for the rest of the engine.
+mod auto;
 mod buffer;
 mod control;
 #[cfg(all(test, not(loom)))]
@@ -30,9 +34,11 @@ mod frame;
 mod keeper;
 mod kick;
 mod leader;
+mod pace;
 mod resident;
 mod scan;
 mod scheme;
+mod size;
 mod space;
 mod sync;
 #[cfg(all(test, not(loom)))]
@@ -41,17 +47,20 @@ mod testing;
 mod tests;
 mod threads;
 mod waits;
+mod watch;
+mod write;
 mod writer;
 
 pub use control::CHECKPOINT_PAYLOAD_MAX;
 pub use credit::Credit;
 pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use leader::{CommitTicket, DurableWait};
+pub use pace::PaceSetting;
 pub use scan::{Frame, FrameScanner};
 pub use scheme::{Scheme, WriterSetting};
 pub use space::SpaceWait;
 
-use crate::base::{Error, Lsn, Result, Try, poison};
+use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
 use buffer::{Reservations, Ring};
 use control::{Control, State};
@@ -60,6 +69,7 @@ use credit::{Bounds, Class, Space};
 use files::Segments;
 use kick::Kick;
 use leader::{Desk, Event};
+use pace::Pace;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Disk, File};
 use scheme::Schemes;
@@ -68,7 +78,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::Waker;
+use std::time::Duration;
 use waits::{Goal, Waits};
+use watch::Watch;
 use writer::{BLOCK, LogWriter, WRITE_MAX};
 
 /// LSN of the first frame of a new log, so that 0 is no position of anything.
@@ -79,23 +91,27 @@ pub struct LogConfig {
     pub dir: PathBuf,
     /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it was made with counts.
     pub segment_bytes: u64,
-    /// Most bytes of stream between checkpoint and tail; at least four segments.
+    /// Most bytes of stream between checkpoint and tail; at least 65536, of a new log at least four segments.
     pub capacity_bytes: u64,
-    /// Size of the log buffer: a power of two, at least 65536.
+    /// Size of the log buffer: a multiple of 4096, at least 65536.
     pub buffer_bytes: usize,
 }
 impl LogConfig {
     pub fn new(dir: impl Into<PathBuf>) -> LogConfig {
         LogConfig { dir: dir.into(), segment_bytes: 16 << 20, capacity_bytes: 1 << 30, buffer_bytes: 16 << 20 }
     }
-    fn check(&self) -> Result<()> {
+    fn check(&self, new: bool) -> Result<()> {
         let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
         match self {
             c if !c.segment_bytes.is_multiple_of(BLOCK) || c.segment_bytes < 16384 => {
                 wrong("a segment is a multiple of 4096 bytes, at least 16384")
             }
-            c if c.capacity_bytes < 4 * c.segment_bytes => wrong("the capacity is at least four segments"),
-            c if !c.buffer_bytes.is_power_of_two() || c.buffer_bytes < 65536 => wrong("the buffer is a power of two, at least 65536"),
+            c if c.capacity_bytes < if new { 4 * c.segment_bytes } else { 65536 } => {
+                wrong("the capacity of a new log is at least four segments")
+            }
+            c if !c.buffer_bytes.is_multiple_of(BLOCK as usize) || c.buffer_bytes < 65536 => {
+                wrong("the buffer is a multiple of 4096 bytes, at least 65536")
+            }
             _ => Ok(()),
         }
     }
@@ -111,13 +127,26 @@ pub struct Log {
     space: Space,
     waits: Waits,
     schemes: Schemes,
-    /// Locked by the lease holder alone.
-    writer: Mutex<Writing>,
+    pace: Pace,
+    watch: Watch,
+    /// Seconds between two flushes of what nobody waits for.
+    flush_seconds: AtomicU64,
+    writing: Mutex<Writing>,
+    /// Every write goes through it: appenders go on filling the block that a write ends in. Locked by the lease holder alone, through its writes.
+    staging: Mutex<AlignedBuf>,
+    /// Held through a sync (WRITE-2).
+    syncing: Mutex<()>,
+    /// Rung when the flusher of a resident writer has something to do.
+    flusher: Arc<Kick>,
     segments: Segments,
     control: Mutex<Checkpoints>,
     checkpoint: AtomicU64,
     counters: Counters,
     keeper: Arc<Kick>,
+    /// The size that the buffer is to have.
+    buffer_wanted: AtomicU64,
+    /// That writers wait for a checkpoint has been said.
+    full_told: AtomicBool,
     /// Number of the segment that was being written when the keeper was last called.
     segments_asked: AtomicU64,
     /// Rung when writers stall because the checkpoint must move.
@@ -131,8 +160,6 @@ struct Checkpoints {
 }
 struct Writing {
     state: LogWriter,
-    /// Every write goes through it: appenders go on filling the block that a write ends in.
-    staging: AlignedBuf,
     /// Files with writes that are not durable yet.
     unsynced: Vec<Arc<dyn File>>,
     wake: Vec<Waker>,
@@ -145,7 +172,7 @@ impl Log {
     }
     /// A new, empty log. What an interrupted creation left is cleared away.
     pub fn create(disk: Arc<dyn Disk>, host: Arc<dyn Host>, config: LogConfig) -> Result<Arc<Log>> {
-        config.check()?;
+        config.check(true)?;
         let dir = config.dir.clone();
         let fail = |e: std::io::Error| Error::io(dir.display(), &e);
         disk.create_dir_all(&dir).map_err(fail)?;
@@ -178,7 +205,7 @@ impl Log {
     /// Opens an existing log for recovery: read the frames, then `finish`.
     pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
         let scanner = FrameScanner::open(disk, config)?;
-        scanner.config().check()?;
+        scanner.config().check(false)?;
         Ok((scanner.checkpoint_payload().to_vec(), scanner))
     }
     /// Everything below `block + tail_block.len()` is durable; `block` is where the last block begins and `tail_block` what is in it.
@@ -194,15 +221,17 @@ impl Log {
         tail_block: &[u8],
     ) -> Result<Arc<Log>> {
         let tail = block + tail_block.len() as u64;
-        let ring = Ring::new(config.buffer_bytes);
+        let ring = Ring::new(config.buffer_bytes.next_power_of_two());
         // SAFETY: nobody else has the ring yet.
         unsafe { ring.fill(block, tail_block) };
         let state = control.state();
         let bounds = Bounds {
             written: tail,
-            buffer_bytes: ring.size(),
+            buffer_bytes: config.buffer_bytes as u64,
+            buffer_from: 0,
             checkpoint: state.checkpoint,
             capacity_bytes: config.capacity_bytes,
+            target_bytes: config.capacity_bytes,
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };
@@ -215,17 +244,20 @@ impl Log {
             space: Space::new(tail, bounds),
             waits: Waits::new(tail),
             schemes: Schemes::default(),
-            writer: Mutex::new(Writing {
-                state: LogWriter::new(tail, config.segment_bytes),
-                staging: AlignedBuf::new(WRITE_MAX as usize),
-                unsynced: Vec::new(),
-                wake: Vec::new(),
-            }),
+            pace: Pace::default(),
+            watch: Watch::default(),
+            flush_seconds: AtomicU64::new(1),
+            writing: Mutex::new(Writing { state: LogWriter::new(tail, config.segment_bytes), unsynced: Vec::new(), wake: Vec::new() }),
+            staging: Mutex::new(AlignedBuf::new(WRITE_MAX as usize)),
+            syncing: Mutex::new(()),
+            flusher: Arc::default(),
             segments,
             checkpoint: AtomicU64::new(state.checkpoint),
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
             keeper: Arc::new(Kick::default()),
+            buffer_wanted: AtomicU64::new(config.buffer_bytes as u64),
+            full_told: AtomicBool::new(false),
             segments_asked: AtomicU64::new(tail / config.segment_bytes),
             pressure: Kick::default(),
             closed: AtomicBool::new(false),
@@ -309,13 +341,17 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    pub fn capacity_bytes(&self) -> u64 {
-        self.space.bounds().capacity_bytes
+    /// `redolith_log_flush_pace_us`
+    pub fn set_flush_pace(&self, to: PaceSetting) {
+        self.pace.set(to);
     }
-    /// Changes the capacity while running; at least four segments. A smaller one takes effect as the checkpoint moves.
-    pub fn set_capacity(&self, bytes: u64) {
-        self.space.update(|b| b.capacity_bytes = bytes.max(4 * b.segment_bytes));
-        self.keeper.kick();
+    /// `innodb_flush_log_at_timeout`: seconds until what nobody waits for is durable.
+    pub fn set_flush_seconds(&self, seconds: u64) {
+        self.flush_seconds.store(seconds, Relaxed);
+    }
+    /// Tells the pace of flushes how long a session took from one commit to its next.
+    pub fn session_committed_after(&self, time: Duration) {
+        self.pace.session_committed_after(time);
     }
     /// Resolves when writers are stalled until the checkpoint moves. For one task.
     pub async fn checkpoint_wanted(&self) {
@@ -335,7 +371,8 @@ impl Log {
         self.checkpoint.store(lsn.0, Release);
         drop(c);
         self.counters.writer.log_checkpoints.fetch_add(1, Relaxed);
-        self.space.update(|b| b.checkpoint = lsn.0);
+        self.space.set_checkpoint(lsn.0);
+        self.full_told.store(false, Relaxed);
         self.keeper.kick();
     }
 
@@ -350,8 +387,10 @@ impl Log {
         f("log_lsn_last_checkpoint", self.checkpoint_lsn().0);
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
+        self.sizes(&mut f);
         f("log_scheme", self.scheme() as u64 - 1);
         f("log_flush_depth", 1); // WRITER-3
+        self.watch_counters(f);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
@@ -362,6 +401,7 @@ impl Log {
         self.closed.store(true, Release);
         self.keeper.close();
         self.waits.bell().close();
+        self.flusher.close();
     }
     fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
@@ -384,6 +424,15 @@ impl Desk for Log {
     fn yield_now(&self) -> BoxFuture<()> {
         self.host.yield_now()
     }
+    fn hold(&self) -> Option<BoxFuture<()>> {
+        if self.pace.now().is_zero() {
+            return None;
+        }
+        let left = self.pace.hold(self.disk.now())?;
+        self.counters.writer.log_flush_holds.fetch_add(1, Relaxed);
+        self.counters.writer.log_flush_hold_time_us.fetch_add(left.as_micros() as u64, Relaxed);
+        Some(self.host.pause(left))
+    }
     fn gathers(&self) -> bool {
         self.scheme() != Scheme::Session
     }
@@ -401,67 +450,5 @@ impl Desk for Log {
     }
     fn flush(&self, durable: bool) {
         self.flush_for(durable, true);
-    }
-}
-
-impl Log {
-    /// Writes all that is ready, and wakes those whose goal that reaches. `led`: the caller, who has the lease, waits itself.
-    fn flush_for(&self, durable: bool, led: bool) {
-        let durable = durable || self.waits.wants_durable();
-        self.host.before_blocking();
-        let mut w = self.writer.lock();
-        let before = w.state.durable();
-        let begun = self.disk.now();
-        self.write_out(&mut w, durable);
-        let (written, now_durable) = (w.state.written(), w.state.durable());
-        self.waits.advance(written, now_durable);
-        let mut wake = std::mem::take(&mut w.wake);
-        drop(w);
-        self.space.update(|b| b.written = written);
-        self.check_segments(written);
-        let woken = self.waits.settle(&mut wake);
-        if now_durable > before {
-            self.counters.flushed(now_durable - before, self.disk.now() - begun, woken, led);
-        }
-        wake.drain(..).for_each(Waker::wake);
-        self.writer.lock().wake = wake;
-    }
-    /// Writes everything that is ready, and syncs it if `durable`.
-    fn write_out(&self, w: &mut Writing, durable: bool) {
-        let ready = self.order.ready();
-        let count = &self.counters.writer;
-        while let Some(write) = w.state.begin(ready) {
-            let (bytes, padded) = (write.bytes(), write.padded_bytes());
-            // SAFETY: the range is below `ready`, and its first block is the one that `written` lies in (CREDIT-2 keeps that block in the ring).
-            unsafe { self.ring.read(write.start, &mut w.staging[..bytes]) };
-            w.staging[bytes..padded].fill(0);
-            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
-            let at_once = durable && w.state.durable() == w.state.written();
-            let data = &w.staging[..padded];
-            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
-            if let Err(e) = done {
-                poison(&format!("writing the redo log at {}: {e}", write.start));
-            }
-            if at_once {
-                count.os_log_fsyncs.fetch_add(1, Relaxed);
-            } else if !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
-                w.unsynced.push(file);
-            }
-            w.state.finish(at_once);
-            count.log_writes.fetch_add(1, Relaxed);
-            count.os_log_written.fetch_add(padded as u64, Relaxed);
-            count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
-            let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
-            kind.fetch_add(1, Relaxed);
-        }
-        if durable && w.state.durable() < w.state.written() {
-            for file in w.unsynced.drain(..) {
-                if let Err(e) = file.sync() {
-                    poison(&format!("syncing the redo log: {e}"));
-                }
-                count.os_log_fsyncs.fetch_add(1, Relaxed);
-            }
-            w.state.synced();
-        }
     }
 }

@@ -1,7 +1,9 @@
-//! The `dedicated` host of the writer: a thread of its own that writes and flushes whenever somebody waits, and sleeps else.
+//! The `dedicated` host of the writer: two threads of their own, a writer and a flusher.
 //!
-//! It gets the lease like any other, by hand-over, and keeps it until the scheme is changed. A write and its flush are one command
-//! (`write_durable_at`), so one thread is both log_writer and log_flusher. While a flush is under way, waiters gather for the next by themselves.
+//! The writer gets the lease like any other, by hand-over, and keeps it until the scheme is changed. Whenever somebody waits for what is not written yet, it
+//! writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
+//!
+//! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell is rung: the writer looks after each write, and before it sleeps.
 use super::kick::Kick;
 use super::leader::Desk;
 use super::{Log, Scheme};
@@ -9,8 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 pub(super) fn spawn(log: &Arc<Log>) {
-    let task = reside(Arc::downgrade(log), log.waits().bell().clone());
-    log.host.spawn_thread("log-writer", Box::pin(task));
+    let (writer, flusher) = (reside(Arc::downgrade(log), log.waits().bell().clone()), attend(Arc::downgrade(log), log.flusher.clone()));
+    log.host.spawn_thread("log-writer", Box::pin(writer));
+    log.host.spawn_thread("log-flusher", Box::pin(flusher));
 }
 
 async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
@@ -18,7 +21,7 @@ async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
     let mut woken = 0;
     while let Some(log) = log.upgrade() {
         log.counters.writer.log_writer_wait_loops.fetch_add(woken, Relaxed);
-        if !log.work().await {
+        if !log.write_for_all().await {
             return;
         }
         drop(log);
@@ -28,9 +31,17 @@ async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
     }
 }
 
+async fn attend(log: Weak<Log>, bell: Arc<Kick>) {
+    while bell.wait().await {
+        let Some(log) = log.upgrade() else { return };
+        log.counters.writer.log_flusher_wait_loops.fetch_add(1, Relaxed);
+        log.sync_for_all().await;
+    }
+}
+
 impl Log {
-    /// Flushes until there is nothing to do. False when the log is closed.
-    async fn work(&self) -> bool {
+    /// Writes until there is nothing to do. False when the log is closed.
+    async fn write_for_all(&self) -> bool {
         let (waits, count) = (&self.waits, &self.counters.writer);
         loop {
             if self.is_closed() || self.scheme() != Scheme::Dedicated {
@@ -39,17 +50,33 @@ impl Log {
                 }
                 return !self.is_closed();
             }
-            if !waits.resident_leads() || waits.resident_may_sleep() {
+            let leads = waits.resident_leads();
+            if leads && waits.wants_sync() {
+                self.flusher.kick();
+            }
+            if !leads || waits.resident_may_sleep() {
                 count.log_writer_waits.fetch_add(1, Relaxed);
                 return true;
             }
             count.log_writer_no_waits.fetch_add(1, Relaxed);
-            let before = (waits.durable(), waits.written());
-            self.flush_for(false, false);
-            if before == (waits.durable(), waits.written()) {
+            let before = waits.written();
+            self.write_only();
+            if before == waits.written() {
                 // Somebody waits for what another is still copying.
                 self.yield_now().await;
             }
         }
+    }
+    /// Syncs until nobody waits for what is written.
+    async fn sync_for_all(&self) {
+        let count = &self.counters.writer;
+        while self.waits.wants_sync() {
+            count.log_flusher_no_waits.fetch_add(1, Relaxed);
+            if let Some(hold) = self.hold() {
+                hold.await;
+            }
+            self.sync_only();
+        }
+        count.log_flusher_waits.fetch_add(1, Relaxed);
     }
 }

@@ -29,19 +29,29 @@ impl Scheme {
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WriterSetting {
-    /// `leader`, which is `session` while one session at a time commits.
+    /// By measurement ([`super::auto`]).
     Auto,
     Fixed(Scheme),
 }
 
 pub(super) struct Schemes {
     now: AtomicU8,
+    /// The scheme that is set; 0: `Auto`.
+    fixed: AtomicU8,
     /// The resident has been started.
     resident: AtomicBool,
 }
 impl Default for Schemes {
     fn default() -> Schemes {
-        Schemes { now: AtomicU8::new(Scheme::Leader as u8), resident: AtomicBool::new(false) }
+        Schemes { now: AtomicU8::new(Scheme::Leader as u8), fixed: AtomicU8::new(0), resident: AtomicBool::new(false) }
+    }
+}
+impl Schemes {
+    pub fn setting(&self) -> WriterSetting {
+        match self.fixed.load(Acquire) {
+            0 => WriterSetting::Auto,
+            n => WriterSetting::Fixed(Scheme::of(n)),
+        }
     }
 }
 
@@ -52,11 +62,17 @@ impl Log {
     }
     /// Chooses the scheme; at any time, under load (SCHEME-1).
     pub fn set_writer(self: &Arc<Self>, setting: WriterSetting) {
-        let scheme = match setting {
-            WriterSetting::Auto => Scheme::Leader,
-            WriterSetting::Fixed(scheme) => scheme,
+        let (fixed, scheme) = match setting {
+            WriterSetting::Auto => (0, Scheme::Leader),
+            WriterSetting::Fixed(scheme) => (scheme as u8, scheme),
         };
-        self.schemes.now.store(scheme as u8, Release);
+        self.schemes.fixed.store(fixed, Release);
+        self.use_scheme(scheme);
+    }
+    pub(super) fn use_scheme(self: &Arc<Self>, scheme: Scheme) {
+        if self.schemes.now.swap(scheme as u8, AcqRel) == scheme as u8 {
+            return;
+        }
         if scheme == Scheme::Dedicated && !self.schemes.resident.swap(true, AcqRel) {
             resident::spawn(self);
         }

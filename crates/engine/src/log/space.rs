@@ -3,7 +3,7 @@
 use super::Log;
 use super::counters::Session;
 use super::credit::{Class, Scarce};
-use super::leader::Waiter;
+use super::leader::{Counted, Waiter};
 use super::waits::Goal;
 use crate::base::Result;
 use std::future::Future;
@@ -79,7 +79,7 @@ impl Future for SpaceWait<'_> {
                 this.flush = Some(Waiter::new(Goal { lsn: tail, durable: true }));
             }
             let Some(flush) = &mut this.flush else { return Poll::Pending };
-            if flush.poll(this.log, cx).is_pending() {
+            if flush.poll(&Counted { log: this.log, counted: false }, cx).is_pending() {
                 return Poll::Pending;
             }
             this.flush = None;

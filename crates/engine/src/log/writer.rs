@@ -64,10 +64,10 @@ impl LogWriter {
         }
         self.written = w.end;
     }
-    /// All that is written has been synced.
-    pub fn synced(&mut self) {
-        assert!(self.in_flight.is_none());
-        self.durable = self.written;
+    /// What was written up to `upto` has been synced.
+    pub fn synced(&mut self, upto: u64) {
+        assert!(upto <= self.written, "WRITER-4");
+        self.durable = self.durable.max(upto);
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         w.begin(200);
         w.finish(true);
         assert_eq!((w.written(), w.durable()), (200, 0));
-        w.synced();
+        w.synced(200);
         assert_eq!(w.durable(), 200);
         w.begin(3 << 20);
         w.finish(true);

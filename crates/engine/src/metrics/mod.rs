@@ -133,7 +133,7 @@ fn log(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
         put(name, n);
     });
     let of = |name| counted.get(name).copied().unwrap_or(0);
-    let (tail, dirty, capacity) = (log.tail(), log.dirty_low(), log.capacity_bytes());
+    let (tail, dirty) = (log.tail(), log.dirty_low());
     let oldest = match engine.store.pool.oldest_dirty() {
         Lsn::MAX => dirty,
         oldest => oldest,
@@ -141,9 +141,10 @@ fn log(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("log_lsn_buf_dirty_pages_added", dirty.0);
     put("log_lsn_buf_pool_oldest_approx", oldest.0);
     put("log_lsn_buf_pool_oldest_lwm", oldest.0);
-    put("log_max_modified_age_async", capacity / 8 * 7);
-    put("log_max_modified_age_sync", capacity);
-    put("log_free_space", capacity.saturating_sub(tail.0.saturating_sub(log.checkpoint_lsn().0)));
+    let ordinary = log.capacity_now() / 16 * 15;
+    put("log_max_modified_age_async", ordinary / 8 * 7);
+    put("log_max_modified_age_sync", ordinary);
+    put("log_free_space", ordinary.saturating_sub(tail.0.saturating_sub(log.checkpoint_lsn().0)));
     put("log_flush_total_time", of("log_flush_total_time_us") / 1000);
     put("log_flush_max_time", of("log_flush_max_time_us"));
     put("log_flush_avg_time", of("log_flush_avg_time_us"));
@@ -226,7 +227,14 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     let (known, in_use) = engine.undo.counts();
     put("trx_undo_slots_used", in_use as u64);
     put("trx_undo_slots_cached", known.saturating_sub(in_use) as u64);
+    let purge = &engine.history.counts;
     put("purge_undo_logs", engine.history.purged.load(Relaxed));
+    put("purge_undo_log_pages", purge.pages.load(Relaxed));
+    put("purge_invoked", purge.rounds.load(Relaxed));
+    put("purge_del_mark_records", purge.removed.load(Relaxed));
+    put("purge_upd_exist_or_extern_records", purge.changes.load(Relaxed));
+    put("purge_stop_count", purge.stops.load(Relaxed));
+    put("purge_resume_count", purge.resumes.load(Relaxed));
     put("index_page_splits", engine.store.shape.splits.load(Relaxed));
     put("index_page_merge_successful", engine.store.shape.merges.load(Relaxed));
     put("index_page_merge_attempts", engine.store.shape.merges.load(Relaxed));

@@ -3,6 +3,9 @@
 //! Purge works from a view of its own. It opens one, waits until every older view has closed, and may then remove whatever transactions that it sees
 //! have made obsolete. That view is the engine's `horizon`: walks over older versions end at a version by a transaction that it sees.
 //!
+//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins no further log; nothing else waits for it, the history
+//! just grows. It is stopped for this run only: a start finds the history in the undo pages and goes on.
+//!
 //! - PURGE-1: a log is purged only when every open view sees its transaction.
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
@@ -36,16 +39,81 @@ struct Item {
 #[derive(Default)]
 pub struct History {
     queue: Mutex<VecDeque<Item>>,
+    /// With the one that is being purged.
     len: AtomicU64,
+    /// The commit number of the one that is being purged; 0: none is. Written under the queue's mutex.
+    at: AtomicU64,
     pub purged: AtomicU64,
-    /// Innodb_purge stop and resume.
-    pub paused: AtomicBool,
+    pub counts: Counts,
+    stopped: AtomicBool,
     /// How many hold purge off for a while (CHECK TABLE); and whether a log is being purged now.
     pub(crate) held: AtomicUsize,
     purging: AtomicBool,
     complaints: Mutex<complaints::Complaints>,
 }
+/// What purge counts (purge_* of INNODB_METRICS).
+#[derive(Default)]
+pub struct Counts {
+    pub rounds: AtomicU64,
+    pub pages: AtomicU64,
+    /// Delete-marked records removed.
+    pub removed: AtomicU64,
+    /// Undo records of changes to rows that were there.
+    pub changes: AtomicU64,
+    pub stops: AtomicU64,
+    pub resumes: AtomicU64,
+}
+/// What purge is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    Running,
+    Idle,
+    /// The log in work is the last one.
+    Stopping,
+    Stopped,
+}
+impl State {
+    /// As SHOW ENGINE INNODB STATUS says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Idle => "running but idle",
+            State::Stopping => "stopping",
+            State::Stopped => "stopped",
+        }
+    }
+}
 impl History {
+    /// No log is begun from now on. One that is being purged is finished.
+    pub fn stop(&self) {
+        if !self.stopped.swap(true, SeqCst) {
+            self.counts.stops.fetch_add(1, Relaxed);
+        }
+    }
+    pub fn resume(&self) {
+        if self.stopped.swap(false, SeqCst) {
+            self.counts.resumes.fetch_add(1, Relaxed);
+        }
+    }
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(SeqCst)
+    }
+    pub fn state(&self) -> State {
+        match (self.is_stopped(), self.is_purging()) {
+            (true, true) => State::Stopping,
+            (true, false) => State::Stopped,
+            (false, false) if self.is_empty() => State::Idle,
+            (false, _) => State::Running,
+        }
+    }
+    /// Everything that committed with a number below is purged; `next` if nothing waits.
+    pub fn done_below(&self, next: TrxId) -> TrxId {
+        let q = self.queue.lock();
+        match self.at.load(Relaxed) {
+            0 => q.front().map_or(next, |i| i.no),
+            at => TrxId(at),
+        }
+    }
     pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
         self.queue.lock().push_back(Item { no, first, pages });
         self.len.fetch_add(1, Relaxed);
@@ -60,10 +128,10 @@ impl History {
     pub(crate) fn is_purging(&self) -> bool {
         self.purging.load(SeqCst)
     }
-    /// Announces that purge works, unless it is held off.
+    /// Announces that purge works, unless it is stopped or held off.
     fn start(&self) -> bool {
         self.purging.store(true, SeqCst);
-        if self.held.load(SeqCst) > 0 {
+        if self.held.load(SeqCst) > 0 || self.is_stopped() {
             self.purging.store(false, SeqCst);
             return false;
         }
@@ -72,10 +140,18 @@ impl History {
     fn pop_below(&self, limit: TrxId) -> Option<Item> {
         let mut q = self.queue.lock();
         let item = if q.front()?.no < limit { q.pop_front() } else { None };
-        if item.is_some() {
-            self.len.fetch_sub(1, Relaxed);
+        if let Some(i) = &item {
+            self.at.store(i.no.0, Relaxed);
         }
         item
+    }
+    /// The log that was popped is purged.
+    fn done(&self) {
+        let _q = self.queue.lock();
+        self.at.store(0, Relaxed);
+        self.len.fetch_sub(1, Relaxed);
+        self.purged.fetch_add(1, Relaxed);
+        self.purging.store(false, SeqCst);
     }
 }
 
@@ -86,7 +162,7 @@ const IDLE: Duration = Duration::from_millis(20);
 /// The background task.
 pub(crate) async fn run(engine: Arc<Engine>) {
     while !engine.closing.load(Acquire) {
-        if engine.history.is_empty() || engine.history.paused.load(Relaxed) {
+        if engine.history.is_empty() || engine.history.is_stopped() {
             engine.nap(IDLE).await;
             continue;
         }
@@ -97,12 +173,13 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 }
 
 impl Engine {
-    /// Purges what is in the history now, once older views have closed. False if there was nothing to do or it was held off.
+    /// Purges what is in the history now, once older views have closed. False if there was nothing to do, or it was stopped or held off.
     pub async fn purge_once(&self) -> bool {
+        self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
         self.sys.open_view(&mut view, TrxId::NONE);
         while self.sys.oldest_view_no() < view.low_no() && !planted(Canary::PurgeTooEarly) {
-            if self.closing.load(Acquire) {
+            if self.closing.load(Acquire) || self.history.is_stopped() {
                 return false;
             }
             self.nap(Duration::from_millis(5)).await;
@@ -123,8 +200,8 @@ impl Engine {
             for page in &item.pages {
                 self.undo.purged(*page);
             }
-            self.history.purged.fetch_add(1, Relaxed);
-            self.history.purging.store(false, SeqCst);
+            self.history.counts.pages.fetch_add(item.pages.len() as u64, Relaxed);
+            self.history.done();
             n += 1;
             if n % ROUND == 0 {
                 if self.closing.load(Acquire) {
@@ -141,6 +218,7 @@ impl Engine {
         let mut chains = Vec::new();
         let mut copy = Vec::new();
         let mut owner = TrxId::NONE;
+        let mut changes = 0;
         for (i, no) in item.pages.iter().enumerate() {
             let from = if i == 0 { Some(item.first.1) } else { None };
             let Some(start) = self.settled(|| self.copy_log(*no, from, &mut owner, &mut copy)).await? else { continue };
@@ -152,6 +230,7 @@ impl Engine {
                 if let Entry::Change { head, old, key, rest } = e.1
                     && let Some(table) = self.dict.by_id(head.table)
                 {
+                    changes += 1;
                     let (obsolete, _) = rest.obsolete();
                     let roll = RollPtr::new(*no, at, false);
                     let done = self.purge_change(&table, key, &obsolete, old.flags & index::DELETE_MARK == 0, roll).await;
@@ -164,6 +243,7 @@ impl Engine {
                 at += len;
             }
         }
+        self.history.counts.changes.fetch_add(changes, Relaxed);
         if !chains.is_empty() {
             self.end_log(item.first).await?;
             for (space, first) in chains {
@@ -257,6 +337,7 @@ impl Engine {
         index::remove(&mut m.patch(leaf), pos);
         let thin = structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
         m.commit();
+        self.history.counts.removed.fetch_add(1, Relaxed);
         if thin {
             entry::merge(&self.store, ix, key);
         }

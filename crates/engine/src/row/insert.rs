@@ -32,6 +32,7 @@ impl Trx {
     /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index whose key is taken, and nothing has changed then.
     pub async fn insert(&mut self, table: &Arc<Table>, payload: &[u8]) -> Result<()> {
         self.ensure_id().await?;
+        self.pace().await;
         if self.undo.count % 16 == 15 {
             self.engine.host.before_blocking(); // one of many rows, perhaps
         }

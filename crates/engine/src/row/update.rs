@@ -30,6 +30,7 @@ impl Trx {
     /// Deletes the row.
     pub async fn delete(&mut self, table: &Arc<Table>, row: RowAt<'_>) -> Result<()> {
         self.ensure_id().await?;
+        self.pace().await;
         let mut gone = Entries::new();
         let mut e = std::mem::take(&mut self.scratch.entry);
         for (no, _) in table.secondary() {
@@ -48,6 +49,7 @@ impl Trx {
     /// On `DuplicateKey` nothing has changed.
     pub async fn update(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: &[u8]) -> Result<()> {
         self.ensure_id().await?;
+        self.pace().await;
         if !table.hidden_key {
             let mut key = std::mem::take(&mut self.scratch.key);
             table.new_key(new, &mut key);

@@ -12,11 +12,15 @@ pub mod view;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, TrxLocks};
+use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Result, Stall, TrxId, Try};
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
+use std::task::Poll;
 use std::time::Duration;
 use view::ReadView;
 
@@ -71,6 +75,8 @@ pub struct Trx {
     broken: Option<Error>,
     /// It is being rolled back in the background (TRX-C).
     abandoned: bool,
+    /// When the last one that changed something was committed; zero: none yet.
+    last_commit: Duration,
 }
 
 impl Drop for Trx {
@@ -102,6 +108,7 @@ impl Trx {
             rows: RowCounts::default(),
             broken: None,
             abandoned: false,
+            last_commit: Duration::ZERO,
             engine,
         }
     }
@@ -126,6 +133,7 @@ impl Trx {
             single_read: false,
             rows: RowCounts::default(),
             abandoned: true,
+            last_commit: Duration::ZERO,
         };
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);
@@ -197,7 +205,34 @@ impl Trx {
     pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {
         match stall {
             Stall::Lock(wait) => wait.wait(&self.engine.host, self.lock_wait_timeout).await,
+            Stall::LogSpace => self.wait_room(self.engine.store.log.wait_space()).await,
+            Stall::LogReserve => self.wait_room(self.engine.store.log.wait_space_reserved()).await,
             other => self.engine.settle(other).await,
+        }
+    }
+    /// Waits for room in the log, no longer than for a row lock.
+    async fn wait_room(&self, wait: SpaceWait<'_>) -> Result<()> {
+        let (mut wait, mut timer) = (wait, self.engine.host.sleep(self.lock_wait_timeout));
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = Pin::new(&mut wait).poll(cx) {
+                return Poll::Ready(done);
+            }
+            if self.locks.kill().poll(cx.waker()) {
+                return Poll::Ready(Err(Error::Interrupted));
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.engine.tell_log_full();
+            Poll::Ready(Err(Error::LogFull))
+        })
+        .await
+    }
+    /// Before a change of a row: slowed if the log is nearly full.
+    #[inline]
+    pub(crate) async fn pace(&self) {
+        if self.engine.store.log.is_slow() {
+            self.engine.store.log.throttle().await;
         }
     }
     pub fn savepoint(&self) -> Savepoint {

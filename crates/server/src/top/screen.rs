@@ -29,6 +29,7 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
 
     let scheme = format!("scheme {}, depth {}", now.text("Redolith_log_scheme"), now.number("Redolith_log_flush_depth"));
     row("log flushes/s", rate("Redolith_log_flushes"), scheme);
+    row("log writer", String::new(), now.text("Redolith_log_writer_reason").to_string());
     row("commits per flush", per_flush(i).map_or("-".into(), |x| format!("{x:.2}")), String::new());
     let flush_us = i.ratio("Redolith_log_flush_total_time_us", "Redolith_log_flushes");
     row("flush time", time_us(flush_us), quantiles(i, "Redolith_log_flush_time_us"));

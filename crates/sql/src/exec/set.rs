@@ -91,7 +91,11 @@ fn set_system(cx: &mut AdminContext<'_>, target: SetTarget, name: &str, value: &
             if let Some(action) = MonitorAction::of(var) {
                 monitor(cx, var, action, value.as_ref())?;
             }
-            cx.settings.set_global(var, value.as_ref())?
+            let applied = cx.settings.set_global(var, value.as_ref())?;
+            for why in applied.refused {
+                cx.session.warnings.warn(SqlError::new(1105, format!("{}: {why}", var.get().name)));
+            }
+            applied.truncated
         }
         SetTarget::NextTransaction => return set_next(cx, var, value).map(|()| false),
         SetTarget::Session => {

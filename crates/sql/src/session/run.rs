@@ -190,7 +190,11 @@ impl Session {
 
     /// The end of a statement that is a transaction of its own.
     async fn end_autocommit(&mut self, commits: bool) -> Result<(), SqlError> {
-        let ended = if commits { exec::commit(&mut self.trx, flush_of(&self.db.settings)).await } else { Ok(self.trx.rollback().await?) };
+        let ended = if commits {
+            exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
+        } else {
+            Ok(self.trx.rollback().await?)
+        };
         self.locks.end_transaction();
         ended
     }

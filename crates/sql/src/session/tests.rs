@@ -379,7 +379,7 @@ fn a_known_load_is_counted_exactly() {
     query(&mut s, TABLE);
     query(&mut s, "INSERT INTO t (k) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)");
     // Background tasks have nothing to do in between.
-    world.server.engine.history.paused.store(true, std::sync::atomic::Ordering::Relaxed);
+    world.server.engine.history.stop();
     let engine = &world.server.engine;
     engine.flush_settings.idle_flush_pct.set(0);
     block_on(engine.host.sleep(std::time::Duration::from_millis(100)));

@@ -107,7 +107,7 @@ impl Session {
         if self.transaction.active || self.trx.has_written() {
             // Before anything has happened: a COMMIT that fails here leaves the transaction open.
             let _pass = if self.trx.has_written() { self.locks.passes.commit(self.metadata_wait()).await? } else { None };
-            let committed = exec::commit(&mut self.trx, flush_of(&self.db.settings)).await;
+            let committed = exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
             self.scratch.handlers.commit += self.transaction.used as u64;
             self.ended();
             committed?;

@@ -51,8 +51,8 @@ pub(super) fn engine_isolation(level: plan::Isolation) -> Isolation {
 }
 
 /// innodb_flush_log_at_trx_commit
-pub(super) fn flush_of(settings: &Settings) -> Flush {
-    match settings.bits(Var::InnodbFlushLogAtTrxCommit) {
+pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
+    match vars.own_bits(Var::InnodbFlushLogAtTrxCommit).unwrap_or_else(|| settings.bits(Var::InnodbFlushLogAtTrxCommit)) {
         0 => Flush::No,
         2 => Flush::Written,
         _ => Flush::Durable,

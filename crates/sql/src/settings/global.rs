@@ -18,8 +18,17 @@ impl Snapshot {
     }
 }
 
-/// Called with the new bits of a variable.
-type Hook = Box<dyn Fn(u64) + Send + Sync>;
+/// Called with the new value of a variable. Returns what the system refused to do about it.
+type Hook = Box<dyn Fn(&Setting) -> Vec<String> + Send + Sync>;
+
+/// What came of SET GLOBAL.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The value was moved into the variable's range.
+    pub truncated: bool,
+    /// The value holds, but the system refused something; for people.
+    pub refused: Vec<String>,
+}
 
 pub struct Settings {
     /// The bits of the snapshot, for readers on hot paths (SET-2).
@@ -70,11 +79,21 @@ impl Settings {
     /// `f` is called, with the new bits, whenever the GLOBAL value is set, and once now.
     pub fn on_change(&self, var: Var, f: impl Fn(u64) + Send + Sync + 'static) {
         f(self.bits(var));
-        self.hooks.lock().push((var, Box::new(f)));
+        self.hooks.lock().push((
+            var,
+            Box::new(move |s| {
+                f(s.bits);
+                Vec::new()
+            }),
+        ));
+    }
+    /// The same for what the system may refuse: `f` is called, with the bits and the text, whenever the GLOBAL value is set. It is not called now.
+    pub fn on_change_of_place(&self, var: Var, f: impl Fn(u64, &str) -> Vec<String> + Send + Sync + 'static) {
+        self.hooks.lock().push((var, Box::new(move |s| f(s.bits, s.text.as_deref().unwrap_or("")))));
     }
 
-    /// SET GLOBAL; `value` None is DEFAULT. True if the value was moved into the variable's range.
-    pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<bool> {
+    /// SET GLOBAL; `value` None is DEFAULT.
+    pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<Applied> {
         let v = var.get();
         match (v.access, v.scope) {
             (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
@@ -89,30 +108,31 @@ impl Settings {
         if only_default {
             return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
         }
-        self.store(var, taken.setting);
-        Ok(taken.truncated)
+        let refused = if var.is_order() { self.call_hooks(var, &taken.setting) } else { self.store(var, taken.setting) };
+        Ok(Applied { truncated: taken.truncated, refused })
     }
 
     /// Stores a value that is known to be valid, with that of the variable's twin.
-    pub(super) fn store(&self, var: Var, setting: Setting) {
-        let mut hooked = vec![(var, setting.bits)];
+    pub(super) fn store(&self, var: Var, setting: Setting) -> Vec<String> {
+        let mut hooked = vec![(var, setting.clone())];
         {
             let mut slot = self.snapshot.write();
             let mut next = Snapshot::clone(&slot);
             if let Some(twin) = var.twin() {
                 let bits = twin_bits(twin, setting.bits);
                 next.0[twin as usize].bits = bits;
-                hooked.push((twin, bits));
+                hooked.push((twin, Setting { bits, text: None }));
             }
             next.0[var as usize] = setting;
-            for (var, bits) in &hooked {
-                self.bits[*var as usize].store(*bits, Relaxed);
+            for (var, setting) in &hooked {
+                self.bits[*var as usize].store(setting.bits, Relaxed);
             }
             *slot = Arc::new(next);
         }
-        for (changed, bits) in hooked {
-            self.hooks.lock().iter().filter(|(v, _)| *v == changed).for_each(|(_, hook)| hook(bits));
-        }
+        hooked.iter().flat_map(|(changed, to)| self.call_hooks(*changed, to)).collect()
+    }
+    fn call_hooks(&self, var: Var, to: &Setting) -> Vec<String> {
+        self.hooks.lock().iter().filter(|(v, _)| *v == var).flat_map(|(_, hook)| hook(to)).collect()
     }
 
     /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
@@ -167,12 +187,29 @@ mod tests {
         let told = seen.clone();
         s.on_change(Var::MaxConnections, move |n| told.store(n, Relaxed));
         assert_eq!(seen.load(Relaxed), 151);
-        assert!(!s.set_global(Var::MaxConnections, Some(&int(500))).unwrap());
+        assert_eq!(s.set_global(Var::MaxConnections, Some(&int(500))).unwrap(), Applied::default());
         assert_eq!((s.bits(Var::MaxConnections), seen.load(Relaxed)), (500, 500));
-        assert!(s.set_global(Var::MaxConnections, Some(&int(0))).unwrap());
+        assert!(s.set_global(Var::MaxConnections, Some(&int(0))).unwrap().truncated);
         assert_eq!(s.global_value(Var::MaxConnections).unwrap(), int(1));
         s.set_global(Var::MaxConnections, None).unwrap();
         assert_eq!(s.bits(Var::MaxConnections), 151);
+    }
+
+    #[test]
+    fn an_order_is_told_and_not_kept() {
+        let s = Settings::default();
+        let orders = Arc::new(AtomicU64::new(0));
+        let told = orders.clone();
+        s.on_change(Var::InnodbPurgeStopNow, move |on| {
+            told.fetch_add(on, Relaxed);
+        });
+        for value in [int(1), Value::text("on"), int(0)] {
+            s.set_global(Var::InnodbPurgeStopNow, Some(&value)).unwrap();
+            assert!(!s.is_on(Var::InnodbPurgeStopNow));
+        }
+        assert_eq!(orders.load(Relaxed), 2);
+        assert_eq!(s.set_global(Var::InnodbPurgeStopNow, Some(&int(2))).unwrap_err().code, 1231);
+        assert!(!Var::InnodbPurgeStopNow.is_option());
     }
 
     #[test]
@@ -191,7 +228,9 @@ mod tests {
         assert_eq!(code(Var::TimeZone, &Value::text("Mars/North")), 1298);
         assert_eq!(code(Var::CharacterSetServer, &Value::text("klingon")), 1115);
         assert_eq!(code(Var::ReadOnly, &int(1)), 1231);
-        assert_eq!(code(Var::InnodbFlushLogAtTrxCommit, &int(2)), 1231);
+        assert_eq!(code(Var::InnodbFlushLogAtTrxCommit, &int(3)), 1231);
+        assert_eq!(code(Var::RedolithLogFlushPaceUs, &Value::Int(-2)), 1231);
+        assert_eq!(code(Var::RedolithLogWriterCpus, &Value::text("1-")), 1231);
     }
 
     #[test]

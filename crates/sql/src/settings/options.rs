@@ -18,7 +18,11 @@ impl Var {
     /// Whether there is an option for it.
     pub fn is_option(self) -> bool {
         let v = self.get();
-        v.access != Access::ReadOnly && v.scope != Scope::Session && v.kind != Kind::OfSession && !self.is_of_session_options_only()
+        v.access != Access::ReadOnly
+            && v.scope != Scope::Session
+            && v.kind != Kind::OfSession
+            && !self.is_of_session_options_only()
+            && !self.is_order()
     }
     /// mysqld has no option for these; a session begins with what is said elsewhere.
     fn is_of_session_options_only(self) -> bool {

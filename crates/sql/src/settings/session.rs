@@ -26,6 +26,10 @@ impl SessionVars {
     fn get(&self, var: Var) -> &Setting {
         self.own.iter().find(|(v, _)| *v == var).map_or_else(|| self.snapshot.get(var), |(_, s)| s)
     }
+    /// Of a `Followed` variable: what the session has set itself.
+    pub fn own_bits(&self, var: Var) -> Option<u64> {
+        self.own.iter().find(|(v, _)| *v == var).map(|(_, s)| s.bits)
+    }
     /// A number, boolean (0, 1), enum (position), set (flags) or collation (id).
     #[inline]
     pub fn bits(&self, var: Var) -> u64 {
@@ -61,6 +65,10 @@ impl SessionVars {
         }
         let taken = match value {
             Some(value) => v.take_value(value)?,
+            None if v.scope == Scope::Followed => {
+                self.own.retain(|(v, _)| *v != var);
+                return Ok(false);
+            }
             None if v.scope == Scope::Both => settings.snapshot().get(var).clone().into(),
             None => v.default_setting().into(),
         };
@@ -90,7 +98,8 @@ impl SessionVars {
     }
     fn put(&mut self, var: Var, setting: Setting) {
         let at = self.own.iter().position(|(v, _)| *v == var);
-        match (at, *self.snapshot.get(var) == setting) {
+        let needless = *self.snapshot.get(var) == setting && var.get().scope != Scope::Followed;
+        match (at, needless) {
             (Some(i), true) => {
                 self.own.swap_remove(i);
             }
@@ -118,6 +127,7 @@ impl SessionVars {
             _ if v.kind == Kind::OfSession => Ok(None),
             Scope::Global if session_only => Err(SqlError::read_only_variable(v.name, "GLOBAL")),
             Scope::Global => settings.global_value(var).map(Some),
+            Scope::Followed if self.own_bits(var).is_none() => settings.global_value(var).map(Some),
             _ => Ok(Some(v.value(self.get(var)))),
         }
     }
@@ -128,7 +138,8 @@ impl SessionVars {
         let all = Var::all().iter().filter(|v| v.get().kind != Kind::OfSession);
         all.map(|var| {
             let v = var.get();
-            let setting = if v.scope == Scope::Global { global.get(*var) } else { self.get(*var) };
+            let follows = v.scope == Scope::Followed && self.own_bits(*var).is_none();
+            let setting = if v.scope == Scope::Global || follows { global.get(*var) } else { self.get(*var) };
             (v.name, v.show(setting).unwrap_or_default())
         })
         .collect()
@@ -150,6 +161,23 @@ mod tests {
         // A GLOBAL variable is read where it is current.
         s.set_global(Var::MaxConnections, Some(&Value::UInt(7))).unwrap();
         assert_eq!(old.value(&s, Var::MaxConnections, false).unwrap(), Some(Value::UInt(7)));
+    }
+
+    #[test]
+    fn a_followed_variable_is_the_servers_until_it_is_set() {
+        let s = Settings::default();
+        let mut v = SessionVars::new(&s);
+        let var = Var::InnodbFlushLogAtTrxCommit;
+        let shown = |v: &SessionVars| v.value(&s, var, true).unwrap();
+        s.set_global(var, Some(&Value::UInt(2))).unwrap();
+        assert_eq!((v.own_bits(var), shown(&v)), (None, Some(Value::Int(2))));
+        assert!(v.list(&s).contains(&("innodb_flush_log_at_trx_commit", "2".into())));
+        v.set(&s, var, Some(&Value::UInt(1))).unwrap();
+        s.set_global(var, Some(&Value::UInt(0))).unwrap();
+        assert_eq!((v.own_bits(var), shown(&v)), (Some(1), Some(Value::Int(1))));
+        v.set(&s, var, None).unwrap();
+        assert_eq!((v.own_bits(var), shown(&v)), (None, Some(Value::Int(0))));
+        assert_eq!(v.set(&s, var, Some(&Value::UInt(3))).unwrap_err().code, 1231);
     }
 
     #[test]

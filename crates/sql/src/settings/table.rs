@@ -32,6 +32,9 @@ const fn int(min: u64, max: u64) -> Kind {
 const fn steps(min: u64, max: u64, step: u64) -> Kind {
     Int { min, max, step }
 }
+const fn exact(min: i64, max: i64) -> Kind {
+    Exact { min, max }
+}
 const fn percent(min: f64, max: f64) -> Kind {
     Real { min, max }
 }
@@ -103,7 +106,8 @@ variables! {
     InnodbDoublewrite "innodb_doublewrite" Enum(&["OFF", "ON"]), Global AtStart ON;
     InnodbFastShutdown "innodb_fast_shutdown" int(0, 2), Global Dynamic is("1"), only "a shutdown writes what is dirty and leaves purge for later";
     InnodbFilePerTable "innodb_file_per_table" Bool, Global Dynamic ON, only "each table has its file";
-    InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" int(0, 2), Global Dynamic is("1"), only "a commit is durable when it is acknowledged";
+    InnodbFlushLogAtTimeout "innodb_flush_log_at_timeout" int(1, 2700), Global Dynamic is("1");
+    InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" exact(0, 2), Followed Dynamic is("1");
     InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]), Global AtStart is("O_DIRECT"), only "files are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"), only "pages are written for their own age";
     InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0"), only "recovery is never cut short";
@@ -111,7 +115,7 @@ variables! {
     InnodbIoCapacity "innodb_io_capacity" int(100, 1 << 31), Global Dynamic is("10000");
     InnodbIoCapacityMax "innodb_io_capacity_max" int(100, 1 << 31), Global Dynamic is("20000");
     InnodbLockWaitTimeout "innodb_lock_wait_timeout" int(1, 1 << 30), Both Dynamic is("50");
-    InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, 1 << 32, 1024), Global AtStart is("67108864");
+    InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, u32::MAX as u64, 1024), Global Dynamic is("67108864");
     InnodbLogWriterThreads "innodb_log_writer_threads" Bool, Global Dynamic OFF;
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
@@ -121,8 +125,10 @@ variables! {
     InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
     InnodbMonitorResetAll "innodb_monitor_reset_all" TEXT, Global Dynamic is("");
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"), only "a page has 16 KiB";
+    InnodbPurgeRunNow "innodb_purge_run_now" Bool, Global Dynamic OFF;
+    InnodbPurgeStopNow "innodb_purge_stop_now" Bool, Global Dynamic OFF;
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
-    InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(64 << 20, 1 << 39, 1 << 20), Global AtStart is("1073741824");
+    InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(8 << 20, 1 << 39, 1 << 20), Global Dynamic is("1073741824");
     InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF, only "a time-out rolls back its statement";
     InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON;
     InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON;
@@ -169,7 +175,12 @@ variables! {
     ReadBufferSize "read_buffer_size" steps(8192, 1 << 31, 4096), Both Dynamic is("131072"), inert "it is MyISAM's";
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"), inert "it is MyISAM's";
+    RedolithLogFlushPaceUs "redolith_log_flush_pace_us" exact(-1, 1_000_000), Global Dynamic is("-1");
+    RedolithLogFlusherCpus "redolith_log_flusher_cpus" CpuList, Global Dynamic is("");
+    RedolithLogThreadsNice "redolith_log_threads_nice" exact(-20, 19), Global Dynamic is("0");
+    RedolithLogThreadsRealtime "redolith_log_threads_realtime" exact(0, 99), Global Dynamic is("0");
     RedolithLogWriter "redolith_log_writer" Enum(&["auto", "session", "leader", "dedicated"]), Global Dynamic is("auto");
+    RedolithLogWriterCpus "redolith_log_writer_cpus" CpuList, Global Dynamic is("");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";
     ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1");
@@ -236,6 +247,10 @@ impl Var {
     /// In the order of the names.
     pub fn all() -> &'static [Var] {
         ALL
+    }
+    /// An order, not a state: `ON` does something at once, and the value stays `OFF`. No option.
+    pub fn is_order(self) -> bool {
+        matches!(self, Var::InnodbPurgeRunNow | Var::InnodbPurgeStopNow)
     }
     /// The variable that says the same thing in another way: as a collation, or as a character set; as MySQL has it.
     pub(super) fn twin(self) -> Option<Var> {

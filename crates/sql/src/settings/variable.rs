@@ -12,6 +12,8 @@ pub enum Scope {
     Session,
     /// A session begins with the GLOBAL value.
     Both,
+    /// A session goes by the GLOBAL value of the moment, until it sets its own.
+    Followed,
 }
 
 /// Who may set it.
@@ -34,6 +36,13 @@ pub enum Kind {
         max: u64,
         step: u64,
     },
+    /// A whole number that is a choice or a place, not an amount: one outside is refused (1231), not moved.
+    Exact {
+        min: i64,
+        max: i64,
+    },
+    /// CPUs, as `0-3,6`; empty: all.
+    CpuList,
     /// Seconds with a fraction, percentages.
     Real {
         min: f64,
@@ -145,6 +154,11 @@ impl Variable {
         Ok(match self.kind {
             Kind::Bool => Setting::bits(parse_bool(text).ok_or_else(wrong)? as u64).into(),
             Kind::Int { .. } => self.take_int(parse_int(text).ok_or_else(wrong)?),
+            Kind::Exact { .. } => self.take_exact(text.trim().parse().map_err(|_| wrong())?)?.into(),
+            Kind::CpuList => {
+                parse_cpus(text).ok_or_else(wrong)?;
+                Setting::text(text.trim()).into()
+            }
             Kind::Real { .. } => self.take_real(text.trim().parse().map_err(|_| wrong())?),
             Kind::Enum(names) => {
                 let by_name = names.iter().position(|n| n.eq_ignore_ascii_case(text));
@@ -186,6 +200,11 @@ impl Variable {
             (Kind::Int { .. }, Value::Int(n)) => Ok(self.take_int(*n as u64)),
             (Kind::Int { .. }, Value::UInt(n)) => Ok(self.take_int(*n)),
             (Kind::Int { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
+            (Kind::Exact { .. }, Value::Int(n)) => Ok(self.take_exact(*n)?.into()),
+            (Kind::Exact { .. }, Value::UInt(n)) => Ok(self.take_exact(i64::try_from(*n).map_err(|_| self.wrong_value(n))?)?.into()),
+            (Kind::Exact { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
+            // One CPU is written as a number.
+            (Kind::CpuList, Value::Int(_) | Value::UInt(_)) => self.take_text(&shown()),
             (Kind::Real { .. }, Value::Bytes(_)) => Err(SqlError::wrong_variable_type(self.name)),
             (Kind::Bool, Value::Int(0 | 1) | Value::UInt(0 | 1)) => self.take_text(&shown()),
             (Kind::Bool, Value::Int(_) | Value::UInt(_)) => Err(self.wrong_value(shown())),
@@ -194,7 +213,7 @@ impl Variable {
             (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
             (Kind::Charset { .. }, Value::Int(n)) => self.take_collation_id(*n as u64).map(|c| c.charset().default_collation()).map(by_id),
             (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
-            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch, v) if v.as_bytes().is_none() => {
+            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch | Kind::CpuList, v) if v.as_bytes().is_none() => {
                 Err(SqlError::wrong_variable_type(self.name))
             }
             (_, Value::Bytes(b)) => self.take_text(std::str::from_utf8(b).map_err(|_| self.wrong_value(shown()))?),
@@ -207,6 +226,10 @@ impl Variable {
         let inside = n.clamp(min, max);
         let inside = (inside - inside % step).max(min);
         Taken { setting: Setting::bits(inside), truncated: inside != n }
+    }
+    fn take_exact(&self, n: i64) -> Result<Setting> {
+        let Kind::Exact { min, max } = self.kind else { unreachable!("a number that is a choice") };
+        if (min..=max).contains(&n) { Ok(Setting::bits(n as u64)) } else { Err(self.wrong_value(n)) }
     }
     fn take_real(&self, x: f64) -> Taken {
         let Kind::Real { min, max } = self.kind else { unreachable!("a real variable") };
@@ -236,6 +259,7 @@ impl Variable {
         Some(match self.kind {
             Kind::Bool => if s.bits != 0 { "ON" } else { "OFF" }.to_string(),
             Kind::Int { .. } => s.bits.to_string(),
+            Kind::Exact { .. } => (s.bits as i64).to_string(),
             Kind::Real { .. } => format!("{:.6}", f64::from_bits(s.bits)),
             Kind::Enum(names) => names[s.bits as usize].to_string(),
             Kind::Engine => "InnoDB".to_string(),
@@ -243,7 +267,7 @@ impl Variable {
             Kind::Charset { .. } => collation(s.bits)?.charset().name().to_string(),
             Kind::Collation => collation(s.bits)?.name().to_string(),
             Kind::OptimizerSwitch => SWITCHES.iter().map(|s| format!("{s}=off")).collect::<Vec<_>>().join(","),
-            Kind::Text { .. } | Kind::TimeZone => s.text.as_deref()?.to_string(),
+            Kind::Text { .. } | Kind::TimeZone | Kind::CpuList => s.text.as_deref()?.to_string(),
             Kind::OfSession => return None,
         })
     }
@@ -253,6 +277,7 @@ impl Variable {
         match self.kind {
             Kind::Bool => Value::Int((s.bits != 0) as i64),
             Kind::Int { .. } => Value::UInt(s.bits),
+            Kind::Exact { .. } => Value::Int(s.bits as i64),
             Kind::Real { .. } => Value::Double(f64::from_bits(s.bits)),
             _ => self.show(s).map_or(Value::Null, |text| Value::owned(text.into_bytes())),
         }
@@ -281,6 +306,20 @@ fn parse_bool(text: &str) -> Option<bool> {
     } else {
         None
     }
+}
+
+/// CPU numbers of `0-3,6`, at most 1,024 of them; None if it is no such list.
+pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
+        if first > last || last >= 1024 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
 }
 
 /// Digits with at most one of K, M, G, T, P, E, which are powers of 1,024.
@@ -315,6 +354,15 @@ mod tests {
         assert_eq!(parse_int("-5"), Some(0));
         for wrong in ["", "M", "1.5M", "x", "99999999999999999999", "16E", "1MM", "--1", "-"] {
             assert_eq!(parse_int(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(parse_cpus("0-2, 5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_cpus(" "), Some(vec![]));
+        for wrong in ["a", "1-", "3-1", "1,,2", "-1", "0-1024"] {
+            assert_eq!(parse_cpus(wrong), None, "{wrong}");
         }
     }
 

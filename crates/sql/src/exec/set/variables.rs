@@ -72,6 +72,7 @@ pub fn variable_type(name: &str) -> Option<ExprType> {
     Some(match v.kind {
         Kind::Bool => ExprType::bigint(1),
         Kind::Int { .. } => ExprType::unsigned_bigint(21),
+        Kind::Exact { .. } => ExprType::bigint(20),
         Kind::Real { .. } => ExprType::double(),
         Kind::OfSession if var == Var::Timestamp => ExprType::double(),
         Kind::OfSession => ExprType::unsigned_bigint(21),

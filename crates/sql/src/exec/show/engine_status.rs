@@ -110,7 +110,8 @@ impl Report<'_> {
         self.section("TRANSACTIONS")?;
         let (pages, in_use) = engine.undo.counts();
         self.line(format_args!("Trx id counter {}", engine.sys.next_id().0))?;
-        self.line(format_args!("Purge done for trx's n:o < {} undo n:o < 0 state: running", engine.sys.oldest_view_no().0))?;
+        let purged = engine.history.done_below(engine.sys.oldest_view_no());
+        self.line(format_args!("Purge done for trx's n:o < {} undo n:o < 0 state: {}", purged.0, engine.history.state().name()))?;
         self.line(format_args!("History list length {}", engine.history.len()))?;
         self.line(format_args!(
             "Undo pages {pages}, {in_use} of them with undo logs that are needed; {} read views open",

@@ -1,0 +1,94 @@
+//! Where and how urgently a thread runs.
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+
+/// Of one thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// CPUs that it may run on; empty: those that it had when it began.
+    pub cpus: Vec<usize>,
+    /// -20 (urgent) to 19.
+    pub nice: i32,
+    /// 1 to 99: SCHED_FIFO of that priority. 0: an ordinary thread.
+    pub realtime: u8,
+}
+
+/// A thread of this process, and where it may run by itself.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    id: Pid,
+    cpus: CpuSet,
+}
+
+impl Thread {
+    /// The system's number of it.
+    pub fn id(&self) -> u32 {
+        self.id.as_raw_nonzero().get().unsigned_abs()
+    }
+}
+
+pub fn this_thread() -> Thread {
+    // A thread can always ask for itself.
+    Thread { id: rustix::thread::gettid(), cpus: rustix::thread::sched_getaffinity(None).unwrap_or_default() }
+}
+
+/// Places a thread. What the system refuses is told, each in a line that names the right that is missing; the rest holds.
+pub fn place_thread(thread: &Thread, to: &Placement) -> Vec<String> {
+    let mut refused = Vec::new();
+    let mut tell = |what: String, right: &str, done: Result<(), Errno>| {
+        if let Err(e) = done {
+            let why =
+                if matches!(e, Errno::PERM | Errno::ACCESS) { format!("it needs {right}") } else { std::io::Error::from(e).to_string() };
+            refused.push(format!("{what}: refused by the system: {why}"));
+        }
+    };
+    let mut cpus = CpuSet::new();
+    to.cpus.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
+    if cpus.count() == 0 {
+        cpus = thread.cpus;
+    }
+    tell(format!("CPUs {:?}", to.cpus), "CAP_SYS_NICE", sched_setaffinity(Some(thread.id), &cpus));
+    tell(format!("realtime priority {}", to.realtime), "CAP_SYS_NICE or RLIMIT_RTPRIO", set_scheduler(thread.id, to.realtime));
+    // Of a thread, not of the process: Linux, setpriority(2).
+    let niced = rustix::process::setpriority_process(Some(thread.id), to.nice);
+    tell(format!("nice level {}", to.nice), "CAP_SYS_NICE or RLIMIT_NICE", niced);
+    refused
+}
+
+fn set_scheduler(thread: Pid, priority: u8) -> Result<(), Errno> {
+    let policy = if priority == 0 { libc::SCHED_OTHER } else { libc::SCHED_FIFO };
+    // SAFETY: all zeros is a valid `sched_param`, whatever fields it has besides the priority.
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = priority.into();
+    // SAFETY: the pointer is to a live value of the type that the call reads.
+    let done = unsafe { libc::sched_setscheduler(thread.as_raw_nonzero().get(), policy, &param) };
+    if done == 0 { Ok(()) } else { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_moved_and_freed() {
+        std::thread::spawn(|| {
+            let me = this_thread();
+            let first = (0..CpuSet::MAX_CPU).find(|c| me.cpus.is_set(*c)).unwrap();
+            assert_eq!(place_thread(&me, &Placement { cpus: vec![first], nice: 1, realtime: 0 }), Vec::<String>::new());
+            let now = rustix::thread::sched_getaffinity(None).unwrap();
+            assert_eq!((now.count(), now.is_set(first)), (1, true));
+            assert_eq!(rustix::process::getpriority_process(Some(me.id)).unwrap(), 1);
+            // Whether nice may go down again is a matter of rights; the CPUs come back.
+            place_thread(&me, &Placement { nice: 1, ..Placement::default() });
+            assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), me.cpus);
+        })
+        .join()
+        .unwrap();
+    }
+    #[test]
+    fn what_is_refused_is_told() {
+        let me = this_thread();
+        let told = place_thread(&me, &Placement { cpus: vec![CpuSet::MAX_CPU - 1], ..Placement::default() });
+        assert!(told.len() == 1 && told[0].contains("CPUs [1023]") && told[0].contains("refused"), "{told:?}");
+    }
+}

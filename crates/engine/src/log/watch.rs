@@ -1,0 +1,119 @@
+//! The background task that looks at the load and the CPUs, for what adapts: the scheme ([`super::auto`]) and the pace of flushes ([`super::pace`]).
+use super::auto::{Auto, Seen};
+use super::{Log, WriterSetting};
+use crate::host::Host;
+use parking_lot::Mutex;
+use redolith_disk::Processors;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The CPUs are looked at no more often than this.
+const CPUS_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Default)]
+pub(super) struct Watch {
+    auto: Mutex<Auto>,
+    /// CPUs that this process may use, and of them what is idle: thousandths.
+    cpus: AtomicU64,
+    idle: AtomicU64,
+}
+
+/// What the counters said at the last look.
+#[derive(Default)]
+struct Before {
+    at: Duration,
+    commits: u64,
+    flushes: u64,
+    cpus_at: Duration,
+    processors: Option<Processors>,
+}
+
+pub(super) async fn watch(log: Weak<Log>, host: Arc<dyn Host>) {
+    let mut before = Before::default();
+    let mut pause = super::auto::LOOK;
+    loop {
+        host.sleep(pause).await;
+        let Some(log) = log.upgrade() else { return };
+        if log.is_closed() {
+            return;
+        }
+        pause = log.look(&mut before);
+    }
+}
+
+impl Log {
+    fn look(self: &Arc<Self>, before: &mut Before) -> Duration {
+        let (now, count) = (self.disk.now(), &self.counters.writer);
+        let (commits, flushes) = (count.log_flush_waiters.load(Relaxed) + count.log_groups.load(Relaxed), count.log_flushes.load(Relaxed));
+        let seen = Seen {
+            time: now.saturating_sub(before.at),
+            commits: commits - before.commits,
+            flushes: flushes - before.flushes,
+            idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
+        };
+        (before.at, before.commits, before.flushes) = (now, commits, flushes);
+        if seen.flushes == 0 && before.processors.is_none() {
+            // Nothing happens: nothing adapts.
+            return super::auto::LOOK;
+        }
+        if now.saturating_sub(before.cpus_at) >= CPUS_EVERY {
+            self.look_at_cpus(before, now, seen.flushes > 0);
+        }
+        let mut auto = self.watch.auto.lock();
+        auto.look(now, seen);
+        let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
+        self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
+        let scheme = auto.scheme();
+        let pause = auto.look_after();
+        drop(auto);
+        if self.schemes.setting() == WriterSetting::Auto {
+            self.use_scheme(scheme);
+        }
+        pause
+    }
+    fn look_at_cpus(&self, before: &mut Before, now: Duration, busy: bool) {
+        let Some(p) = self.disk.processors() else { return };
+        let time = now.saturating_sub(before.cpus_at).as_secs_f64();
+        before.cpus_at = now;
+        let old = before.processors.replace(p);
+        let mut usable = p.count;
+        // Without two looks nothing is known: idle, so that nothing is held back.
+        let mut idle = usable;
+        if let Some(old) = old {
+            idle = p.idle.saturating_sub(old.idle).as_secs_f64() / time.max(1e-6);
+            if let (Some(quota), Some(old)) = (p.quota, old.quota) {
+                let used = quota.used.saturating_sub(old.used).as_secs_f64() / time.max(1e-6);
+                usable = usable.min(quota.cpus);
+                idle = idle.min((quota.cpus - used).max(0.0));
+            }
+        }
+        let idle = idle.min(usable);
+        if !busy {
+            before.processors = None;
+        }
+        self.watch.cpus.store((usable * 1000.0) as u64, Relaxed);
+        self.watch.idle.store((idle * 1000.0) as u64, Relaxed);
+    }
+    /// What `auto` would use now, and why; with a fixed scheme, that it is fixed.
+    pub fn writer_reason(&self) -> String {
+        if let WriterSetting::Fixed(scheme) = self.schemes.setting() {
+            return format!("{}: set", scheme.name());
+        }
+        let count = &self.counters.writer;
+        let flush = Duration::from_micros(count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1));
+        self.watch.auto.lock().why(flush)
+    }
+    pub(super) fn watch_counters(&self, mut f: impl FnMut(&'static str, u64)) {
+        let auto = self.watch.auto.lock();
+        f("log_auto_trials", auto.trials);
+        f("log_auto_switches", auto.switches);
+        drop(auto);
+        f("log_cpus_usable_milli", self.watch.cpus.load(Acquire));
+        f("log_cpus_idle_milli", self.watch.idle.load(Acquire));
+        f("log_flush_pace_us", self.pace.now().as_micros() as u64);
+        f("log_flush_cpu_avg_ns", self.pace.flush_cpu().as_nanos() as u64);
+        f("log_session_cycle_us", self.pace.cycle().as_micros() as u64);
+    }
+}

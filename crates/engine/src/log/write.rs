@@ -1,0 +1,133 @@
+//! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside it.
+//!
+//! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and it covers what was written when it began.
+//! The lock of [`Writing`] is held for moments, never through I/O.
+use super::Log;
+use crate::base::poison;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+use std::time::Duration;
+
+/// One flush in so many has its CPU time measured.
+const MEASURE_EVERY: u64 = 8;
+
+impl Log {
+    /// Writes all that is ready, and wakes those whose goal that reaches. `led`: the caller, who has the lease, waits itself.
+    pub(super) fn flush_for(&self, durable: bool, led: bool) {
+        let durable = durable || self.waits.wants_durable();
+        self.host.before_blocking();
+        let flush = Flush::begin(self);
+        self.write_out(durable);
+        if durable {
+            self.sync_out();
+        }
+        flush.end(self, led);
+    }
+    /// For the resident writer: writes all that is ready, for the flusher to sync.
+    pub(super) fn write_only(&self) {
+        self.write_out(false);
+        self.publish(|_, _| {});
+    }
+    /// For the flusher: makes durable all that is written.
+    pub(super) fn sync_only(&self) {
+        let flush = Flush::begin(self);
+        self.sync_out();
+        flush.end(self, false);
+    }
+
+    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the durable LSN and how many were woken.
+    fn publish(&self, count: impl FnOnce(u64, usize)) {
+        let (written, durable, mut wake) = {
+            let mut w = self.writing.lock();
+            (w.state.written(), w.state.durable(), std::mem::take(&mut w.wake))
+        };
+        self.waits.advance(written, durable);
+        self.space.update(|b| b.written = b.written.max(written));
+        self.check_segments(written);
+        let woken = self.waits.settle(&mut wake);
+        count(durable, woken);
+        wake.drain(..).for_each(Waker::wake);
+        self.writing.lock().wake = wake;
+    }
+    /// Writes everything that is ready; durably, if `durable` and all before is.
+    fn write_out(&self, durable: bool) {
+        let ready = self.order.ready();
+        let count = &self.counters.writer;
+        let mut staging = self.staging.lock();
+        loop {
+            let (write, at_once) = {
+                let mut w = self.writing.lock();
+                let Some(write) = w.state.begin(ready) else { return };
+                (write, durable && w.state.durable() == w.state.written())
+            };
+            let (bytes, padded) = (write.bytes(), write.padded_bytes());
+            // SAFETY: the range is below `ready`, and its first block is the one that `written` lies in (CREDIT-2 keeps that block in the ring).
+            unsafe { self.ring.read(write.start, &mut staging[..bytes]) };
+            staging[bytes..padded].fill(0);
+            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
+            let data = &staging[..padded];
+            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
+            if let Err(e) = done {
+                poison(&format!("writing the redo log at {}: {e}", write.start));
+            }
+            {
+                let mut w = self.writing.lock();
+                if !at_once && !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
+                    w.unsynced.push(file);
+                }
+                w.state.finish(at_once);
+            }
+            count.os_log_fsyncs.fetch_add(at_once as u64, Relaxed);
+            count.log_writes.fetch_add(1, Relaxed);
+            count.os_log_written.fetch_add(padded as u64, Relaxed);
+            count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
+            let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
+            kind.fetch_add(1, Relaxed);
+        }
+    }
+    /// Syncs what is written and not durable.
+    fn sync_out(&self) {
+        let _one = self.syncing.lock();
+        let (files, upto) = {
+            let mut w = self.writing.lock();
+            if w.state.durable() == w.state.written() {
+                return;
+            }
+            (std::mem::take(&mut w.unsynced), w.state.written())
+        };
+        for file in &files {
+            if let Err(e) = file.sync() {
+                poison(&format!("syncing the redo log: {e}"));
+            }
+            self.counters.writer.os_log_fsyncs.fetch_add(1, Relaxed);
+        }
+        self.writing.lock().state.synced(upto);
+    }
+}
+
+/// One flush, from its beginning.
+struct Flush {
+    durable: u64,
+    begun: Duration,
+    cpu: Option<Duration>,
+}
+impl Flush {
+    fn begin(log: &Log) -> Flush {
+        let begun = log.disk.now();
+        log.pace.begins(begun);
+        let measured = log.counters.writer.log_flushes.load(Relaxed).is_multiple_of(MEASURE_EVERY);
+        let durable = log.writing.lock().state.durable();
+        Flush { durable, begun, cpu: measured.then(|| log.disk.thread_cpu()) }
+    }
+    fn end(self, log: &Log, led: bool) {
+        log.publish(|durable, woken| {
+            if durable > self.durable {
+                log.counters.flushed(durable - self.durable, log.disk.now().saturating_sub(self.begun), woken, led);
+                if let Some(before) = self.cpu {
+                    log.pace.flush_took(log.disk.thread_cpu().saturating_sub(before));
+                }
+            }
+        });
+    }
+}
