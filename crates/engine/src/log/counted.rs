@@ -110,7 +110,10 @@ fn a_slow_copier_is_waited_for_and_counted() {
         assert_eq!((before.more(&log, "log_writes"), log.durable() < end), (0, true));
         go_on.send(()).unwrap();
         host.block_on(wait);
-        assert_eq!(before.moved(&log).last(), Some(&("log_on_recent_written_wait_loops", before.more(&log, "log_on_recent_written_wait_loops"))));
+        assert_eq!(
+            before.moved(&log).last(),
+            Some(&("log_on_recent_written_wait_loops", before.more(&log, "log_on_recent_written_wait_loops")))
+        );
         assert_eq!((before.more(&log, "log_on_flush_waits"), log.durable() >= end), (1, true));
     });
     assert_eq!(counter(&log, "log_on_recent_closed_wait_loops"), 0, "dirty pages wait for no order");

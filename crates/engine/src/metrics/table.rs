@@ -122,7 +122,7 @@ const LOG: &[Row] = &[
     ("log_on_write_waits", Counter, "Waits until the log was written up to a place (innodb_flush_log_at_trx_commit=2)"),
     ("log_on_write_wait_loops", Counter, "Times those waits were woken and looked again"),
     ("log_on_flush_no_waits", Counter, "Waits for a durable log that had nothing to wait for"),
-    ("log_on_flush_waits", Counter, "Waits until the log was durable up to a place: a commit's, and before a page is written"),
+    ("log_on_flush_waits", Counter, "Waits of commits until the log was durable up to their place"),
     ("log_on_flush_wait_loops", Counter, "Times those waits were woken and looked again"),
     ("log_on_buffer_space_no_waits", Counter, "Requests for log credit that found room in the buffer on their second look"),
     ("log_on_buffer_space_waits", Counter, "Requests for log credit that waited for room in the log buffer"),

@@ -94,7 +94,14 @@ struct Account {
 
 impl Accounts {
     pub fn root_without_password() -> Accounts {
-        Accounts { accounts: vec![Account { user: "root".into(), privileges: Privileges { connection_admin: true }, password: None, local_only: true }] }
+        Accounts {
+            accounts: vec![Account {
+                user: "root".into(),
+                privileges: Privileges { connection_admin: true },
+                password: None,
+                local_only: true,
+            }],
+        }
     }
 
     /// The account's privileges if the client may come in. An unknown user costs what a wrong password costs (AUTH-2).
@@ -121,7 +128,12 @@ mod tests {
     }
     fn with_password(password: &[u8]) -> Accounts {
         let mut a = Accounts::root_without_password();
-        a.accounts.push(Account { user: "app".into(), privileges: Privileges::default(), password: Some(PasswordHash::new(password)), local_only: false });
+        a.accounts.push(Account {
+            user: "app".into(),
+            privileges: Privileges::default(),
+            password: Some(PasswordHash::new(password)),
+            local_only: false,
+        });
         a
     }
 

@@ -177,7 +177,9 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
     scan.start(at, &mut cx.env)?;
     let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
     let mut memory = 0;
-    while (!sort.keys.is_empty() || (found.len() as u64) < most) && scan.next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env).await? {
+    while (!sort.keys.is_empty() || (found.len() as u64) < most)
+        && scan.next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env).await?
+    {
         let mut key = Vec::new();
         let sources = [scan.row()];
         for k in &sort.keys {

@@ -177,7 +177,7 @@ impl Rig {
     /// Nothing writes but the sessions: no purge, no idle flushing, no segment that is still being made.
     fn quiet(&self) {
         let engine = &self.world.server.engine;
-        engine.history.paused.store(true, Relaxed);
+        engine.history.stop();
         engine.flush_settings.idle_flush_pct.set(0);
         let mut last = u64::MAX;
         while std::mem::replace(&mut last, self.asked.writes.load(Relaxed)) != last {
@@ -261,13 +261,26 @@ fn statements_of_one_connection_are_counted_exactly() {
             assert!(answered.iter().all(|l| l.starts_with("ok")), "{text}: {answered:?}");
             let after = counts(&mut s);
             assert_eq!(more(&before, &after, "log_write_requests"), requests, "{text}");
-            assert_eq!(moves(&before, &after, ["log_on_flush_waits", "log_on_flush_no_waits", "log_flushes", "log_groups"]), [1, 0, 1, 1], "{text}");
-            assert_eq!(moves(&before, &after, ["log_writes", "os_log_fsyncs", "os_log_written"]), std::array::from_fn(|i| rig.device()[i] - device[i]));
+            assert_eq!(
+                moves(&before, &after, ["log_on_flush_waits", "log_on_flush_no_waits", "log_flushes", "log_groups"]),
+                [1, 0, 1, 1],
+                "{text}"
+            );
+            assert_eq!(
+                moves(&before, &after, ["log_writes", "os_log_fsyncs", "os_log_written"]),
+                std::array::from_fn(|i| rig.device()[i] - device[i])
+            );
             assert_eq!(moves(&before, &after, ["log_writes", "os_log_fsyncs", "trx_rw_commits"]), [1, 1, 1], "{text}");
         }
         // What writes nothing waits for nothing.
         let (before, device) = (counts(&mut s), rig.device());
-        for text in ["SELECT * FROM t", "SELECT * FROM t WHERE id = 1 FOR UPDATE", "BEGIN; SELECT COUNT(*) FROM t; COMMIT", "SET @a = 1", "DELETE FROM t WHERE id = 1000"] {
+        for text in [
+            "SELECT * FROM t",
+            "SELECT * FROM t WHERE id = 1 FOR UPDATE",
+            "BEGIN; SELECT COUNT(*) FROM t; COMMIT",
+            "SET @a = 1",
+            "DELETE FROM t WHERE id = 1000",
+        ] {
             query(&mut s, text);
         }
         let after = counts(&mut s);
@@ -280,7 +293,10 @@ fn statements_of_one_connection_are_counted_exactly() {
         // Sums over the load.
         let commits = load.len() as u64;
         let sum = |name| more(&begun, &after, name);
-        assert_eq!((sum("log_flushes"), sum("os_log_fsyncs"), sum("log_on_flush_waits"), sum("commit_wait_us_count")), (commits, commits, commits, commits));
+        assert_eq!(
+            (sum("log_flushes"), sum("os_log_fsyncs"), sum("log_on_flush_waits"), sum("commit_wait_us_count")),
+            (commits, commits, commits, commits)
+        );
         assert_eq!(rig.device()[..2].iter().zip(begun_device).map(|(a, b)| a - b).collect::<Vec<_>>(), [commits, commits]);
         assert_eq!(sum("log_flush_total_bytes"), after["log_lsn_last_flush"] - begun["log_lsn_last_flush"]);
         assert_eq!(sum("log_write_request_bytes"), after["log_lsn_current"] - begun["log_lsn_current"]);
@@ -288,8 +304,19 @@ fn statements_of_one_connection_are_counted_exactly() {
         assert_eq!(after["log_flush_lsn_avg_rate"], after["log_flush_total_bytes"] / after["log_flushes"]);
         assert_eq!(after["log_flush_avg_time"], after["log_flush_total_time_us"] / after["log_flushes"]);
         assert_eq!(after["log_flush_total_time"], after["log_flush_total_time_us"] / 1000);
-        assert!(sum("log_flush_total_time_us") > 0 && after["log_flush_lsn_avg_rate"] > 0 && after["log_flush_max_time"] >= after["log_flush_avg_time"]);
-        let dedicated = ["log_writer_no_waits", "log_writer_waits", "log_writer_wait_loops", "log_flusher_no_waits", "log_flusher_waits", "log_flusher_wait_loops"];
+        assert!(
+            sum("log_flush_total_time_us") > 0
+                && after["log_flush_lsn_avg_rate"] > 0
+                && after["log_flush_max_time"] >= after["log_flush_avg_time"]
+        );
+        let dedicated = [
+            "log_writer_no_waits",
+            "log_writer_waits",
+            "log_writer_wait_loops",
+            "log_flusher_no_waits",
+            "log_flusher_waits",
+            "log_flusher_wait_loops",
+        ];
         assert_eq!(moves(&begun, &after, dedicated), [0; 6], "there is no dedicated writer");
         assert_eq!(sum("log_waits") + sum("log_on_buffer_space_waits") + sum("log_on_file_space_waits") + sum("log_on_write_waits"), 0);
     }
@@ -365,7 +392,8 @@ fn the_dedicated_writer_is_counted() {
     assert_eq!(moves(&before, &after, ["log_flush_waiters", "log_groups"]), [50, 0], "it ends others' waits, and has none of its own");
     // Each write and each flush found somebody to work for; between two they slept, and were woken.
     for (who, begun) in [("log_writer", &begun), ("log_flusher", &begun)] {
-        let [no_waits, waits, loops] = ["no_waits", "waits", "wait_loops"].map(|what| more(begun, &counts(&mut s), &format!("{who}_{what}")));
+        let [no_waits, waits, loops] =
+            ["no_waits", "waits", "wait_loops"].map(|what| more(begun, &counts(&mut s), &format!("{who}_{what}")));
         assert!(no_waits >= 50 && waits > 0 && loops > 0, "{who}: {no_waits} no_waits, {waits} waits, {loops} wait_loops");
     }
 }
@@ -376,7 +404,7 @@ fn durability_levels_are_counted_apart() {
     let rig = Rig::new(1 << 20, 1 << 20);
     let mut s = rig.world.session();
     query(&mut s, TABLE);
-    query(&mut s, "SET GLOBAL innodb_flush_log_at_timeout = 2700");
+    rig.world.server.engine.store.log.set_flush_seconds(2700);
     rig.quiet();
     let names = ["log_write_requests", "log_on_flush_waits", "log_on_write_waits", "log_on_write_no_waits", "log_writes", "trx_rw_commits"];
     for (level, n, expected) in [(1, 0, [3, 1, 0, 0, 1, 1]), (2, 1, [3, 0, 1, 0, 1, 1]), (0, 2, [3, 0, 0, 0, 0, 1])] {
@@ -385,7 +413,6 @@ fn durability_levels_are_counted_apart() {
         assert_eq!(lines(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')")), ["ok 1 0"]);
         assert_eq!(moves(&before, &counts(&mut s), names), expected, "innodb_flush_log_at_trx_commit={level}");
     }
-    query(&mut s, "SET GLOBAL innodb_flush_log_at_timeout = 1");
 }
 
 /// Transactions larger than the log buffer, and more of them than fit in the log.
@@ -397,7 +424,15 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     query(&mut s, "INSERT INTO b VALUES (0, '')");
     let (before, value) = (counts(&mut s), "v".repeat(40_000));
     for n in 1..1000 {
-        assert_eq!(lines(&mut s, &format!("BEGIN; UPDATE b SET v = CONCAT('{n}', '{value}') WHERE id = 0; INSERT INTO b VALUES ({n}, '{value}'); COMMIT")).last().unwrap(), "ok 0 0");
+        assert_eq!(
+            lines(
+                &mut s,
+                &format!("BEGIN; UPDATE b SET v = CONCAT('{n}', '{value}') WHERE id = 0; INSERT INTO b VALUES ({n}, '{value}'); COMMIT")
+            )
+            .last()
+            .unwrap(),
+            "ok 0 0"
+        );
         let now = counts(&mut s);
         if moves(&before, &now, ["log_on_buffer_space_waits", "log_on_file_space_waits"]).iter().all(|n| *n > 0) {
             break;
@@ -406,7 +441,9 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     let after = counts(&mut s);
     let [waits, buffer, files] = moves(&before, &after, ["log_waits", "log_on_buffer_space_waits", "log_on_file_space_waits"]);
     assert!(buffer > 0 && files > 0 && waits == buffer + files, "{waits}: {buffer} + {files}");
-    assert!(more(&before, &after, "log_on_buffer_space_wait_loops") >= buffer && more(&before, &after, "log_on_file_space_wait_loops") >= files);
+    assert!(
+        more(&before, &after, "log_on_buffer_space_wait_loops") >= buffer && more(&before, &after, "log_on_file_space_wait_loops") >= files
+    );
     assert!(more(&before, &after, "log_checkpoints") > 0 && more(&before, &after, "log_lsn_last_checkpoint") > 0);
     assert_eq!(after["log_writer_on_file_space_waits"], 0);
     // The same in SHOW STATUS.
@@ -437,7 +474,10 @@ fn monitors_stand_still_and_go_on_around_a_load() {
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_disable = module_log"), ["ok 0 0"]);
     insert(&mut s);
     assert_eq!(moves(&on, &counts(&mut s), names), [0; 4]);
-    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = 'module_log'; SET GLOBAL innodb_monitor_enable = 'os_log_fsyncs'"), ["ok 0 0"; 2]);
+    assert_eq!(
+        lines(&mut s, "SET GLOBAL innodb_monitor_enable = 'module_log'; SET GLOBAL innodb_monitor_enable = 'os_log_fsyncs'"),
+        ["ok 0 0"; 2]
+    );
     insert(&mut s);
     assert_eq!(moves(&on, &counts(&mut s), names), once);
     // reset begins the second column again, and only that.
