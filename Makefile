@@ -4,21 +4,35 @@
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
+<<<<<<< HEAD
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes;
 #                     make bench-counting: what counters cost
+=======
+#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
+#                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
+>>>>>>> main
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
 PORT  ?= 3306
 SEEDS ?= 5000
 BENCH_DIR ?= bench/out
+ROCKSDB ?= bundled
+ARGS  ?=
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
+# Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
+OTHERS := bench/null bench/peers tests/e2e
 
+<<<<<<< HEAD
 .PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build clean-data
+=======
+.PHONY: help run build test lint fmt deny sim bench bench-quick bench-build bench-engines clean-data
+>>>>>>> main
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -40,14 +54,14 @@ test-%:
 
 lint: deny
 	@tools/setup lint
-	for m in . bench/null tests/e2e; do cargo fmt --manifest-path $$m/Cargo.toml --all --check; done
+	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all --check; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	for m in bench/null tests/e2e; do cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; done
+	for m in $(OTHERS); do cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; done
 fmt:
-	for m in . bench/null tests/e2e; do cargo fmt --manifest-path $$m/Cargo.toml --all; done
+	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all; done
 deny:
 	@tools/setup deny
-	for m in . bench/null tests/e2e; do cargo deny --manifest-path $$m/Cargo.toml --config deny.toml check licenses bans sources; done
+	for m in . $(OTHERS); do cargo deny --manifest-path $$m/Cargo.toml --config deny.toml check -A unused-wrapper licenses bans sources; done
 
 sim:
 	@tools/setup build
@@ -63,6 +77,14 @@ bench-quick: bench-build
 bench-counting: build
 	@tools/setup bench
 	bench/counting
+
+# RocksDB: `bundled` (the newest, compiled here), `system` (the distribution's) or `none`.
+engines-features := $(if $(filter system,$(ROCKSDB)),--features rocksdb-system,$(if $(filter bundled,$(ROCKSDB)),--features rocksdb))
+engines-env = $(if $(filter system,$(ROCKSDB)),ROCKSDB_LIB_DIR=$$(pkg-config --variable=libdir rocksdb) ROCKSDB_VERSION=$$(pkg-config --modversion rocksdb))
+bench-engines:
+	@tools/setup engines-$(ROCKSDB)
+	$(engines-env) cargo build --release --locked $(engines-features) --manifest-path bench/peers/Cargo.toml --target-dir $(TARGET)/peers
+	$(TARGET)/peers/release/redolith-peers --dir $(BENCH_DIR) $(ARGS)
 
 clean-data:
 	rm -rf $(DATA)

@@ -411,6 +411,55 @@ fn a_known_load_is_counted_exactly() {
     assert_eq!(after["commit_wait_us_le_inf"], after["commit_wait_us_count"]);
 }
 
+/// innodb_flush_log_at_trx_commit: what a commit waits for, by the session's value or, without one, by the GLOBAL value of the moment.
+#[test]
+fn commits_wait_as_far_as_is_set() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    query(&mut a, "INSERT INTO t (k) VALUES (1), (2)");
+    world.server.engine.history.stop();
+    world.server.engine.flush_settings.idle_flush_pct.set(0);
+    world.server.engine.store.log.set_flush_seconds(2700);
+    block_on(world.server.engine.host.sleep(std::time::Duration::from_millis(1100)));
+    let now = || -> std::collections::HashMap<&str, u64> { world.server.engine.metrics().into_iter().map(|(m, n)| (m.name, n)).collect() };
+    let log = &world.server.engine.store.log;
+    // (writes, syncs, waits for the write, waits for the device) of one commit.
+    let commit = |s: &mut Session, n: u32| {
+        let before = now();
+        query(s, &format!("UPDATE t SET k = {n} WHERE id = 1"));
+        let after = now();
+        ["log_writes", "os_log_fsyncs", "log_on_write_waits", "log_on_flush_waits"].map(|name| after[name] - before[name])
+    };
+    assert_eq!(commit(&mut a, 10), [1, 1, 0, 1]);
+    query(&mut b, "SET GLOBAL innodb_flush_log_at_trx_commit = 2");
+    assert_eq!(commit(&mut a, 11), [1, 0, 1, 0]);
+    assert!(log.written() == log.tail() && log.durable() < log.written());
+    query(&mut b, "SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+    assert_eq!(commit(&mut a, 12), [0, 0, 0, 0]);
+    assert!(log.written() < log.tail());
+    // What is written later makes all before it durable, too: a write, then a sync of both.
+    query(&mut a, "SET innodb_flush_log_at_trx_commit = 1");
+    assert_eq!(commit(&mut a, 13), [1, 1, 0, 1]);
+    assert_eq!(log.durable(), log.tail());
+    assert_eq!(commit(&mut b, 14), [0, 0, 0, 0]);
+    assert_eq!(lines(&mut a, "SELECT @@innodb_flush_log_at_trx_commit, @@GLOBAL.innodb_flush_log_at_trx_commit"), ["1|0"]);
+    query(&mut a, "SET innodb_flush_log_at_trx_commit = DEFAULT");
+    assert_eq!(commit(&mut a, 15), [0, 0, 0, 0]);
+    // A definition is durable whatever the level.
+    query(&mut a, "CREATE TABLE u (id INT PRIMARY KEY)");
+    assert_eq!(log.durable(), log.tail());
+    // The interval counts from when it is set.
+    assert_eq!(commit(&mut a, 16), [0, 0, 0, 0]);
+    log.set_flush_seconds(1);
+    block_on(world.server.engine.host.sleep(std::time::Duration::from_millis(2500)));
+    assert_eq!(log.durable(), log.tail());
+    for wrong in ["3", "-1"] {
+        assert_eq!(lines(&mut a, &format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wrong}")), ["error 1231"]);
+    }
+    assert_eq!(lines(&mut a, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), ["0"]);
+}
+
 #[test]
 fn flush_tables_with_read_lock_stops_writes_and_commits() {
     let world = World::new();
