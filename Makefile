@@ -4,14 +4,10 @@
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
-<<<<<<< HEAD
-#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes;
-#                     make bench-counting: what counters cost
-=======
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make bench-counting  what counters cost: a minute
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
 #                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
->>>>>>> main
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
 PORT  ?= 3306
@@ -28,11 +24,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e
 
-<<<<<<< HEAD
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build clean-data
-=======
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-build bench-engines clean-data
->>>>>>> main
+.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build bench-engines clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
