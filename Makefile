@@ -5,6 +5,7 @@
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make bench-counting  what counters cost: a minute
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
 #                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
 #   make lab-quick    the field studies beside MariaDB, six minutes; target/release/redolith lab --help: longer ones
@@ -24,7 +25,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e
 
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-build bench-engines lab-quick clean-data
+.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -66,6 +67,9 @@ bench: bench-build
 	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null full
 bench-quick: bench-build
 	bench/run --dir $(BENCH_DIR) --redolith $(BINARY) --null $(TARGET)/null/release/redolith-null quick
+bench-counting: build
+	@tools/setup bench
+	bench/counting
 
 lab-quick: build
 	@tools/setup bench

@@ -1,6 +1,7 @@
 """The protocol itself, packet by packet, with the rig's own client: what no driver would send, and what drivers rely on."""
 import socket as sockets
 import struct
+import time
 
 from rig import client
 from rig.client import Connection, MySQLError
@@ -214,20 +215,75 @@ def kill(server):
     raise AssertionError('the killed connection still answers')
 
 
-def too_many(server):
-    limit = int(server.connect().value('SELECT @@max_connections'))
+def fill(server, limit):
+    """Connections of root until one is refused; there is one seat more than the limit, for an administrator."""
     open_ones = []
     try:
-        for _ in range(limit + 5):
+        while len(open_ones) < limit + 5:
             open_ones.append(server.connect())
         raise AssertionError(f'{len(open_ones)} connections, though max_connections is {limit}')
     except MySQLError as e:
-        same(e.code, 1040, 'one too many')
-        if abs(len(open_ones) - limit) > 3:
-            raise AssertionError(f'refused after {len(open_ones)} connections, though max_connections is {limit}') from e
-    finally:
-        for c in open_ones:
-            c.close()
+        same((e.code, e.message), (1040, 'Too many connections'), 'one too many')
+    return open_ones
 
 
-ALL = [unknown_commands, logins, before_login, commands, status_flags, capabilities, statements, big_packets, resets, kill, too_many]
+def eventually(what, call):
+    """The server hears of a closed socket a moment later."""
+    deadline = time.monotonic() + 20
+    while not call():
+        if time.monotonic() > deadline:
+            raise AssertionError(f'not within 20 s: {what}')
+        time.sleep(0.01)
+
+
+def status(c, name):
+    return int(c.rows(f"SHOW GLOBAL STATUS LIKE '{name}'")[0][1])
+
+
+def max_connections(server):
+    c = server.connect()
+    before, connected = int(c.value('SELECT @@max_connections')), lambda: status(c, 'Threads_connected')
+    eventually('only this connection is left', lambda: connected() == 1)
+    c.query('FLUSH STATUS')
+    refused = status(c, 'Connection_errors_max_connections')
+    c.query('SET GLOBAL max_connections = 20')
+    others = fill(server, 20)
+    same(1 + len(others), 21, 'connections at max_connections=20')
+    same((connected(), status(c, 'Max_used_connections')), (21, 21), 'Threads_connected, Max_used_connections')
+    same(status(c, 'Connection_errors_max_connections') - refused, 1, 'Connection_errors_max_connections')
+    # Raised while it runs.
+    c.query('SET GLOBAL max_connections = 40')
+    others += fill(server, 40 - len(others))
+    same(1 + len(others), 41, 'connections at max_connections=40')
+    # Lowered: nobody is ended, nobody comes in before enough have left.
+    c.query('SET GLOBAL max_connections = 30')
+    same([o.value('SELECT 1') for o in others], ['1'] * 40, 'answers after the limit was lowered')
+    for o in others[25:]:
+        o.close()
+    eventually('15 have left', lambda: connected() == 26)
+    others = others[:25] + fill(server, 30 - 25)
+    same(1 + len(others), 31, 'connections at max_connections=30')
+    # Clients that vanish: no COM_QUIT, one with a reset, one in the middle of a packet, one in a transaction with a lock.
+    schema(c, 'p_vanish')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)')
+    others[0].query('BEGIN; UPDATE p_vanish.t SET v = 2')
+    others[1].io.sendall(b'\x50\0\0')
+    others[2].io.sendall(b'\x09\0\0\0\x03SELE')
+    for o in others:
+        o.io.close()
+    eventually('the vanished have left', lambda: connected() == 1)
+    c.query('UPDATE p_vanish.t SET v = v + 10')
+    same(c.value('SELECT v FROM p_vanish.t'), '11', 'the transaction of one who vanished was rolled back')
+    for o in fill(server, 30):
+        o.close()
+    same(code(lambda: c.query('SET GLOBAL max_connections = nonsense')), 1232, 'no number')
+    same(code(lambda: c.query('SET SESSION max_connections = 5')), 1229, 'of a session')
+    c.query('SET GLOBAL max_connections = 0')
+    same(c.value('SELECT @@max_connections') in ('1', '10'), True, 'the least value')
+    c.query(f'SET GLOBAL max_connections = {before}; DROP DATABASE p_vanish')
+    eventually('only this connection is left', lambda: connected() == 1)
+    c.query('FLUSH STATUS')
+    same(status(c, 'Max_used_connections'), 1, 'Max_used_connections after FLUSH STATUS')
+
+
+ALL = [unknown_commands, logins, before_login, commands, status_flags, capabilities, statements, big_packets, resets, kill, max_connections]

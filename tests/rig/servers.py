@@ -21,7 +21,7 @@ TARGET = os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, 'target')
 SCRATCH = os.environ.get('REDOLITH_SCRATCH') or os.path.join(TARGET, 'scratch')
 BINARY = os.environ.get('REDOLITH_BINARY') or os.path.join(TARGET, 'release', 'redolith')
 HZ = os.sysconf('SC_CLK_TCK')
-PACKAGES = {'sysbench': 'sysbench', 'mariadb': 'mariadb-client-core', 'mariadbd': 'mariadb-server-core', 'mariadb-install-db': 'mariadb-server-core'}
+PACKAGES = {'sysbench': 'sysbench', 'mariadb-slap': 'mariadb-client', 'mariadb': 'mariadb-client-core', 'mariadbd': 'mariadb-server-core', 'mariadb-install-db': 'mariadb-server-core'}
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 

@@ -128,8 +128,7 @@ pub struct Connection<B: Backend> {
 /// Serves a client from its first byte to its last.
 pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, slot: LoginSlot) {
     let (input, output) = (PacketBuffer::default(), Output::default());
-    let limits = server.backend.limits();
-    let timeout = limits.connect_timeout_s;
+    let timeout = server.backend.limits().connect_timeout_s;
     let mut channel =
         Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
     std::future::poll_fn(|cx| {
@@ -146,8 +145,9 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
         }
         Ok(login) => {
             drop(slot);
-            let Some(_seat) = server.take_seat(limits.max_connections) else {
+            let Some(seat) = server.take_seat(login.privileges) else {
                 server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
+                server.status.counters.add(Counter::AbortedConnects, 1);
                 return say_goodbye(&mut channel, Over::Refused(error::too_many_connections())).await;
             };
             let client = Client {
@@ -173,6 +173,8 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
             }
             connection.session.end().await;
             server.give_back_statements(connection.statements.clear());
+            // Before a goodbye that may take seconds.
+            drop(seat);
             say_goodbye(&mut connection.channel, over).await;
         }
     }

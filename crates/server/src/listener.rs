@@ -79,6 +79,8 @@ async fn accept_one(listener: &Listener) -> io::Result<(Stream, Peer, String)> {
             let (s, from) = l.accept().await?;
             // Answers are written whole: waiting to fill a segment only delays them.
             s.set_nodelay(true)?;
+            // A client whose machine is gone says nothing more: the kernel finds out, and its seat is free again.
+            rustix::net::sockopt::set_socket_keepalive(&s, true)?;
             Ok((Stream::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
         }
         Listener::Unix(l) => Ok((Stream::Unix(l.accept().await?.0), Peer::Socket, "localhost".into())),

@@ -2,7 +2,7 @@
 use crate::backend::Backend;
 use crate::connection::{Channel, Over};
 use crate::error;
-use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Scramble};
+use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Privileges, Scramble};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::handshake::{self, Login};
 use crate::server::Server;
@@ -16,6 +16,7 @@ pub struct LoggedIn {
     pub capabilities: Capabilities,
     pub collation_id: u16,
     pub user: String,
+    pub privileges: Privileges,
     pub database: Option<String>,
 }
 
@@ -51,6 +52,7 @@ fn owned(login: &Login<'_>) -> (LoggedIn, Vec<u8>, Plugin) {
         capabilities: login.capabilities,
         collation_id: login.collation_id,
         user: text(login.user),
+        privileges: Privileges::default(),
         database: login.database.map(text),
     };
     let is_native = login.plugin.is_none_or(|p| p == NATIVE_PASSWORD.as_bytes());
@@ -61,7 +63,7 @@ async fn verify<B: Backend>(
     server: &Server<B>,
     channel: &mut Channel,
     peer: &Peer,
-    login: LoggedIn,
+    mut login: LoggedIn,
     mut answer: Vec<u8>,
     plugin: Plugin,
     scramble: &Scramble,
@@ -78,9 +80,10 @@ async fn verify<B: Backend>(
         let body = receive(channel).await?;
         answer = channel.input.body(body).to_vec();
     }
-    if !server.accounts.verify(login.user.as_bytes(), peer, scramble, &answer) {
+    let Some(privileges) = server.accounts.verify(login.user.as_bytes(), peer, scramble, &answer) else {
         return Err(Over::Refused(error::access_denied(&login.user, &peer.host(), !answer.is_empty())));
-    }
+    };
+    login.privileges = privileges;
     channel.process.set_who(&login.user, &peer.host());
     Ok(login)
 }

@@ -2,8 +2,9 @@
 //!
 //! SRV-1: a client counts towards `max_connections` once it has logged in; those that have not are bounded by `LOGINS_AT_ONCE`, and when
 //! they are too many, the one that has taken longest makes room: clients that connect and say nothing keep nobody out.
+//! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when a seat is taken: lowering it ends nobody.
 use crate::backend::Backend;
-use crate::protocol::auth::{Accounts, Scramble};
+use crate::protocol::auth::{Accounts, Privileges, Scramble};
 use redolith_disk::Disk;
 use redolith_sql::processes::{Kill, Processes};
 use redolith_sql::status::{Counter, Status, StatusValue};
@@ -39,7 +40,17 @@ struct Seats {
     taken: AtomicU32,
     most: AtomicU32,
 }
-/// One of `max_connections`.
+impl Seats {
+    /// SRV-2. A client that is refused is never counted, not even for a moment: another that comes meanwhile would be refused for its sake.
+    fn take(self: &Arc<Self>, max: u32, privileges: Privileges) -> Option<Seat> {
+        let limit = max.saturating_add(privileges.connection_admin as u32);
+        let before = self.taken.fetch_update(Relaxed, Relaxed, |taken| (taken < limit).then_some(taken + 1)).ok()?;
+        self.most.fetch_max(before + 1, Relaxed);
+        Some(Seat(self.clone()))
+    }
+}
+/// One of `max_connections`, or the administrator's.
+#[derive(Debug)]
 pub struct Seat(Arc<Seats>);
 impl Drop for Seat {
     fn drop(&mut self) {
@@ -60,6 +71,8 @@ impl<B: Backend> Server<B> {
             started: disk.now(),
             disk,
         };
+        let seats = server.seats.clone();
+        server.status.on_reset(Box::new(move || seats.most.store(seats.taken.load(Relaxed), Relaxed)));
         server.register_status();
         Arc::new(server)
     }
@@ -99,12 +112,9 @@ impl<B: Backend> Server<B> {
         }
     }
 
-    /// A seat for a client that has logged in, or None when all `max` are taken.
-    pub fn take_seat(&self, max: u32) -> Option<Seat> {
-        let before = self.seats.taken.fetch_add(1, Relaxed);
-        let seat = Seat(self.seats.clone());
-        self.seats.most.fetch_max((before + 1).min(max), Relaxed);
-        (before < max).then_some(seat)
+    /// A seat for a client that has logged in, or None when all of `max_connections` are taken.
+    pub fn take_seat(&self, privileges: Privileges) -> Option<Seat> {
+        self.seats.take(self.backend.limits().max_connections, privileges)
     }
 
     /// Counts one more prepared statement, unless there are `max`.
@@ -150,5 +160,43 @@ impl<B: Backend> Server<B> {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         self.processes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_seat_is_an_administrators() {
+        let (ordinary, admin) = (Privileges::default(), Privileges { connection_admin: true });
+        let seats = Arc::new(Seats::default());
+        let taken: Vec<_> = (0..3).map(|_| seats.take(3, ordinary).unwrap()).collect();
+        assert!(seats.take(3, ordinary).is_none());
+        let root = seats.take(3, admin).unwrap();
+        assert!(seats.take(3, admin).is_none(), "there is one such seat");
+        assert_eq!(seats.most.load(Relaxed), 4);
+        // Raised: seats at once. Lowered: nobody loses one, and nobody gets one until enough have left.
+        let more = seats.take(5, ordinary).unwrap();
+        assert!(seats.take(2, admin).is_none());
+        drop((taken, more));
+        assert_eq!(seats.taken.load(Relaxed), 1);
+        assert!(seats.take(1, ordinary).is_none(), "an administrator's is one of them while there are others");
+        assert!(seats.take(2, ordinary).is_some());
+        drop(root);
+        assert_eq!((seats.taken.load(Relaxed), seats.most.load(Relaxed)), (0, 5));
+    }
+
+    #[test]
+    fn refused_clients_take_no_seat_from_others() {
+        let seats = Arc::new(Seats::default());
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| (0..10_000).for_each(|_| drop(seats.take(3, Privileges::default()))));
+            }
+        });
+        // Four threads with one seat each: a count above three would have been kept by someone who was refused.
+        assert!(seats.most.load(Relaxed) <= 3);
+        assert_eq!(seats.taken.load(Relaxed), 0);
     }
 }

@@ -31,7 +31,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1044 | 1049 | 1055 | 1056 | 1059 | 1061 | 1063 | 1064 | 1065 | 1066 | 1067 | 1068 | 1069 | 1070 | 1071 | 1072 | 1073 | 1074
         | 1075 => b"42000",
         1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170 | 1171 | 1176 => b"42000",
-        1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1253 | 1286 | 1305 | 1425 | 1426 | 1427 | 1439 | 1461 | 1582 => b"42000",
+        1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1253 | 1305 | 1425 | 1426 | 1427 | 1439 | 1461 | 1582 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -193,7 +193,6 @@ errors! {
     data_truncated(column, row) = 1265, "Data truncated for column '{column}' at row {row}";
     illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation '{operation}'";
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";
-    unknown_engine(name) = 1286, "Unknown storage engine '{name}'";
     option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it cannot execute this statement";
     /// Dates and times that are not: `kind` is "date", "datetime", "time".
     incorrect_temporal(kind, value, column, row) = 1292, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";

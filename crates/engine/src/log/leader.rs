@@ -183,9 +183,9 @@ pub struct DurableWait<'l> {
     waiter: Waiter,
 }
 /// The log, with or without counting.
-struct Counted<'l> {
-    log: &'l Log,
-    counted: bool,
+pub(super) struct Counted<'l> {
+    pub log: &'l Log,
+    pub counted: bool,
 }
 impl Desk for Counted<'_> {
     fn waits(&self) -> &Waits {

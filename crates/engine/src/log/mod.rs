@@ -25,6 +25,8 @@
 mod auto;
 mod buffer;
 mod control;
+#[cfg(all(test, not(loom)))]
+mod counted;
 mod counters;
 mod credit;
 mod files;

@@ -3,7 +3,7 @@
 use super::Log;
 use super::counters::Session;
 use super::credit::{Class, Scarce};
-use super::leader::Waiter;
+use super::leader::{Counted, Waiter};
 use super::waits::Goal;
 use crate::base::Result;
 use std::future::Future;
@@ -14,6 +14,8 @@ use std::task::{Context, Poll};
 pub struct SpaceWait<'l> {
     log: &'l Log,
     class: Class,
+    /// What was scarce when the wait began.
+    short: Scarce,
     id: Option<u64>,
     /// How often making a segment had failed when the wait began.
     troubles: u64,
@@ -22,7 +24,7 @@ pub struct SpaceWait<'l> {
 
 impl<'l> SpaceWait<'l> {
     pub(super) fn new(log: &'l Log, class: Class) -> SpaceWait<'l> {
-        SpaceWait { log, class, id: None, troubles: log.space.trouble().0, flush: None }
+        SpaceWait { log, class, short: log.space.scarce(class), id: None, troubles: log.space.trouble().0, flush: None }
     }
     fn ask(&self, scarce: Scarce) {
         match scarce {
@@ -32,10 +34,12 @@ impl<'l> SpaceWait<'l> {
         }
     }
     fn count_first(&self, scarce: Scarce) {
-        let c = &self.log.counters;
-        c.session(Session::log_waits);
-        c.session(if scarce == Scarce::Buffer { Session::log_on_buffer_space_waits } else { Session::log_on_file_space_waits });
+        self.log.counters.session(Session::log_waits);
+        self.count(scarce, Session::log_on_buffer_space_waits, Session::log_on_file_space_waits);
         self.ask(scarce);
+    }
+    fn count(&self, scarce: Scarce, buffer: Session, file: Session) {
+        self.log.counters.session(if scarce == Scarce::Buffer { buffer } else { file });
     }
 }
 
@@ -48,6 +52,9 @@ impl Future for SpaceWait<'_> {
             let first = this.id.is_none();
             space.register(&mut this.id, cx.waker());
             if space.has_room(this.class) {
+                if first {
+                    this.count(this.short, Session::log_on_buffer_space_no_waits, Session::log_on_file_space_no_waits);
+                }
                 return Poll::Ready(Ok(()));
             }
             if let (n, Some(e)) = space.trouble()
@@ -59,6 +66,7 @@ impl Future for SpaceWait<'_> {
             if first {
                 this.count_first(scarce);
             }
+            this.count(scarce, Session::log_on_buffer_space_wait_loops, Session::log_on_file_space_wait_loops);
             if scarce != Scarce::Buffer {
                 // What is scarce may have changed since it was asked for.
                 if !first {
@@ -71,7 +79,7 @@ impl Future for SpaceWait<'_> {
                 this.flush = Some(Waiter::new(Goal { lsn: tail, durable: true }));
             }
             let Some(flush) = &mut this.flush else { return Poll::Pending };
-            if flush.poll(this.log, cx).is_pending() {
+            if flush.poll(&Counted { log: this.log, counted: false }, cx).is_pending() {
                 return Poll::Pending;
             }
             this.flush = None;

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 
 type Frames = Vec<(u64, u64, Vec<u8>)>;
 
-fn config() -> LogConfig {
+pub(super) fn config() -> LogConfig {
     LogConfig { dir: "/data/redo".into(), segment_bytes: 16384, capacity_bytes: 1 << 17, buffer_bytes: 1 << 16 }
 }
-fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
+pub(super) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
     let host = Arc::new(TestHost::default());
     let log = Log::create(Arc::new(disk.clone()), host.clone(), config()).unwrap();
     host.run();
@@ -34,7 +34,7 @@ fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
     host.run();
     (frames, log, host)
 }
-fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8]) -> (Lsn, Lsn) {
+pub(super) fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8]) -> (Lsn, Lsn) {
     let mut frame = vec![0; FRAME_HEADER];
     frame.extend_from_slice(payload);
     let mut range = None;
@@ -42,7 +42,7 @@ fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8]) -> (Lsn, Lsn) {
     assert_eq!(range.unwrap().1, end);
     range.unwrap()
 }
-fn append(log: &Log, payload: &[u8]) -> (Lsn, Lsn) {
+pub(super) fn append(log: &Log, payload: &[u8]) -> (Lsn, Lsn) {
     append_with(log, log.credit(FRAME_HEADER + payload.len()).unwrap(), payload)
 }
 /// A payload that tells its number, of a length that varies.
@@ -50,7 +50,7 @@ fn payload(n: u64) -> Vec<u8> {
     let len = 8 + (n * 37 % 900) as usize;
     n.to_le_bytes().iter().copied().cycle().take(len).collect()
 }
-fn counter(log: &Log, name: &str) -> u64 {
+pub(super) fn counter(log: &Log, name: &str) -> u64 {
     let mut v = None;
     log.counters(|n, x| {
         if n == name {

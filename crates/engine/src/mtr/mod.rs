@@ -66,7 +66,11 @@ impl<'s> Mtr<'s> {
         Ok(Self::with_credit(store, credit, true))
     }
     fn credit(store: &'s Store, reserved: bool) -> Try<Credit<'s>> {
-        if reserved { store.log.credit_reserved(MAX_FRAME).map_err(|_| Stall::LogReserve) } else { store.log.credit(MAX_FRAME) }
+        if !reserved {
+            return store.log.credit(MAX_FRAME);
+        }
+        // Other stalls are no lack of room: a frame that the buffer can never take must fail, not wait.
+        store.log.credit_reserved(MAX_FRAME).map_err(|stall| if matches!(stall, Stall::LogSpace) { Stall::LogReserve } else { stall })
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();

@@ -71,6 +71,13 @@ impl Peer {
     }
 }
 
+/// What an account may do that not every account may.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Privileges {
+    /// CONNECTION_ADMIN, a part of SUPER: the seat above `max_connections` is for those who have it (SRV-2).
+    pub connection_admin: bool,
+}
+
 /// Who may log in. For now the one account `root`, without a password, from this machine only.
 #[derive(Debug)]
 pub struct Accounts {
@@ -79,6 +86,7 @@ pub struct Accounts {
 #[derive(Debug)]
 struct Account {
     user: String,
+    privileges: Privileges,
     /// None: no password, and a client that sends one is refused.
     password: Option<PasswordHash>,
     local_only: bool,
@@ -86,18 +94,26 @@ struct Account {
 
 impl Accounts {
     pub fn root_without_password() -> Accounts {
-        Accounts { accounts: vec![Account { user: "root".into(), password: None, local_only: true }] }
+        Accounts {
+            accounts: vec![Account {
+                user: "root".into(),
+                privileges: Privileges { connection_admin: true },
+                password: None,
+                local_only: true,
+            }],
+        }
     }
 
-    /// Whether the client may come in. An unknown user costs what a wrong password costs (AUTH-2).
-    pub fn verify(&self, user: &[u8], peer: &Peer, scramble: &Scramble, answer: &[u8]) -> bool {
+    /// The account's privileges if the client may come in. An unknown user costs what a wrong password costs (AUTH-2).
+    pub fn verify(&self, user: &[u8], peer: &Peer, scramble: &Scramble, answer: &[u8]) -> Option<Privileges> {
         let account = self.accounts.iter().find(|a| a.user.as_bytes() == user && (!a.local_only || peer.is_local()));
         let nobody = PasswordHash([0; 20]);
-        match account {
+        let right = match account {
             Some(Account { password: None, .. }) => answer.is_empty(),
             Some(Account { password: Some(hash), .. }) => hash.verify(scramble, answer),
             None => nobody.verify(scramble, answer) & false,
-        }
+        };
+        account.filter(|_| right).map(|a| a.privileges)
     }
 }
 
@@ -112,7 +128,12 @@ mod tests {
     }
     fn with_password(password: &[u8]) -> Accounts {
         let mut a = Accounts::root_without_password();
-        a.accounts.push(Account { user: "app".into(), password: Some(PasswordHash::new(password)), local_only: false });
+        a.accounts.push(Account {
+            user: "app".into(),
+            privileges: Privileges::default(),
+            password: Some(PasswordHash::new(password)),
+            local_only: false,
+        });
         a
     }
 
@@ -128,14 +149,14 @@ mod tests {
         let (s, other) = (Scramble([5; 20]), Scramble([6; 20]));
         let a = with_password(b"secret");
         let far = Peer::Tcp("192.0.2.1".parse().unwrap());
-        assert!(a.verify(b"app", &far, &s, &client_answer(b"secret", &s)));
+        assert_eq!(a.verify(b"app", &far, &s, &client_answer(b"secret", &s)), Some(Privileges { connection_admin: false }));
         let right = client_answer(b"secret", &s);
         for wrong in [&client_answer(b"Secret", &s)[..], &client_answer(b"secret", &other), &right[..19], b"", &[&right[..], &[0]].concat()]
         {
-            assert!(!a.verify(b"app", &far, &s, wrong));
+            assert_eq!(a.verify(b"app", &far, &s, wrong), None);
         }
-        assert!(!a.verify(b"nobody", &far, &s, &right));
-        assert!(!a.verify(b"nobody", &far, &s, b""));
+        assert_eq!(a.verify(b"nobody", &far, &s, &right), None);
+        assert_eq!(a.verify(b"nobody", &far, &s, b""), None);
     }
 
     #[test]
@@ -147,11 +168,11 @@ mod tests {
             Peer::Tcp("::1".parse().unwrap()),
             Peer::Tcp("::ffff:127.0.0.1".parse().unwrap()),
         ] {
-            assert!(a.verify(b"root", &peer, &s, b""), "{peer:?}");
-            assert!(!a.verify(b"root", &peer, &s, &client_answer(b"x", &s)), "{peer:?}");
+            assert_eq!(a.verify(b"root", &peer, &s, b""), Some(Privileges { connection_admin: true }), "{peer:?}");
+            assert_eq!(a.verify(b"root", &peer, &s, &client_answer(b"x", &s)), None, "{peer:?}");
         }
-        assert!(!a.verify(b"root", &Peer::Tcp("192.0.2.1".parse().unwrap()), &s, b""));
-        assert!(!a.verify(b"ROOT", &Peer::Socket, &s, b""));
+        assert_eq!(a.verify(b"root", &Peer::Tcp("192.0.2.1".parse().unwrap()), &s, b""), None);
+        assert_eq!(a.verify(b"ROOT", &Peer::Socket, &s, b""), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@ use super::index_def;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Alter, Statement as S};
 use crate::plan::{AlterAction, CreateTable, DdlStmt, TableName};
-use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Collation, TableDef};
 use std::sync::Arc;
 
@@ -14,24 +13,6 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_COLUMNS: usize = 1017;
 /// Bytes of a row that are not BLOBs.
 const MAX_ROW: u64 = 65_535;
-/// Storage engines MySQL and MariaDB have: accepted, and told that it is InnoDB's place that is taken. Others are 1286.
-const ENGINES: &[&str] = &[
-    "MyISAM",
-    "MEMORY",
-    "HEAP",
-    "ARCHIVE",
-    "CSV",
-    "BLACKHOLE",
-    "MRG_MYISAM",
-    "MERGE",
-    "FEDERATED",
-    "NDB",
-    "NDBCLUSTER",
-    "Aria",
-    "RocksDB",
-    "TokuDB",
-];
-
 impl Binder<'_> {
     pub(super) fn ddl(&mut self, statement: &S) -> Result<DdlStmt> {
         Ok(match statement {
@@ -111,7 +92,7 @@ impl Binder<'_> {
         let collation = collation_option(options.charset.as_deref(), options.collation.as_deref(), Some(database))?.unwrap_or(database);
         let mut notes = Vec::new();
         if let Some(engine) = &options.engine {
-            self.check_engine(engine, &name.name, &mut notes)?;
+            self.note_engine(engine, &name.name, &mut notes);
         }
         let mut def = TableDef {
             schema: name.schema.to_string(),
@@ -148,19 +129,11 @@ impl Binder<'_> {
         Ok(CreateTable { def, if_not_exists: create.if_not_exists, auto_increment: options.auto_increment, notes })
     }
 
-    fn check_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) -> Result<()> {
-        if engine.eq_ignore_ascii_case("InnoDB") || engine.eq_ignore_ascii_case("Redolith") {
-            return Ok(());
+    /// ENGINE=: whatever is named, it is the one engine that takes its place, and a warning says so; NO_ENGINE_SUBSTITUTION does not forbid it.
+    fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) {
+        if !engine.eq_ignore_ascii_case("InnoDB") && !engine.eq_ignore_ascii_case("Redolith") {
+            notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
         }
-        let known = ENGINES.iter().any(|e| e.eq_ignore_ascii_case(engine));
-        if !known {
-            if self.cx.mode.has(SqlMode::NO_ENGINE_SUBSTITUTION) {
-                return Err(SqlError::unknown_engine(engine));
-            }
-            notes.push((1286, format!("Unknown storage engine '{engine}'")));
-        }
-        notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
-        Ok(())
     }
 
     /// One action; `def` follows, so that later ones see it.
@@ -192,7 +165,7 @@ impl Binder<'_> {
                 out.push(AlterAction::RenameIndex { from: from.as_str().into(), to: to.as_str().into() });
             }
             Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
-            Alter::Options(options) => self.alter_options(def, options, out)?,
+            Alter::Options(options) => self.alter_options(options, out)?,
             Alter::Nothing => out.push(AlterAction::Rebuild),
             Alter::AddColumn { .. } => return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN")),
             Alter::DropColumn(_) => return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN")),
@@ -201,9 +174,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn alter_options(&mut self, def: &TableDef, options: &ast::TableOptions, out: &mut Vec<AlterAction>) -> Result<()> {
-        if let Some(engine) = &options.engine {
-            self.check_engine(engine, &def.name, &mut Vec::new())?;
+    fn alter_options(&mut self, options: &ast::TableOptions, out: &mut Vec<AlterAction>) -> Result<()> {
+        if options.engine.is_some() {
             out.push(AlterAction::Rebuild);
         }
         if let Some(next) = options.auto_increment {

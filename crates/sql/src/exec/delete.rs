@@ -22,7 +22,8 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
         let table = plan.access.table.engine();
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while affected < most && scan.next(cx.trx, params, &subqueries, &mut cx.env).await? {
+        while affected < most && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await? {
+            cx.scratch.handlers.delete += 1;
             cx.trx.delete(table, scan.at()).await?;
             cx.trx.rows.deleted += 1;
             affected += 1;
@@ -40,7 +41,9 @@ async fn sorted(cx: &mut ExecContext<'_>, plan: &DeletePlan, at: Scope<'_>, most
     let mut at_row = Rewriter::new(table);
     let mut affected = 0;
     for key in rows {
+        cx.scratch.handlers.row_by_key();
         if at_row.find_clustered(cx.trx, &key).await? {
+            cx.scratch.handlers.delete += 1;
             cx.trx.delete(table, at_row.row()).await?;
             cx.trx.rows.deleted += 1;
             affected += 1;

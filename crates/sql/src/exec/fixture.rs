@@ -52,10 +52,14 @@ pub struct Server {
 impl Server {
     /// With the database `test`.
     pub fn new() -> Server {
+        Server::on(Arc::new(RealDisk::new()), |_| ())
+    }
+    /// The same on a disk and with settings of the caller's.
+    pub fn on(disk: Arc<dyn Disk>, set: impl FnOnce(&mut Config)) -> Server {
         let dir = Dir::new();
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         let mut config = Config::new(&dir.0);
         (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) = (8 << 20, 1 << 20, 16 << 20);
+        set(&mut config);
         let (engine, _) = block_on(Engine::open(config, disk.clone(), Threads::new(disk))).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
         Server {
@@ -71,6 +75,7 @@ impl Server {
     pub fn session(&self) -> Session<'_> {
         let process = self.processes.add("localhost", 0);
         let state = SessionState {
+            handlers: Default::default(),
             id: process.id,
             user: "root".into(),
             host: "localhost".into(),

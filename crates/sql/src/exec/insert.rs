@@ -252,6 +252,7 @@ impl<'p> Work<'p> {
     async fn insert(&mut self, cx: &mut ExecContext<'_>, payload: &mut Vec<u8>, after: Scope<'_>) -> Result<()> {
         let table = self.plan.table.engine();
         loop {
+            cx.scratch.handlers.write += 1;
             match cx.trx.insert(table, payload).await {
                 Ok(()) => {
                     cx.trx.rows.inserted += 1;
@@ -297,7 +298,9 @@ impl<'p> Work<'p> {
             OnDuplicate::Replace => {
                 let table = info.engine();
                 let existing = self.existing.get_or_insert_with(|| Box::new(Rewriter::new(table)));
+                cx.scratch.handlers.read_key += 1;
                 if existing.find_key(cx.trx, index_no, payload).await? {
+                    cx.scratch.handlers.delete += 1;
                     cx.trx.delete(table, existing.row()).await?;
                     cx.trx.rows.deleted += 1;
                     self.affected += 1;
@@ -308,6 +311,7 @@ impl<'p> Work<'p> {
             OnDuplicate::Update(assignments) => {
                 let table = info.engine();
                 let mut existing = self.existing.take().unwrap_or_else(|| Box::new(Rewriter::new(table)));
+                cx.scratch.handlers.read_key += 1;
                 let found = existing.find_key(cx.trx, index_no, payload).await?;
                 if found {
                     self.update_existing(cx, &mut existing, assignments, payload, after).await?;
@@ -349,8 +353,12 @@ impl<'p> Work<'p> {
             }
             layout.update(stored, &changes, &mut new);
         }
+        cx.scratch.handlers.update += 1;
         match cx.trx.update(table, existing.row(), &new).await {
-            Ok(()) => self.affected += 2,
+            Ok(()) => {
+                cx.trx.rows.updated += 1;
+                self.affected += 2;
+            }
             Err(e) => super::update::refused(e, self.plan.ignore, info, &new, &mut cx.env)?,
         }
         Ok(())

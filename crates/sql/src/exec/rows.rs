@@ -166,8 +166,8 @@ impl<'p> Loops<'p> {
                 return Ok(false);
             }
             let more = match &mut level.rows {
-                Rows::First(scan) => scan.advance(cx.trx).await?,
-                Rows::Scan(scan) => scan.advance(cx.trx).await?,
+                Rows::First(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
+                Rows::Scan(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
                 Rows::Kept { rows, next } => {
                     *next += 1;
                     *next <= rows.len()

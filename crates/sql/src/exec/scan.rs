@@ -4,7 +4,8 @@ use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{OnConflict, RowLock, TableAccess};
+use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
+use crate::status::Handlers;
 use redolith_engine::Isolation;
 use redolith_engine::Trx;
 use redolith_engine::lock::Mode;
@@ -23,6 +24,30 @@ pub struct Scratch {
     ranges: Vec<KeyRanges>,
     /// The payload of a row that is being made.
     pub row: Vec<u8>,
+    /// What the statement has asked of the engine.
+    pub handlers: Handlers,
+}
+
+/// Which of the Handler_ counters a scan's steps count under.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// A whole table in the order of its clustered key.
+    Table,
+    /// At most one row: there is no step behind it.
+    Point,
+    Up,
+    Down,
+}
+impl Steps {
+    fn of(access: &TableAccess) -> Steps {
+        let path = &access.path;
+        match &path.kind {
+            AccessKind::Point(_) => Steps::Point,
+            _ if path.reverse => Steps::Down,
+            AccessKind::FullScan if path.index.is_none() || path.index == access.table.def.clustered_index() => Steps::Table,
+            _ => Steps::Up,
+        }
+    }
 }
 
 /// Rows of one table, as one statement reads them.
@@ -32,6 +57,9 @@ pub struct Scan<'p> {
     ranges: KeyRanges,
     /// The range the cursor is in, counted from 1.
     next_range: usize,
+    steps: Steps,
+    /// No row has been asked for since the range began.
+    at_start: bool,
     /// The row with its long columns inside, if it has some that the statement reads.
     whole: Vec<u8>,
     is_whole: bool,
@@ -67,7 +95,7 @@ impl<'p> Scan<'p> {
             None => Cursor::new(table.clone(), no, Vec::new(), None, access.path.reverse, read),
         };
         let ranges = scratch.ranges.pop().unwrap_or_default();
-        Scan { access, cursor, ranges, next_range: 0, whole: Vec::new(), is_whole: false }
+        Scan { access, cursor, ranges, next_range: 0, steps: Steps::of(access), at_start: false, whole: Vec::new(), is_whole: false }
     }
     /// Ends the scan, wherever it is, and gives the memory back for the next statement.
     pub fn finish(mut self, trx: &Trx, scratch: &mut Scratch) {
@@ -89,21 +117,46 @@ impl<'p> Scan<'p> {
     }
 
     /// Goes to the next row, whatever the filter says of it.
-    pub async fn advance(&mut self, trx: &mut Trx) -> Result<bool> {
+    pub async fn advance(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> Result<bool> {
         loop {
-            if self.next_range > 0 && self.cursor.next(trx).await? {
-                self.is_whole = false;
-                trx.rows.read += 1;
-                if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
-                    self.fetch_long(trx).await?;
+            if self.next_range > 0 {
+                self.count_step(handlers);
+                if self.cursor.next(trx).await? {
+                    self.is_whole = false;
+                    trx.rows.read += 1;
+                    if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
+                        self.fetch_long(trx).await?;
+                    }
+                    return Ok(true);
                 }
-                return Ok(true);
             }
             let Some(range) = self.ranges.get(self.next_range) else { return Ok(false) };
             // The scan before may have been left halfway.
             self.cursor.stop(trx);
             self.cursor.reset(range.low, range.high, range.point);
             self.next_range += 1;
+            self.at_start = true;
+            if range.point {
+                self.steps = Steps::Point;
+            }
+            handlers.read_key += 1;
+            match self.steps {
+                Steps::Table => handlers.read_first += 1,
+                Steps::Up => handlers.read_first += range.low.is_empty() as u64,
+                Steps::Down => handlers.read_last += range.high.is_none() as u64,
+                Steps::Point => {}
+            }
+        }
+    }
+    /// The cursor is asked for a row: the first of a range comes with its beginning, but for that of a table.
+    #[inline]
+    fn count_step(&mut self, handlers: &mut Handlers) {
+        let first = std::mem::replace(&mut self.at_start, false);
+        match self.steps {
+            Steps::Table => handlers.read_rnd_next += 1,
+            Steps::Up => handlers.read_next += !first as u64,
+            Steps::Down => handlers.read_prev += !first as u64,
+            Steps::Point => {}
         }
     }
     /// Reads the long columns, if the statement needs one of them.
@@ -141,8 +194,15 @@ impl<'p> Scan<'p> {
         Ok(Eval::new(Scope { sources: &sources, ..at }, env).truth(filter)? == Some(true))
     }
     /// The next row that passes.
-    pub async fn next(&mut self, trx: &mut Trx, params: &[Value<'_>], subqueries: &[SubqueryResult], env: &mut Env<'_>) -> Result<bool> {
-        while self.advance(trx).await? {
+    pub async fn next(
+        &mut self,
+        trx: &mut Trx,
+        handlers: &mut Handlers,
+        params: &[Value<'_>],
+        subqueries: &[SubqueryResult],
+        env: &mut Env<'_>,
+    ) -> Result<bool> {
+        while self.advance(trx, handlers).await? {
             check_killed(env)?;
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
                 return Ok(true);

@@ -20,6 +20,7 @@ use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
 use crate::session::state::Outcome;
 use crate::sink::{ColumnMeta, ResultSink};
+use crate::status::Status;
 use redolith_types::convert::to_bool;
 use redolith_types::{Collation, Value};
 
@@ -116,7 +117,12 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
             let variables = SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
             pairs(session_variables(&variables, cx.session))
         }
-        ShowKind::Status(_) => pairs(cx.status.list().into_iter().map(|(name, value)| (name, value.to_string()))),
+        ShowKind::Status(VariableScope::Global) => status(cx.status, &[]),
+        ShowKind::Status(_) => {
+            let mut own = Vec::new();
+            cx.session.handlers.each(|counter, n| own.push((counter.name(), n)));
+            status(cx.status, &own)
+        }
         ShowKind::Warnings { offset, count } => server::warnings(&cx.session.warnings, *offset, *count, false),
         ShowKind::Errors { offset, count } => server::warnings(&cx.session.warnings, *offset, *count, true),
         ShowKind::CountWarnings => vec![vec![int(cx.session.warnings.count())]],
@@ -139,6 +145,15 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Rows> {
         | ShowKind::Profiles => Rows::new(),
         ShowKind::BinaryLogs => return Err(SqlError::new(1381, "You are not using binary logging")),
     })
+}
+
+/// SHOW STATUS; `own` are the session's counts, in the place of the server's.
+fn status(status: &Status, own: &[(&str, u64)]) -> Rows {
+    let own = |name: &str| own.iter().find(|(n, _)| *n == name).map(|(_, n)| n.to_string());
+    pairs(status.list().into_iter().map(|(name, value)| {
+        let value = own(&name).unwrap_or_else(|| value.to_string());
+        (name, value)
+    }))
 }
 
 fn pairs<N: AsRef<str>>(list: impl IntoIterator<Item = (N, String)>) -> Rows {

@@ -40,7 +40,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     } else {
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while tally.matched < most && scan.next(cx.trx, params, &subqueries, &mut cx.env).await? {
+        while tally.matched < most && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await? {
             tally.matched += 1;
             cx.env.row = tally.matched;
             change(cx, plan, &scan, at, &mut tally).await?;
@@ -76,6 +76,7 @@ async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at
         new.clear();
         table.layout.update(row.stored, &changes, &mut new);
         drop(changes);
+        cx.scratch.handlers.update += 1;
         match cx.trx.update(table, row, &new).await {
             Ok(()) => {
                 cx.trx.rows.updated += 1;
@@ -176,7 +177,9 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
     scan.start(at, &mut cx.env)?;
     let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
     let mut memory = 0;
-    while (!sort.keys.is_empty() || (found.len() as u64) < most) && scan.next(cx.trx, at.params, at.subqueries, &mut cx.env).await? {
+    while (!sort.keys.is_empty() || (found.len() as u64) < most)
+        && scan.next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env).await?
+    {
         let mut key = Vec::new();
         let sources = [scan.row()];
         for k in &sort.keys {
@@ -208,6 +211,7 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
     for key in rows {
         tally.matched += 1;
         cx.env.row = tally.matched;
+        cx.scratch.handlers.row_by_key();
         cursor.reset(&key, None, true);
         if !cursor.next(cx.trx).await? {
             return Err(SqlError::new(1032, format!("Can't find record in '{}'", plan.access.table.def.name)));
@@ -224,6 +228,7 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
             new.clear();
             table.layout.update(stored, &changes, &mut new);
         }
+        cx.scratch.handlers.update += 1;
         match cx.trx.update(&table, cursor.row(), &new).await {
             Ok(()) => {
                 cx.trx.rows.updated += 1;

@@ -44,7 +44,7 @@ pub struct CreateTable {
     pub if_not_exists: bool,
     /// The table option AUTO_INCREMENT = n.
     pub auto_increment: Option<u64>,
-    /// Warnings to leave (1286/1266 for another ENGINE, ...): code and message.
+    /// Warnings to leave (1266 for another ENGINE, ...): code and message.
     pub notes: Vec<(u16, String)>,
 }
 

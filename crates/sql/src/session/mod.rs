@@ -7,7 +7,11 @@
 //! **SES-2** A plan is run under its tables' metadata locks and only if it is current then; otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
 mod count;
+#[cfg(test)]
+mod counted;
 mod database;
+#[cfg(test)]
+mod handlers;
 mod plans;
 mod prepared;
 mod run;
@@ -79,8 +83,8 @@ pub struct Session {
     interactive: bool,
 }
 
-/// Without the zero byte that some clients (mysqlslap) send behind a statement.
-fn statement_text(text: &[u8]) -> &[u8] {
+/// mysqlslap of MariaDB sends the NUL behind its statements along; MySQL takes it for the end, as a lexer of C strings does.
+fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
 
@@ -114,6 +118,7 @@ impl Session {
             collation_id: client.collation_id,
             interactive: client.interactive,
             state: SessionState {
+                handlers: Default::default(),
                 id: client.process.id,
                 user: client.user.into(),
                 host: client.host.into(),
@@ -132,7 +137,7 @@ impl Session {
 
     /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        self.run_text(statement_text(text), out).await;
+        self.run_text(without_nul(text), out).await;
     }
 
     /// COM_STMT_EXECUTE.
@@ -166,6 +171,7 @@ impl Session {
     pub async fn end(&mut self) {
         // A failing rollback poisons the engine or leaves the transaction to recovery; there is nobody to tell.
         let _ = self.rollback_open().await;
+        self.count_handlers();
         self.locks.unlock_tables();
         self.locks.unlock_everything();
         self.db.user_locks.release_all(self.state.id);

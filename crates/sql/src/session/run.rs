@@ -10,6 +10,7 @@ use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
+use crate::status::Handlers;
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
@@ -101,8 +102,9 @@ impl Session {
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
-        let outcome = if exec::runs(plan) { self.run_rows(plan, params, out).await? } else { self.run_other(plan, params, out).await? };
-        self.answer(outcome, more, out);
+        let ran = if exec::runs(plan) { self.run_rows(plan, params, out).await } else { self.run_other(plan, params, out).await };
+        self.count_handlers();
+        self.answer(ran?, more, out);
         Ok(())
     }
 
@@ -127,6 +129,20 @@ impl Session {
     pub(super) fn failed(&mut self, e: &SqlError) {
         self.state.row_count = -1;
         self.state.warnings.push(Level::Error, e.code, e.message.clone());
+    }
+
+    /// What was asked of the engine goes to the session's counts and to the server's.
+    pub(super) fn count_handlers(&mut self) {
+        let counted = std::mem::take(&mut self.scratch.handlers);
+        if counted != Handlers::default() {
+            self.state.handlers.add(&counted);
+            let all = &self.db.status.counters;
+            counted.each(|counter, n| {
+                if n > 0 {
+                    all.add(counter, n);
+                }
+            });
+        }
     }
 
     /// SELECT, INSERT, UPDATE, DELETE, DO: in the open transaction, or in one of its own.
@@ -154,6 +170,12 @@ impl Session {
             }
             Err(failure) => Err(failure),
         };
+        if !plan.tables.is_empty() && !matches!(ran, Err(Failure::Stale)) {
+            // Also of a statement within a transaction: MySQL's engines commit statements.
+            let handlers = &mut self.scratch.handlers;
+            (handlers.commit, handlers.rollback) = (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
+            self.transaction.used |= goes_on;
+        }
         match &ran {
             _ if !goes_on => self.end_autocommit(ran.is_ok()).await?,
             // EXEC-1: the executor has rolled the whole transaction back.

@@ -1,6 +1,7 @@
 //! What a connection has between statements and what a running statement may read and change of it.
 use crate::error::SqlError;
 use crate::processes::Process;
+use crate::status::Handlers;
 use redolith_types::{Collation, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub enum Outcome {
 
 /// Everything about a connection but its prepared statements and its transaction.
 pub struct SessionState {
+    /// Since the connection began, or its last FLUSH STATUS.
+    pub handlers: Handlers,
     pub id: u32,
     pub user: Box<str>,
     pub host: Box<str>,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Results as lines: "ok affected last_insert_id", "1|NULL|x", "error 1064".
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
     lines: Vec<String>,
     row: Vec<String>,
     last: OkInfo,
@@ -46,18 +46,20 @@ impl ResultSink for Lines {
     }
 }
 
-struct World {
+pub(super) struct World {
     // Before the server, whose drop closes the engine.
-    db: Arc<Database>,
-    server: Server,
+    pub db: Arc<Database>,
+    pub server: Server,
 }
 impl World {
-    fn new() -> World {
-        let server = Server::new();
+    pub fn new() -> World {
+        World::over(Server::new())
+    }
+    pub fn over(server: Server) -> World {
         let db = Database::new(server.engine.clone(), Arc::new(Settings::default()), Arc::new(Status::new()), server.processes.clone());
         World { db, server }
     }
-    fn session(&self) -> Session {
+    pub fn session(&self) -> Session {
         let client = Client {
             process: self.server.processes.add("localhost", 0),
             user: "root".into(),
@@ -73,15 +75,15 @@ impl World {
     }
 }
 
-fn query(session: &mut Session, text: &str) -> Lines {
+pub(super) fn query(session: &mut Session, text: &str) -> Lines {
     let mut out = Lines::default();
     block_on(session.query(text.as_bytes(), &mut out));
     out
 }
-fn lines(session: &mut Session, text: &str) -> Vec<String> {
+pub(super) fn lines(session: &mut Session, text: &str) -> Vec<String> {
     query(session, text).lines
 }
-fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> Vec<String> {
+pub(super) fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> Vec<String> {
     let mut out = Lines::default();
     block_on(session.execute(id, params, &mut out));
     out.lines
@@ -107,6 +109,9 @@ fn statements_run_from_text() {
     assert_eq!(lines(&mut s, "SELECT 1\0"), ["1"]);
     assert_eq!(lines(&mut s, "SELECT 1\0\0"), ["error 1064"]);
     assert_eq!(lines(&mut s, ""), ["error 1065"]);
+    assert_eq!(lines(&mut s, "SELECT 7\0"), ["7"], "mysqlslap's NUL");
+    assert_eq!(lines(&mut s, "SELECT 7\0\0"), ["error 1064"]);
+    assert!(block_on(s.prepare(b"SELECT 7\0")).is_ok());
 }
 
 #[test]

@@ -15,6 +15,8 @@ use redolith_engine::{Isolation, Savepoint};
 #[derive(Default)]
 pub(super) struct Transaction {
     pub active: bool,
+    /// A statement of it has used a table.
+    pub used: bool,
     savepoints: Vec<(Box<str>, Savepoint)>,
     pub next: NextTransaction,
     /// COMMIT AND CHAIN: the next transaction has the last one's isolation.
@@ -42,6 +44,7 @@ impl Session {
             TransactionStmt::Savepoint(name) => {
                 // Outside a transaction there is nothing to come back to.
                 if self.transaction.active {
+                    self.scratch.handlers.savepoint += self.transaction.used as u64;
                     let point = self.trx.savepoint();
                     self.transaction.savepoints.retain(|(n, _)| !same(n, name));
                     self.transaction.savepoints.push((name.clone(), point));
@@ -50,6 +53,7 @@ impl Session {
             TransactionStmt::RollbackTo(name) => {
                 let found = self.find_savepoint(name)?;
                 let point = self.transaction.savepoints[found].1;
+                self.scratch.handlers.savepoint_rollback += self.transaction.used as u64;
                 self.trx.rollback_to(point).await?;
                 self.transaction.savepoints.truncate(found + 1);
             }
@@ -104,6 +108,7 @@ impl Session {
             // Before anything has happened: a COMMIT that fails here leaves the transaction open.
             let _pass = if self.trx.has_written() { self.locks.passes.commit(self.metadata_wait()).await? } else { None };
             let committed = exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
+            self.scratch.handlers.commit += self.transaction.used as u64;
             self.ended();
             committed?;
         }
@@ -116,13 +121,14 @@ impl Session {
     }
     pub(super) async fn rollback_open(&mut self) -> Result<()> {
         let undone = self.trx.rollback().await;
+        self.scratch.handlers.rollback += self.transaction.used as u64;
         self.ended();
         Ok(undone?)
     }
 
     /// The engine's transaction is over: what hung on it goes.
     pub(super) fn ended(&mut self) {
-        self.transaction.active = false;
+        (self.transaction.active, self.transaction.used) = (false, false);
         self.transaction.savepoints.clear();
         self.locks.end_transaction();
     }

@@ -75,8 +75,8 @@ variables! {
     Datadir "datadir" TEXT, Global AtStart is("./redolith-data");
     DefaultAuthenticationPlugin "default_authentication_plugin" Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]), Global AtStart is("mysql_native_password"), only "the other methods are not built yet";
     DefaultCollationForUtf8mb4 "default_collation_for_utf8mb4" Collation, Both Dynamic is("utf8mb4_general_ci"), only "the 0900 collations are not built yet";
-    DefaultStorageEngine "default_storage_engine" Enum(&["InnoDB"]), Both Dynamic is("InnoDB");
-    DefaultTmpStorageEngine "default_tmp_storage_engine" Enum(&["InnoDB"]), Both Dynamic is("InnoDB");
+    DefaultStorageEngine "default_storage_engine" Engine, Both Dynamic is("InnoDB");
+    DefaultTmpStorageEngine "default_tmp_storage_engine" Engine, Both Dynamic is("InnoDB");
     DefaultWeekFormat "default_week_format" int(0, 7), Both Dynamic is("0");
     DivPrecisionIncrement "div_precision_increment" int(0, 30), Both Dynamic is("4");
     EnforceGtidConsistency "enforce_gtid_consistency" Enum(&["OFF", "ON", "WARN"]), Global Dynamic OFF, only "the binary log is not built yet";

@@ -50,6 +50,8 @@ pub enum Kind {
     },
     /// A name or its position.
     Enum(&'static [&'static str]),
+    /// A storage engine: any is taken, with a warning, and means the one that there is, as in ENGINE=.
+    Engine,
     SqlMode,
     /// A character set, kept as its default collation; with `nullable`, NULL too.
     Charset {
@@ -163,6 +165,8 @@ impl Variable {
                 let by_number = || text.parse::<usize>().ok().filter(|i| *i < names.len());
                 Setting::bits(by_name.or_else(by_number).ok_or_else(wrong)? as u64).into()
             }
+            Kind::Engine if text.trim().is_empty() => return Err(wrong()),
+            Kind::Engine => Taken { setting: Setting::bits(0), truncated: !text.eq_ignore_ascii_case("InnoDB") },
             Kind::SqlMode => Setting::bits(SqlMode::parse(text).map_err(|name| self.wrong_value(name))?.0).into(),
             Kind::Charset { .. } => {
                 let charset = Charset::from_name(text).ok_or_else(|| SqlError::unknown_character_set(text))?;
@@ -258,6 +262,7 @@ impl Variable {
             Kind::Exact { .. } => (s.bits as i64).to_string(),
             Kind::Real { .. } => format!("{:.6}", f64::from_bits(s.bits)),
             Kind::Enum(names) => names[s.bits as usize].to_string(),
+            Kind::Engine => "InnoDB".to_string(),
             Kind::SqlMode => SqlMode(s.bits).to_list(),
             Kind::Charset { .. } => collation(s.bits)?.charset().name().to_string(),
             Kind::Collation => collation(s.bits)?.name().to_string(),

@@ -78,6 +78,8 @@ counters! {
     ConnectionErrorsMaxConnections "Connection_errors_max_connections",
     Connections "Connections",
     CreatedTmpTables "Created_tmp_tables",
+    HandlerCommit "Handler_commit",
+    HandlerDelete "Handler_delete",
     HandlerReadFirst "Handler_read_first",
     HandlerReadKey "Handler_read_key",
     HandlerReadLast "Handler_read_last",
@@ -85,8 +87,11 @@ counters! {
     HandlerReadPrev "Handler_read_prev",
     HandlerReadRnd "Handler_read_rnd",
     HandlerReadRndNext "Handler_read_rnd_next",
+    HandlerRollback "Handler_rollback",
     HandlerSavepoint "Handler_savepoint",
     HandlerSavepointRollback "Handler_savepoint_rollback",
+    HandlerUpdate "Handler_update",
+    HandlerWrite "Handler_write",
     OpenedTables "Opened_tables",
     Queries "Queries",
     Questions "Questions",
@@ -115,6 +120,13 @@ impl Default for Counters {
 static NEXT_COPY: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     static MY_COPY: Cell<usize> = Cell::new(NEXT_COPY.fetch_add(1, Relaxed).min(OWNED));
+}
+
+impl Counter {
+    /// As SHOW STATUS spells it.
+    pub fn name(self) -> &'static str {
+        NAMES[self as usize]
+    }
 }
 
 impl Counters {

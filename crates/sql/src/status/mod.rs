@@ -2,8 +2,10 @@
 //!
 //! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
+mod handlers;
 mod monitors;
 pub use counters::{Counter, Counters};
+pub use handlers::Handlers;
 pub use monitors::{Counted, MonitorAction, Monitors, Shown};
 
 use parking_lot::{Mutex, RwLock};
@@ -51,6 +53,7 @@ pub struct Status {
     /// What the last SHOW ENGINE INNODB STATUS saw; averages are since then.
     pub last_report: Mutex<Option<Reading>>,
     providers: RwLock<Vec<Provider>>,
+    resets: RwLock<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
 impl fmt::Debug for Status {
@@ -77,9 +80,14 @@ impl Status {
         all.dedup_by(|later, earlier| later.0 == earlier.0);
         all
     }
+    /// `act` is called at FLUSH STATUS.
+    pub fn on_reset(&self, act: Box<dyn Fn() + Send + Sync>) {
+        self.resets.write().push(act);
+    }
     /// FLUSH STATUS: what we count ourselves starts again from 0.
     pub fn reset(&self) {
         self.counters.reset();
+        self.resets.read().iter().for_each(|act| act());
     }
 }
 

@@ -21,7 +21,10 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
             let log = &cx.engine.store.log;
             log.flush_to(log.tail()).await;
         }
-        FlushWhat::Status => cx.status.reset(),
+        FlushWhat::Status => {
+            cx.status.reset();
+            cx.session.handlers = Default::default();
+        }
     }
     Ok(Done::default())
 }

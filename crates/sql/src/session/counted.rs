@@ -1,0 +1,500 @@
+//! The field study's counters around loads that are known, read where a user reads them: INFORMATION_SCHEMA.INNODB_METRICS.
+//!
+//! The log lies on a disk that counts what is asked of it, so that "a flush" here is one that the device saw. What a session cannot bring about at will (a slow
+//! copier, a wait that finds its work done) is in the engine's `log/counted.rs`.
+use super::Session;
+use super::tests::{World, lines, query};
+use crate::exec::fixture::Server;
+use redolith_disk::{Disk, File, Io, OpenHow, RealDisk};
+use redolith_engine::host::block_on;
+use redolith_engine::log::{Scheme, WriterSetting};
+use std::any::Any;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What is said of a counter of the study: it moves, or it says why it cannot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Says {
+    Moves,
+    Why0,
+}
+use Says::*;
+
+/// Every counter that the study names, in its order.
+const STUDY: [(&str, Says); 40] = [
+    ("log_write_requests", Moves),
+    ("log_writes", Moves),
+    ("log_writer_no_waits", Moves),
+    ("log_writer_waits", Moves),
+    ("log_writer_wait_loops", Moves),
+    ("log_write_notifier_no_waits", Why0),
+    ("log_write_notifier_waits", Why0),
+    ("log_write_notifier_wait_loops", Why0),
+    ("log_flusher_no_waits", Moves),
+    ("log_flusher_waits", Moves),
+    ("log_flusher_wait_loops", Moves),
+    ("log_flush_notifier_no_waits", Why0),
+    ("log_flush_notifier_waits", Why0),
+    ("log_flush_notifier_wait_loops", Why0),
+    ("log_on_flush_no_waits", Moves),
+    ("log_on_flush_waits", Moves),
+    ("log_on_flush_wait_loops", Moves),
+    ("log_flush_lsn_avg_rate", Moves),
+    ("log_flush_total_time", Moves),
+    ("log_flush_avg_time", Moves),
+    ("log_waits", Moves),
+    ("log_on_buffer_space_no_waits", Moves),
+    ("log_on_buffer_space_waits", Moves),
+    ("log_on_buffer_space_wait_loops", Moves),
+    ("log_on_recent_written_wait_loops", Moves),
+    ("log_on_recent_closed_wait_loops", Why0),
+    ("log_writer_on_file_space_waits", Why0),
+    ("log_on_write_no_waits", Moves),
+    ("log_on_write_waits", Moves),
+    ("log_on_write_wait_loops", Moves),
+    // What stands in the place of those that are 0, and what the page's path has beside them.
+    ("log_on_file_space_no_waits", Moves),
+    ("log_on_file_space_waits", Moves),
+    ("log_on_file_space_wait_loops", Moves),
+    ("log_groups", Moves),
+    ("log_flushes", Moves),
+    ("log_flush_waiters", Moves),
+    ("log_lsn_current", Moves),
+    ("log_lsn_last_flush", Moves),
+    ("log_lsn_last_checkpoint", Moves),
+    ("log_checkpoints", Moves),
+];
+
+/// What the device was asked for in the folder of the log.
+#[derive(Default)]
+struct Asked {
+    writes: AtomicU64,
+    /// Writes that are durable when they end, and calls that make earlier ones so.
+    flushes: AtomicU64,
+    bytes: AtomicU64,
+}
+/// The real disk, which counts.
+struct Counting {
+    disk: RealDisk,
+    log: Arc<Asked>,
+}
+struct CountingFile {
+    file: Arc<dyn File>,
+    log: Arc<Asked>,
+}
+impl File for CountingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.log.writes.fetch_add(1, Relaxed);
+        self.log.bytes.fetch_add(buf.len() as u64, Relaxed);
+        self.file.write_at(buf, offset)
+    }
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.log.writes.fetch_add(1, Relaxed);
+        self.log.flushes.fetch_add(1, Relaxed);
+        self.log.bytes.fetch_add(buf.len() as u64, Relaxed);
+        // As long as a flush takes others may run.
+        (0..20).for_each(|_| std::thread::yield_now());
+        self.file.write_durable_at(buf, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.log.flushes.fetch_add(1, Relaxed);
+        self.file.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn submit(&self, io: Io) {
+        self.file.submit(io)
+    }
+    fn submit_many(&self, ios: Vec<Io>) {
+        self.file.submit_many(ios)
+    }
+}
+impl Disk for Counting {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, how)?;
+        let is_segment = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("log_"));
+        Ok(if is_segment { Arc::new(CountingFile { file, log: self.log.clone() }) } else { file })
+    }
+    fn exists(&self, path: &Path) -> bool {
+        self.disk.exists(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.disk.lock_dir(dir)
+    }
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+    fn wall_us(&self) -> i64 {
+        self.disk.wall_us()
+    }
+    fn random(&self) -> u64 {
+        self.disk.random()
+    }
+}
+
+struct Rig {
+    world: World,
+    asked: Arc<Asked>,
+}
+/// COUNT of every counter.
+type Counts = HashMap<String, u64>;
+
+impl Rig {
+    fn new(buffer_bytes: usize, segment_bytes: u64) -> Rig {
+        let asked = Arc::new(Asked::default());
+        let disk = Counting { disk: RealDisk::new(), log: asked.clone() };
+        let server = Server::on(Arc::new(disk), |c| {
+            (c.log_buffer_bytes, c.log_segment_bytes, c.log_capacity_bytes) = (buffer_bytes, segment_bytes, 16 * segment_bytes);
+        });
+        Rig { world: World::over(server), asked }
+    }
+    /// Nothing writes but the sessions: no purge, no idle flushing, no segment that is still being made.
+    fn quiet(&self) {
+        let engine = &self.world.server.engine;
+        engine.history.stop();
+        engine.flush_settings.idle_flush_pct.set(0);
+        let mut last = u64::MAX;
+        while std::mem::replace(&mut last, self.asked.writes.load(Relaxed)) != last {
+            block_on(engine.host.sleep(Duration::from_millis(50)));
+        }
+    }
+    fn write_with(&self, scheme: WriterSetting) {
+        self.world.server.engine.store.log.set_writer(scheme);
+    }
+    /// Writes, flushes and bytes that the device saw in the log's files.
+    fn device(&self) -> [u64; 3] {
+        [&self.asked.writes, &self.asked.flushes, &self.asked.bytes].map(|n| n.load(Relaxed))
+    }
+}
+
+fn counts(s: &mut Session) -> Counts {
+    let rows = lines(s, "SELECT name, count FROM information_schema.innodb_metrics");
+    rows.iter().filter_map(|row| row.split_once('|')).map(|(name, n)| (name.to_string(), n.parse().unwrap())).collect()
+}
+fn more(before: &Counts, after: &Counts, name: &str) -> u64 {
+    after[name] - before[name]
+}
+/// What moved, of those named.
+fn moves<const N: usize>(before: &Counts, after: &Counts, names: [&str; N]) -> [u64; N] {
+    names.map(|name| more(before, after, name))
+}
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, c VARCHAR(20), KEY (k))";
+
+#[test]
+fn every_counter_of_the_study_moves_or_says_why_not() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    for scheme in [WriterSetting::Auto, WriterSetting::Fixed(Scheme::Session), WriterSetting::Fixed(Scheme::Dedicated)] {
+        rig.write_with(scheme);
+        let first = scheme_number(scheme) * 100;
+        (first..first + 20).for_each(|n| drop(query(&mut s, &format!("INSERT INTO t VALUES ({n}, 1, 'x')"))));
+    }
+    for (name, says) in STUDY {
+        let found = lines(&mut s, &format!("SELECT comment, count FROM information_schema.innodb_metrics WHERE name = '{name}'"));
+        let [row] = &found[..] else { panic!("{name}: {found:?}") };
+        let (comment, count) = row.rsplit_once('|').unwrap();
+        assert_eq!(comment.starts_with("0: "), says == Why0, "{name}: {comment}");
+        assert!(says == Moves || count == "0", "{name} is {count}, though it says: {comment}");
+    }
+}
+fn scheme_number(setting: WriterSetting) -> u64 {
+    if let WriterSetting::Fixed(scheme) = setting { scheme as u64 } else { 0 }
+}
+
+/// One connection: every commit is one flush of its own, one write of the device, and each statement writes so many mini-transactions.
+#[test]
+fn statements_of_one_connection_are_counted_exactly() {
+    let load: [(&str, u64); 10] = [
+        // The row with its undo, its entry in the index on k, the commit.
+        ("INSERT INTO t VALUES (1, 10, 'a')", 3),
+        ("INSERT INTO t VALUES (2, 20, 'b'), (3, 30, 'c')", 5),
+        // No entry moves.
+        ("UPDATE t SET c = 'x' WHERE id = 1", 2),
+        ("UPDATE t SET c = 'y' WHERE id IN (1, 2, 3)", 4),
+        // The old entry goes, the new one comes.
+        ("UPDATE t SET k = 11 WHERE id = 1", 4),
+        ("DELETE FROM t WHERE id = 2", 3),
+        ("BEGIN; UPDATE t SET c = 'p' WHERE id = 1; UPDATE t SET c = 'q' WHERE id = 3; COMMIT", 3),
+        // The old row and its entry go, then those of an INSERT.
+        ("REPLACE INTO t VALUES (3, 30, 'same key')", 5),
+        ("BEGIN; INSERT INTO t VALUES (7, 70, 'g'); SAVEPOINT s; INSERT INTO t VALUES (8, 80, 'h'); ROLLBACK TO s; COMMIT", 2 + 2 + 2 + 1),
+        ("INSERT INTO t VALUES (9, 90, 'i') ON DUPLICATE KEY UPDATE c = 'j'", 3),
+    ];
+    for scheme in [WriterSetting::Auto, WriterSetting::Fixed(Scheme::Session), WriterSetting::Fixed(Scheme::Leader)] {
+        let rig = Rig::new(1 << 20, 1 << 20);
+        rig.write_with(scheme);
+        let mut s = rig.world.session();
+        query(&mut s, TABLE);
+        rig.quiet();
+        let (begun, begun_device) = (counts(&mut s), rig.device());
+        for (text, requests) in load {
+            let (before, device) = (counts(&mut s), rig.device());
+            let answered = lines(&mut s, text);
+            assert!(answered.iter().all(|l| l.starts_with("ok")), "{text}: {answered:?}");
+            let after = counts(&mut s);
+            assert_eq!(more(&before, &after, "log_write_requests"), requests, "{text}");
+            assert_eq!(
+                moves(&before, &after, ["log_on_flush_waits", "log_on_flush_no_waits", "log_flushes", "log_groups"]),
+                [1, 0, 1, 1],
+                "{text}"
+            );
+            assert_eq!(
+                moves(&before, &after, ["log_writes", "os_log_fsyncs", "os_log_written"]),
+                std::array::from_fn(|i| rig.device()[i] - device[i])
+            );
+            assert_eq!(moves(&before, &after, ["log_writes", "os_log_fsyncs", "trx_rw_commits"]), [1, 1, 1], "{text}");
+        }
+        // What writes nothing waits for nothing.
+        let (before, device) = (counts(&mut s), rig.device());
+        for text in [
+            "SELECT * FROM t",
+            "SELECT * FROM t WHERE id = 1 FOR UPDATE",
+            "BEGIN; SELECT COUNT(*) FROM t; COMMIT",
+            "SET @a = 1",
+            "DELETE FROM t WHERE id = 1000",
+        ] {
+            query(&mut s, text);
+        }
+        let after = counts(&mut s);
+        assert_eq!(moves(&before, &after, ["log_write_requests", "log_on_flush_waits", "log_writes", "os_log_fsyncs"]), [0; 4]);
+        assert_eq!(rig.device(), device);
+        // What is rolled back is written, and nobody waits for it.
+        query(&mut s, "BEGIN; UPDATE t SET c = 'z' WHERE id = 1; ROLLBACK");
+        let last = counts(&mut s);
+        assert_eq!(moves(&after, &last, ["log_write_requests", "log_on_flush_waits", "trx_rollbacks"]), [3, 0, 1]);
+        // Sums over the load.
+        let commits = load.len() as u64;
+        let sum = |name| more(&begun, &after, name);
+        assert_eq!(
+            (sum("log_flushes"), sum("os_log_fsyncs"), sum("log_on_flush_waits"), sum("commit_wait_us_count")),
+            (commits, commits, commits, commits)
+        );
+        assert_eq!(rig.device()[..2].iter().zip(begun_device).map(|(a, b)| a - b).collect::<Vec<_>>(), [commits, commits]);
+        assert_eq!(sum("log_flush_total_bytes"), after["log_lsn_last_flush"] - begun["log_lsn_last_flush"]);
+        assert_eq!(sum("log_write_request_bytes"), after["log_lsn_current"] - begun["log_lsn_current"]);
+        // Averages are sums divided, over the server's life; times are whole milliseconds and microseconds of the same sum.
+        assert_eq!(after["log_flush_lsn_avg_rate"], after["log_flush_total_bytes"] / after["log_flushes"]);
+        assert_eq!(after["log_flush_avg_time"], after["log_flush_total_time_us"] / after["log_flushes"]);
+        assert_eq!(after["log_flush_total_time"], after["log_flush_total_time_us"] / 1000);
+        assert!(
+            sum("log_flush_total_time_us") > 0
+                && after["log_flush_lsn_avg_rate"] > 0
+                && after["log_flush_max_time"] >= after["log_flush_avg_time"]
+        );
+        let dedicated = [
+            "log_writer_no_waits",
+            "log_writer_waits",
+            "log_writer_wait_loops",
+            "log_flusher_no_waits",
+            "log_flusher_waits",
+            "log_flusher_wait_loops",
+        ];
+        assert_eq!(moves(&begun, &after, dedicated), [0; 6], "there is no dedicated writer");
+        assert_eq!(sum("log_waits") + sum("log_on_buffer_space_waits") + sum("log_on_file_space_waits") + sum("log_on_write_waits"), 0);
+    }
+}
+
+/// Sessions of several threads, each with so many commits; returns how many there were.
+fn commit_from_threads(rig: &Rig, threads: u64, commits: u64, first: u64) -> u64 {
+    std::thread::scope(|scope| {
+        for t in 0..threads {
+            let mut s = rig.world.session();
+            scope.spawn(move || {
+                for n in 0..commits {
+                    let id = first + t * commits + n;
+                    assert_eq!(lines(&mut s, &format!("INSERT INTO t VALUES ({id}, {n}, 'x')")), ["ok 1 0"]);
+                }
+            });
+        }
+    });
+    threads * commits
+}
+
+#[test]
+fn groups_of_many_connections_add_up() {
+    let rig = Rig::new(1 << 22, 8 << 20);
+    rig.write_with(WriterSetting::Fixed(Scheme::Leader));
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    rig.quiet();
+    let (mut commits, before, device) = (0, counts(&mut s), rig.device());
+    // Until what depends on who comes when has happened, too.
+    let after = loop {
+        commits += commit_from_threads(&rig, 16, 40, commits);
+        let after = counts(&mut s);
+        let happened = moves(&before, &after, ["log_flush_waiters", "log_on_flush_wait_loops"]).iter().all(|n| *n > 0);
+        if happened || commits > 5_000 {
+            break after;
+        }
+    };
+    let more = |name| more(&before, &after, name);
+    assert_eq!((more("trx_rw_commits"), more("commit_wait_us_count")), (commits, commits));
+    assert_eq!(more("log_on_flush_waits") + more("log_on_flush_no_waits"), commits, "each commit is counted as one of the two");
+    // Beside three for each: splits of pages, and undo pages (with the space for them) that a session takes when it finds none free.
+    let (requests, splits, undo_pages) = (more("log_write_requests"), more("index_page_splits"), undo_pages(&after) - undo_pages(&before));
+    let most = 3 * (commits + splits) + 2 * undo_pages;
+    assert!((3 * commits..=most).contains(&requests), "{requests} for {commits} commits, {splits} splits, {undo_pages} undo pages");
+    let seen = rig.device();
+    assert_eq!((more("log_writes"), more("os_log_fsyncs")), (seen[0] - device[0], seen[1] - device[1]));
+    assert!(more("log_flushes") == more("log_groups") && more("log_flushes") < commits, "commits share flushes");
+    // Every wait ended by its own flush, by another's, or, woken by nobody, by a look.
+    assert!(more("log_groups") + more("log_flush_waiters") <= more("log_on_flush_waits"));
+    assert!(more("log_flush_waiters") > 0 && more("log_on_flush_wait_loops") > 0);
+    assert!((2..=16).contains(&after["log_flush_group_max"]), "{}", after["log_flush_group_max"]);
+    assert_eq!(after["log_waiters_per_flush"], 100 * (after["log_flush_waiters"] + after["log_groups"]) / after["log_flushes"]);
+}
+fn undo_pages(c: &Counts) -> u64 {
+    c["trx_undo_slots_used"] + c["trx_undo_slots_cached"]
+}
+
+#[test]
+fn the_dedicated_writer_is_counted() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    rig.quiet();
+    rig.write_with(WriterSetting::Fixed(Scheme::Dedicated));
+    // It takes over at a hand-over.
+    let (mut n, begun) = (0, counts(&mut s));
+    while more(&begun, &counts(&mut s), "log_writer_no_waits") == 0 {
+        query(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')"));
+        n += 1;
+    }
+    let before = counts(&mut s);
+    for id in n..n + 50 {
+        query(&mut s, &format!("INSERT INTO t VALUES ({id}, 0, 'x')"));
+    }
+    let after = counts(&mut s);
+    assert_eq!(moves(&before, &after, ["log_writes", "log_flushes", "os_log_fsyncs", "log_on_flush_waits"]), [50; 4]);
+    assert_eq!(moves(&before, &after, ["log_flush_waiters", "log_groups"]), [50, 0], "it ends others' waits, and has none of its own");
+    // Each write and each flush found somebody to work for; between two they slept, and were woken.
+    for (who, begun) in [("log_writer", &begun), ("log_flusher", &begun)] {
+        let [no_waits, waits, loops] =
+            ["no_waits", "waits", "wait_loops"].map(|what| more(begun, &counts(&mut s), &format!("{who}_{what}")));
+        assert!(no_waits >= 50 && waits > 0 && loops > 0, "{who}: {no_waits} no_waits, {waits} waits, {loops} wait_loops");
+    }
+}
+
+/// `innodb_flush_log_at_trx_commit`: what a commit waits for.
+#[test]
+fn durability_levels_are_counted_apart() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    rig.world.server.engine.store.log.set_flush_seconds(2700);
+    rig.quiet();
+    let names = ["log_write_requests", "log_on_flush_waits", "log_on_write_waits", "log_on_write_no_waits", "log_writes", "trx_rw_commits"];
+    for (level, n, expected) in [(1, 0, [3, 1, 0, 0, 1, 1]), (2, 1, [3, 0, 1, 0, 1, 1]), (0, 2, [3, 0, 0, 0, 0, 1])] {
+        query(&mut s, &format!("SET SESSION innodb_flush_log_at_trx_commit = {level}"));
+        let before = counts(&mut s);
+        assert_eq!(lines(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')")), ["ok 1 0"]);
+        assert_eq!(moves(&before, &counts(&mut s), names), expected, "innodb_flush_log_at_trx_commit={level}");
+    }
+}
+
+/// Transactions larger than the log buffer, and more of them than fit in the log.
+#[test]
+fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
+    let rig = Rig::new(1 << 18, 1 << 18);
+    let mut s = rig.world.session();
+    query(&mut s, "CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB)");
+    // Half a megabyte; the buffer takes a quarter.
+    let large = |first: u64| {
+        let rows: Vec<_> = (first..first + 12).map(|id| format!("({id}, REPEAT('v', 40000))")).collect();
+        format!("INSERT INTO b VALUES {}", rows.join(", "))
+    };
+    let before = counts(&mut s);
+    assert_eq!(lines(&mut s, &large(0)), ["ok 12 0"]);
+    let after = counts(&mut s);
+    let [waits, buffer, files] = moves(&before, &after, ["log_waits", "log_on_buffer_space_waits", "log_on_file_space_waits"]);
+    assert!(buffer > 0 && waits == buffer + files, "{waits}: {buffer} + {files}");
+    assert!(more(&before, &after, "log_on_buffer_space_wait_loops") >= buffer);
+    assert_eq!(moves(&before, &after, ["log_on_flush_waits", "trx_rw_commits"]), [1, 1], "a wait for room is no commit's wait");
+    // Four megabytes fit in the log, thirty go through it: its writers are slowed, or wait for the checkpoint.
+    for n in 1..60 {
+        assert_eq!(lines(&mut s, &large(n * 12)), ["ok 12 0"]);
+    }
+    let after = counts(&mut s);
+    let [waits, buffer, files] = moves(&before, &after, ["log_waits", "log_on_buffer_space_waits", "log_on_file_space_waits"]);
+    assert_eq!(waits, buffer + files);
+    assert!(more(&before, &after, "log_on_file_space_wait_loops") >= files && files + more(&before, &after, "log_throttle_waits") > 0);
+    let [checkpoints, moved, written] = moves(&before, &after, ["log_checkpoints", "log_lsn_last_checkpoint", "log_lsn_current"]);
+    assert!(checkpoints > 0 && moved > written - after["log_capacity"], "{checkpoints} checkpoints moved it by {moved} of {written}");
+    assert_eq!(after["log_writer_on_file_space_waits"], 0);
+}
+
+#[test]
+fn monitors_stand_still_and_go_on_around_a_load() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    rig.quiet();
+    let names = ["log_write_requests", "log_on_flush_waits", "log_flushes", "os_log_fsyncs"];
+    let (mut id, once) = (0, [3, 1, 1, 1]);
+    let mut insert = |s: &mut Session| {
+        id += 1;
+        assert_eq!(lines(s, &format!("INSERT INTO t VALUES ({id}, 0, 'x')")), ["ok 1 0"]);
+    };
+    let reset = |s: &mut Session, name: &str| -> String {
+        lines(s, &format!("SELECT count, count_reset, status FROM information_schema.innodb_metrics WHERE name = '{name}'")).remove(0)
+    };
+    let begun = counts(&mut s);
+    insert(&mut s);
+    let on = counts(&mut s);
+    assert_eq!(moves(&begun, &on, names), once);
+    // Off: the same load is not shown, also not when the count goes on.
+    assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_disable = module_log"), ["ok 0 0"]);
+    insert(&mut s);
+    assert_eq!(moves(&on, &counts(&mut s), names), [0; 4]);
+    assert_eq!(
+        lines(&mut s, "SET GLOBAL innodb_monitor_enable = 'module_log'; SET GLOBAL innodb_monitor_enable = 'os_log_fsyncs'"),
+        ["ok 0 0"; 2]
+    );
+    insert(&mut s);
+    assert_eq!(moves(&on, &counts(&mut s), names), once);
+    // reset begins the second column again, and only that.
+    query(&mut s, "SET GLOBAL innodb_monitor_reset = 'log\\_write\\_req%'");
+    insert(&mut s);
+    let sum = counts(&mut s)["log_write_requests"];
+    assert_eq!(reset(&mut s, "log_write_requests"), format!("{sum}|3|enabled"));
+    // reset_all: nothing while it is on; all of it when it is off.
+    query(&mut s, "SET GLOBAL innodb_monitor_reset_all = log_write_requests");
+    assert_eq!(reset(&mut s, "log_write_requests"), format!("{sum}|3|enabled"));
+    query(&mut s, "SET GLOBAL innodb_monitor_disable = log_write_requests; SET GLOBAL innodb_monitor_reset_all = log_write_requests");
+    insert(&mut s);
+    assert_eq!(reset(&mut s, "log_write_requests"), "0|0|disabled");
+    query(&mut s, "SET GLOBAL innodb_monitor_enable = log_write_requests");
+    insert(&mut s);
+    assert_eq!(reset(&mut s, "log_write_requests"), "3|3|enabled");
+    // The engine has counted all along.
+    let engine: HashMap<&str, u64> = rig.world.server.engine.metrics().into_iter().map(|(m, n)| (m.name, n)).collect();
+    assert_eq!(engine["log_write_requests"], begun["log_write_requests"] + 6 * 3);
+}
