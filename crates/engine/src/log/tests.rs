@@ -569,7 +569,7 @@ fn the_buffer_changes_its_size_under_load() {
                 host.run();
                 splits.insert(log.ring.split_at());
                 *turns += 1;
-                std::thread::sleep(std::time::Duration::from_micros(500));
+                (0..100).for_each(|_| std::thread::yield_now());
             }
         });
         threads.into_iter().for_each(|t| t.join().unwrap());
@@ -602,6 +602,12 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         }
         log.tail().0 - from
     };
+    // Twice while nothing is written.
+    for bytes in [1 << 21, 1 << 19] {
+        log.set_buffer(bytes);
+        host.run();
+        assert_eq!(log.buffer_bytes(), bytes);
+    }
     for (bytes, set) in [(1u64 << 20, 1 << 20), (700_000, 696_320), (1 << 18, 1 << 18), (5, 1 << 18), (400 << 10, 400 << 10)] {
         log.set_buffer(bytes);
         host.run();
