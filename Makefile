@@ -8,6 +8,7 @@
 #   make bench-counting  what counters cost: a minute
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
 #                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
+#   make lab-quick    the field studies beside MariaDB, six minutes; target/release/redolith lab --help: longer ones
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
 PORT  ?= 3306
@@ -24,7 +25,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e
 
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build bench-engines clean-data
+.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -69,6 +70,11 @@ bench-quick: bench-build
 bench-counting: build
 	@tools/setup bench
 	bench/counting
+
+lab-quick: build
+	@tools/setup bench
+	$(BINARY) lab redo --quick --peer=mariadb
+	$(BINARY) lab writers --quick --peer=mariadb
 
 # RocksDB: `bundled` (the newest, compiled here), `system` (the distribution's) or `none`.
 engines-features := $(if $(filter system,$(ROCKSDB)),--features rocksdb-system,$(if $(filter bundled,$(ROCKSDB)),--features rocksdb))

@@ -70,6 +70,8 @@ def commands(server):
     same(c.value('SELECT DATABASE()'), 'p_commands', 'init_db')
     same(code(lambda: c.init_db('no_such_schema')), 1049, 'init_db of nothing')
     same(c.statistics().startswith('Uptime:'), True, 'statistics')
+    same(c.rows(b'SELECT 1\0'), [(b'1',)], 'a zero byte behind a statement, as mysqlslap sends it')
+    same(c.execute(c.prepare(b'SELECT 1\0')).rows, [(b'1',)], 'the same, prepared')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))')
     c.command(0x04, b't\0')                       # COM_FIELD_LIST
     names = []

@@ -17,12 +17,12 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A table space: one file. 0 is the system space (dictionary), 1 the undo space, tables follow from 16.
+/// A table space: one file. 0 is the system space (dictionary), 1 and 2 the undo spaces, tables follow from 16.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpaceId(pub u32);
 impl SpaceId {
     pub const SYSTEM: SpaceId = SpaceId(0);
-    pub const UNDO: SpaceId = SpaceId(1);
+    pub const UNDO: [SpaceId; 2] = [SpaceId(1), SpaceId(2)];
     pub const FIRST_TABLE: SpaceId = SpaceId(16);
 }
 

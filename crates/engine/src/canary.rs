@@ -24,6 +24,8 @@ pub enum Canary {
     NoRangeLocks,
     /// PURGE-1: purge does not wait for older views.
     PurgeTooEarly,
+    /// UCUT-2: an undo file is replaced before the checkpoint has passed its changes.
+    UndoCutEarly,
     /// A rollback to a savepoint forgets instead of taking back.
     SavepointForgets,
 }

@@ -17,7 +17,7 @@ use crate::recovery::{Report, apply, undo_scan};
 use crate::row::cursor::{Cursor, Read};
 use crate::space::{Fresh, Spaces};
 use crate::trx::{Isolation, Trx, sys};
-use crate::undo::{UndoPages, record as undo_record};
+use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::Disk;
@@ -98,6 +98,7 @@ impl Engine {
         });
         engine.resolve(&mut report).await?;
         engine.spawn("purge", purge::run);
+        engine.spawn("undo", truncate::run);
         engine.spawn("counters", keep_counters);
         report.time_ms = (engine.disk.now() - begun).as_millis() as u64;
         Ok((engine, report))
@@ -131,6 +132,7 @@ impl Engine {
     /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
     async fn resolve(self: &Arc<Engine>, report: &mut Report) -> Result<()> {
         let logs = undo_scan::scan(self).await?;
+        self.choose_undo();
         // All unfinished ones count as active before the horizon is set: it must see none of them, or the versions below theirs would count as gone.
         let (mut first, mut then) = (Vec::new(), Vec::new());
         for l in logs {
@@ -237,7 +239,17 @@ async fn recover(
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
-    spaces.open(SpaceId::UNDO, "undo")?;
+    for id in SpaceId::UNDO {
+        let unfinished = spaces.path(id).with_extension("new");
+        if disk.exists(&unfinished) {
+            disk.remove(&unfinished).map_err(|e| Error::io(unfinished.display(), &e))?;
+        }
+        // A directory of before there were two, or a start before this one that was cut short.
+        if id == SpaceId::UNDO[1] && !disk.exists(&spaces.path(id)) {
+            spaces.replace(id)?;
+        }
+        spaces.open(id, "undo")?;
+    }
     let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
     let path = config.dir.join(DOUBLEWRITE_FILE);
@@ -275,7 +287,7 @@ fn create(
             dir.display()
         )));
     }
-    for id in [SpaceId::SYSTEM, SpaceId::UNDO] {
+    for id in [SpaceId::SYSTEM, SpaceId::UNDO[0], SpaceId::UNDO[1]] {
         spaces.remove(id)?;
     }
     let mut counters = Fresh(Box::new([0; PAGE_SIZE]));
@@ -284,7 +296,9 @@ fn create(
     counters.write_u64(dict::HIGH_WATER, 16);
     let root = index::Builder::new(dict::DICT_INDEX, 0);
     spaces.create(SpaceId::SYSTEM, "the dictionary", &[&counters.0, root.page()])?;
-    spaces.create(SpaceId::UNDO, "undo", &[])?;
+    for id in SpaceId::UNDO {
+        spaces.create(id, "undo", &[])?;
+    }
     let dblwr = Doublewrite::open(&**disk, &Path::new(dir).join(DOUBLEWRITE_FILE), mode, DOUBLEWRITE_SEGMENTS)?;
     disk.sync_dir(dir).map_err(|e| Error::io(dir.display(), &e))?;
     let log = Log::create(disk.clone(), host.clone(), config.log())?;

@@ -1,14 +1,14 @@
 //! What grows and shrinks again: the history and the undo file while purge is stopped and after, the redo log when its capacity changes.
-use redolith_disk::{Disk, RealDisk};
+use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::purge::State;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Report, Trx};
+use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,11 +69,14 @@ async fn fill(e: &Arc<Engine>, t: &Arc<Table>, rows: i64) {
     trx.commit().await.unwrap().durable().await;
 }
 async fn update(trx: &mut Trx, t: &Arc<Table>, id: i64, k: i64) {
+    try_update(trx, t, id, k).await.unwrap();
+}
+async fn try_update(trx: &mut Trx, t: &Arc<Table>, id: i64, k: i64) -> Result<(), Error> {
     let mut key = Vec::new();
     t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
     let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
-    assert!(c.next(trx).await.unwrap());
-    trx.update(t, c.row(), &row(t, id, k)).await.unwrap();
+    assert!(c.next(trx).await?);
+    trx.update(t, c.row(), &row(t, id, k)).await
 }
 async fn purged(e: &Arc<Engine>) {
     for _ in 0..4000 {
@@ -133,6 +136,265 @@ fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
         e.history.resume();
         purged(&e).await;
         drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// One transaction that leaves some MiB of undo.
+async fn churn(e: &Arc<Engine>, t: &Arc<Table>, from: i64) {
+    let mut trx = e.begin(KillFlag::new());
+    for round in 0..30 {
+        for id in 0..200 {
+            update(&mut trx, t, id, from + round).await;
+        }
+    }
+    trx.commit().await.unwrap().durable().await;
+}
+/// `k` of every row as a transaction sees it.
+async fn seen(trx: &mut Trx, t: &Arc<Table>) -> Vec<i64> {
+    let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
+    let mut out = Vec::new();
+    while c.next(trx).await.unwrap() {
+        let Value::Int(k) = t.layout.get(c.payload(trx).await.unwrap(), 1) else { panic!("k is an int") };
+        out.push(k);
+    }
+    out
+}
+fn undo_bytes(dir: &Dir) -> u64 {
+    ["undo.rdl", "undo2.rdl"].iter().map(|f| std::fs::metadata(dir.0.join(f)).unwrap().len()).sum()
+}
+fn truncations(e: &Arc<Engine>) -> u64 {
+    e.undo.truncation.count.load(std::sync::atomic::Ordering::Relaxed)
+}
+async fn shrunk(e: &Arc<Engine>, dir: &Dir) {
+    for _ in 0..4000 {
+        if undo_bytes(dir) < 3 << 20 {
+            return;
+        }
+        e.host.sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{} bytes after {} truncations, {} undo logs to purge", undo_bytes(dir), truncations(e), e.history.len());
+}
+
+#[test]
+fn undo_files_grow_and_shrink_again() {
+    let dir = Dir::new("undo-truncate");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = table(&e).await;
+        fill(&e, &t, 200).await;
+        e.undo.truncation.set_max_bytes(2 << 20);
+        let mut reader = e.begin(KillFlag::new());
+        reader.open_view();
+        churn(&e, &t, 1).await;
+        assert!(undo_bytes(&dir) > 4 << 20, "{}", undo_bytes(&dir));
+        // The view needs it all: the file is closed, and stays as it is.
+        e.host.sleep(Duration::from_millis(300)).await;
+        assert_eq!(e.undo_files().1, 1, "one space is being emptied");
+        assert_eq!(truncations(&e), 0);
+        assert_eq!(seen(&mut reader, &t).await, [0; 200]);
+        reader.commit().await.unwrap().durable().await;
+        shrunk(&e, &dir).await;
+        assert!(truncations(&e) > 0);
+        assert_eq!(seen(&mut reader, &t).await, [30; 200]);
+        reader.commit().await.unwrap().durable().await;
+
+        // Off: it keeps what it has. On again: it is made short, whichever of the two it is.
+        e.undo.truncation.enable(false);
+        churn(&e, &t, 100).await;
+        purged(&e).await;
+        e.host.sleep(Duration::from_millis(1500)).await;
+        assert!(undo_bytes(&dir) > 4 << 20, "{}", undo_bytes(&dir));
+        e.undo.truncation.enable(true);
+        shrunk(&e, &dir).await;
+        // A transaction that is rolled back leaves undo too.
+        let mut trx = e.begin(KillFlag::new());
+        for round in 0..30 {
+            for id in 0..200 {
+                update(&mut trx, &t, id, 200 + round).await;
+            }
+        }
+        trx.rollback().await.unwrap();
+        shrunk(&e, &dir).await;
+        assert!(truncations(&e) >= 3);
+        assert_eq!(seen(&mut trx, &t).await, [129; 200]);
+        drop((trx, reader));
+        sound(&e, &t, 200).await;
+        e.undo.truncation.enable(false);
+        churn(&e, &t, 300).await;
+        e.close().await.unwrap();
+    });
+    drop(e);
+    // Found too long at a start.
+    assert!(undo_bytes(&dir) > 4 << 20);
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = table(&e).await;
+        e.undo.truncation.set_max_bytes(2 << 20);
+        shrunk(&e, &dir).await;
+        assert_eq!(seen(&mut e.begin(KillFlag::new()), &t).await, [329; 200]);
+        sound(&e, &t, 200).await;
+        e.close().await.unwrap();
+    });
+}
+
+/// A disk whose writes to data files can be made to hang.
+struct Hanging {
+    disk: RealDisk,
+    state: Arc<std::sync::Mutex<Option<Vec<(Arc<dyn File>, Io)>>>>,
+}
+struct HangingFile {
+    file: Arc<dyn File>,
+    state: Arc<std::sync::Mutex<Option<Vec<(Arc<dyn File>, Io)>>>>,
+}
+impl Hanging {
+    fn hang(&self) {
+        *self.state.lock().unwrap() = Some(Vec::new());
+    }
+    fn go_on(&self) {
+        let held = self.state.lock().unwrap().take().unwrap();
+        held.into_iter().for_each(|(file, io)| file.submit(io));
+    }
+}
+impl File for HangingFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
+        self.file.write_at(buf, offset)
+    }
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
+        self.file.write_durable_at(buf, offset)
+    }
+    fn sync(&self) -> std::io::Result<()> {
+        self.file.sync()
+    }
+    fn len(&self) -> std::io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn submit(&self, io: Io) {
+        if let (Some(held), Op::Write(_)) = (&mut *self.state.lock().unwrap(), &io.op) {
+            return held.push((self.file.clone(), io));
+        }
+        self.file.submit(io);
+    }
+}
+impl Disk for Hanging {
+    fn open(&self, path: &Path, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
+        let file = self.disk.open(path, how)?;
+        let is_data = path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
+        Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
+    }
+    fn exists(&self, path: &Path) -> bool {
+        self.disk.exists(path)
+    }
+    fn list(&self, dir: &Path) -> std::io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+    fn create_dir_all(&self, dir: &Path) -> std::io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+    fn remove(&self, path: &Path) -> std::io::Result<()> {
+        self.disk.remove(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn sync_dir(&self, dir: &Path) -> std::io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock_dir(&self, dir: &Path) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>> {
+        self.disk.lock_dir(dir)
+    }
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+    fn wall_us(&self) -> i64 {
+        self.disk.wall_us()
+    }
+    fn random(&self) -> u64 {
+        self.disk.random()
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
+    let dir = Dir::new("log-full");
+    let disk = Arc::new(Hanging { disk: RealDisk::new(), state: Arc::default() });
+    let open = || {
+        let mut c = Config::new(&dir.0);
+        (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 2 << 20, 256 << 10);
+        block_on(Engine::open(c, disk.clone(), Threads::new(disk.clone()))).unwrap()
+    };
+    let (e, _) = open();
+    let committed = block_on(async {
+        let t = table(&e).await;
+        fill(&e, &t, 200).await;
+        disk.hang();
+        let mut trx = e.begin(KillFlag::new());
+        trx.lock_wait_timeout = Duration::from_millis(200);
+        let mut committed = 0;
+        let failed = 'full: loop {
+            for id in 0..200 {
+                if let Err(err) = try_update(&mut trx, &t, id, committed + 1).await {
+                    break 'full err;
+                }
+            }
+            match trx.commit().await {
+                Ok(ticket) => ticket.durable().await,
+                Err(err) => break err,
+            }
+            committed += 1;
+            assert!(committed < 50, "the log takes more than it holds");
+        };
+        assert!(matches!(failed, Error::LogFull), "{failed}");
+        assert!(!e.store.log.tell_full(), "the reason has been told");
+        assert!(e.store.log.tail().0 - e.store.log.checkpoint_lsn().0 <= 2 << 20);
+        let mut throttled = 0;
+        e.store.log.counters(|name, n| throttled += if name == "log_throttle_waits" { n } else { 0 });
+        assert!(throttled > 0);
+        // Reads go on.
+        assert!(seen(&mut e.begin(KillFlag::new()), &t).await.iter().all(|k| *k == committed));
+        // A wait that a client gives up.
+        let kill = KillFlag::new();
+        let mut other = e.begin(kill.clone());
+        let killer = std::thread::spawn({
+            let kill = kill.clone();
+            move || {
+                #[allow(clippy::disallowed_methods)] // a thread of the test, without a host
+                std::thread::sleep(Duration::from_millis(100));
+                kill.kill();
+            }
+        });
+        let end = loop {
+            // Rows of its own: the other transaction holds locks.
+            if let Err(err) = other.insert(&t, &row(&t, 1000 + other.undo_records() as i64, 1)).await {
+                break err;
+            }
+        };
+        killer.join().unwrap();
+        assert!(matches!(end, Error::Interrupted), "{end}");
+        kill.clear();
+        disk.go_on();
+        other.rollback().await.unwrap();
+        trx.rollback().await.unwrap();
+        for id in 0..200 {
+            try_update(&mut trx, &t, id, committed + 1).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        sound(&e, &t, 200).await;
+        drop((trx, other));
+        e.close().await.unwrap();
+        committed + 1
+    });
+    drop(e);
+    let (e, _) = open();
+    block_on(async {
+        let t = table(&e).await;
+        assert_eq!(seen(&mut e.begin(KillFlag::new()), &t).await, vec![committed; 200]);
         e.close().await.unwrap();
     });
 }

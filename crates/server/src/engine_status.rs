@@ -91,6 +91,9 @@ fn put_all(metrics: &[(Metric, u64)], put: &mut dyn FnMut(&str, StatusValue)) {
     for (name, of) in NAMES {
         put(name, StatusValue::Int(by_name[of]));
     }
+    for (name, n) in [("total", 2), ("implicit", 2), ("explicit", 0), ("active", by_name["undo_spaces_active"])] {
+        put(&format!("Innodb_undo_tablespaces_{name}"), StatusValue::Int(n));
+    }
     let resizing = by_name["log_capacity"] != by_name["log_capacity_set"];
     put("Innodb_redo_log_resize_status", StatusValue::Text(if resizing { "Resizing down" } else { "OK" }.into()));
     put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));

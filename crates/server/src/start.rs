@@ -133,6 +133,10 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     s.on_change(Var::InnodbRedoLogCapacity, move |bytes| log.set_capacity(bytes));
     let log = engine.store.log.clone();
     s.on_change(Var::InnodbLogBufferSize, move |bytes| log.set_buffer(bytes));
+    let undo = engine.clone();
+    s.on_change(Var::InnodbUndoLogTruncate, move |on| undo.undo.truncation.enable(on != 0));
+    let undo = engine.clone();
+    s.on_change(Var::InnodbMaxUndoLogSize, move |bytes| undo.undo.truncation.set_max_bytes(bytes));
     let purge = engine.clone();
     s.on_change(Var::InnodbPurgeStopNow, move |on| {
         if on != 0 {
@@ -162,7 +166,7 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
 
 /// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is told: at the start on standard error, later to who sets it.
 fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
-    const THREADS: [(&'static str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
+    const THREADS: [(&str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
         let h = host.clone();
         let place = move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());

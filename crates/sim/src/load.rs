@@ -210,6 +210,9 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             log.set_writer(log_writer(&mut rng));
             log.set_flush_pace(flush_pace(&mut rng));
         }
+        if rng.chance(12) {
+            settings(trx.engine(), &mut rng);
+        }
         if rng.chance(8) {
             match look(&mut trx, &t, &mut rng).await {
                 Ok(()) => {}
@@ -253,6 +256,16 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
         }
     }
     Ok(())
+}
+/// What an administrator may change while the others work.
+fn settings(e: &Engine, rng: &mut Rng) {
+    match rng.below(8) {
+        0 => e.history.stop(),
+        1..=4 => e.history.resume(),
+        5 => e.store.log.set_capacity(512 << (10 + rng.below(3))),
+        6 => e.store.log.set_buffer(256 << (10 + rng.below(3))),
+        _ => e.undo.truncation.enable(!rng.chance(4)),
+    }
 }
 /// The log's writer changes under load.
 fn log_writer(rng: &mut Rng) -> WriterSetting {

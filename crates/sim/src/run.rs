@@ -5,9 +5,13 @@ use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
 use crate::trouble::{self, Trouble};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
+use redolith_engine::undo::truncate::Truncation;
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -33,6 +37,7 @@ macro_rules! seen {
 seen! {
     power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
     statements files_removed conflicts failed_full failed_io rolled_back_later died failed_starts full_disks
+    undo_files_cut purge_stops throttled
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
 pub struct Ended {
@@ -75,6 +80,8 @@ struct Life {
     cut: Option<u64>,
     early: bool,
     opened: Arc<AtomicBool>,
+    /// What it does to undo files, to be counted also if the power goes.
+    undo: Arc<Mutex<Option<Arc<Truncation>>>>,
 }
 
 /// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
@@ -103,7 +110,7 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
         let cut = (!last).then(|| 1 << (3 + rng.below(9)));
         let trouble = if calm || last { Trouble::None } else { Trouble::draw(&mut rng) };
         let early = rng.chance(3);
-        one_life(&world, &mut rng, Life { trouble, cut, early, opened: Arc::default() });
+        one_life(&world, &mut rng, Life { trouble, cut, early, opened: Arc::default(), undo: Arc::default() });
     }
     let seen = *world.seen.lock().expect("one thread");
     Ended { seen, trace: world.disk.trace() }
@@ -129,6 +136,7 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }));
     let opened = life.opened.load(SeqCst);
     let s = &mut world.seen.lock().expect("one thread");
+    s.undo_files_cut += life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
     s.failed_starts += failed.load(SeqCst) as u64;
     match end {
         End::Done => {
@@ -160,6 +168,12 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         Engine::open(config(if rng.chance(2) { 64 } else { 40 }), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
     assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?} (trouble: {:?})", report.bad_pages, life.trouble);
     life.opened.store(true, SeqCst);
+    // Undo files are made short all the time, or never; they wait for checkpoints.
+    if rng.chance(2) {
+        e.flush_settings.checkpoint_interval_ms.set(5);
+    }
+    *life.undo.lock().expect("one thread") = Some(e.undo.truncation.clone());
+    e.undo.truncation.set_max_bytes(if rng.chance(3) { u64::MAX } else { 0 });
     {
         let s = &mut w.seen.lock().expect("one thread");
         s.frames_recovered += report.frames;
@@ -218,10 +232,11 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);
-        e.store.log.counters(|name, n| {
-            if name == "log_segments_recycled" {
-                s.segments_recycled += n;
-            }
+        s.purge_stops += e.history.counts.stops.load(std::sync::atomic::Ordering::Relaxed);
+        e.store.log.counters(|name, n| match name {
+            "log_segments_recycled" => s.segments_recycled += n,
+            "log_throttle_waits" => s.throttled += n,
+            _ => {}
         });
     }
     if rng.chance(2) {

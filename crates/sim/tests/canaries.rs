@@ -25,6 +25,7 @@ const BUGS: &[Bug] = &[
     Engine(Canary::NoRangeLocks),
     Engine(Canary::PurgeTooEarly),
     Engine(Canary::SavepointForgets),
+    Engine(Canary::UndoCutEarly),
     Disk(OpKind::DurableWrite, "redo/log"),
     Disk(OpKind::DurableWrite, "redo/control"),
     Disk(OpKind::Sync, "tables/"),

@@ -301,6 +301,14 @@ impl Flusher {
             }
         }
     }
+    /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do when they are written.
+    pub async fn toward(&self, lsn: Lsn, want: usize) {
+        if self.writer.pool.dirty.oldest() >= lsn {
+            self.checkpoint().await;
+        } else if self.write_oldest(want.min(SEGMENT_PAGES), false).await == 0 {
+            self.writer.sync().await;
+        }
+    }
     /// For a clean shutdown, when nothing changes any more and before the log is closed: everything in the data files, the checkpoint at the log's tail.
     pub async fn sharp(&self) -> Lsn {
         loop {

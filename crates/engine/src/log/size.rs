@@ -9,7 +9,7 @@ const BUFFER_MIN: u64 = 256 << 10;
 
 impl Log {
     /// Most bytes between checkpoint and tail, as set.
-    pub fn capacity_bytes(&self) -> u64 {
+    pub fn capacity_set(&self) -> u64 {
         self.space.bounds().target_bytes
     }
     /// The capacity in force: more than what is set while the log shrinks.
@@ -19,7 +19,7 @@ impl Log {
     /// Changes the capacity. A larger one counts at once; a smaller one as the checkpoint moves, which the cleaners now hurry for.
     pub fn set_capacity(&self, bytes: u64) {
         self.space.set_capacity(bytes.max(CAPACITY_MIN));
-        if self.capacity_now() > self.capacity_bytes() {
+        if self.capacity_now() > self.capacity_set() {
             self.pressure.kick();
         }
         self.keeper.kick();

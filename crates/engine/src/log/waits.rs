@@ -451,10 +451,6 @@ mod loom_tests {
     fn loom_resident_comes_and_goes() {
         model_with_resident(1, 1, 2);
     }
-    #[test]
-    fn loom_resident_serves_two() {
-        model_with_resident(1, 9, 2);
-    }
 
     /// WAIT-4
     #[test]

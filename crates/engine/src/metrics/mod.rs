@@ -227,6 +227,11 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     let (known, in_use) = engine.undo.counts();
     put("trx_undo_slots_used", in_use as u64);
     put("trx_undo_slots_cached", known.saturating_sub(in_use) as u64);
+    let (bytes, open) = engine.undo_files();
+    put("undo_bytes", bytes.iter().sum());
+    put("undo_spaces_active", open as u64);
+    put("undo_truncate_count", engine.undo.truncation.count.load(Relaxed));
+    put("undo_truncate_usec", engine.undo.truncation.time_us.load(Relaxed));
     let purge = &engine.history.counts;
     put("purge_undo_logs", engine.history.purged.load(Relaxed));
     put("purge_undo_log_pages", purge.pages.load(Relaxed));

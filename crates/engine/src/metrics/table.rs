@@ -268,8 +268,10 @@ const TRX: &[Row] = &[
 const UNDO: &[Row] = &[
     ("trx_undo_slots_used", Value, "Undo pages with undo logs that are needed"),
     ("trx_undo_slots_cached", Value, "Undo pages that are free to be used again"),
-    ("undo_truncate_count", Counter, "0: undo pages are used again, their file is never cut"),
-    ("undo_truncate_usec", Counter, "0: see undo_truncate_count"),
+    ("undo_bytes", Value, "Bytes of the two undo files"),
+    ("undo_spaces_active", Value, "Undo spaces that are in use; the other one is being emptied to be made shorter"),
+    ("undo_truncate_count", Counter, "Undo files made short again"),
+    ("undo_truncate_usec", Counter, "Microseconds that replacing them took"),
 ];
 
 const PURGE: &[Row] = &[

@@ -1,11 +1,11 @@
-//! Reads the undo space at start: which logs are there, and how their transactions ended.
+//! Reads the undo spaces at start: which logs are there, and how their transactions ended.
 use crate::buf::Latch;
 use crate::dict::DICT_TABLE;
 use crate::engine::Engine;
 use crate::page::{kind, u16_at};
 use crate::space::bitmap;
 use crate::undo::record::{Entry, RollPtr};
-use crate::undo::{UndoLog, page_id, record};
+use crate::undo::{self, UndoLog, page_id, record};
 use crate::{PageId, PageNo, Result, SpaceId, TrxId};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -29,15 +29,15 @@ impl Found {
 
 /// All logs; pages are entered in the engine's undo pages, each log's parts live.
 pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
-    let space = engine.store.spaces.get(SpaceId::UNDO).expect("the undo space is open");
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
     // Parts of logs whose beginning is in a later page.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();
     let mut used: Vec<(PageNo, u16)> = Vec::new();
-    for no in 2..space.pages() {
-        if bitmap::is_bitmap(no) || !engine.settled(|| is_used(engine, no)).await? {
+    for (which, no) in all_pages(engine) {
+        if bitmap::is_bitmap(no) || !engine.settled(|| is_used(engine, PageId { space: SpaceId::UNDO[which], no })).await? {
             continue;
         }
+        let no = undo::number(which, no);
         let page = engine.settled(|| Ok(Box::new(*engine.store.pool.fix(page_id(no), Latch::S)?))).await?;
         if u16_at(&page[..], 12) != kind::UNDO {
             continue;
@@ -92,7 +92,12 @@ pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
     }
     Ok(logs)
 }
-fn is_used(engine: &Engine, no: PageNo) -> crate::Try<bool> {
-    let g = engine.store.pool.fix(PageId { space: SpaceId::UNDO, no: bitmap::page_of(no) }, Latch::S)?;
-    Ok(bitmap::is_used(&g, no))
+/// Which of the undo spaces, and the page there.
+fn all_pages(engine: &Engine) -> Vec<(usize, PageNo)> {
+    let pages = SpaceId::UNDO.map(|id| engine.store.spaces.get(id).expect("the undo spaces are open").pages());
+    (0..2).flat_map(|which| (2..pages[which]).map(move |no| (which, no))).collect()
+}
+fn is_used(engine: &Engine, id: PageId) -> crate::Try<bool> {
+    let g = engine.store.pool.fix(PageId { no: bitmap::page_of(id.no), ..id }, Latch::S)?;
+    Ok(bitmap::is_used(&g, id.no))
 }

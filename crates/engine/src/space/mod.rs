@@ -1,6 +1,6 @@
 //! Table spaces: one file of pages each, and which of the pages are in use.
 //!
-//! Files: `system.rdl` (space 0: dictionary), `undo.rdl` (space 1), `tables/<space id>.rdl`. A file is known by its space's number, which is never used
+//! Files: `system.rdl` (space 0: dictionary), `undo.rdl` and `undo2.rdl` (spaces 1 and 2), `tables/<space id>.rdl`. A file is known by its space's number, which is never used
 //! again, so that renaming a table touches the dictionary only, and a file that the dictionary does not name is the rest of an unfinished
 //! statement and can be removed at start.
 //!
@@ -101,7 +101,8 @@ impl Spaces {
     pub fn path(&self, id: SpaceId) -> PathBuf {
         match id {
             SpaceId::SYSTEM => self.dir.join("system.rdl"),
-            SpaceId::UNDO => self.dir.join("undo.rdl"),
+            id if id == SpaceId::UNDO[0] => self.dir.join("undo.rdl"),
+            id if id == SpaceId::UNDO[1] => self.dir.join("undo2.rdl"),
             SpaceId(n) => self.tables_dir().join(format!("{n}.rdl")),
         }
     }
@@ -121,8 +122,38 @@ impl Spaces {
     /// Creates the file of a space with its header, bitmap and the given further pages (from page 2 on), durably.
     pub fn create(&self, id: SpaceId, label: &str, pages: &[&crate::page::index::Page]) -> Result<Arc<Space>> {
         let path = self.path(id);
+        let (file, pages) = self.make(&path, id, pages)?;
+        match self.disk.sync_dir(path.parent().unwrap_or(&self.dir)) {
+            Ok(()) => Ok(self.enter(id, file, path, pages, label)),
+            Err(e) => {
+                let _ = self.disk.remove(&path);
+                Err(Error::io(format_args!("cannot create table space {}", path.display()), &e))
+            }
+        }
+    }
+    /// Puts an empty file in the place of a space's file, which may be missing, in one step. None of its pages is in memory, and nobody needs any.
+    pub fn replace(&self, id: SpaceId) -> Result<Arc<Space>> {
+        let (path, label) = (self.path(id), self.get(id).map_or_else(String::new, |s| s.label()));
+        let making = path.with_extension("new");
+        let fail = |e: std::io::Error| Error::io(format_args!("cannot replace {}", path.display()), &e);
+        if self.disk.exists(&making) {
+            self.disk.remove(&making).map_err(fail)?;
+        }
+        let (file, pages) = self.make(&making, id, &[])?;
+        if let Err(e) = self.disk.rename(&making, &path) {
+            let _ = self.disk.remove(&making);
+            return Err(fail(e));
+        }
+        if let Err(e) = self.disk.sync_dir(&self.dir) {
+            // Nobody knows which of the two files is there.
+            crate::poison(&format!("syncing {}: {e}", self.dir.display()));
+        }
+        Ok(self.enter(id, file, path, pages, &label))
+    }
+    /// Makes a file, durable but for its name; and how many pages it has.
+    fn make(&self, path: &Path, id: SpaceId, pages: &[&crate::page::index::Page]) -> Result<(Arc<dyn File>, u32)> {
         let fail = |e: std::io::Error| Error::io(format_args!("cannot create table space {}", path.display()), &e);
-        let file = self.disk.open(&path, OpenHow { create: Create::CreateNew, direct: true }).map_err(fail)?;
+        let file = self.disk.open(path, OpenHow { create: Create::CreateNew, direct: true }).map_err(fail)?;
         let made = (|| {
             let first = (2 + pages.len() as u32).max(FIRST_PAGES);
             file.set_len(first as u64 * PAGE_SIZE as u64)?;
@@ -143,13 +174,12 @@ impl Spaces {
             }
             file.write_at(&buf, 0)?;
             file.sync()?;
-            self.disk.sync_dir(path.parent().unwrap_or(&self.dir))?;
             Ok(first)
         })();
         match made {
-            Ok(n) => Ok(self.enter(id, file, path, n, label)),
+            Ok(n) => Ok((file, n)),
             Err(e) => {
-                let _ = self.disk.remove(&path);
+                let _ = self.disk.remove(path);
                 Err(fail(e))
             }
         }

@@ -2,13 +2,17 @@
 //!
 //! An undo page belongs to one transaction at a time; when that has ended, the next may go on behind its log in the same page. Records of one
 //! transaction are linked backwards, rows point at the record that made their newest version. A page whose logs have all been purged starts over.
-//! There is no history list on disk: at start the undo space is read once and the logs found in it are put in order (`scan`).
+//! There is no history list on disk: at start the undo spaces are read once and the logs found in them are put in order (`scan`).
+//!
+//! There are two undo spaces, so that one of them can be emptied and made short while the other one serves ([`truncate`]). A page's number here has
+//! its space in the highest bit: so roll pointers, lists and links need not say it.
 //!
 //! - UNDO-1: a page is written by its owner only; readers latch it S.
 //! - UNDO-2: an undo record and the row change it undoes are in one mini-transaction.
 //! - UNDO-3: a page starts over only when every log in it has ended and been purged.
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
 pub mod record;
+pub mod truncate;
 
 use crate::buf::Latch;
 use crate::mtr::{At, Mtr, Store};
@@ -19,8 +23,19 @@ use parking_lot::Mutex;
 use record::RollPtr;
 use smallvec::SmallVec;
 
+/// The bit of a page's number that says in which of the two spaces it is.
+const SECOND: PageNo = 1 << 31;
+/// Which of the undo spaces a page is in.
+fn space_of(no: PageNo) -> usize {
+    (no / SECOND) as usize
+}
+/// The number under which page `no` of undo space `which` is known.
+pub fn number(which: usize, no: PageNo) -> PageNo {
+    assert!(no < SECOND);
+    which as PageNo * SECOND + no
+}
 pub fn page_id(no: PageNo) -> PageId {
-    PageId { space: SpaceId::UNDO, no }
+    PageId { space: SpaceId::UNDO[space_of(no)], no: no % SECOND }
 }
 
 struct PageState {
@@ -32,17 +47,64 @@ struct PageState {
 }
 /// A page with less room than this is not given to a new transaction.
 const WORTH: u16 = 2048;
+impl PageState {
+    /// Whether a transaction can take it when nobody owns it.
+    fn is_worth_it(&self) -> bool {
+        self.live == 0 || self.used as usize + WORTH as usize <= crate::PAGE_SIZE
+    }
+}
 
 /// The undo pages of the instance and who has them.
 #[derive(Default)]
 pub struct UndoPages {
     state: Mutex<Pages>,
+    pub truncation: std::sync::Arc<truncate::Truncation>,
 }
 #[derive(Default)]
 struct Pages {
     all: HashMap<PageNo, PageState>,
     /// Pages that a transaction can take, most recently used last.
     available: Vec<PageNo>,
+    /// How much of each space is needed.
+    spaces: [Used; 2],
+    /// The space that grows when no page is available.
+    growing: usize,
+    /// The space of which no page is handed out.
+    closed: Option<usize>,
+}
+#[derive(Clone, Copy, Default)]
+struct Used {
+    pages: usize,
+    /// Pages with logs that are needed.
+    live: usize,
+    /// Mini-transactions under way that add a page.
+    adding: usize,
+}
+impl Pages {
+    fn page(&mut self, no: PageNo) -> &mut PageState {
+        self.all.get_mut(&no).expect("an undo page in use is known")
+    }
+    /// Page `no` gets one log more.
+    fn need(&mut self, no: PageNo) {
+        let p = self.page(no);
+        p.live += 1;
+        if p.live == 1 {
+            self.spaces[space_of(no)].live += 1;
+        }
+    }
+    /// One less; how many it has now.
+    fn forgo(&mut self, no: PageNo) -> u32 {
+        let p = self.page(no);
+        p.live -= 1;
+        let left = p.live;
+        if left == 0 {
+            self.spaces[space_of(no)].live -= 1;
+        }
+        left
+    }
+    fn is_open(&self, no: PageNo) -> bool {
+        self.closed != Some(space_of(no))
+    }
 }
 /// A page that a transaction writes to.
 #[derive(Clone, Copy, Debug)]
@@ -56,48 +118,65 @@ impl UndoPages {
     fn take(&self) -> Option<Current> {
         let mut s = self.state.lock();
         let no = s.available.pop()?;
-        let p = s.all.get_mut(&no).expect("an available page is known");
+        let p = s.page(no);
         let fresh = p.live == 0;
         if fresh {
             p.used = record::FIRST as u16;
         }
         p.owned = true;
-        p.live += 1;
-        Some(Current { no, used: p.used, fresh })
+        let used = p.used;
+        s.need(no);
+        Some(Current { no, used, fresh })
     }
     /// A transaction lets go of a page it wrote up to `used`.
     fn give_back(&self, no: PageNo, used: u16) {
         let mut s = self.state.lock();
-        let p = s.all.get_mut(&no).expect("an owned page is known");
+        let p = s.page(no);
         p.used = used;
         p.owned = false;
-        if p.live == 0 || used as usize + WORTH as usize <= crate::PAGE_SIZE {
+        if p.is_worth_it() && s.is_open(no) {
             s.available.push(no);
         }
     }
     /// A log's part in page `no` is not needed any more.
     pub fn purged(&self, no: PageNo) {
         let mut s = self.state.lock();
-        let p = s.all.get_mut(&no).expect("a purged log's page is known");
-        p.live -= 1;
+        let left = s.forgo(no);
+        let p = s.page(no);
         // A page that was too full to be available is so again; one that is available stays.
-        if p.live == 0 && !p.owned && p.used as usize + WORTH as usize > crate::PAGE_SIZE {
+        if left == 0 && !p.owned && p.used as usize + WORTH as usize > crate::PAGE_SIZE && s.is_open(no) {
             s.available.push(no);
         }
     }
     /// Enters a page found at start: `live` logs in it have to be purged or rolled back.
     pub fn enter(&self, no: PageNo, used: u16, live: u32) {
         let mut s = self.state.lock();
-        s.all.insert(no, PageState { used, live, owned: false });
-        if live == 0 || used as usize + WORTH as usize <= crate::PAGE_SIZE {
+        let p = PageState { used, live, owned: false };
+        let offer = p.is_worth_it() && s.is_open(no);
+        s.all.insert(no, p);
+        let space = &mut s.spaces[space_of(no)];
+        space.pages += 1;
+        space.live += (live > 0) as usize;
+        if offer {
             s.available.push(no);
         }
     }
-    /// Adds a page to the undo space, in a mini-transaction of its own.
+    /// Adds a page to an undo space, in a mini-transaction of its own.
     pub fn grow(&self, store: &Store) -> Try<()> {
+        let which = {
+            let mut s = self.state.lock();
+            let which = s.growing;
+            s.spaces[which].adding += 1;
+            which
+        };
+        let added = self.add(store, which);
+        self.state.lock().spaces[which].adding -= 1;
+        added
+    }
+    fn add(&self, store: &Store, which: usize) -> Try<()> {
         let mut m = Mtr::begin_reserved(store)?;
-        let free = space::reserve(&mut m, SpaceId::UNDO, 1, 0)?;
-        let no = free.pages[0];
+        let free = space::reserve(&mut m, SpaceId::UNDO[which], 1, 0)?;
+        let no = number(which, free.pages[0]);
         let at = m.create(page_id(no))?;
         free.take(&mut m);
         m.init(at);
@@ -186,10 +265,11 @@ impl UndoLog {
     }
     fn return_unused(&self, pages: &UndoPages, c: Current) {
         let mut s = pages.state.lock();
-        let p = s.all.get_mut(&c.no).expect("an owned page is known");
-        p.live -= 1;
-        p.owned = false;
-        s.available.insert(0, c.no);
+        s.forgo(c.no);
+        s.page(c.no).owned = false;
+        if s.is_open(c.no) {
+            s.available.insert(0, c.no);
+        }
     }
     /// Latches the page for a record of `len` bytes. [`UndoLog::make_room`] has been called for it.
     pub fn reserve(&self, m: &mut Mtr<'_>, trx: TrxId, len: usize) -> Try<Slot> {

@@ -1,10 +1,9 @@
 //! `redolith top`: what a running server does, refreshed; `q` ends it. Where there is no terminal, or with `--once`, one page as plain text.
-mod client;
 mod sample;
 mod screen;
 mod terminal;
 
-use client::{Client, Place};
+use redolith_client::{Client, Place};
 use redolith_disk::Disk;
 use sample::{Interval, Sample};
 use std::io::Write;

@@ -105,6 +105,9 @@ fn statements_run_from_text() {
     assert_eq!(lines(&mut s, "SELECT id FROM t ORDER BY id DESC"), ["2", "1"]);
     assert_eq!(lines(&mut s, "SELECT 1; SELECT 2; SELEKT; SELECT 3"), ["1", "2", "error 1064"]);
     assert_eq!(lines(&mut s, "SELECT ?"), ["error 1064"]);
+    // mysqlslap sends its statements with the zero that ends them in C.
+    assert_eq!(lines(&mut s, "SELECT 1\0"), ["1"]);
+    assert_eq!(lines(&mut s, "SELECT 1\0\0"), ["error 1064"]);
     assert_eq!(lines(&mut s, ""), ["error 1065"]);
     assert_eq!(lines(&mut s, "SELECT 7\0"), ["7"], "mysqlslap's NUL");
     assert_eq!(lines(&mut s, "SELECT 7\0\0"), ["error 1064"]);

@@ -120,6 +120,7 @@ variables! {
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
     InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.0), Global Dynamic is("10.000000");
+    InnodbMaxUndoLogSize "innodb_max_undo_log_size" int(10 << 20, MAX), Global Dynamic is("1073741824");
     InnodbMonitorDisable "innodb_monitor_disable" TEXT, Global Dynamic is("");
     InnodbMonitorEnable "innodb_monitor_enable" TEXT, Global Dynamic is("");
     InnodbMonitorReset "innodb_monitor_reset" TEXT, Global Dynamic is("");
@@ -133,6 +134,7 @@ variables! {
     InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON;
     InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON;
     InnodbThreadConcurrency "innodb_thread_concurrency" int(0, 1000), Global Dynamic is("0"), only "sessions are tasks on one thread per core";
+    InnodbUndoLogTruncate "innodb_undo_log_truncate" Bool, Global Dynamic ON;
     InnodbVersion "innodb_version" TEXT, Global ReadOnly is("8.0.36");
     InsertId "insert_id" OfSession, Session Dynamic None;
     InteractiveTimeout "interactive_timeout" int(1, YEAR_S), Both Dynamic is("28800");

@@ -1,6 +1,6 @@
-//! As much of a client as `redolith top` needs: logs in without a password, asks text queries of two columns. Blocking.
-use crate::protocol::capabilities::Capabilities;
-use crate::protocol::lenenc::Reader;
+//! As much of a client of the MySQL protocol as `redolith top` and `redolith lab` need: logs in without a password, asks text queries. Blocking.
+#![forbid(unsafe_code)]
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -11,6 +11,10 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Larger packets than any answer here has.
 const MAX_PACKET: usize = 1 << 20;
+
+/// CLIENT_LONG_PASSWORD, CLIENT_PROTOCOL_41, CLIENT_SECURE_CONNECTION, CLIENT_PLUGIN_AUTH.
+const CAPABILITIES: u32 = 1 | 1 << 9 | 1 << 15 | 1 << 19;
+const UTF8MB4_GENERAL_CI: u8 = 45;
 
 /// Where the server is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,11 +119,9 @@ impl Client {
 }
 
 fn login(user: &str) -> Vec<u8> {
-    let capabilities = [Capabilities::LONG_PASSWORD, Capabilities::PROTOCOL_41, Capabilities::SECURE_CONNECTION, Capabilities::PLUGIN_AUTH];
-    let flags = capabilities.iter().fold(0u32, |sum, c| sum | c.0);
-    let mut b = flags.to_le_bytes().to_vec();
+    let mut b = CAPABILITIES.to_le_bytes().to_vec();
     b.extend((1u32 << 24).to_le_bytes());
-    b.push(45);
+    b.push(UTF8MB4_GENERAL_CI);
     b.extend([0; 23]);
     b.extend(user.bytes().filter(|b| *b != 0));
     b.extend([0, 0]);
@@ -136,11 +138,45 @@ fn row(packet: &[u8], columns: usize) -> Option<Vec<Option<String>>> {
             values.push(None);
             continue;
         }
-        let mut reader = Reader::new(rest);
-        values.push(Some(String::from_utf8_lossy(reader.string().ok()?).into_owned()));
-        rest = reader.rest();
+        let value;
+        (value, rest) = string(rest)?;
+        values.push(Some(String::from_utf8_lossy(value).into_owned()));
     }
     Some(values)
+}
+
+/// A string behind its length (a byte, or 0xfc, 0xfd, 0xfe and 2, 3, 8 bytes, little-endian), and what follows it.
+fn string(packet: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&first, rest) = packet.split_first()?;
+    let bytes = match first {
+        0..=0xfa => return rest.split_at_checked(first.into()),
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        _ => return None,
+    };
+    let (length, rest) = rest.split_at_checked(bytes)?;
+    let mut wide = [0; 8];
+    wide[..bytes].copy_from_slice(length);
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(wide)).ok()?)
+}
+
+/// What the server refused: inside the `io::Error` of a query.
+#[derive(Debug)]
+pub struct ServerError {
+    pub code: u16,
+    pub message: String,
+}
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error {}: {}", self.code, self.message)
+    }
+}
+impl std::error::Error for ServerError {}
+
+/// The server's error number, if it was the server that failed.
+pub fn error_code(e: &io::Error) -> Option<u16> {
+    Some(e.get_ref()?.downcast_ref::<ServerError>()?.code)
 }
 
 /// An error packet as people read it.
@@ -148,7 +184,7 @@ fn server_error(packet: &[u8]) -> io::Error {
     let code = packet.get(1..3).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
     let text = packet.get(3..).unwrap_or_default();
     let text = if text.first() == Some(&b'#') { text.get(6..).unwrap_or_default() } else { text };
-    io::Error::other(format!("error {code}: {}", String::from_utf8_lossy(text)))
+    io::Error::other(ServerError { code, message: String::from_utf8_lossy(text).into_owned() })
 }
 
 #[cfg(test)]
@@ -158,7 +194,13 @@ mod tests {
     #[test]
     fn rows_and_errors_are_read() {
         assert_eq!(row(b"\x02ab\xfb\x01c", 3), Some(vec![Some("ab".into()), None, Some("c".into())]));
-        assert_eq!(row(b"\x05ab", 1), None);
-        assert_eq!(server_error(b"\xff\x15\x04#28000Access denied").to_string(), "error 1045: Access denied");
+        assert_eq!(row(b"\xfc\x02\x00ab\x00", 2), Some(vec![Some("ab".into()), Some("".into())]));
+        assert_eq!(
+            [row(b"\x05ab", 1), row(b"\xfc\x02", 1), row(b"\xff", 1), row(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", 1)],
+            [const { None }; 4]
+        );
+        let refused = server_error(b"\xff\x15\x04#28000Access denied");
+        assert_eq!((refused.to_string().as_str(), error_code(&refused)), ("error 1045: Access denied", Some(1045)));
+        assert_eq!(error_code(&wrong("x")), None);
     }
 }

@@ -1,0 +1,319 @@
+//! A run: starts the servers, takes the points in turn, keeps what was measured whatever happens.
+use crate::child;
+use crate::failure::{Failure, Result, failed};
+use crate::machine::{self, Device};
+use crate::options::{Options, Study};
+use crate::point::{self, SysbenchLoad};
+use crate::redo::{self, Facts};
+use crate::report;
+use crate::results::{Figures, Point, Results, ServerInfo};
+use crate::schedule::{Estimate, Job, short};
+use crate::screen::Screen;
+use crate::servers::{self, Folders, Kind, Programs, Server, Spec};
+use crate::slap;
+use crate::stop::Stop;
+use crate::sysbench::{self, Shape};
+use crate::tools;
+use crate::writers;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A quick run takes no point that would end later than this: three minutes, less stopping and writing.
+const QUICK_LIMIT: Duration = Duration::from_secs(165);
+const PREPARE_LIMIT: Duration = Duration::from_secs(3600);
+/// How long is waited at most for servers to come to rest before a point.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+const SETTLE_LIMIT_QUICK: Duration = Duration::from_secs(3);
+
+pub struct Bench {
+    o: Options,
+    stop: Stop,
+    screen: Screen,
+    began: Instant,
+    programs: Programs,
+    /// sysbench or mysqlslap.
+    load: String,
+    folders: Folders,
+    dir: PathBuf,
+    device: Device,
+    servers: Vec<Server>,
+    results: Results,
+    /// How many of the notes have been on the screen.
+    said: usize,
+}
+
+fn title(study: Study) -> &'static str {
+    match study {
+        Study::Redo => "The redo log: who writes it, on which cores, with purge and without",
+        Study::Writers => "innodb_log_writer_threads: ON, OFF, auto",
+    }
+}
+
+impl Bench {
+    pub fn new(o: Options, command: String, stop: Stop) -> Result<Bench> {
+        let began = Instant::now();
+        let (load, programs) = find_programs(&o)?;
+        raise_file_limit();
+        let stamp = crate::clock::stamp();
+        let dir = o.dir.join(format!("{}-{stamp}", o.study.word()));
+        let sockets = std::env::temp_dir().join(format!("redolith-lab-{}", std::process::id()));
+        for folder in [&dir.join("data"), &sockets] {
+            fs::create_dir_all(folder).map_err(failed(folder.display()))?;
+        }
+        let dir = fs::canonicalize(&dir).map_err(failed(dir.display()))?;
+        let device = Device::below(&dir);
+        let mut machine = machine::about(&dir, &device);
+        machine.insert(0, ("date".into(), crate::clock::day(&stamp)));
+        let results = Results {
+            study: o.study.word().into(),
+            title: title(o.study).into(),
+            command,
+            machine,
+            load: about_load(&o),
+            ..Results::default()
+        };
+        let folders = Folders { data: dir.join("data"), sockets, keep_data: o.keep_data };
+        Ok(Bench { stop, screen: Screen::default(), began, programs, load, folders, device, servers: Vec::new(), results, said: 0, dir, o })
+    }
+
+    /// To the end, or until it is stopped; in either case what was measured is written.
+    pub fn run(mut self) -> Result<()> {
+        let done = self.measure();
+        self.results.finished = done.is_ok();
+        match &done {
+            Ok(()) => {}
+            Err(Failure::Stopped) => self.results.notes.push("Stopped before its end.".into()),
+            Err(Failure::Failed(why)) => {
+                self.results.notes.push(format!("Ended before its end: {why}"));
+                // The caller says it.
+                self.said = self.results.notes.len();
+            }
+        }
+        self.screen.now("stopping the servers");
+        self.servers.clear();
+        let _ = fs::remove_dir_all(&self.folders.sockets);
+        if !self.o.keep_data {
+            let _ = fs::remove_dir_all(&self.folders.data);
+        }
+        report::write(&self.results, &self.dir)?;
+        self.screen.line("");
+        self.screen.line(&report::summary(&self.results));
+        for note in &self.results.notes[self.said.min(self.results.notes.len())..] {
+            self.screen.line(&format!("note: {note}"));
+        }
+        self.screen.line(&format!("after {}: {}", short(self.began.elapsed()), from_here(&self.dir.join("report.html")).display()));
+        done
+    }
+
+    fn measure(&mut self) -> Result<()> {
+        let cores = machine::cores();
+        let specs = match self.o.study {
+            Study::Redo => redo::specs(&self.o, &cores),
+            Study::Writers => writers::specs(&self.o),
+        };
+        let longest = self.longest_guess(&specs);
+        self.screen.line(&format!("about {}; results in {}", short(longest), from_here(&self.dir).display()));
+        for spec in specs {
+            self.start(spec)?;
+        }
+        let facts: Vec<Facts> = self.servers.iter().map(Facts::of).collect();
+        let jobs = match self.o.study {
+            Study::Redo => redo::plan(&self.o, &cores, &facts, &mut self.results),
+            Study::Writers => writers::plan(&self.o, &facts, &mut self.results),
+        };
+        for note in &self.results.notes {
+            self.screen.line(&format!("note: {note}"));
+        }
+        self.said = self.results.notes.len();
+        self.points(&jobs)
+    }
+
+    /// Before anything is known of the servers: as if all were there.
+    fn longest_guess(&self, specs: &[Spec]) -> Duration {
+        let facts: Vec<Facts> = specs.iter().map(|s| Facts { name: s.name, kind: s.kind, knows: redo::VARIABLES.to_vec() }).collect();
+        let jobs = match self.o.study {
+            Study::Redo => redo::plan(&self.o, &machine::cores(), &facts, &mut Results::default()),
+            Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
+        };
+        let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
+        let prepare = if self.o.study == Study::Redo { Duration::from_secs_f64(rows / 50_000.0 + 1.0) } else { Duration::ZERO };
+        jobs.iter().map(|j| j.expected).sum::<Duration>() + (prepare + Duration::from_secs(2)) * specs.len() as u32
+    }
+
+    fn start(&mut self, spec: Spec) -> Result<()> {
+        self.screen.now(&format!("starting {}", spec.name));
+        let mut server = Server::start(spec, &self.o.pool, &self.programs, &self.folders, &self.stop)?;
+        server.learn(redo::VARIABLES)?;
+        if server.spec.kind == Kind::MySql {
+            server.connect()?.query("SET GLOBAL innodb_monitor_enable = module_log").map_err(failed("mysql: innodb_monitor_enable"))?;
+        }
+        if self.o.study == Study::Redo && server.spec.kind != Kind::Null {
+            self.screen.now(&format!("loading {} tables of {} rows into {}", self.o.tables, self.o.table_size, server.spec.name));
+            server.connect()?.query(&format!("CREATE DATABASE {}", sysbench::SCHEMA)).map_err(failed(server.spec.name))?;
+            let threads = self.o.tables.min(machine::cores().len() as u32);
+            let words = sysbench::command(&self.load, &server.socket, self.shape(), threads, &[], "prepare");
+            let out = child::run(&words, &self.stop, PREPARE_LIMIT)?;
+            if out.contains("FATAL") {
+                return Err(Failure::Failed(format!("loading {}: {}", server.spec.name, child::tail(&out, 500))));
+            }
+        }
+        let cores = crate::cores::list(&server.spec.cores);
+        self.results.servers.push(ServerInfo {
+            name: server.spec.name.into(),
+            version: server.version.clone(),
+            options: server.options.clone(),
+            cores,
+        });
+        self.servers.push(server);
+        Ok(())
+    }
+
+    fn shape(&self) -> Shape {
+        Shape { tables: self.o.tables, table_size: self.o.table_size }
+    }
+
+    fn points(&mut self, jobs: &[Job]) -> Result<()> {
+        let (mut estimate, mut gone) = (Estimate::default(), vec![false; self.servers.len()]);
+        for (i, job) in jobs.iter().enumerate() {
+            if gone[job.server] {
+                continue;
+            }
+            if self.o.quick && self.began.elapsed() + estimate.of(job.expected) > QUICK_LIMIT {
+                self.results.notes.push(format!(
+                    "{} of {} points are left out: a quick run ends within three minutes.",
+                    jobs.len() - i,
+                    jobs.len()
+                ));
+                break;
+            }
+            let left = estimate.of(jobs[i..].iter().filter(|j| !gone[j.server]).map(|j| j.expected).sum());
+            let section = &self.results.sections[job.section];
+            let (row, column) = (section.rows[job.row].clone(), section.columns[job.column].clone());
+            let width = section.rows.iter().map(|r| r.chars().count()).max().unwrap_or(0);
+            let head = format!("{:>7} left  {:10} {row:width$} {column:>9}", short(left), section.id);
+            self.screen.now(&head);
+            let began = Instant::now();
+            let taken = self.point(job);
+            estimate.learn(job.expected, began.elapsed());
+            let (figures, error) = match taken {
+                Ok(f) => (Some(f), String::new()),
+                Err(Failure::Stopped) => return Err(Failure::Stopped),
+                Err(Failure::Failed(why)) => (None, why),
+            };
+            self.screen.line(&format!("{head}  {}{error}", figures.as_ref().map_or(String::new(), one_line)));
+            let server = &mut self.servers[job.server];
+            let (section, name) = (section_id(&self.results, job), server.spec.name.to_string());
+            self.results.points.push(Point {
+                section,
+                row,
+                column,
+                connections: job.connections,
+                server: name.clone(),
+                turn: job.turn,
+                figures,
+                error,
+            });
+            if !server.alive() {
+                gone[job.server] = true;
+                self.results.notes.push(format!("{name} ended by itself; its later points are left out. It said: {}", server.last_words()));
+            }
+            report::write(&self.results, &self.dir)?;
+        }
+        Ok(())
+    }
+
+    fn point(&mut self, job: &Job) -> Result<Figures> {
+        self.servers[job.server].apply(&job.setup)?;
+        servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
+        let server = &self.servers[job.server];
+        match self.o.study {
+            Study::Redo => {
+                let load = SysbenchLoad { program: &self.load, shape: self.shape(), warmup_s: self.o.warmup_s, time_s: self.o.time_s };
+                load.measure(server, job.connections, &self.device, &self.stop)
+            }
+            Study::Writers => point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop),
+        }
+    }
+}
+
+fn section_id(results: &Results, job: &Job) -> String {
+    results.sections[job.section].id.clone()
+}
+
+fn one_line(f: &Figures) -> String {
+    let what = match (f.seconds, f.p95_ms) {
+        (Some(s), _) => format!("{s:8.2} s {:9.0} stmt/s", f.per_s),
+        (None, p95) => format!("{:8.0} txn/s  p95 {:7.2} ms", f.per_s, p95.unwrap_or(0.0)),
+    };
+    format!("{what}  server {:6.1} us  {:.3} flushes", f.server_us, f.flushes)
+}
+
+fn about_load(o: &Options) -> Vec<(String, String)> {
+    let mut about = match o.study {
+        Study::Redo => vec![
+            ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", sysbench::TEST, o.tables, o.table_size)),
+            ("measured".into(), format!("{} s after {} s of warm-up (1 s more per 256 connections)", o.time_s, o.warmup_s)),
+        ],
+        Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],
+    };
+    about.push(("turns".into(), format!("{}, rows in turn (A B A B)", o.repeat)));
+    about.push(("client".into(), "on the same machine, on all cores".into()));
+    about
+}
+
+/// As one would type it here.
+fn from_here(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).to_path_buf()
+}
+
+/// 1,000 connections on both sides.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // If not, the servers say so themselves.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// The load's program, and the servers' ones.
+fn find_programs(o: &Options) -> Result<(String, Programs)> {
+    use crate::options::Peer;
+    let load = if o.study == Study::Redo { &tools::SYSBENCH } else { &tools::SLAP };
+    let mariadb = o.peers.contains(&Peer::MariaDb);
+    let mut wanted = vec![load, &tools::SETPRIV, &tools::TASKSET];
+    if mariadb {
+        wanted.extend([&tools::MARIADBD, &tools::MARIADB_INSTALL]);
+    }
+    let mut found = tools::need(&wanted)?.into_iter();
+    let mut next = || found.next().unwrap_or_default();
+    let load = next();
+    let (_, taskset) = (next(), next());
+    let mut p = Programs { taskset, mysql_root: o.mysql_root.clone(), ..Programs::default() };
+    (p.mariadbd, p.mariadb_install) = (next(), next());
+    let own = std::env::current_exe().map_err(failed("where this program is"))?;
+    p.redolith = program(o.redolith.clone().unwrap_or(own.clone()), "")?;
+    if o.peers.contains(&Peer::Null) && o.study == Study::Redo {
+        let beside = own.parent().and_then(Path::parent).map(|target| target.join("null/release/redolith-null")).unwrap_or_default();
+        p.null = program(o.null_server.clone().unwrap_or(beside), "make bench-build builds it, --null-server=FILE names it")?;
+    }
+    if o.peers.contains(&Peer::MySql) {
+        let inside = o.mysql_root.as_ref().map(|r| r.join("usr/sbin/mysqld"));
+        let mysqld = o.mysqld.clone().or(inside).unwrap_or_else(|| "/usr/sbin/mysqld".into());
+        p.mysqld = program(mysqld, "--mysqld=FILE names it; Debian sid and Ubuntu: apt-get install mysql-server-core")?;
+        if o.mysql_root.is_some() && !rustix::process::getuid().is_root() {
+            return Err(Failure::Failed("--mysql-root needs root: mysqld is run by chroot".into()));
+        }
+    }
+    Ok((load, p))
+}
+
+fn program(path: PathBuf, hint: &str) -> Result<String> {
+    let path = fs::canonicalize(&path).unwrap_or(path);
+    if tools::is_program(&path) {
+        return Ok(path.display().to_string());
+    }
+    let hint = if hint.is_empty() { String::new() } else { format!(" ({hint})") };
+    Err(Failure::Failed(format!("there is no program {}{hint}", path.display())))
+}

@@ -1,0 +1,241 @@
+//! `redolith lab STUDY [option ...]`.
+use std::path::PathBuf;
+
+pub const USAGE: &str = "\
+Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which cores, with and without purge (sysbench)
+       redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto (mysqlslap)
+
+Starts servers in a scratch directory, takes every point with each of them in turn, and writes report.html, report.md, report.json, points.csv and
+counters.csv. Ctrl-C ends it and keeps what was measured.
+
+  --quick                 within three minutes: fewer, shorter points, small tables
+  --peer=NAME             beside ours, as often as wanted: mariadb, mysql, null (the floor)
+  --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600; quick: fewer)
+  --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
+  --repeat=N              turns of each point, interleaved A B A B (3; redo --quick: 1, writers --quick: 2)
+  --time=S --warmup=S     redo: seconds measured per point and before (10 and 3; quick: 2 and 1)
+  --tables=N --table-size=N    redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
+  --placement-threads=N   redo: connections of the placements and of purge (128, or the nearest of --threads)
+  --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
+  --pool=SIZE             buffer pool of each server (1G)
+  --dir=DIR               where the folder of this run is made, on the device to be measured (redolith-lab)
+  --redolith=FILE         the server to measure (this program)
+  --null-server=FILE      the null server (make bench-build)
+  --mysqld=FILE --mysql-root=DIR    mysqld; DIR: the root file system that it lives in, run by chroot
+  --keep-data             leave the servers' data directories
+";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Study {
+    Redo,
+    Writers,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    MariaDb,
+    MySql,
+    Null,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Options {
+    pub study: Study,
+    pub quick: bool,
+    pub peers: Vec<Peer>,
+    pub threads: Vec<u32>,
+    pub schemes: Vec<String>,
+    pub repeat: u32,
+    pub time_s: u32,
+    pub warmup_s: u32,
+    pub tables: u32,
+    pub table_size: u32,
+    pub placement_threads: u32,
+    pub writes: u32,
+    pub pool: String,
+    pub dir: PathBuf,
+    pub redolith: Option<PathBuf>,
+    pub null_server: Option<PathBuf>,
+    pub mysqld: Option<PathBuf>,
+    pub mysql_root: Option<PathBuf>,
+    pub keep_data: bool,
+}
+
+/// Connections beyond which the servers' `max_connections` is not set.
+const MOST_CONNECTIONS: u32 = 3900;
+/// The connections of the study's four placements.
+const STUDY_PLACEMENT_THREADS: u32 = 128;
+
+impl Study {
+    pub fn word(self) -> &'static str {
+        match self {
+            Study::Redo => "redo",
+            Study::Writers => "writers",
+        }
+    }
+    fn all_schemes(self) -> &'static [&'static str] {
+        match self {
+            Study::Redo => &["auto", "leader", "session", "dedicated"],
+            Study::Writers => &["on", "off", "auto"],
+        }
+    }
+    fn threads(self, quick: bool) -> &'static [u32] {
+        match (self, quick) {
+            (Study::Redo, false) => &[1, 8, 32, 128, 512, 1024],
+            (Study::Redo, true) => &[1, 32, 128],
+            (Study::Writers, false) => &[150, 300, 450, 600],
+            (Study::Writers, true) => &[150, 300],
+        }
+    }
+}
+
+/// None: help is wanted.
+pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
+    let wrong = |why: String| format!("{why}\n{USAGE}");
+    let study = match args.first().map(String::as_str) {
+        Some("redo") => Study::Redo,
+        Some("writers") => Study::Writers,
+        Some("--help" | "-h" | "-?" | "help") => return Ok(None),
+        Some(other) => return Err(wrong(format!("there is no study '{other}'"))),
+        None => return Err(wrong("which study?".into())),
+    };
+    let quick = args.iter().any(|a| a == "--quick");
+    let pick = |full: u32, small: u32| if quick { small } else { full };
+    let mut o = Options {
+        study,
+        quick,
+        peers: Vec::new(),
+        threads: study.threads(quick).to_vec(),
+        schemes: study.all_schemes().iter().map(|s| s.to_string()).collect(),
+        repeat: if study == Study::Redo { pick(3, 1) } else { pick(3, 2) },
+        time_s: pick(10, 2),
+        warmup_s: pick(3, 1),
+        tables: 8,
+        table_size: pick(25000, 2500),
+        placement_threads: 0,
+        writes: pick(1000, 60),
+        pool: "1G".into(),
+        dir: "redolith-lab".into(),
+        redolith: None,
+        null_server: None,
+        mysqld: None,
+        mysql_root: None,
+        keep_data: false,
+    };
+    let mut rest = args[1..].iter();
+    while let Some(arg) = rest.next() {
+        let (name, inline) = arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v.to_string())));
+        match name {
+            "--quick" => continue,
+            "--keep-data" => o.keep_data = true,
+            "--help" | "-?" => return Ok(None),
+            _ if !USAGE.contains(&format!("{name}=")) || !name.starts_with("--") => {
+                return Err(wrong(format!("'{arg}' is no option of lab")));
+            }
+            _ => {
+                let value =
+                    inline.or_else(|| rest.next().cloned()).ok_or_else(|| wrong(format!("option '{name}' requires an argument")))?;
+                set(&mut o, name, value).map_err(wrong)?;
+            }
+        }
+    }
+    if o.placement_threads == 0 {
+        let nearest = o.threads.iter().copied().min_by_key(|n| n.abs_diff(STUDY_PLACEMENT_THREADS));
+        o.placement_threads = nearest.unwrap_or(STUDY_PLACEMENT_THREADS);
+    }
+    Ok(Some(o))
+}
+
+fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
+    let wrong = || format!("{name}: '{value}' is nothing that it takes");
+    let number = || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
+    match name {
+        "--peer" => {
+            for name in value.split(',') {
+                let peer = match name {
+                    "mariadb" => Peer::MariaDb,
+                    "mysql" => Peer::MySql,
+                    "null" => Peer::Null,
+                    _ => return Err(wrong()),
+                };
+                if !o.peers.contains(&peer) {
+                    o.peers.push(peer);
+                }
+            }
+        }
+        "--threads" => {
+            let all: Option<Vec<u32>> = value.split(',').map(|n| n.parse().ok().filter(|n| (1..=MOST_CONNECTIONS).contains(n))).collect();
+            o.threads = all.ok_or_else(wrong)?;
+            o.threads.sort_unstable();
+            o.threads.dedup();
+        }
+        "--schemes" => {
+            let known = o.study.all_schemes();
+            o.schemes = value.split(',').map(str::to_lowercase).collect();
+            if !o.schemes.iter().all(|s| known.contains(&s.as_str())) {
+                return Err(format!("{name}: '{value}': there is {}", known.join(", ")));
+            }
+        }
+        "--repeat" => o.repeat = number()?,
+        "--time" => o.time_s = number()?,
+        "--warmup" => o.warmup_s = number()?,
+        "--tables" => o.tables = number()?,
+        "--table-size" => o.table_size = number()?,
+        "--placement-threads" => o.placement_threads = number()?.min(MOST_CONNECTIONS),
+        "--writes" => o.writes = number()?,
+        "--pool" => o.pool = value,
+        "--dir" => o.dir = value.into(),
+        "--redolith" => o.redolith = Some(value.into()),
+        "--null-server" => o.null_server = Some(value.into()),
+        "--mysqld" => o.mysqld = Some(value.into()),
+        _ => o.mysql_root = Some(value.into()),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Option<Options>, String> {
+        parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn defaults_and_choices() {
+        let full = read("redo").unwrap().unwrap();
+        assert_eq!(
+            (full.threads.as_slice(), full.repeat, full.table_size, full.placement_threads),
+            (&[1, 8, 32, 128, 512, 1024][..], 3, 25000, 128)
+        );
+        // --quick changes the defaults wherever it stands.
+        let quick = read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
+        assert_eq!(
+            (quick.time_s, quick.warmup_s, quick.table_size, quick.peers.as_slice()),
+            (4, 1, 2500, &[Peer::MariaDb, Peer::Null][..])
+        );
+        let some = read("redo --threads=4,1 --schemes=auto,leader").unwrap().unwrap();
+        assert_eq!((some.threads, some.placement_threads, some.schemes), (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()]));
+        let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
+        assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 1000));
+        assert_eq!(read("--help").unwrap(), None);
+        assert_eq!(read("writers --help").unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_ones_are_named() {
+        for (line, why) in [
+            ("", "which study?"),
+            ("redu", "there is no study 'redu'"),
+            ("redo --threads=0", "--threads: '0' is nothing that it takes"),
+            ("redo --threads=1,x", "--threads: '1,x' is nothing that it takes"),
+            ("redo --peer=oracle", "--peer: 'oracle' is nothing that it takes"),
+            ("redo --schemes=on", "--schemes: 'on': there is auto, leader, session, dedicated"),
+            ("redo --time", "option '--time' requires an argument"),
+            ("redo --tim=3", "'--tim=3' is no option of lab"),
+            ("redo time=3", "'time=3' is no option of lab"),
+        ] {
+            assert_eq!(read(line).unwrap_err().lines().next(), Some(why), "{line}");
+        }
+    }
+}

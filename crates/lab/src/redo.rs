@@ -1,0 +1,374 @@
+//! Study 1: who writes the redo log, on which cores, with purge and without.
+//!
+//! Two tables. *Schemes*: each scheme, and the peers, by connections. *Placements*: the study's four, at the study's connections, with purge and without,
+//! and beside them the other schemes. A placement needs a server of its own that is kept off the last core; schemes are switched while it runs.
+use crate::cores;
+use crate::options::{Options, Peer};
+use crate::results::{Load, Results, Section};
+use crate::schedule::{Compare, Job, order};
+use crate::servers::{Kind, Server, Spec};
+use std::time::Duration;
+
+/// The variables that make a difference here; what a server does not have is left out and noted.
+pub const VARIABLES: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+pub const SCHEME: &str = "redolith_log_writer";
+const WRITER_CPUS: &str = "redolith_log_writer_cpus";
+const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
+const NICE: &str = "redolith_log_threads_nice";
+/// The study's other remedy for log threads that do not get a CPU: they go first.
+const FIRST: &str = "-20";
+const PURGE_STOP: &str = "innodb_purge_stop_now";
+const PURGE_RUN: &str = "innodb_purge_run_now";
+const UNDO_TRUNCATE: &str = "innodb_undo_log_truncate";
+pub const WRITER_THREADS: &str = "innodb_log_writer_threads";
+
+const SHARED: &str = "redolith";
+const ISOLATED: &str = "redolith, isolated";
+
+/// The servers that this study needs, ours first.
+pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
+    let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
+    let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
+    if o.schemes.iter().any(|s| s == "dedicated") && all.len() > 1 {
+        specs.push(Spec { name: ISOLATED, kind: Kind::Redolith, cores: all[..all.len() - 1].to_vec() });
+    }
+    specs.extend(peers(o));
+    specs
+}
+
+pub fn peers(o: &Options) -> impl Iterator<Item = Spec> {
+    o.peers.iter().map(|peer| {
+        let (name, kind) = match peer {
+            Peer::MariaDb => ("mariadb", Kind::MariaDb),
+            Peer::MySql => ("mysql", Kind::MySql),
+            Peer::Null => ("null", Kind::Null),
+        };
+        Spec { name, kind, cores: Vec::new() }
+    })
+}
+
+/// What the planner has to know of a running server.
+pub struct Facts<'a> {
+    pub name: &'a str,
+    pub kind: Kind,
+    pub knows: Vec<&'a str>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn of(server: &'a Server) -> Facts<'a> {
+        let knows = VARIABLES.iter().copied().filter(|v| server.knows(v)).collect();
+        Facts { name: server.spec.name, kind: server.spec.kind, knows }
+    }
+    pub fn knows(&self, variable: &str) -> bool {
+        self.knows.contains(&variable)
+    }
+}
+
+pub fn set(variable: &str, value: &str) -> String {
+    format!("SET GLOBAL {variable} = {value}")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purge {
+    On,
+    Off,
+}
+
+/// Statements that switch purge, of those that the server has; None: it cannot be switched.
+fn purge(server: &Facts, purge: Purge) -> Option<Vec<String>> {
+    let mut s = Vec::new();
+    match purge {
+        Purge::On if server.knows(PURGE_RUN) => s.push(set(PURGE_RUN, "ON")),
+        Purge::Off if server.knows(PURGE_STOP) => s.push(set(PURGE_STOP, "ON")),
+        _ => {}
+    }
+    if server.knows(UNDO_TRUNCATE) {
+        s.push(set(UNDO_TRUNCATE, if purge == Purge::On { "ON" } else { "OFF" }));
+    }
+    (purge == Purge::On || !s.is_empty()).then_some(s)
+}
+
+/// Rows of the peers: (label, server, what makes it so).
+fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
+    let mut rows = Vec::new();
+    for (i, s) in servers.iter().enumerate() {
+        match s.kind {
+            Kind::Redolith => {}
+            Kind::MariaDb => rows.push(("MariaDB".to_string(), i, vec![])),
+            Kind::Null => rows.push((FLOOR.to_string(), i, vec![])),
+            Kind::MySql if s.knows(WRITER_THREADS) => {
+                for value in ["ON", "OFF"] {
+                    rows.push((format!("MySQL, writer threads {value}"), i, vec![set(WRITER_THREADS, value)]));
+                }
+            }
+            Kind::MySql => rows.push(("MySQL".to_string(), i, vec![])),
+        }
+    }
+    rows
+}
+pub const FLOOR: &str = "the floor";
+
+/// A row of ours: label, server, scheme, cores of writer and flusher.
+struct Ours {
+    label: String,
+    server: usize,
+    scheme: String,
+    cpus: Option<(String, String)>,
+    /// Its log threads go before all others.
+    first: bool,
+}
+
+fn ours(row: &Ours, server: &Facts) -> Vec<String> {
+    let mut s = vec![set(SCHEME, &format!("'{}'", row.scheme))];
+    let (writer, flusher) = row.cpus.clone().unwrap_or_default();
+    for (variable, list) in [(WRITER_CPUS, writer), (FLUSHER_CPUS, flusher)] {
+        if server.knows(variable) {
+            s.push(set(variable, &format!("'{list}'")));
+        }
+    }
+    if server.knows(NICE) {
+        s.push(set(NICE, if row.first { FIRST } else { "0" }));
+    }
+    s
+}
+
+/// The study's placements on these cores: all share all, then writer, flusher, and both on the last one.
+fn placements(all: &[usize]) -> Vec<(String, Option<(String, String)>)> {
+    let mut rows = vec![("dedicated: all share all cores".to_string(), None)];
+    if let Some((last, others)) = all.split_last().filter(|(_, others)| !others.is_empty()) {
+        let (last, others) = (last.to_string(), cores::list(others));
+        rows.push((format!("dedicated: log writer alone on core {last}"), Some((last.clone(), others.clone()))));
+        rows.push((format!("dedicated: log flusher alone on core {last}"), Some((others, last.clone()))));
+        rows.push((format!("dedicated: writer and flusher together on core {last}"), Some((last.clone(), last))));
+    }
+    rows
+}
+
+/// How long one point takes beside its measured time: starting sysbench, its last second, coming to rest.
+const OVERHEAD: Duration = Duration::from_millis(2500);
+
+pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
+    let mut jobs = schemes(o, servers, results);
+    jobs.extend(placements_and_purge(o, all, servers, results));
+    jobs
+}
+
+fn expected(o: &Options, threads: u32) -> Duration {
+    Duration::from_secs(u64::from(o.warmup_s + threads / 256 + o.time_s)) + OVERHEAD
+}
+
+fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
+    list.iter().position(is)
+}
+
+fn schemes(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
+    let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
+    let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
+    for scheme in &o.schemes {
+        let row = Ours { label: scheme.clone(), server: main, scheme: scheme.clone(), cpus: None, first: false };
+        let mut setup = ours(&row, &servers[main]);
+        setup.extend(purge(&servers[main], Purge::On).unwrap_or_default());
+        rows.push((row.label, row.server, setup));
+    }
+    rows.extend(peer_rows(servers));
+    let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
+    let base = position(&labels, |l| l == "auto");
+    let section = results.sections.len();
+    results.sections.push(Section {
+        id: "schemes".into(),
+        title: "Who writes the log, by connections".into(),
+        text: "Each scheme of Redolith, switched while the server runs, and the other servers, at each number of connections. Purge is on, all threads share all cores."
+            .into(),
+        load: Load::Sysbench,
+        row_title: "scheme or server".into(),
+        column_title: "connections".into(),
+        base,
+        fixed: position_all(&labels, |l| o.schemes.contains(l) && l != "auto"),
+        floor: position_all(&labels, |l| l == FLOOR),
+        counters_of: position(&o.threads, |n| *n == o.placement_threads).into_iter().collect(),
+        rows: labels,
+        columns: o.threads.iter().map(u32::to_string).collect(),
+        connections: o.threads.clone(),
+    });
+    let cells = order(rows.len(), o.threads.len(), o.repeat, Compare::Rows);
+    let job = |(row, column, turn): (usize, usize, u32)| {
+        let connections = o.threads[column];
+        Job { section, row, column, turn, server: rows[row].1, connections, setup: rows[row].2.clone(), expected: expected(o, connections) }
+    };
+    cells.into_iter().map(job).collect()
+}
+
+fn position_all<T>(list: &[T], is: impl Fn(&T) -> bool) -> Vec<usize> {
+    list.iter().enumerate().filter(|(_, x)| is(x)).map(|(i, _)| i).collect()
+}
+
+fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
+    let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
+    let isolated = position(servers, |s| s.name == ISOLATED);
+    let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
+    if o.schemes.iter().any(|s| s == "dedicated") {
+        if all.len() < 2 {
+            results.notes.push("Placements are left out: there is one core, and nothing to place.".into());
+        }
+        for (label, cpus) in placements(all) {
+            let server = if cpus.is_some() { isolated.unwrap_or(main) } else { main };
+            let missing = [WRITER_CPUS, FLUSHER_CPUS].into_iter().filter(|v| cpus.is_some() && !servers[server].knows(v));
+            if let Some(v) = missing.into_iter().next() {
+                results.notes.push(format!("\"{label}\" is left out: the server has no variable {v} (error 1193)."));
+                continue;
+            }
+            let row = Ours { label, server, scheme: "dedicated".into(), cpus, first: false };
+            let setup = ours(&row, &servers[server]);
+            rows.push((row.label, server, setup));
+        }
+    }
+    // In a quick run the placements are all there is time for.
+    if !o.quick {
+        // Only root may set a negative niceness.
+        if o.schemes.iter().any(|s| s == "dedicated") && servers[main].knows(NICE) && rustix::process::getuid().is_root() {
+            let label = "dedicated: all share all cores, log threads at nice -20".to_string();
+            let row = Ours { label, server: main, scheme: "dedicated".into(), cpus: None, first: true };
+            rows.push((row.label.clone(), main, ours(&row, &servers[main])));
+        }
+        for scheme in o.schemes.iter().filter(|s| *s != "dedicated") {
+            let row =
+                Ours { label: format!("{scheme}: all share all cores"), server: main, scheme: scheme.clone(), cpus: None, first: false };
+            rows.push((row.label.clone(), main, ours(&row, &servers[main])));
+        }
+        rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != FLOOR));
+    }
+    for i in position_all(servers, |s| s.kind != Kind::Null) {
+        let name = servers[i].name;
+        // The isolated one is the same program.
+        if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {
+            continue;
+        }
+        match purge(&servers[i], Purge::Off) {
+            None => results
+                .notes
+                .push(format!("Purge off is left out for {name}: it has neither {PURGE_STOP} nor {UNDO_TRUNCATE} (error 1193).")),
+            Some(_) if !servers[i].knows(PURGE_STOP) => {
+                results.notes.push(format!("Purge off, {name}: only {UNDO_TRUNCATE} is OFF; it has no {PURGE_STOP} (error 1193)."));
+            }
+            Some(_) => {}
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let section = results.sections.len();
+    let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
+    results.sections.push(Section {
+        id: "placements".into(),
+        title: format!("Where the log threads run, and purge, at {} connections", o.placement_threads),
+        text: "The study's four placements of the dedicated log threads, scaled to the cores there are. Where a core is a log thread's alone, the server's other threads are kept \
+               off it (the server is started on the other cores, and has a worker for each of those); the client may use all cores. Purge off: purge stands still \
+               (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF), as far as a server has these."
+            .into(),
+        load: Load::Sysbench,
+        row_title: "placement".into(),
+        column_title: "undo purge".into(),
+        base: None,
+        fixed: vec![],
+        floor: vec![],
+        counters_of: vec![0, 1],
+        rows: labels,
+        columns: vec!["purge on".into(), "purge off".into()],
+        connections: vec![],
+    });
+    let job = |(row, column, turn): (usize, usize, u32)| {
+        let (_, server, setup) = &rows[row];
+        let switch = purge(&servers[*server], if column == 0 { Purge::On } else { Purge::Off })?;
+        let setup = [setup.clone(), switch].concat();
+        Some(Job {
+            section,
+            row,
+            column,
+            turn,
+            server: *server,
+            connections: o.placement_threads,
+            setup,
+            expected: expected(o, o.placement_threads),
+        })
+    };
+    order(rows.len(), 2, o.repeat, Compare::RowsAndColumns).into_iter().filter_map(job).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::parse;
+
+    fn options(line: &str) -> Options {
+        parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>()).unwrap().unwrap()
+    }
+    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+
+    #[test]
+    fn every_row_and_column_is_taken_in_turn() {
+        let o = options("redo --threads=1,128 --repeat=2 --peer=mysql");
+        let servers = [
+            Facts { name: SHARED, kind: Kind::Redolith, knows: ALL.to_vec() },
+            Facts { name: ISOLATED, kind: Kind::Redolith, knows: ALL.to_vec() },
+            Facts { name: "mysql", kind: Kind::MySql, knows: vec![UNDO_TRUNCATE, WRITER_THREADS] },
+        ];
+        let mut r = Results::default();
+        let jobs = plan(&o, &[0, 1, 2, 3], &servers, &mut r);
+        assert_eq!(r.sections[0].rows, ["auto", "leader", "session", "dedicated", "MySQL, writer threads ON", "MySQL, writer threads OFF"]);
+        assert_eq!((r.sections[0].base, r.sections[0].fixed.as_slice()), (Some(0), &[1, 2, 3][..]));
+        let of_schemes: Vec<&Job> = jobs.iter().filter(|j| j.section == 0).collect();
+        assert_eq!(of_schemes.len(), 6 * 2 * 2);
+        assert_eq!(of_schemes.iter().map(|j| j.row).take(7).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 0]);
+        assert_eq!(of_schemes[4].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
+        // 4 placements, 3 other schemes, 2 of MySQL; purge on and off; 2 turns.
+        let of_placements: Vec<&Job> = jobs.iter().filter(|j| j.section == 1).collect();
+        assert_eq!(of_placements.len(), 9 * 2 * 2);
+        let writer_alone = of_placements[1];
+        assert_eq!((writer_alone.server, writer_alone.connections), (1, 128));
+        assert_eq!(
+            writer_alone.setup,
+            [
+                "SET GLOBAL redolith_log_writer = 'dedicated'",
+                "SET GLOBAL redolith_log_writer_cpus = '3'",
+                "SET GLOBAL redolith_log_flusher_cpus = '0-2'",
+                "SET GLOBAL innodb_purge_run_now = ON",
+                "SET GLOBAL innodb_undo_log_truncate = ON",
+            ]
+        );
+        assert_eq!(of_placements[9].setup.last().unwrap(), "SET GLOBAL innodb_undo_log_truncate = OFF");
+        assert_eq!(r.notes, ["Purge off, mysql: only innodb_undo_log_truncate is OFF; it has no innodb_purge_stop_now (error 1193)."]);
+    }
+
+    #[test]
+    fn log_threads_first_is_a_row_where_it_can_be() {
+        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, NICE] }];
+        let mut r = Results::default();
+        let jobs = plan(&options("redo --threads=1 --repeat=1"), &[0], &servers, &mut r);
+        let nice: Vec<&str> =
+            jobs.iter().filter_map(|j| j.setup.iter().find(|s| s.contains(NICE))).map(|s| s.rsplit(' ').next().unwrap()).collect();
+        let (root, ordinary) = (["0", "0", "0", "0", "0", "-20", "0", "0", "0"], ["0"; 8]);
+        assert_eq!(nice, if rustix::process::getuid().is_root() { &root[..] } else { &ordinary });
+    }
+
+    #[test]
+    fn what_a_server_does_not_have_is_left_out_and_said() {
+        let o = options("redo --threads=1 --repeat=1 --quick");
+        let servers = [
+            Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME] },
+            Facts { name: ISOLATED, kind: Kind::Redolith, knows: vec![SCHEME] },
+        ];
+        let mut r = Results::default();
+        let jobs = plan(&o, &[0, 1], &servers, &mut r);
+        assert_eq!(jobs.iter().filter(|j| j.section == 1).count(), 1);
+        assert_eq!(r.notes.len(), 4, "{:?}", r.notes);
+        assert!(r.notes[0].contains("no variable redolith_log_writer_cpus (error 1193)"));
+        assert!(r.notes[3].contains("Purge off is left out for redolith"));
+    }
+
+    #[test]
+    fn one_core_has_one_placement() {
+        assert_eq!(placements(&[0]).len(), 1);
+        assert_eq!(placements(&[0, 1])[3].1, Some(("1".into(), "1".into())));
+        assert_eq!(specs(&options("redo"), &[0]).len(), 1);
+    }
+}

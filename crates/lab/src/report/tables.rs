@@ -1,0 +1,164 @@
+//! The tables of a section, in the study's shape.
+use super::table::{Cell, Table};
+use crate::counters::{BESIDES, Counted, STUDY_1};
+use crate::results::{Better, Figures, Load, Metric, Results, Section};
+use crate::stats::{Spread, number};
+use std::collections::BTreeMap;
+
+/// Counters are told for so many transactions, whatever a point did.
+const PER: f64 = 1e6;
+
+pub fn all(r: &Results, s: &Section) -> Vec<Table> {
+    let mut tables: Vec<Table> = s.metrics().iter().map(|m| by_columns(r, s, m)).collect();
+    tables.splice(1..1, against_base(r, s));
+    tables.extend(study_counters(r, s));
+    tables
+}
+
+/// What the one at the terminal wants to see.
+pub fn main(r: &Results, s: &Section) -> Vec<Table> {
+    let shown = |m: &&Metric| m.name == s.main_metric().name || m.name == "Server CPU";
+    let mut tables: Vec<Table> = s.metrics().iter().filter(shown).map(|m| by_columns(r, s, m)).collect();
+    tables.splice(1..1, against_base(r, s));
+    tables
+}
+
+fn head(s: &Section) -> Vec<String> {
+    let unit = |c: &String| if s.connections.is_empty() { c.clone() } else { format!("{c} conn.") };
+    std::iter::once(s.row_title.clone()).chain(s.columns.iter().map(unit)).collect()
+}
+
+fn range_note(r: &Results) -> String {
+    let turns = r.points.iter().map(|p| p.turn + 1).max().unwrap_or(0);
+    if turns > 1 { format!("median (lowest-highest) of {turns} turns") } else { String::new() }
+}
+
+fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
+    let spreads: Vec<Vec<Option<Spread>>> =
+        (0..s.rows.len()).map(|row| (0..s.columns.len()).map(|c| r.spread(s, row, c, m)).collect()).collect();
+    let best = |column: usize| {
+        let medians =
+            spreads.iter().enumerate().filter(|(row, _)| !s.floor.contains(row)).filter_map(|(_, of_row)| Some(of_row[column]?.median));
+        let competing: Vec<f64> = medians.collect();
+        let pick = if m.better == Better::Higher { f64::max } else { f64::min };
+        if competing.len() > 1 && m.better != Better::Neither { competing.into_iter().reduce(pick) } else { None }
+    };
+    let bests: Vec<Option<f64>> = (0..s.columns.len()).map(best).collect();
+    let cell = |row: usize, column: usize| match spreads[row][column] {
+        Some(x) => Cell { text: x.text(m.digits), best: !s.floor.contains(&row) && bests[column] == Some(x.median) },
+        None => Cell::default(),
+    };
+    let rows = s.rows.iter().enumerate().map(|(row, name)| (name.clone(), (0..s.columns.len()).map(|c| cell(row, c)).collect()));
+    Table { title: format!("{}, {}", m.name, m.unit), note: range_note(r), head: head(s), rows: rows.collect() }
+}
+
+/// Throughput of each row over the base's of the same turn; and the base over the best of the fixed schemes.
+fn against_base(r: &Results, s: &Section) -> Option<Table> {
+    let base = s.base?;
+    let metric = s.metrics().iter().find(|m| m.name == "Throughput")?;
+    let ratio = |row: usize, column: usize| r.ratio(s, (row, base), column, metric);
+    let mut rows: Vec<(String, Vec<Cell>)> = Vec::new();
+    for (row, name) in s.rows.iter().enumerate().filter(|(row, _)| *row != base) {
+        rows.push((name.clone(), (0..s.columns.len()).map(|c| ratio(row, c).map_or(String::new(), |x| x.text(2)).into()).collect()));
+    }
+    if !s.fixed.is_empty() {
+        let best = |column: usize| s.fixed.iter().filter_map(|row| Some(ratio(*row, column)?.median)).reduce(f64::max);
+        let cells = (0..s.columns.len()).map(|c| best(c).filter(|b| *b > 0.0).map_or(String::new(), |b| number(1.0 / b, 2)).into());
+        rows.push((format!("{} / best fixed scheme", s.rows[base]), cells.collect()));
+    }
+    Some(Table {
+        title: format!("Throughput, {} = 1", s.rows[base]),
+        note: "of the same turn, so that the machine's drift falls out".into(),
+        head: head(s),
+        rows,
+    })
+}
+
+/// An average, the counter that has its sum, and the one that has how many there were.
+const AVERAGES: [(&str, &str, &str); 2] = [
+    ("log_flush_avg_time", "log_flush_time_us_sum", "log_flush_time_us_count"),
+    ("log_flush_lsn_avg_rate", "log_flush_total_bytes", "log_flushes"),
+];
+
+/// A row's counters over all its turns of one column: per million transactions where they only grow, and as the last turn left them otherwise.
+pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTreeMap<String, f64> {
+    let (mut done, mut sums) = (0.0, BTreeMap::<String, (f64, bool)>::new());
+    for (_, f) in turns {
+        done += f.done;
+        for Counted { name, before, after, grows } in &f.counters {
+            let entry = sums.entry(name.clone()).or_insert((0.0, *grows));
+            entry.0 = if *grows { entry.0 + after - before } else { *after };
+        }
+    }
+    // Averages since the server's start mix what the rows did: of this row alone they follow from what it added.
+    for (average, sum, count) in AVERAGES {
+        let of = |name: &str| sums.get(name).map(|s| s.0);
+        if let (Some(sum), Some(count)) = (of(sum), of(count).filter(|c| *c > 0.0)) {
+            sums.insert(average.to_string(), (sum / count, false));
+        }
+    }
+    let scaled = |(sum, grows): (f64, bool)| if grows { sum / f64::max(done, 1.0) * PER } else { sum };
+    sums.into_iter().map(|(name, of)| (name, scaled(of))).collect()
+}
+
+fn study_counters(r: &Results, s: &Section) -> Vec<Table> {
+    if s.columns.is_empty() {
+        return vec![];
+    }
+    let columns = if s.counters_of.is_empty() { vec![s.columns.len() - 1] } else { s.counters_of.clone() };
+    columns.into_iter().filter_map(|column| counters_table(r, s, column)).collect()
+}
+
+fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
+    let of_rows: Vec<(String, BTreeMap<String, f64>)> = s
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(row, name)| (name.clone(), counters_of(r.figures(s, row, column))))
+        .filter(|(_, c)| !c.is_empty())
+        .collect();
+    if of_rows.is_empty() {
+        return None;
+    }
+    let known = |name: &&&str| of_rows.iter().any(|(_, c)| c.contains_key(**name));
+    let row = |name: &&str| {
+        let cells = of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| number(*x, 0)).into());
+        (name.to_string(), cells.collect())
+    };
+    let what = if s.load == Load::Slap { "statements" } else { "transactions" };
+    Some(Table {
+        title: if s.connections.is_empty() {
+            format!("Counters, {}", s.columns[column])
+        } else {
+            format!("Counters at {} {}", s.columns[column], s.column_title)
+        },
+        note: format!(
+            "difference per million {what}; averages of these points where the server counts what they need, otherwise since its start"
+        ),
+        head: std::iter::once("counter".to_string()).chain(of_rows.iter().map(|(name, _)| name.clone())).collect(),
+        rows: STUDY_1.iter().chain(BESIDES).filter(known).map(row).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_are_of_the_points_alone() {
+        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        let point = |from: f64| Figures {
+            done: 500_000.0,
+            counters: vec![
+                counted("log_flush_time_us_sum", from, from + 900.0, true),
+                counted("log_flush_time_us_count", 10.0, 13.0, true),
+                counted("log_flush_avg_time", 1.0, 7777.0, false),
+                counted("log_lsn_current", 1.0, from, false),
+            ],
+            ..Figures::default()
+        };
+        let (a, b) = (point(0.0), point(5.0));
+        let c = counters_of([(0, &a), (1, &b)].into_iter());
+        assert_eq!((c["log_flush_avg_time"], c["log_flush_time_us_sum"], c["log_lsn_current"]), (300.0, 1800.0, 5.0));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a run has found: written as report.json as it is, and read by the tables and plots.
+use crate::counters::Counted;
+use crate::stats::Spread;
+use serde::Serialize;
+
+#[derive(Serialize, Default)]
+pub struct Results {
+    pub study: String,
+    pub title: String,
+    /// As it was typed.
+    pub command: String,
+    /// False: it was stopped, or something failed; `notes` say so.
+    pub finished: bool,
+    pub machine: Vec<(String, String)>,
+    pub load: Vec<(String, String)>,
+    pub servers: Vec<ServerInfo>,
+    /// What a reader must know: rows left out, points that failed.
+    pub notes: Vec<String>,
+    pub sections: Vec<Section>,
+    pub points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+pub struct ServerInfo {
+    pub name: String,
+    pub version: String,
+    pub options: Vec<String>,
+    /// The cores that it may use; empty: all.
+    pub cores: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub enum Load {
+    Sysbench,
+    Slap,
+}
+
+/// A table of the study: rows (schemes, placements, servers) by columns (connections, purge).
+#[derive(Serialize)]
+pub struct Section {
+    pub id: String,
+    pub title: String,
+    pub text: String,
+    pub load: Load,
+    /// Above the rows and above the columns.
+    pub row_title: String,
+    pub column_title: String,
+    pub rows: Vec<String>,
+    pub columns: Vec<String>,
+    /// The columns are connections: their distance has a meaning, and lines are drawn.
+    pub connections: Vec<u32>,
+    /// The row that the others are set against.
+    pub base: Option<usize>,
+    /// Rows of fixed schemes: the base is meant to be as good as the best of them.
+    pub fixed: Vec<usize>,
+    /// Rows that do not compete: the floor.
+    pub floor: Vec<usize>,
+    /// The column of which counters are told in full; the last if none.
+    pub counters_of: Vec<usize>,
+}
+
+/// What one point cost. Numbers are per transaction, or per statement with mysqlslap.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Transactions, or statements, in the time that was measured.
+    pub done: f64,
+    pub per_s: f64,
+    pub queries_per_s: f64,
+    /// What mysqlslap says.
+    pub seconds: Option<f64>,
+    pub p95_ms: Option<f64>,
+    pub server_us: f64,
+    pub client_us: f64,
+    pub flushes: f64,
+    pub written_kib: f64,
+    pub ignored_errors: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<Counted>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    pub section: String,
+    pub row: String,
+    pub column: String,
+    pub connections: u32,
+    pub server: String,
+    pub turn: u32,
+    /// None: it failed, `error` says how.
+    pub figures: Option<Figures>,
+    pub error: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Better {
+    Higher,
+    Lower,
+    /// It is told, and nobody competes in it.
+    Neither,
+}
+
+/// One of the numbers, and how it is shown.
+pub struct Metric {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub digits: usize,
+    pub better: Better,
+    /// A plot needs a scale of powers to show it.
+    pub wide: bool,
+    pub get: fn(&Figures) -> Option<f64>,
+}
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    digits: usize,
+    better: Better,
+    wide: bool,
+    get: fn(&Figures) -> Option<f64>,
+) -> Metric {
+    Metric { name, unit, digits, better, wide, get }
+}
+
+pub const SYSBENCH: &[Metric] = &[
+    metric("Throughput", "transactions/s", 0, Better::Higher, false, |f| Some(f.per_s)),
+    metric("Queries", "queries/s", 0, Better::Higher, false, |f| Some(f.queries_per_s)),
+    metric("Latency, 95th percentile", "ms", 2, Better::Lower, true, |f| f.p95_ms),
+    metric("Server CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.server_us)),
+    metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| Some(f.flushes)),
+    metric("Client CPU", "us per transaction", 1, Better::Neither, false, |f| Some(f.client_us)),
+];
+pub const SLAP: &[Metric] = &[
+    metric("Time", "seconds", 2, Better::Lower, false, |f| f.seconds),
+    metric("Throughput", "statements/s", 0, Better::Higher, false, |f| Some(f.per_s)),
+    metric("Server CPU", "us per statement", 1, Better::Lower, false, |f| Some(f.server_us)),
+    metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| Some(f.flushes)),
+    metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
+];
+/// Which of them have a plot.
+pub const PLOTTED: &[&str] = &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];
+
+impl Section {
+    pub fn metrics(&self) -> &'static [Metric] {
+        match self.load {
+            Load::Sysbench => SYSBENCH,
+            Load::Slap => SLAP,
+        }
+    }
+    /// The one that decides.
+    pub fn main_metric(&self) -> &'static Metric {
+        &self.metrics()[0]
+    }
+}
+
+impl Results {
+    /// The points of a cell that did not fail.
+    pub fn figures(&self, section: &Section, row: usize, column: usize) -> impl Iterator<Item = (u32, &Figures)> {
+        let (id, row, column) = (section.id.clone(), section.rows[row].clone(), section.columns[column].clone());
+        let of_cell = self.points.iter().filter(move |p| p.section == id && p.row == row && p.column == column);
+        of_cell.filter_map(|p| Some((p.turn, p.figures.as_ref()?)))
+    }
+
+    pub fn spread(&self, section: &Section, row: usize, column: usize, metric: &Metric) -> Option<Spread> {
+        let values: Vec<f64> = self.figures(section, row, column).filter_map(|(_, f)| (metric.get)(f)).collect();
+        Spread::of(&values)
+    }
+
+    /// A row over another, turn by turn: what the machine did to both falls out.
+    pub fn ratio(&self, section: &Section, (row, base): (usize, usize), column: usize, metric: &Metric) -> Option<Spread> {
+        let of_base: Vec<(u32, f64)> = self.figures(section, base, column).filter_map(|(t, f)| Some((t, (metric.get)(f)?))).collect();
+        let ratios = self.figures(section, row, column).filter_map(|(turn, f)| {
+            let (_, base) = of_base.iter().find(|(t, b)| *t == turn && *b > 0.0)?;
+            Some((metric.get)(f)? / base)
+        });
+        Spread::of(&ratios.collect::<Vec<_>>())
+    }
+}

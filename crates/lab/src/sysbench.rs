@@ -1,0 +1,96 @@
+//! sysbench: its command line, and what it prints.
+use std::path::Path;
+
+pub const SCHEMA: &str = "sbtest";
+pub const TEST: &str = "oltp_write_only";
+
+/// The tables of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    pub tables: u32,
+    pub table_size: u32,
+}
+
+/// The study's load (uniform keys); `more` are further options.
+pub fn command(program: &str, socket: &Path, shape: Shape, threads: u32, more: &[String], verb: &str) -> Vec<String> {
+    let mut words = vec![
+        program.to_string(),
+        TEST.into(),
+        "--db-driver=mysql".into(),
+        format!("--mysql-socket={}", socket.display()),
+        "--mysql-user=root".into(),
+        format!("--mysql-db={SCHEMA}"),
+        "--mysql-ssl=off".into(),
+        format!("--tables={}", shape.tables),
+        format!("--table_size={}", shape.table_size),
+        "--rand-type=uniform".into(),
+        format!("--threads={threads}"),
+    ];
+    words.extend(more.iter().cloned());
+    words.push(verb.into());
+    words
+}
+
+/// Says where a part of the report begins (`--report-checkpoints`).
+pub fn is_checkpoint(line: &str) -> bool {
+    line.contains("Checkpoint report")
+}
+
+/// What one part of sysbench's report says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part {
+    pub transactions: f64,
+    pub transactions_per_s: f64,
+    pub queries_per_s: f64,
+    pub p95_ms: f64,
+    pub ignored_errors: u64,
+}
+
+/// The numbers behind a label: `transactions: 2232 (2225.28 per sec.)`.
+fn numbers(report: &str, label: &str) -> Option<Vec<f64>> {
+    let rest = report.lines().find_map(|l| l.trim().strip_prefix(label))?;
+    Some(rest.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|w| w.parse().ok()).collect())
+}
+
+pub fn parse(report: &str) -> Option<Part> {
+    let transactions = numbers(report, "transactions:")?;
+    Some(Part {
+        transactions: *transactions.first()?,
+        transactions_per_s: *transactions.get(1)?,
+        queries_per_s: *numbers(report, "queries:")?.get(1)?,
+        p95_ms: *numbers(report, "95th percentile:")?.first()?,
+        ignored_errors: *numbers(report, "ignored errors:")?.first()? as u64,
+    })
+}
+
+/// The part between the first two checkpoints: what is measured. None: sysbench did not get that far.
+pub fn measured(lines: &[String]) -> Option<Part> {
+    let marks: Vec<usize> = lines.iter().enumerate().filter(|(_, l)| is_checkpoint(l)).map(|(i, _)| i).collect();
+    // A checkpoint's report tells what has happened since the one before.
+    let second = *marks.get(1)?;
+    let end = marks.get(2).copied().unwrap_or(lines.len());
+    parse(&lines[second..end].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = include_str!("fixtures/sysbench-run.txt");
+
+    #[test]
+    fn the_second_checkpoint_is_what_was_measured() {
+        let lines: Vec<String> = RUN.lines().map(str::to_string).collect();
+        let part = Part { transactions: 2579.0, transactions_per_s: 2584.31, queries_per_s: 15499.82, p95_ms: 3.02, ignored_errors: 0 };
+        assert_eq!(measured(&lines), Some(part));
+        // Before the second checkpoint there is nothing.
+        assert_eq!(measured(&lines[..40]), None);
+        assert_eq!(measured(&[]), None);
+    }
+
+    #[test]
+    fn refused_connections_are_no_result() {
+        let refused = "FATAL: unable to connect to MySQL server on socket 's.sock', aborting...\nFATAL: error 1040: Too many connections";
+        assert_eq!(parse(refused), None);
+    }
+}

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is stopped keeps what it has, and nothing outlives it.
+
+  tests/lab.py                         study 1, and study 2 beside MariaDB
+  tests/lab.py --keep DIR              leaves the reports there, to look at
+"""
+import argparse
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import servers                                      # noqa: E402
+from rig.report import Report                                # noqa: E402
+
+SCHEMES = ['auto', 'leader', 'session', 'dedicated']
+REDO = ['redo', '--tables=1', '--table-size=100', '--time=1', '--warmup=1', '--repeat=1', '--threads=1,4', '--pool=64M', '--quick']
+WRITERS = ['writers', '--peer=mariadb', '--writes=5', '--repeat=1', '--threads=4,8', '--pool=64M', '--quick']
+ENDLESS = ['redo', '--tables=1', '--table-size=100', '--time=60', '--repeat=1', '--threads=4', '--schemes=auto', '--pool=64M']
+LIMIT_S = 120
+
+
+def running(marker):
+    """Command lines of the processes that have this in theirs, but for the lab's own."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/cmdline', 'rb') as f:
+                line = f.read().replace(b'\0', b' ').decode('utf-8', 'replace')
+        except OSError:
+            continue
+        if marker in line and ' lab ' not in line:
+            found.append(line)
+    return found
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+class Lab:
+    def __init__(self, binary, dir, arguments):
+        self.dir = dir
+        self.process = subprocess.Popen([binary, 'lab', *arguments, f'--dir={dir}'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=servers.die_with_parent)
+
+    def end(self):
+        """Its status, and what it has printed."""
+        out = self.process.communicate(timeout=LIMIT_S)[0]
+        return self.process.returncode, out
+
+    def ends_well(self):
+        status, out = self.end()
+        must(status == 0, f'status {status}:\n{out}')
+
+    def folder(self):
+        return os.path.join(self.dir, os.listdir(self.dir)[0])
+
+    def read(self, name):
+        with open(os.path.join(self.folder(), name)) as f:
+            return f.read()
+
+
+def must(condition, why):
+    if not condition:
+        raise AssertionError(why)
+
+
+def whole(lab, rows, points):
+    """A run that has gone to its end has these rows in every file, so many points, and left no data."""
+    page, text, results = lab.read('report.html'), lab.read('report.md'), json.loads(lab.read('report.json'))
+    lines = list(csv.DictReader(lab.read('points.csv').splitlines()))
+    must(results['finished'], 'it is not finished')
+    failed = [p for p in results['points'] if p['error']]
+    must(not failed, f'failed points: {failed}')
+    must(len(lines) == len(results['points']) == points, f'{len(lines)} points, not {points}: {results["notes"]}')
+    for row in rows:
+        must(f'<th>{row}</th>' in page and f'| {row} |' in text, f'{row} is in no table')
+        must(any(line['row'] == row and float(line['per_s']) > 0 for line in lines), f'{row} did nothing')
+    must('<svg' in page and 'http' not in page, 'plots, and nothing from elsewhere')
+    must(not os.path.exists(os.path.join(lab.folder(), 'data')), 'data directories are left')
+    return results, text
+
+
+def redo(lab):
+    lab.ends_well()
+    results = json.loads(lab.read('report.json'))
+    # What the server does not have is left out, and said.
+    placements = next(s for s in results['sections'] if s['id'] == 'placements')['rows']
+    left_out = [n for n in results['notes'] if n.startswith('"dedicated: ')]
+    must(len(placements) + len(left_out) == (4 if len(os.sched_getaffinity(0)) > 1 else 1), f'{placements}, left out: {left_out}')
+    purge_off = not any(n.startswith('Purge off is left out for redolith:') for n in results['notes'])
+    _, text = whole(lab, SCHEMES + placements, 2 * len(SCHEMES) + len(placements) * (1 + purge_off))
+    counters = list(csv.DictReader(lab.read('counters.csv').splitlines()))
+    writes = [float(c['difference']) for c in counters if c['row'] == 'leader' and c['counter'] == 'log_write_requests']
+    must(writes and min(writes) > 0, f'log_write_requests of leader: {writes}')
+    must('| log_on_flush_waits |' in text and '| auto / best fixed scheme |' in text, 'counters and ratios')
+    return f'{len(results["points"])} points'
+
+
+def writers(binary, dir):
+    lab = Lab(binary, dir, WRITERS)
+    lab.ends_well()
+    results, text = whole(lab, ['ON', 'OFF', 'auto', 'MariaDB'], 4 * 2)
+    must(all(p['figures']['seconds'] > 0 for p in results['points']), 'seconds')
+    must('--auto-generate-sql-load-type=mixed' in text and 'Scaled: 5 statements per client' in text, 'the command, and what was scaled')
+    return f'{len(results["points"])} points'
+
+
+def ended(binary, dir, how):
+    """Ends it while sysbench runs; everything that it has started ends too."""
+    lab = Lab(binary, dir, ENDLESS)
+    sockets = f'redolith-lab-{lab.process.pid}/'
+    must(wait_for(lambda: any('--report-checkpoints' in line for line in running(sockets)), 60), f'sysbench was never started: {running(sockets)}')
+    lab.process.send_signal(how)
+    status, out = lab.end()
+    must(wait_for(lambda: not running(sockets) and not running(lab.folder()), 5), f'left behind: {running(sockets) + running(lab.folder())}')
+    return lab, status, out
+
+
+def interrupted(binary, dir):
+    lab, status, out = ended(binary, dir, signal.SIGINT)
+    must(status == 1 and 'Stopped before its end.' in out, f'status {status}:\n{out}')
+    must(json.loads(lab.read('report.json'))['finished'] is False and 'is not finished' in lab.read('report.html'), 'the report does not say so')
+    must(not os.path.exists(os.path.join(lab.folder(), 'data')), 'data directories are left')
+
+
+def killed(binary, dir):
+    lab, status, _ = ended(binary, dir, signal.SIGKILL)
+    must(status == -signal.SIGKILL, f'status {status}')
+    shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
+
+
+def missing(binary, dir):
+    """A tool that is not there is named with its package."""
+    p = subprocess.run([binary, 'lab', 'redo', '--quick', f'--dir={dir}'], env={'PATH': '/nowhere'}, capture_output=True, text=True)
+    must(p.returncode == 1 and 'sysbench' in p.stderr and 'apt-get install' in p.stderr, p.stderr)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--binary', default=servers.BINARY)
+    p.add_argument('--keep', metavar='DIR')
+    a = p.parse_args()
+    report, scratch, binary = Report(), a.keep or servers.scratch('lab'), os.path.abspath(a.binary)
+    dirs = {name: os.path.join(scratch, name) for name in ('redo', 'missing', 'writers', 'interrupted', 'killed')}
+    for dir in dirs.values():
+        shutil.rmtree(dir, ignore_errors=True)
+    # It takes most of the time, and minds the others as little as they mind it: nobody looks at the figures.
+    beside = Lab(binary, dirs['redo'], REDO)
+    for name, test in [('missing tool', lambda: missing(binary, dirs['missing'])), ('lab writers', lambda: writers(binary, dirs['writers'])),
+                       ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])), ('kill -9', lambda: killed(binary, dirs['killed'])),
+                       ('lab redo', lambda: redo(beside))]:
+        try:
+            report.ok(name, test() or '')
+        except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as e:
+            report.fail(name, e)
+    if not a.keep:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
