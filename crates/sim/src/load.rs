@@ -210,6 +210,8 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             log.set_writer(log_writer(&mut rng));
             log.set_flush_pace(flush_pace(&mut rng));
         }
+        // A life is shorter than the pauses of the task that does it.
+        trx.engine().truncate_undo();
         if rng.chance(12) {
             settings(trx.engine(), &mut rng);
         }

@@ -110,8 +110,8 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 }
 
 impl Engine {
-    /// One step, if one can be made now.
-    pub(crate) fn truncate_undo(&self) {
+    /// One step, if one can be made now. The background task takes them by itself.
+    pub fn truncate_undo(&self) {
         let t = &self.undo.truncation;
         let mut step = t.step.lock();
         let enabled = t.enabled.load(Relaxed);
