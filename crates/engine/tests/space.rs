@@ -362,10 +362,9 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
         let kill = KillFlag::new();
         let mut other = e.begin(kill.clone());
         let killer = std::thread::spawn({
-            let kill = kill.clone();
+            let (kill, host) = (kill.clone(), e.host.clone());
             move || {
-                #[allow(clippy::disallowed_methods)] // a thread of the test, without a host
-                std::thread::sleep(Duration::from_millis(100));
+                block_on(host.sleep(Duration::from_millis(100)));
                 kill.kill();
             }
         });

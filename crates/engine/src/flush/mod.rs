@@ -65,7 +65,7 @@ impl LogView for Log {
         self.checkpoint_lsn()
     }
     fn capacity_bytes(&self) -> u64 {
-        self.capacity_set()
+        Log::capacity_bytes(self)
     }
     fn flush_to(&self, lsn: Lsn) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(Log::flush_to(self, lsn))

@@ -136,15 +136,15 @@ impl Ring {
     pub fn new(bytes: usize) -> Ring {
         let none = || Memory { base: AtomicPtr::new(std::ptr::null_mut()), mask: Word::new(0) };
         let ring = Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
-        ring.put(0, bytes);
+        ring.put(0, AlignedBuf::new(bytes));
         ring
     }
-    fn put(&self, which: usize, bytes: usize) {
-        assert!(bytes.is_power_of_two());
-        let mut mem = AlignedBuf::new(bytes);
-        self.memories[which].base.store(mem.as_mut_ptr(), Relaxed);
-        self.memories[which].mask.store(bytes as u64 - 1, Relaxed);
-        self.owned.lock()[which] = Some(mem);
+    fn put(&self, which: u64, mut memory: AlignedBuf) {
+        assert!(memory.len().is_power_of_two());
+        let m = &self.memories[which as usize];
+        m.base.store(memory.as_mut_ptr(), Relaxed);
+        m.mask.store(memory.len() as u64 - 1, Relaxed);
+        self.owned.lock()[which as usize] = Some(memory);
     }
     /// Of the newer memory.
     pub fn size(&self) -> u64 {
@@ -154,19 +154,25 @@ impl Ring {
     pub fn split_at(&self) -> u64 {
         self.split.load(Acquire) & !1
     }
-    /// Makes the memory that takes the older one's place; returns what [`Ring::switch`] wants.
-    /// RING-2: the caller knows that everything below `split_at()` is in files, and is the only one who changes the ring.
-    pub fn prepare(&self, bytes: usize) -> u64 {
-        let next = 1 - (self.split.load(Acquire) & 1);
-        self.put(next as usize, bytes);
-        next
+    /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is promised, everything below `written` is in files. Gives the LSN
+    /// from which on it is used, or None if the older memory is still needed (RING-2). For one caller at a time.
+    pub fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
+        let word = self.split.load(Acquire);
+        let (split, newer) = (word & !1, word & 1);
+        if promised <= split {
+            // Nothing has come to the newer memory yet, and nothing that is promised will.
+            self.put(newer, memory);
+            return Some(split);
+        }
+        if written < split {
+            return None;
+        }
+        self.put(1 - newer, memory);
+        let at = promised.next_multiple_of(4096);
+        self.split.store(at | (1 - newer), Release);
+        Some(at)
     }
-    /// The prepared memory is used from `lsn` on: at or above all that is promised, while nobody gets credit.
-    pub fn switch(&self, prepared: u64, lsn: u64) {
-        assert!(lsn.is_multiple_of(4096) && lsn >= self.split_at());
-        self.split.store(lsn | prepared, Release);
-    }
-    /// Gives the older memory back. RING-2 as for `prepare`.
+    /// Gives the older memory back. RING-2: everything below `split_at()` is in files.
     pub fn forget_older(&self) {
         let older = 1 - (self.split.load(Acquire) & 1) as usize;
         self.owned.lock()[older] = None;
@@ -233,9 +239,11 @@ mod tests {
         let ring = Ring::new(65536);
         let mut at = 10 * 65536 - 5000;
         for (turn, size) in [16384, 1 << 20, 65536, 65536].into_iter().enumerate() {
-            let next = ring.prepare(size);
             let split = (at + 3000u64).next_multiple_of(4096);
-            ring.switch(next, split);
+            assert_eq!(ring.change(AlignedBuf::new(8192), at + 3000, at), Some(split));
+            // Another one before it is used; and a third one too soon.
+            assert_eq!(ring.change(AlignedBuf::new(size), at + 3000, at), Some(split));
+            assert_eq!(ring.change(AlignedBuf::new(8192), split + 1, at), None);
             let bytes: Vec<u8> = (0..10_000).map(|i| (i * 7 + turn) as u8).collect();
             // SAFETY: one thread.
             unsafe { ring.fill(at, &bytes) };

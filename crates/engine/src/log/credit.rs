@@ -8,7 +8,7 @@
 //! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then looks at `waiting`; a session that waits
 //! registers, then looks at the room (all SeqCst).
 //!
-//! **The capacity** that counts is `capacity_bytes`. It is the one that is set (`target_bytes`), or on its way down to it: after each checkpoint it is at most a
+//! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`), or on its way down to it: after each checkpoint it is at most a
 //! quarter more than what the log holds, and a 64th less than before, so that a log that shrinks slows its writers and does not stop them.
 //!
 //! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a time that doubles with each tenth of the rest (`delay_us`): the
@@ -38,9 +38,9 @@ pub(super) struct Bounds {
     pub buffer_from: u64,
     pub checkpoint: u64,
     /// In force.
-    pub capacity_bytes: u64,
+    pub in_force_bytes: u64,
     /// Set.
-    pub target_bytes: u64,
+    pub capacity_bytes: u64,
     pub files_end: u64,
     pub segment_bytes: u64,
 }
@@ -59,21 +59,21 @@ impl Bounds {
         (self.written / 4096 * 4096).max(self.buffer_from) + self.buffer_bytes
     }
     fn reserve(&self) -> u64 {
-        self.capacity_bytes / 16
+        self.in_force_bytes / 16
     }
     /// Where ordinary work is slowed, and where it stops.
     fn soft(&self) -> (u64, u64) {
-        let most = self.capacity_bytes - self.reserve();
+        let most = self.in_force_bytes - self.reserve();
         (self.checkpoint + most / 8 * 7, self.checkpoint + most)
     }
     /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is promised.
     fn follow(&mut self, end: u64) {
         let age = end.saturating_sub(self.checkpoint);
-        let less = self.capacity_bytes - self.capacity_bytes / 64;
-        self.capacity_bytes = self.target_bytes.max(less.min(age + age / 4));
+        let less = self.in_force_bytes - self.in_force_bytes / 64;
+        self.in_force_bytes = self.capacity_bytes.max(less.min(age + age / 4));
     }
     fn capacity_end(&self, class: Class) -> u64 {
-        self.checkpoint + self.capacity_bytes - if class == Class::Ordinary { self.reserve() } else { 0 }
+        self.checkpoint + self.in_force_bytes - if class == Class::Ordinary { self.reserve() } else { 0 }
     }
     fn files_end(&self, class: Class) -> u64 {
         self.files_end - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
@@ -162,7 +162,7 @@ impl Space {
         };
         // A log that is longer than what is set is no error: it comes down.
         s.update(|b| {
-            b.capacity_bytes = u64::MAX / 4;
+            b.in_force_bytes = u64::MAX / 4;
             b.follow(tail);
         });
         s
@@ -170,7 +170,7 @@ impl Space {
     /// The largest credit there can be: what one is sure to get once everything before it is written and checkpointed.
     pub fn credit_max(&self) -> u64 {
         let b = self.bounds.lock();
-        (b.buffer_bytes - 4096).min(b.capacity_bytes / 2)
+        (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
     }
     pub fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
         let limit = &self.limits.room[class as usize];
@@ -237,7 +237,7 @@ impl Space {
     pub fn set_capacity(&self, bytes: u64) {
         let end = self.promised.load(SeqCst);
         self.update(|b| {
-            b.target_bytes = bytes.max(CAPACITY_MIN);
+            b.capacity_bytes = bytes.max(CAPACITY_MIN);
             b.follow(end);
         });
     }
@@ -254,17 +254,15 @@ impl Space {
         }
         b.files_end
     }
-    /// Gives the buffer another size, and other memory if `switch` makes it: it gets the LSN from which that is to be used, at or above everything that was
-    /// promised before. Until it returns, nobody gets credit.
-    pub fn set_buffer(&self, bytes: u64, switch: Option<impl FnOnce(u64)>) {
+    /// Gives the buffer another size if `change`, which gets the end of all that is promised, says from which LSN on its memory has it. Until it returns, nobody gets
+    /// credit.
+    pub fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
         {
             let mut b = self.bounds.lock();
-            if let Some(switch) = switch {
-                self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
-                b.buffer_from = self.promised.load(SeqCst).next_multiple_of(4096);
-                switch(b.buffer_from);
+            self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
+            if let Some(from) = change(self.promised.load(SeqCst)) {
+                (b.buffer_from, b.buffer_bytes) = (from, bytes);
             }
-            b.buffer_bytes = bytes;
             self.publish(&b);
         }
         self.wake_if_room();
@@ -372,8 +370,8 @@ mod tests {
             buffer_bytes: 1 << 16,
             buffer_from: 0,
             checkpoint: 4096,
+            in_force_bytes: 1 << 20,
             capacity_bytes: 1 << 20,
-            target_bytes: 1 << 20,
             files_end: 1 << 18,
             segment_bytes: 1 << 18,
         }
@@ -414,7 +412,7 @@ mod tests {
 
     fn roomy() -> Space {
         let s = Space::new(4096, Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() });
-        assert_eq!(s.bounds().capacity_bytes, 1 << 20);
+        assert_eq!(s.bounds().in_force_bytes, 1 << 20);
         s
     }
     fn grow(s: &Space, bytes: u64) {
@@ -455,19 +453,19 @@ mod tests {
     fn a_smaller_capacity_comes_with_the_checkpoint() {
         let s = roomy();
         s.set_capacity(1 << 24);
-        assert_eq!(s.bounds().capacity_bytes, 1 << 24, "at once");
+        assert_eq!(s.bounds().in_force_bytes, 1 << 24, "at once");
         grow(&s, 1 << 23);
         s.set_capacity(1 << 20);
         let b = s.bounds();
-        assert_eq!((b.capacity_bytes, b.target_bytes), ((1 << 23) + (1 << 21), 1 << 20));
+        assert_eq!((b.in_force_bytes, b.capacity_bytes), ((1 << 23) + (1 << 21), 1 << 20));
         grow(&s, 1 << 17); // Nobody is stopped.
-        let mut before = b.capacity_bytes;
+        let mut before = b.in_force_bytes;
         let mut checkpoints = 0;
-        while s.bounds().capacity_bytes > 1 << 20 {
+        while s.bounds().in_force_bytes > 1 << 20 {
             s.set_checkpoint(s.bounds().checkpoint + (1 << 17));
             let b = s.bounds();
-            assert!(b.capacity_bytes < before);
-            before = b.capacity_bytes;
+            assert!(b.in_force_bytes < before);
+            before = b.in_force_bytes;
             checkpoints += 1;
             if s.credit(1 << 15, Class::Ordinary).is_ok() {
                 grow(&s, 1 << 15);
@@ -475,18 +473,18 @@ mod tests {
         }
         assert!(checkpoints > 40);
         // A log that is too long when it is opened.
-        let b = Bounds { written: 1 << 24, checkpoint: 1 << 22, target_bytes: 1 << 20, files_end: 1 << 25, ..bounds() };
+        let b = Bounds { written: 1 << 24, checkpoint: 1 << 22, capacity_bytes: 1 << 20, files_end: 1 << 25, ..bounds() };
         let s = Space::new(1 << 24, b);
-        assert!(s.bounds().capacity_bytes > (1 << 24) - (1 << 22));
+        assert!(s.bounds().in_force_bytes > (1 << 24) - (1 << 22));
         s.set_checkpoint((1 << 24) - 4096);
-        assert_eq!(s.bounds().capacity_bytes, 1 << 20);
+        assert_eq!(s.bounds().in_force_bytes, 1 << 20);
     }
 
     /// CREDIT-2: what is taken back is promised to nobody, whoever asks meanwhile.
     #[test]
     fn lowered_limits_hold_for_all() {
         let big = 1 << 40;
-        let s = Space::new(4096, Bounds { buffer_bytes: big, capacity_bytes: big, target_bytes: big, ..bounds() });
+        let s = Space::new(4096, Bounds { buffer_bytes: big, in_force_bytes: big, capacity_bytes: big, ..bounds() });
         let (tail, stop) = (AtomicU64::new(4096), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..3 {

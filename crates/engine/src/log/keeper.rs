@@ -57,7 +57,7 @@ impl Log {
     async fn keep_segments(&self) -> Result<(), Error> {
         loop {
             let bounds = self.space.bounds();
-            let last = bounds.checkpoint + bounds.capacity_bytes - 1;
+            let last = bounds.checkpoint + bounds.in_force_bytes - 1;
             if self.segments.recycle(bounds.checkpoint, last)? {
                 self.counters.writer.log_segments_recycled.fetch_add(1, Relaxed);
             }

@@ -230,8 +230,8 @@ impl Log {
             buffer_bytes: config.buffer_bytes as u64,
             buffer_from: 0,
             checkpoint: state.checkpoint,
+            in_force_bytes: config.capacity_bytes,
             capacity_bytes: config.capacity_bytes,
-            target_bytes: config.capacity_bytes,
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };

@@ -2,6 +2,7 @@
 use super::Log;
 use super::credit::CAPACITY_MIN;
 use crate::base::Result;
+use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The least size of the buffer: some mini-transactions.
@@ -9,17 +10,17 @@ const BUFFER_MIN: u64 = 256 << 10;
 
 impl Log {
     /// Most bytes between checkpoint and tail, as set.
-    pub fn capacity_set(&self) -> u64 {
-        self.space.bounds().target_bytes
+    pub fn capacity_bytes(&self) -> u64 {
+        self.space.bounds().capacity_bytes
     }
     /// The capacity in force: more than what is set while the log shrinks.
     pub fn capacity_now(&self) -> u64 {
-        self.space.bounds().capacity_bytes
+        self.space.bounds().in_force_bytes
     }
     /// Changes the capacity. A larger one counts at once; a smaller one as the checkpoint moves, which the cleaners now hurry for.
     pub fn set_capacity(&self, bytes: u64) {
         self.space.set_capacity(bytes.max(CAPACITY_MIN));
-        if self.capacity_now() > self.capacity_set() {
+        if self.capacity_now() > self.capacity_bytes() {
             self.pressure.kick();
         }
         self.keeper.kick();
@@ -50,17 +51,14 @@ impl Log {
         }
         let size = wanted.next_power_of_two();
         if size == self.ring.size() {
-            return self.space.set_buffer(wanted, None::<fn(u64)>);
+            return self.space.set_buffer(wanted, |_| Some(self.ring.split_at()));
         }
         if self.waits.written() < self.ring.split_at() {
             self.flush_to(self.tail()).await;
         }
-        // RING-2: the memory that goes holds nothing that is not in a file. If the log has not come so far, the next checkpoint calls the keeper again.
-        if self.waits.written() < self.ring.split_at() {
-            return;
-        }
-        let next = self.ring.prepare(size as usize);
-        self.space.set_buffer(wanted, Some(|lsn| self.ring.switch(next, lsn)));
+        let (memory, written) = (AlignedBuf::new(size as usize), self.waits.written());
+        // If it is too early (RING-2), the next checkpoint calls the keeper again.
+        self.space.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }
     /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the keeper alone.
     fn drop_old_buffer(&self) {
@@ -89,8 +87,8 @@ impl Log {
     }
     pub(super) fn sizes(&self, mut f: impl FnMut(&'static str, u64)) {
         let b = self.space.bounds();
-        f("log_capacity", b.capacity_bytes);
-        f("log_capacity_set", b.target_bytes);
+        f("log_capacity", b.in_force_bytes);
+        f("log_capacity_set", b.capacity_bytes);
         f("log_buffer_bytes", b.buffer_bytes);
     }
 }

@@ -569,8 +569,7 @@ fn the_buffer_changes_its_size_under_load() {
                 host.run();
                 splits.insert(log.ring.split_at());
                 *turns += 1;
-                #[allow(clippy::disallowed_methods)] // real threads, without a host's timer
-                std::thread::sleep(std::time::Duration::from_micros(500));
+                (0..100).for_each(|_| std::thread::yield_now());
             }
         });
         threads.into_iter().for_each(|t| t.join().unwrap());
@@ -603,6 +602,12 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         }
         log.tail().0 - from
     };
+    // Twice while nothing is written.
+    for bytes in [1 << 21, 1 << 19] {
+        log.set_buffer(bytes);
+        host.run();
+        assert_eq!(log.buffer_bytes(), bytes);
+    }
     for (bytes, set) in [(1u64 << 20, 1 << 20), (700_000, 696_320), (1 << 18, 1 << 18), (5, 1 << 18), (400 << 10, 400 << 10)] {
         log.set_buffer(bytes);
         host.run();
@@ -664,7 +669,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     // Down: who writes is not stopped, and the files go as the checkpoint moves.
     log.set_capacity(1 << 20);
     host.run();
-    assert!(log.capacity_set() == 1 << 20 && log.capacity_now() > 1 << 20);
+    assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > 1 << 20);
     let mut steps = 0;
     while log.capacity_now() > 1 << 20 {
         fill(&log, &host, 1 << 15);
@@ -703,7 +708,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     let host = Arc::new(TestHost::default());
     let log = scanner.finish(host.clone()).unwrap();
     host.run();
-    assert!(log.capacity_set() == 1 << 20 && log.capacity_now() > tail.0 - checkpoint.0);
+    assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > tail.0 - checkpoint.0);
     fill(&log, &host, 1 << 14);
     log.write_checkpoint(log.durable(), b"");
     host.run();

@@ -83,8 +83,8 @@ pub struct Session {
     interactive: bool,
 }
 
-/// Without the zero byte that some clients (mysqlslap) send behind a statement.
-fn statement_text(text: &[u8]) -> &[u8] {
+/// mysqlslap of MariaDB sends the NUL behind its statements along; MySQL takes it for the end, as a lexer of C strings does.
+fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
 
@@ -137,7 +137,7 @@ impl Session {
 
     /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        self.run_text(statement_text(text), out).await;
+        self.run_text(without_nul(text), out).await;
     }
 
     /// COM_STMT_EXECUTE.

@@ -66,7 +66,7 @@ impl Statements {
 impl Session {
     /// COM_STMT_PREPARE.
     pub async fn prepare(&mut self, text: &[u8]) -> Result<Prepared> {
-        let prepared = self.prepare_text(super::statement_text(text)).await;
+        let prepared = self.prepare_text(super::without_nul(text)).await;
         prepared.inspect_err(|e| self.failed(e))
     }
     async fn prepare_text(&mut self, text: &[u8]) -> Result<Prepared> {
