@@ -13,6 +13,7 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_COLUMNS: usize = 1017;
 /// Bytes of a row that are not BLOBs.
 const MAX_ROW: u64 = 65_535;
+
 impl Binder<'_> {
     pub(super) fn ddl(&mut self, statement: &S) -> Result<DdlStmt> {
         Ok(match statement {
