@@ -100,10 +100,12 @@ impl Auto {
     pub fn group(&self) -> f64 {
         self.group
     }
-    /// A look at what has been seen, at the time `now`.
-    pub fn look(&mut self, now: Duration, seen: Seen) {
-        if seen.commits == 0 {
+    /// A look at what has been seen, at the time `now`. `chooses`: what it says is used; else it only learns the load.
+    pub fn look(&mut self, now: Duration, seen: Seen, chooses: bool) {
+        if seen.commits == 0 || !chooses {
             self.trial = None;
+        }
+        if seen.commits == 0 {
             return;
         }
         self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
@@ -111,6 +113,9 @@ impl Auto {
             return self.slice_ends(now, seen);
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
+        if !chooses {
+            return;
+        }
         self.classify();
         if self.class > 0 && seen.rate() >= RATE_MIN {
             let class = &mut self.classes[self.class];
@@ -206,21 +211,26 @@ mod tests {
         rate: fn(Scheme, u64) -> f64,
         used: [Duration; 4],
         noise: u64,
+        fixed: Option<Scheme>,
     }
     impl Machine {
         fn new(group: u64, idle: f64, rate: fn(Scheme, u64) -> f64) -> Machine {
-            Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Default::default(), noise: 1 }
+            Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Default::default(), noise: 1, fixed: None }
         }
         fn run(&mut self, time: Duration) {
             let end = self.now + time;
             while self.now < end {
-                let (scheme, dt) = (self.auto.scheme(), self.auto.look_after());
+                let (scheme, dt) = (self.fixed.unwrap_or(self.auto.scheme()), self.auto.look_after());
                 self.now += dt;
                 self.used[scheme as usize] += dt;
                 self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
                 let commits = ((self.rate)(scheme, self.group) * noise * dt.as_secs_f64()) as u64;
-                self.auto.look(self.now, Seen { time: dt, commits, flushes: commits / self.group, idle_cpus: self.idle });
+                self.auto.look(
+                    self.now,
+                    Seen { time: dt, commits, flushes: commits / self.group, idle_cpus: self.idle },
+                    self.fixed.is_none(),
+                );
             }
         }
     }
@@ -270,6 +280,19 @@ mod tests {
         m.run(Duration::from_secs(3));
         assert_eq!(m.auto.scheme(), Scheme::Dedicated);
         assert!(m.auto.why(Duration::from_micros(110)).starts_with("dedicated: "), "{}", m.auto.why(Duration::ZERO));
+    }
+    /// What is measured under a fixed scheme says nothing of the others.
+    #[test]
+    fn nothing_is_learnt_of_schemes_that_are_not_in_use() {
+        let mut m = Machine::new(16, 4.0, |s, _| if s == Scheme::Session { 5000.0 } else { 10000.0 });
+        m.run(Duration::from_secs(6));
+        assert_eq!(m.auto.trials, 1);
+        m.fixed = Some(Scheme::Session);
+        m.run(10 * MINUTE);
+        assert_eq!((m.auto.trials, m.auto.switches, m.auto.look_after()), (1, 0, LOOK));
+        assert!((15.0..17.0).contains(&m.auto.group()), "{}", m.auto.group());
+        m.fixed = None;
+        assert_eq!(m.auto.scheme(), Scheme::Leader);
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {

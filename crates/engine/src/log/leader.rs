@@ -2,8 +2,9 @@
 //! or is one of those led.
 //!
 //! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme). Else it steps back in the run queue, so that every
-//! session that can run has its turn and may join, for as long as the group grows, and if flushes are paced, holds back; then it writes and flushes in its own thread, wakes the group, and passes the
-//! lease to one of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
+//! session that can run has its turn and may join, for as long as the group grows; if flushes are paced it holds back (pace.rs). Then it writes and flushes in
+//! its own thread, wakes the group, and passes the lease to one of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the
+//! place of its spinning).
 //!
 //! With a resident writer ([`super::resident`]) nobody here leads for long: the lease goes to it at the next hand-over.
 //!

@@ -36,6 +36,8 @@ mod kick;
 mod leader;
 mod pace;
 mod resident;
+#[cfg(all(test, not(loom)))]
+mod resized;
 mod scan;
 mod scheme;
 mod size;

@@ -72,7 +72,9 @@ impl Log {
         let count = &self.counters.writer;
         while self.waits.wants_sync() {
             count.log_flusher_no_waits.fetch_add(1, Relaxed);
-            if let Some(hold) = self.hold() {
+            if self.waits.in_company()
+                && let Some(hold) = self.hold()
+            {
                 hold.await;
             }
             self.sync_only();

@@ -115,7 +115,7 @@ impl Waits {
     }
     /// For the lease holder: nobody else waits now, and lately groups had one member.
     pub fn alone(&self) -> bool {
-        self.head.load(Relaxed).is_null() && self.group.load(Relaxed) < 20 && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
+        self.head.load(Relaxed).is_null() && !self.in_company() && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
     }
 
     pub fn try_lead(&self) -> bool {
@@ -226,9 +226,16 @@ impl Waits {
             wake.extend(n.waker.lock().take());
             false
         });
-        let group = self.group.load(Relaxed);
-        self.group.store(group - group / 4 + (reached as u32 + 1) * 4, Relaxed);
         reached
+    }
+    /// A flush was for so many.
+    pub fn flushed_for(&self, group: usize) {
+        let average = self.group.load(Relaxed);
+        self.group.store(average - average / 4 + group as u32 * 4, Relaxed);
+    }
+    /// Lately groups had more than one member.
+    pub fn in_company(&self) -> bool {
+        self.group.load(Relaxed) >= 20
     }
     /// Passes the lease to a waiter, whose waker is returned, or gives it up if there is none.
     pub fn hand_over(&self) -> Option<Waker> {
@@ -320,7 +327,8 @@ mod loom_tests {
         fn publish(&self, written: u64, durable: u64) {
             self.waits.advance(written, durable);
             let mut wake = Vec::new();
-            self.waits.settle(&mut wake);
+            let woken = self.waits.settle(&mut wake);
+            self.waits.flushed_for(woken + 1);
             wake.into_iter().for_each(Waker::wake);
         }
         fn append(&self) -> Goal {

@@ -26,6 +26,8 @@ struct Before {
     at: Duration,
     commits: u64,
     flushes: u64,
+    /// Nothing was flushed before it.
+    quiet: bool,
     cpus_at: Duration,
     processors: Option<Processors>,
 }
@@ -54,21 +56,23 @@ impl Log {
             idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
         };
         (before.at, before.commits, before.flushes) = (now, commits, flushes);
-        if seen.flushes == 0 && before.processors.is_none() {
-            // Nothing happens: nothing adapts.
+        let quiet = seen.flushes == 0;
+        if std::mem::replace(&mut before.quiet, quiet) && quiet {
+            // Nothing happens, and that has been looked at: nothing adapts.
             return super::auto::LOOK;
         }
         if now.saturating_sub(before.cpus_at) >= CPUS_EVERY {
             self.look_at_cpus(before, now, seen.flushes > 0);
         }
         let mut auto = self.watch.auto.lock();
-        auto.look(now, seen);
+        let chooses = self.schemes.setting() == WriterSetting::Auto;
+        auto.look(now, seen, chooses);
         let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
         self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
         let scheme = auto.scheme();
         let pause = auto.look_after();
         drop(auto);
-        if self.schemes.setting() == WriterSetting::Auto {
+        if chooses {
             self.use_scheme(scheme);
         }
         pause

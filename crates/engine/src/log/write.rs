@@ -123,6 +123,7 @@ impl Flush {
     fn end(self, log: &Log, led: bool) {
         log.publish(|durable, woken| {
             if durable > self.durable {
+                log.waits.flushed_for(woken + led as usize);
                 log.counters.flushed(durable - self.durable, log.disk.now().saturating_sub(self.begun), woken, led);
                 if let Some(before) = self.cpu {
                     log.pace.flush_took(log.disk.thread_cpu().saturating_sub(before));
