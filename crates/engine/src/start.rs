@@ -238,19 +238,19 @@ async fn recover(
     pool: &Arc<BufferPool>,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
+    let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
     for id in SpaceId::UNDO {
         let unfinished = spaces.path(id).with_extension("new");
         if disk.exists(&unfinished) {
             disk.remove(&unfinished).map_err(|e| Error::io(unfinished.display(), &e))?;
         }
-        // A directory of before there were two, or a start before this one that was cut short.
-        if id == SpaceId::UNDO[1] && !disk.exists(&spaces.path(id)) {
+        // A directory of before there were two.
+        if id == SpaceId::UNDO[1] && scanner.format() == 1 && !disk.exists(&spaces.path(id)) {
             spaces.replace(id)?;
         }
         spaces.open(id, "undo")?;
     }
-    let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
     let path = config.dir.join(DOUBLEWRITE_FILE);
     report.mended = flush::repair(&**disk, &path, &**spaces, report.checkpoint)?;

@@ -105,7 +105,7 @@ fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     drop(engine);
     let control = dir.0.join("redo/control");
     let right = std::fs::read(&control).unwrap();
-    for (at, value, words) in [(8, 2, ["format 2", "format 1"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])] {
+    for (at, value, words) in [(8, 3, ["format 3", "formats 1 to 2"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])] {
         patch_control(&dir.0, at, value);
         let wrong = std::fs::read(&control).unwrap();
         let e = error(open(&dir.0));
@@ -116,6 +116,27 @@ fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     let engine = open(&dir.0).unwrap();
     assert!(engine.dict.schema("s").is_some());
     block_on(engine.close()).unwrap();
+}
+
+/// Format 1 had one undo file. The second one comes with the first start; later it is missed.
+#[test]
+fn a_directory_of_format_1_becomes_one_of_format_2() {
+    let dir = Dir::new("format-1");
+    let engine = open(&dir.0).unwrap();
+    block_on(engine.create_schema("s", DEFAULT_COLLATION)).unwrap();
+    block_on(engine.close()).unwrap();
+    drop(engine);
+    let undo = dir.0.join("undo2.rdl");
+    std::fs::remove_file(&undo).unwrap();
+    let e = error(open(&dir.0));
+    assert!(e.to_string().contains("undo2.rdl") && !undo.exists(), "{e}");
+    patch_control(&dir.0, 8, 1);
+    let engine = open(&dir.0).unwrap();
+    assert!(engine.dict.schema("s").is_some() && undo.exists());
+    block_on(engine.close()).unwrap();
+    drop(engine);
+    std::fs::remove_file(&undo).unwrap();
+    assert!(error(open(&dir.0)).to_string().contains("undo2.rdl"));
 }
 
 /// A real disk that can be full: files neither come nor grow.

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"REDOLOG\0";
-pub(super) const FORMAT: u32 = 1;
+/// Of the data directory. 1 had one undo file; it becomes 2 with the first write of a program that knows 2, which makes the second file before.
+pub(super) const FORMAT: u32 = 2;
 const BLOCK: usize = 4096;
 const BLOCK_AT: [u64; 2] = [0, 65536];
 const FILE_BYTES: u64 = 65536 + 4096;
@@ -37,6 +38,8 @@ const _: () = assert!(HEAD + CHECKPOINT_PAYLOAD_MAX <= BLOCK);
 /// What a block says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct State {
+    /// What wrote it.
+    pub format: u32,
     pub log_id: u64,
     pub sequence: u64,
     pub checkpoint: u64,
@@ -61,7 +64,7 @@ impl State {
         assert!(self.payload.len() <= CHECKPOINT_PAYLOAD_MAX);
         let mut b = AlignedBuf::new(BLOCK);
         b[..8].copy_from_slice(MAGIC);
-        b[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        b[8..12].copy_from_slice(&self.format.to_le_bytes());
         let numbers = [self.log_id, self.sequence, self.checkpoint, self.checkpoint_epoch, self.epoch];
         for (i, n) in numbers.iter().enumerate() {
             b[16 + i * 8..24 + i * 8].copy_from_slice(&n.to_le_bytes());
@@ -80,9 +83,9 @@ impl State {
             return Ok(None);
         }
         let (format, page_size) = (u32_at(b, 8), u32_at(b, 56));
-        if format != FORMAT {
+        if !(1..=FORMAT).contains(&format) {
             return Err(Error::Incompatible(format!(
-                "the redo log has format {format}, this program reads format {FORMAT}: open the data directory with the version that wrote it"
+                "the data directory has format {format}, this program reads formats 1 to {FORMAT}: open the data directory with the version that wrote it"
             )));
         }
         if page_size as usize != PAGE_SIZE {
@@ -93,6 +96,7 @@ impl State {
             return Ok(None);
         }
         Ok(Some(State {
+            format,
             log_id: u64_at(b, 16),
             sequence: u64_at(b, 24),
             checkpoint: u64_at(b, 32),
@@ -164,6 +168,7 @@ impl Control {
         let mut next = self.state.clone();
         change(&mut next);
         next.sequence += 1;
+        next.format = FORMAT;
         // CTL-2
         assert!(next.checkpoint >= self.state.checkpoint && next.epoch >= self.state.epoch && next.checkpoint_epoch <= next.epoch);
         if let Err(e) = self.file.write_durable_at(&next.encode(), BLOCK_AT[next.sequence as usize & 1]) {
@@ -192,6 +197,7 @@ mod tests {
 
     fn first() -> State {
         State {
+            format: FORMAT,
             log_id: 7,
             sequence: 0,
             checkpoint: 4096,
@@ -257,8 +263,13 @@ mod tests {
             image.put(path, b);
             reopened(&image)
         };
-        let Err(Error::Incompatible(why)) = patched(8, 2) else { panic!("taken") };
-        assert!(why.contains("format 2"), "{why}");
+        let Err(Error::Incompatible(why)) = patched(8, 3) else { panic!("taken") };
+        assert!(why.contains("format 3"), "{why}");
+        // An older one is read, and becomes this one.
+        let mut old = patched(8, 1).unwrap();
+        assert_eq!(old.format, 1);
+        old.format = FORMAT;
+        assert_eq!(old, first());
         let Err(Error::Incompatible(why)) = patched(56, 4096) else { panic!("taken") };
         assert!(why.contains("4096"), "{why}");
     }

@@ -13,7 +13,6 @@
 //! only when its name is durable. So a log write changes no metadata, and a full disk is met here and not in a commit.
 //! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below the checkpoint.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
-use super::control::FORMAT;
 use crate::base::{Error, Result, poison};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Create, Disk, File, Io, Op, OpenHow};
@@ -25,6 +24,8 @@ use std::task::{Poll, Waker};
 
 const HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"REDOSEG\0";
+/// Of segments.
+const FORMAT: u32 = 1;
 const ZERO_CHUNK: usize = 1 << 20;
 
 struct Segment {

@@ -65,7 +65,7 @@ pub use space::SpaceWait;
 use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
 use buffer::{Reservations, Ring};
-use control::{Control, State};
+use control::{Control, FORMAT, State};
 use counters::Counters;
 use credit::{Bounds, Class, Space};
 use files::Segments;
@@ -191,6 +191,7 @@ impl Log {
         }
         let first = FIRST_LSN.0;
         let state = State {
+            format: FORMAT,
             log_id: disk.random(),
             sequence: 0,
             checkpoint: first,

@@ -91,6 +91,10 @@ impl FrameScanner {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.control.state().checkpoint)
     }
+    /// Format of the data directory.
+    pub fn format(&self) -> u32 {
+        self.control.state().format
+    }
     pub fn checkpoint_payload(&self) -> &[u8] {
         &self.control.state().payload
     }
