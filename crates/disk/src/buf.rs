@@ -4,10 +4,11 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// A zeroed heap buffer aligned to [`ALIGN`]; its length is a multiple of it.
+/// A heap buffer aligned to [`ALIGN`], zeroed when it is made; its length is a multiple of it.
 pub struct AlignedBuf {
     ptr: NonNull<u8>,
     len: usize,
+    room: usize,
 }
 // SAFETY: the buffer owns its memory alone, like a Box<[u8]>.
 unsafe impl Send for AlignedBuf {}
@@ -22,7 +23,12 @@ impl AlignedBuf {
         assert!(len > 0);
         // SAFETY: the layout has a size above 0.
         let p = unsafe { alloc_zeroed(layout) };
-        AlignedBuf { ptr: NonNull::new(p).unwrap_or_else(|| handle_alloc_error(layout)), len }
+        AlignedBuf { ptr: NonNull::new(p).unwrap_or_else(|| handle_alloc_error(layout)), len, room: len }
+    }
+    /// Another length, up to the one that it was made with; what is behind the old one is what it held when it was last that long.
+    pub fn set_len(&mut self, len: usize) {
+        assert!(len > 0 && len <= self.room && len.is_multiple_of(ALIGN));
+        self.len = len;
     }
     fn layout(len: usize) -> Layout {
         Layout::from_size_align(len, ALIGN).expect("a buffer below isize::MAX")
@@ -44,6 +50,6 @@ impl DerefMut for AlignedBuf {
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with the same layout.
-        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
+        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.room)) }
     }
 }

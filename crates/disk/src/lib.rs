@@ -117,6 +117,8 @@ pub enum Op {
     /// Fill the whole buffer.
     Read(AlignedBuf),
     Write(AlignedBuf),
+    /// As [`File::write_durable_at`].
+    WriteDurable(AlignedBuf),
     Sync,
 }
 pub type Done = Box<dyn FnOnce(io::Result<()>, Option<AlignedBuf>) + Send>;

@@ -262,6 +262,10 @@ impl RecordedFile {
                 let taken = Taken::new(offset, buf);
                 Action::Write(self.file, self.tape.lock().piece(taken))
             }
+            Op::WriteDurable(buf) => {
+                let taken = Taken::new(offset, buf);
+                Action::DurableWrite(self.file, self.tape.lock().piece(taken))
+            }
             Op::Sync => Action::Sync(self.file),
         };
         let (tape, start) = (self.tape.clone(), self.tape.lock().start(action));

@@ -26,6 +26,8 @@ pub enum Canary {
     PurgeTooEarly,
     /// UCUT-2: an undo file is replaced before the checkpoint has passed its changes.
     UndoCutEarly,
+    /// WRITER-4: a write that ends before an earlier one counts as all before it.
+    DurableOutOfOrder,
     /// A rollback to a savepoint forgets instead of taking back.
     SavepointForgets,
 }

@@ -124,6 +124,8 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
         });
     });
     let log = engine.store.log.clone();
+    s.on_change(Var::RedolithLogFlushDepth, move |depth| log.set_flush_depth(depth as usize));
+    let log = engine.store.log.clone();
     s.on_change(Var::RedolithLogFlushPaceUs, move |us| {
         log.set_flush_pace(u64::try_from(us as i64).map_or(PaceSetting::Auto, |us| PaceSetting::Fixed(Duration::from_micros(us))));
     });

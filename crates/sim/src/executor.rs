@@ -1,8 +1,9 @@
 //! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and when the disk completes an operation.
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::host::{BoxFuture, Host};
+use std::any::Any;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -146,8 +147,10 @@ impl Executor {
             }
             // Completions come among the tasks' steps, at random.
             if pending > 0 && (ready.is_empty() || self.rng.chance(4)) {
-                self.disk.step();
-                continue;
+                match catch_unwind(AssertUnwindSafe(|| self.disk.step())) {
+                    Ok(_) => continue,
+                    Err(panic) => break self.death(panic),
+                }
             }
             let i = ready[self.rng.below(ready.len() as u64) as usize];
             let task = self.tasks[i].as_mut().expect("ready");
@@ -162,15 +165,7 @@ impl Executor {
                         break End::Done;
                     }
                 }
-                Err(panic) => {
-                    if self.disk.is_stopped() {
-                        break End::PowerOff;
-                    }
-                    match panic.downcast_ref::<String>().and_then(|s| s.strip_prefix("poisoned: ")) {
-                        Some(why) => break End::Died(why.to_string()),
-                        None => std::panic::resume_unwind(panic),
-                    }
-                }
+                Err(panic) => break self.death(panic),
             }
             if self.rng.chance(50) {
                 self.disk.advance(Duration::from_micros(100));
@@ -184,6 +179,16 @@ impl Executor {
         }
         self.host = SimHost::new(self.disk.clone());
         end
+    }
+    /// A panic ends the life: because the power is gone, or because the engine gave up.
+    fn death(&self, panic: Box<dyn Any + Send>) -> End {
+        if self.disk.is_stopped() {
+            return End::PowerOff;
+        }
+        match panic.downcast_ref::<String>().and_then(|s| s.strip_prefix("poisoned: ")) {
+            Some(why) => End::Died(why.to_string()),
+            None => resume_unwind(panic),
+        }
     }
     /// Nothing can run: the clock goes to the next timer.
     fn pass_time(&mut self, begun: Duration) -> bool {

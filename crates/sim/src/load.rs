@@ -209,6 +209,7 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             let log = &trx.engine().store.log;
             log.set_writer(log_writer(&mut rng));
             log.set_flush_pace(flush_pace(&mut rng));
+            log.set_flush_depth(rng.below(5) as usize);
         }
         // A life is shorter than the pauses of the task that does it.
         trx.engine().truncate_undo();

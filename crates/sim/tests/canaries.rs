@@ -26,6 +26,7 @@ const BUGS: &[Bug] = &[
     Engine(Canary::PurgeTooEarly),
     Engine(Canary::SavepointForgets),
     Engine(Canary::UndoCutEarly),
+    Engine(Canary::DurableOutOfOrder),
     Disk(OpKind::DurableWrite, "redo/log"),
     Disk(OpKind::DurableWrite, "redo/control"),
     Disk(OpKind::Sync, "tables/"),

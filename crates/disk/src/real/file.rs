@@ -34,6 +34,11 @@ pub(super) fn progress(at: usize, n: usize, len: usize, bypass: bool) -> Option<
     }
 }
 
+/// The system or file system knows no durable writes.
+pub(super) fn no_dsync(e: &io::Error) -> bool {
+    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|r| e.raw_os_error() == Some(r.raw_os_error()))
+}
+
 impl Inner {
     pub fn raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
@@ -78,6 +83,18 @@ impl Inner {
     pub fn sync(&self) -> io::Result<()> {
         again(|| rustix::fs::fdatasync(&self.fd)).map_err(|e| self.error("fdatasync", 0, e))
     }
+    pub fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        if !self.shared.no_dsync.load(Ordering::Relaxed) {
+            let write = |buf: &[u8], from| rustix::io::pwritev2(&self.fd, &[io::IoSlice::new(buf)], from, ReadWriteFlags::DSYNC);
+            match self.write_with(buf, offset, write) {
+                Ok(()) => return Ok(()),
+                Err((_, e)) if no_dsync(&e) => self.shared.no_dsync.store(true, Ordering::Relaxed),
+                Err((from, e)) => return Err(self.error("durable write", from, e)),
+            }
+        }
+        self.write_at(buf, offset)?;
+        self.sync()
+    }
 
     /// Writes zeros where the file system cannot allocate ahead.
     pub fn zero_fill(&self, from: u64, to: u64) -> io::Result<()> {
@@ -110,10 +127,10 @@ impl Inner {
 
 impl RealFile {
     fn pending(&self, io: Io) -> Box<Pending> {
-        if let Op::Read(buf) | Op::Write(buf) = &io.op {
+        if let Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) = &io.op {
             assert_aligned(self.0.direct, buf, io.offset);
         }
-        Box::new(Pending { file: self.0.clone(), io, at: 0 })
+        Box::new(Pending::new(self.0.clone(), io))
     }
 }
 
@@ -127,20 +144,8 @@ impl File for RealFile {
         self.0.write_at(buf, offset)
     }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        let f = &*self.0;
-        assert_aligned(f.direct, buf, offset);
-        if !f.shared.no_dsync.load(Ordering::Relaxed) {
-            let write = |buf: &[u8], from| rustix::io::pwritev2(&f.fd, &[io::IoSlice::new(buf)], from, ReadWriteFlags::DSYNC);
-            match f.write_with(buf, offset, write) {
-                Ok(()) => return Ok(()),
-                Err((_, e)) if [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|r| e.raw_os_error() == Some(r.raw_os_error())) => {
-                    f.shared.no_dsync.store(true, Ordering::Relaxed);
-                }
-                Err((from, e)) => return Err(f.error("durable write", from, e)),
-            }
-        }
-        f.write_at(buf, offset)?;
-        f.sync()
+        assert_aligned(self.0.direct, buf, offset);
+        self.0.write_durable_at(buf, offset)
     }
     fn sync(&self) -> io::Result<()> {
         self.0.sync()

@@ -1,11 +1,12 @@
 //! A submitted operation on its way, and the two machines that can run it.
 use super::QueueKind;
-use super::file::{Inner, progress};
+use super::file::{Inner, no_dsync, progress};
 use super::pool::Pool;
 use super::ring::Ring;
 use crate::{Io, Op};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// An operation in flight: owns its file, its buffer and its `done`.
 pub(super) struct Pending {
@@ -13,15 +14,25 @@ pub(super) struct Pending {
     pub io: Io,
     /// Bytes done by earlier, short rounds.
     pub at: usize,
+    /// A durable write in two steps, a plain write and a sync: there is no other way here.
+    pub plain: bool,
 }
 
 impl Pending {
+    pub fn new(file: Arc<Inner>, io: Io) -> Pending {
+        let plain = matches!(io.op, Op::WriteDurable(_)) && file.shared.no_dsync.load(Relaxed);
+        Pending { file, io, at: 0, plain }
+    }
+    /// The second step of such a write.
+    pub fn syncs_next(&self) -> bool {
+        self.plain && matches!(&self.io.op, Op::WriteDurable(buf) if self.at == buf.len())
+    }
     pub fn finish(self, result: io::Result<()>) {
         let Pending { file, io, .. } = self;
         // `done` may be what ends the last use of the disk; our share of it goes first.
         drop(file);
         match io.op {
-            Op::Read(buf) | Op::Write(buf) => (io.done)(result, Some(buf)),
+            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => (io.done)(result, Some(buf)),
             Op::Sync => (io.done)(result, None),
         }
     }
@@ -31,6 +42,7 @@ impl Pending {
         let result = match &mut self.io.op {
             Op::Read(buf) => self.file.read_at(buf, offset),
             Op::Write(buf) => self.file.write_at(buf, offset),
+            Op::WriteDurable(buf) => self.file.write_durable_at(buf, offset),
             Op::Sync => self.file.sync(),
         };
         self.finish(result);
@@ -41,13 +53,26 @@ impl Pending {
         let (what, len) = match &self.io.op {
             Op::Read(buf) => ("read", buf.len()),
             Op::Write(buf) => ("write", buf.len()),
+            Op::WriteDurable(buf) => ("durable write", buf.len()),
             Op::Sync => ("fdatasync", 0),
         };
+        if self.syncs_next() {
+            return Some(outcome.map(|_| ()).map_err(|e| self.file.error(what, self.io.offset, e)));
+        }
         let n = match outcome {
             Ok(n) => n,
+            Err(e) if matches!(self.io.op, Op::WriteDurable(_)) && !self.plain && no_dsync(&e) => {
+                self.file.shared.no_dsync.store(true, Relaxed);
+                (self.plain, self.at) = (true, 0);
+                return None;
+            }
             Err(e) => return Some(Err(self.file.error(what, from, e))),
         };
         match progress(self.at, n, len, self.file.bypass) {
+            Some(all) if all == len && self.plain => {
+                self.at = all;
+                None
+            }
             Some(all) if all == len => Some(Ok(())),
             Some(part) => {
                 self.at = part;

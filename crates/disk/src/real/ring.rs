@@ -27,6 +27,7 @@ const CQ_ENTRIES: u32 = 1024;
 /// One entry is at most this long (the kernel's own limit is near 2 GiB); the rest follows as after a short write.
 const MAX_BYTES: usize = 1 << 30;
 const IORING_ENTER_GETEVENTS: u32 = 1;
+const RWF_DSYNC: i32 = 2;
 
 pub(super) struct Ring {
     core: Arc<Core>,
@@ -114,7 +115,14 @@ impl Core {
         let fd = types::Fd(op.file.raw_fd());
         let at = op.at;
         let offset = op.io.offset + at as u64;
+        let (syncs, plain) = (op.syncs_next(), op.plain);
         let entry = match &mut op.io.op {
+            _ if syncs => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
+            Op::WriteDurable(buf) => {
+                let part = &buf[at..];
+                let flags = if plain { 0 } else { RWF_DSYNC };
+                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).rw_flags(flags).build()
+            }
             Op::Read(buf) => {
                 let part = &mut buf[at..];
                 opcode::Read::new(fd, part.as_mut_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).build()

@@ -290,3 +290,39 @@ fn progress_of_short_rounds() {
     assert_eq!(progress(0, 5000, 8192, false), Some(5000));
     assert_eq!(progress(5000, 0, 8192, false), None);
 }
+
+/// Durable writes that are submitted, in one step and, where the file system knows no such thing, in two.
+#[test]
+fn durable_writes_can_be_submitted() {
+    let dir = Dir::new();
+    for (kind, two_steps) in [(QueueKind::Ring, false), (QueueKind::Ring, true), (QueueKind::Threads, false), (QueueKind::Threads, true)] {
+        let disk = RealDisk::with_queue(kind);
+        disk.shared.no_dsync.store(two_steps, std::sync::atomic::Ordering::Relaxed);
+        let path = dir.path(&format!("{kind:?}{two_steps}"));
+        let file = disk.open(&path, OpenHow::create_new(true)).unwrap();
+        file.set_len(64 * ALIGN as u64).unwrap();
+        let (tx, rx) = mpsc::channel();
+        for n in (0..64u64).rev() {
+            let (tx, buf) = (tx.clone(), filled(ALIGN, n as u8));
+            let done: crate::Done = Box::new(move |r, buf| tx.send((n, r, buf)).unwrap());
+            file.submit(Io { op: Op::WriteDurable(buf), offset: n * ALIGN as u64, done });
+        }
+        for _ in 0..64 {
+            let (n, result, buf) = rx.recv().unwrap();
+            result.unwrap();
+            assert_eq!(buf.unwrap()[..], filled(ALIGN, n as u8)[..]);
+        }
+        for n in 0..64u64 {
+            assert_eq!(read(&*file, n * ALIGN as u64, ALIGN), filled(ALIGN, n as u8)[..]);
+        }
+    }
+}
+
+#[test]
+fn a_shorter_buffer_is_the_same_memory() {
+    let mut buf = filled(3 * ALIGN, 1);
+    buf.set_len(ALIGN);
+    assert_eq!(buf[..], filled(3 * ALIGN, 1)[..ALIGN]);
+    buf.set_len(3 * ALIGN);
+    assert_eq!(buf[..], filled(3 * ALIGN, 1)[..]);
+}

@@ -51,6 +51,7 @@ impl SimDisk {
             let result = match &mut io.op {
                 Op::Read(buf) => w.read(id, buf, io.offset),
                 Op::Write(buf) => w.write(id, buf, io.offset, false),
+                Op::WriteDurable(buf) => w.write(id, buf, io.offset, true),
                 Op::Sync => w.sync(id),
             };
             w.medium.closed(id);

@@ -43,7 +43,7 @@ impl File for SimFile {
         self.with(|w| w.set_len(self.id, len))
     }
     fn submit(&self, io: Io) {
-        if let Op::Read(buf) | Op::Write(buf) = &io.op {
+        if let Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) = &io.op {
             assert_aligned(self.direct, buf, io.offset);
         }
         let mut w = self.world.lock();
@@ -59,7 +59,7 @@ impl File for SimFile {
 
 pub(super) fn finish(io: Io, result: io::Result<()>) {
     match io.op {
-        Op::Read(buf) | Op::Write(buf) => (io.done)(result, Some(buf)),
+        Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => (io.done)(result, Some(buf)),
         Op::Sync => (io.done)(result, None),
     }
 }

@@ -105,6 +105,10 @@ impl MemFile {
                 let result = self.write_at(&buf, io.offset);
                 (io.done)(result, Some(buf));
             }
+            Op::WriteDurable(buf) => {
+                let result = self.write_durable_at(&buf, io.offset);
+                (io.done)(result, Some(buf));
+            }
             Op::Sync => (io.done)(self.sync(), None),
         }
     }

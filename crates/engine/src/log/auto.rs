@@ -1,33 +1,56 @@
-//! `auto`: which writer scheme serves the load that there is now.
+//! `auto`: which way of writing serves the load that there is now: which scheme, and how many writes at a time.
 //!
-//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by their waiters per flush, in classes that double.
-//! Each class begins with `leader`, which is `session` while one session at a time commits. Now and then another scheme is tried: for a few short
+//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by their commits per flush, in classes that double.
+//! Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits. Now and then another way is tried: for a few short
 //! slices in turn with the one in use (A B A B), so that what drifts hits both. It must win most of the pairs, by more than noise, in two trials in a row, to be
-//! taken; then its class keeps it. Trials that bring nothing become rare.
+//! taken; then its class keeps it. When a round of trials of all the others has brought nothing, the next one comes later.
 //!
-//! AUTO-1: a scheme in trial is in use for [`SLICE`] at a time. AUTO-2: the class changes when three looks in a row say so, never on one.
+//! AUTO-1: a way in trial is in use for [`SLICE`] at a time. AUTO-2: the class changes when three looks in a row say so, never on one. AUTO-3: only what the settings
+//! leave open is chosen, or tried.
 //! `dedicated` is tried only where CPUs are idle: its threads starve on busy ones (the first field study).
-use super::Scheme;
+use super::scheme::{Fixed, Scheme, Way};
 use std::time::Duration;
 
 /// Time between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// How long a scheme in trial, or the one it is compared with, is in use at a time.
+/// How long a way in trial, or the one it is compared with, is in use at a time.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 const PAIRS: usize = 12;
 /// After so many pairs a hopeless trial ends.
 const PAIRS_HOPELESS: usize = 3;
 const HOPELESS: f64 = 0.85;
 /// Of the pairs, and by how much, the challenger must win.
-const PAIRS_WON: usize = 9;
+const PAIRS_WON: usize = 10;
 const GAIN: f64 = 1.04;
-const TRIAL_AFTER: Duration = Duration::from_secs(5);
-const TRIAL_AFTER_MAX: Duration = Duration::from_secs(320);
+/// Between trials of one round, and between rounds.
+const TRIAL_AFTER: Duration = Duration::from_secs(1);
+const ROUND_AFTER: Duration = Duration::from_secs(10);
+const ROUND_AFTER_MAX: Duration = Duration::from_secs(320);
 /// Commits a second below which nothing is tried: slices would have too few to compare.
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.5;
 const CLASSES: usize = 8;
+/// What there is to choose from, in the order in which it is tried.
+const WAYS: &[Way] = &[
+    Way::new(Scheme::Leader, 1),
+    Way::new(Scheme::Leader, 4),
+    Way::new(Scheme::Dedicated, 1),
+    Way::new(Scheme::Leader, 2),
+    Way::new(Scheme::Session, 1),
+];
+
+/// Those that the settings leave.
+fn open_ways(fixed: Fixed) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for way in WAYS {
+        let way = Way::new(way.scheme, fixed.depth.unwrap_or(way.depth));
+        if fixed.scheme.is_none_or(|s| s == way.scheme) && !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}
 
 /// What has been seen since the last look.
 #[derive(Debug, Clone, Copy)]
@@ -46,18 +69,57 @@ impl Seen {
 
 #[derive(Debug, Clone)]
 struct Class {
-    best: Scheme,
+    best: Way,
     next_trial: Duration,
+    /// Before the next round.
     pause: Duration,
+    /// Tried in this round.
+    tried: Vec<Way>,
     /// It has won a trial, and is tried once more.
-    won: Option<Scheme>,
-    /// Trials so far, and the last one's challenger with its rate in that of `best`.
-    trials: u32,
-    last: Option<(Scheme, f64)>,
+    won: Option<Way>,
+    /// The last trial's challenger with its rate in that of the one in use.
+    last: Option<(Way, f64)>,
+}
+impl Class {
+    fn new(best: Way) -> Class {
+        Class { best, next_trial: Duration::ZERO, pause: ROUND_AFTER, tried: Vec::new(), won: None, last: None }
+    }
+    fn challenger(&self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
+        let fit = |w: &&Way| **w != self.best && !self.tried.contains(w) && (w.scheme != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN);
+        self.won.or_else(|| ways.iter().find(fit).copied())
+    }
+    /// What a trial has shown of `challenger`: whether it won most pairs, and its rate in that of the one in use. True if it is taken.
+    fn learn(&mut self, now: Duration, challenger: Way, wins: bool, ratio: f64) -> bool {
+        self.last = Some((challenger, ratio));
+        self.next_trial = now + TRIAL_AFTER;
+        match (wins, self.won.take()) {
+            (true, None) => {
+                self.won = Some(challenger);
+                self.next_trial = now;
+                false
+            }
+            (true, Some(_)) => {
+                // The one it beats is known to be worse; the others are compared with the new one.
+                self.tried = vec![self.best];
+                self.best = challenger;
+                self.pause = ROUND_AFTER;
+                true
+            }
+            (false, _) => {
+                self.tried.push(challenger);
+                false
+            }
+        }
+    }
+    fn round_ends(&mut self, now: Duration) {
+        self.tried.clear();
+        self.next_trial = now + self.pause;
+        self.pause = (self.pause * 2).min(ROUND_AFTER_MAX);
+    }
 }
 #[derive(Debug)]
 struct Trial {
-    challenger: Scheme,
+    challenger: Way,
     /// Rates of the one in use and of the challenger.
     pairs: Vec<(f64, f64)>,
     /// Of the slice of the one in use, when the challenger's is under way.
@@ -66,11 +128,13 @@ struct Trial {
 
 #[derive(Debug)]
 pub(super) struct Auto {
+    fixed: Fixed,
+    ways: Vec<Way>,
     classes: Vec<Class>,
     class: usize,
     /// What the last looks say, and how many in a row.
     other: (usize, u32),
-    /// Waiters per flush, a moving average.
+    /// Commits per flush, a moving average.
     group: f64,
     idle_cpus: f64,
     trial: Option<Trial>,
@@ -79,15 +143,15 @@ pub(super) struct Auto {
 }
 impl Default for Auto {
     fn default() -> Auto {
-        let class = Class { best: Scheme::Leader, next_trial: TRIAL_AFTER, pause: TRIAL_AFTER, won: None, trials: 0, last: None };
-        let (classes, other) = (vec![class; CLASSES], (0, 0));
-        Auto { classes, class: 0, other, group: 1.0, idle_cpus: 0.0, trial: None, trials: 0, switches: 0 }
+        let ways = open_ways(Fixed::default());
+        let classes = vec![Class::new(ways[0]); CLASSES];
+        Auto { fixed: Fixed::default(), ways, classes, class: 0, other: (0, 0), group: 1.0, idle_cpus: 0.0, trial: None, trials: 0, switches: 0 }
     }
 }
 
 impl Auto {
     /// What to use now.
-    pub fn scheme(&self) -> Scheme {
+    pub fn way(&self) -> Way {
         match &self.trial {
             Some(t) if t.first.is_some() => t.challenger,
             _ => self.classes[self.class].best,
@@ -100,12 +164,26 @@ impl Auto {
     pub fn group(&self) -> f64 {
         self.group
     }
-    /// A look at what has been seen, at the time `now`. `chooses`: what it says is used; else it only learns the load.
-    pub fn look(&mut self, now: Duration, seen: Seen, chooses: bool) {
-        if seen.commits == 0 || !chooses {
-            self.trial = None;
+    fn settings(&mut self, fixed: Fixed) {
+        if self.fixed == fixed {
+            return;
         }
+        self.fixed = fixed;
+        self.ways = open_ways(fixed);
+        self.trial = None;
+        for class in &mut self.classes {
+            // What was learnt stays where it is still open.
+            if !self.ways.contains(&class.best) {
+                *class = Class::new(self.ways[0]);
+            }
+            class.won = None;
+        }
+    }
+    /// A look at what has been seen under these settings, at the time `now`.
+    pub fn look(&mut self, now: Duration, seen: Seen, fixed: Fixed) {
+        self.settings(fixed);
         if seen.commits == 0 {
+            self.trial = None;
             return;
         }
         self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
@@ -113,22 +191,20 @@ impl Auto {
             return self.slice_ends(now, seen);
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
-        if !chooses {
+        self.classify(now);
+        let class = &mut self.classes[self.class];
+        if self.ways.len() == 1 || self.class == 0 || seen.rate() < RATE_MIN || now < class.next_trial {
             return;
         }
-        self.classify();
-        if self.class > 0 && seen.rate() >= RATE_MIN {
-            let class = &mut self.classes[self.class];
-            if now >= class.next_trial
-                && let Some(challenger) = class.challenger(self.idle_cpus)
-            {
+        match class.challenger(&self.ways, self.idle_cpus) {
+            Some(challenger) => {
                 self.trial = Some(Trial { challenger, pairs: Vec::with_capacity(PAIRS), first: None });
-                class.trials += 1;
                 self.trials += 1;
             }
+            None => class.round_ends(now),
         }
     }
-    fn classify(&mut self) {
+    fn classify(&mut self, now: Duration) {
         let class = if self.group < 1.3 { 0 } else { (self.group.log2().round() as usize).clamp(1, CLASSES - 1) };
         if class == self.class {
             self.other.1 = 0;
@@ -136,9 +212,12 @@ impl Auto {
         }
         self.other = if self.other.0 == class { (class, self.other.1 + 1) } else { (class, 1) };
         if self.other.1 >= 3 {
-            let before = self.scheme();
+            let before = self.way();
             self.class = class;
-            self.switches += (self.scheme() != before) as u64;
+            // First it settles.
+            let next = &mut self.classes[class].next_trial;
+            *next = (*next).max(now + TRIAL_AFTER);
+            self.switches += (self.way() != before) as u64;
         }
     }
     fn slice_ends(&mut self, now: Duration, seen: Seen) {
@@ -153,48 +232,24 @@ impl Auto {
         if trial.first.is_some() || done < PAIRS && (done < PAIRS_HOPELESS || ratio > HOPELESS) {
             return;
         }
-        let won = trial.pairs.iter().filter(|p| p.1 > p.0).count();
-        let class = &mut self.classes[self.class];
-        class.last = Some((trial.challenger, ratio));
-        if won < PAIRS_WON || ratio < GAIN {
-            class.won = None;
-            class.pause = (class.pause * 2).min(TRIAL_AFTER_MAX);
-            class.next_trial = now + class.pause;
-        } else if class.won.is_none() {
-            class.won = Some(trial.challenger);
-            class.next_trial = now;
-        } else {
-            class.won = None;
-            class.best = trial.challenger;
-            class.pause = TRIAL_AFTER;
-            class.next_trial = now + class.pause;
-            self.switches += 1;
-        }
+        let wins = trial.pairs.iter().filter(|p| p.1 > p.0).count() >= PAIRS_WON && ratio >= GAIN;
+        self.switches += self.classes[self.class].learn(now, trial.challenger, wins, ratio) as u64;
         self.trial = None;
     }
     /// The choice and its reason, for people.
-    pub fn why(&self, flush: Duration) -> String {
+    pub fn why(&mut self, fixed: Fixed, flush: Duration) -> String {
+        self.settings(fixed);
         let class = &self.classes[self.class];
-        let name = class.best.name();
+        if self.ways.len() == 1 {
+            return format!("{}: set", class.best);
+        }
         let load = format!("{:.1} waiters a flush of {} us, {:.1} CPUs idle", self.group, flush.as_micros(), self.idle_cpus);
         let tried = match class.last {
-            Some((scheme, ratio)) => format!("; {} tried: {ratio:.2} of its rate", scheme.name()),
+            Some((way, ratio)) => format!("; {way} tried: {ratio:.2} of its rate"),
             None if self.class == 0 => "; who commits alone writes at once".to_string(),
             None => String::new(),
         };
-        format!("{name}: {load}{tried}")
-    }
-}
-
-impl Class {
-    fn challenger(&self, idle_cpus: f64) -> Option<Scheme> {
-        if self.won.is_some() {
-            return self.won;
-        }
-        let others = [Scheme::Leader, Scheme::Dedicated, Scheme::Session];
-        let mut fit = others.iter().filter(|s| **s != self.best && (**s != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN));
-        let count = fit.clone().count().max(1);
-        fit.nth(self.trials as usize % count).copied()
+        format!("{}: {load}{tried}", class.best)
     }
 }
 
@@ -208,91 +263,123 @@ mod tests {
         now: Duration,
         idle: f64,
         group: u64,
-        rate: fn(Scheme, u64) -> f64,
-        used: [Duration; 4],
+        rate: fn(Way, u64) -> f64,
+        used: Vec<(Way, Duration)>,
         noise: u64,
-        fixed: Option<Scheme>,
+        fixed: Fixed,
     }
     impl Machine {
-        fn new(group: u64, idle: f64, rate: fn(Scheme, u64) -> f64) -> Machine {
-            Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Default::default(), noise: 1, fixed: None }
+        fn new(group: u64, idle: f64, rate: fn(Way, u64) -> f64) -> Machine {
+            Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Vec::new(), noise: 1, fixed: Fixed::default() }
         }
         fn run(&mut self, time: Duration) {
             let end = self.now + time;
             while self.now < end {
-                let (scheme, dt) = (self.fixed.unwrap_or(self.auto.scheme()), self.auto.look_after());
+                let (way, dt) = (self.auto.way(), self.auto.look_after());
                 self.now += dt;
-                self.used[scheme as usize] += dt;
+                self.used.push((way, dt));
                 self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
-                let commits = ((self.rate)(scheme, self.group) * noise * dt.as_secs_f64()) as u64;
+                let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
                 self.auto.look(
                     self.now,
                     Seen { time: dt, commits, flushes: commits / self.group, idle_cpus: self.idle },
-                    self.fixed.is_none(),
+                    self.fixed,
                 );
             }
         }
     }
+    impl Machine {
+        fn time_in(&self, of: impl Fn(Way) -> bool) -> Duration {
+            self.used.iter().filter(|u| of(u.0)).map(|u| u.1).sum()
+        }
+    }
+    fn dedicated(way: Way) -> bool {
+        way.scheme == Scheme::Dedicated
+    }
+    const LEADER: Way = Way::new(Scheme::Leader, 1);
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_best_scheme_is_found_and_kept() {
-        let mut m = Machine::new(16, 4.0, |s, _| if s == Scheme::Dedicated { 13000.0 } else { 10000.0 });
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
-        assert_eq!((m.auto.scheme(), m.auto.switches), (Scheme::Dedicated, 1));
+        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
         m.run(5 * MINUTE);
-        assert_eq!((m.auto.scheme(), m.auto.switches), (Scheme::Dedicated, 1));
+        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
     }
     #[test]
     fn trials_cost_little_where_nothing_is_better() {
-        let mut m = Machine::new(16, 4.0, |s, _| if s == Scheme::Leader { 10000.0 } else { 6000.0 });
+        let mut m = Machine::new(16, 4.0, |w, _| if w == LEADER { 10000.0 } else { 6000.0 });
         m.run(10 * MINUTE);
-        assert_eq!((m.auto.scheme(), m.auto.switches), (Scheme::Leader, 0));
-        let others = m.used[Scheme::Session as usize] + m.used[Scheme::Dedicated as usize];
-        assert!(others < Duration::from_secs(3) && m.auto.trials >= 5, "{others:?} in {} trials", m.auto.trials);
+        assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));
+        let others = m.time_in(|w| w != LEADER);
+        assert!(others < Duration::from_secs(4) && m.auto.trials >= 5, "{others:?} in {} trials", m.auto.trials);
     }
     #[test]
     fn noise_is_no_reason() {
-        let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
-        m.run(30 * MINUTE);
-        assert_eq!(m.auto.switches, 0);
+        // At each of some loads, half an hour.
+        let wrong: u64 = (0..40)
+            .map(|seed| {
+                let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
+                m.noise = seed;
+                m.run(30 * MINUTE);
+                m.auto.switches
+            })
+            .sum();
+        assert!(wrong <= 1, "{wrong}");
     }
     #[test]
     fn dedicated_threads_need_an_idle_cpu() {
-        let mut m = Machine::new(16, 0.1, |s, _| if s == Scheme::Dedicated { 13000.0 } else { 10000.0 });
+        let mut m = Machine::new(16, 0.1, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(10 * MINUTE);
-        assert_eq!(m.used[Scheme::Dedicated as usize], Duration::ZERO);
+        assert_eq!(m.time_in(dedicated), Duration::ZERO);
     }
     #[test]
     fn each_load_keeps_its_own() {
-        let mut m = Machine::new(16, 4.0, |s, group| match (s, group) {
+        let mut m = Machine::new(16, 4.0, |w, group| match (w.scheme, group) {
             (Scheme::Dedicated, 16) => 13000.0,
             (Scheme::Dedicated, _) => 2000.0,
             _ => 10000.0,
         });
         m.run(2 * MINUTE);
-        assert_eq!(m.auto.scheme(), Scheme::Dedicated);
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
         m.group = 1;
         m.run(Duration::from_secs(3));
-        assert_eq!(m.auto.scheme(), Scheme::Leader);
+        assert_eq!(m.auto.way(), LEADER);
         m.group = 16;
         m.run(Duration::from_secs(3));
-        assert_eq!(m.auto.scheme(), Scheme::Dedicated);
-        assert!(m.auto.why(Duration::from_micros(110)).starts_with("dedicated: "), "{}", m.auto.why(Duration::ZERO));
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        let why = m.auto.why(Fixed::default(), Duration::from_micros(110));
+        assert!(why.starts_with("dedicated: "), "{why}");
     }
-    /// What is measured under a fixed scheme says nothing of the others.
     #[test]
-    fn nothing_is_learnt_of_schemes_that_are_not_in_use() {
-        let mut m = Machine::new(16, 4.0, |s, _| if s == Scheme::Session { 5000.0 } else { 10000.0 });
-        m.run(Duration::from_secs(6));
-        assert_eq!(m.auto.trials, 1);
-        m.fixed = Some(Scheme::Session);
+    fn more_writes_at_a_time_are_found_too() {
+        let mut m = Machine::new(4, 4.0, |w, _| 10000.0 + 1000.0 * w.depth as f64);
+        m.run(MINUTE);
+        assert_eq!((m.auto.way(), m.auto.switches), (Way::new(Scheme::Leader, 4), 1));
+        assert_eq!(m.auto.way().to_string(), "leader, 4 writes at a time");
+    }
+    /// AUTO-3
+    #[test]
+    fn what_is_set_is_neither_tried_nor_changed() {
+        let mut m = Machine::new(16, 4.0, |w, _| if w.scheme == Scheme::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 });
+        m.fixed = Fixed { scheme: Some(Scheme::Session), depth: None };
         m.run(10 * MINUTE);
-        assert_eq!((m.auto.trials, m.auto.switches, m.auto.look_after()), (1, 0, LOOK));
+        assert_eq!((m.auto.trials, m.auto.switches, m.auto.look_after()), (0, 0, LOOK));
         assert!((15.0..17.0).contains(&m.auto.group()), "{}", m.auto.group());
-        m.fixed = None;
-        assert_eq!(m.auto.scheme(), Scheme::Leader);
+        assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "session: set");
+        // Half of it: how many writes at a time is open.
+        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: None };
+        m.run(MINUTE);
+        assert_eq!(m.auto.way(), Way::new(Scheme::Leader, 4));
+        m.fixed = Fixed { scheme: None, depth: Some(2) };
+        m.used.clear();
+        m.run(MINUTE);
+        assert_eq!(m.time_in(|w| w.depth != 2), LOOK, "the look that sees the change");
+        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
+        m.run(MINUTE);
+        assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "leader: set");
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {

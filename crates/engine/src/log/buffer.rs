@@ -102,8 +102,32 @@ impl Seat<'_> {
         self.slot.dirty_low.store(t, Release);
         all.tail.fetch_add(len, AcqRel)
     }
+    /// The range from the tail to the next multiple of `block` with at least `least` bytes, now this thread's to fill: start and length. None if there is nothing
+    /// to fill up.
+    pub fn reserve_to(&self, all: &Reservations, block: u64, least: u64) -> Option<(u64, u64)> {
+        let mut t = all.tail.load(Relaxed);
+        self.slot.copy_low.store(t, Release);
+        self.slot.dirty_low.store(t, Release);
+        loop {
+            let len = (t + least).next_multiple_of(block) - t;
+            if t.is_multiple_of(block) {
+                self.copied();
+                self.filled();
+                return None;
+            }
+            // The slot keeps the older tail: that is not above the start either.
+            match all.tail.compare_exchange_weak(t, t + len, AcqRel, Relaxed) {
+                Ok(start) => return Some((start, len)),
+                Err(now) => t = now,
+            }
+        }
+    }
     pub fn copied(&self) {
         self.slot.copy_low.store(IDLE, Release);
+    }
+    /// As `entered`, of what nobody asked for.
+    pub fn filled(&self) {
+        self.slot.dirty_low.store(IDLE, Release);
     }
     pub fn entered(&self, bytes: u64) {
         // The line is this thread's alone: no read-modify-write is needed.
@@ -331,6 +355,31 @@ mod loom_tests {
                 assert_eq!(self.entered[at].with(|b| unsafe { *b }), 1, "BUF-3 at {at}");
             }
         }
+    }
+    /// `reserve_to`: one fills a block while another appends; whoever looks finds no hole.
+    #[test]
+    fn loom_a_block_is_filled_while_another_appends() {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(3);
+        b.check(|| {
+            let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
+            let other = m.clone();
+            let appends = loom::thread::spawn(move || (0..2).for_each(|_| other.append(0)));
+            let seat = m.r.seat_no(1);
+            if let Some((start, len)) = seat.reserve_to(&m.r, 2, 1) {
+                assert_eq!((start + len) % 2, 0);
+                for at in start..start + len {
+                    // SAFETY: the reserved bytes are this thread's alone; loom checks just that.
+                    m.bytes[at as usize].with_mut(|b| unsafe { *b = 1 });
+                    m.entered[at as usize].with_mut(|b| unsafe { *b = 1 });
+                }
+                seat.copied();
+                seat.filled();
+            }
+            m.check();
+            appends.join().unwrap();
+            m.check();
+        });
     }
     /// Two threads append so many frames; a third looks while they do.
     fn model(preemptions: usize, frames: [usize; 2]) {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | 4 | CRC-32C over the payload and then bytes 4..16, begun from the CRC-32C of (log id, epoch) |
 //! | 4 | 3 | length of the payload in bytes, never 0 |
-//! | 7 | 1 | kind: 1 changes of a mini-transaction, 2 a new epoch begins |
+//! | 7 | 1 | kind: 1 changes of a mini-transaction, 2 a new epoch begins, 3 nothing: it fills a block |
 //! | 8 | 8 | LSN of the frame's first byte |
 //! | 16 | | payload |
 //!
@@ -21,6 +21,8 @@ pub const FRAME_PAYLOAD_MAX: usize = (1 << 24) - 1;
 
 pub(super) const KIND_CHANGES: u8 = 1;
 pub(super) const KIND_EPOCH: u8 = 2;
+/// So that the next write begins at a block of its own.
+pub(super) const KIND_PAD: u8 = 3;
 /// The whole length of an epoch frame: its payload is the new epoch (u64).
 pub(super) const EPOCH_FRAME: usize = FRAME_HEADER + 8;
 
@@ -77,7 +79,7 @@ impl Header {
     }
     /// Whether this can be the header of a frame at `lsn`, as far as can be told without its payload.
     pub fn plausible_at(&self, lsn: u64) -> bool {
-        self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH)
+        self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH | KIND_PAD)
     }
 }
 

@@ -8,7 +8,9 @@
 //!
 //! With a resident writer ([`super::resident`]) nobody here leads for long: the lease goes to it at the next hand-over.
 //!
-//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached, then passes the lease on; dropped before, it passes it on too.
+//! With several writes in flight ([`super::flight`]) the leader submits its write and passes the lease on before it is over.
+//!
+//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or covered, then passes the lease on; dropped before, it passes it on too.
 use super::Log;
 use super::waits::{Goal, Node, Waits, recycle};
 use crate::base::Lsn;
@@ -21,15 +23,15 @@ use std::task::{Context, Poll, ready};
 /// Most rounds that a leader lets others go first.
 const ROUNDS_MAX: u32 = 8;
 /// How often a leader looks for a copy that another thread is in the middle of, before it lets others run.
-const COPY_SPINS: u32 = 64;
+pub(super) const COPY_SPINS: u32 = 64;
 
 /// What a waiter needs of the log; the model tests have their own.
 pub(super) trait Desk {
     fn waits(&self) -> &Waits;
     /// Up to where the stream is copied into the buffer.
     fn ready(&self) -> u64;
-    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached.
-    fn flush(&self, durable: bool);
+    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached, or sees to it that somebody does.
+    fn flush(&self, durable: bool) -> Flushed;
     fn yield_now(&self) -> BoxFuture<()>;
     /// How long the flush is to be held back, if it is ([`super::pace`]).
     fn hold(&self) -> Option<BoxFuture<()>>;
@@ -46,6 +48,17 @@ pub(super) enum Event {
     Loop,
     /// The leader found its own frame behind another's unfinished copy.
     CopyLoop,
+}
+
+/// What a flush did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// It is over.
+    Here,
+    /// It is in flight, or waits for one that is; the lease is out of the caller's hands (FLIGHT-1).
+    Away,
+    /// There was nothing that could be written.
+    Nothing,
 }
 
 #[derive(Default)]
@@ -83,7 +96,7 @@ impl Waiter {
                 }
                 State::New => {
                     desk.count(&self.goal, Event::Wait);
-                    self.state = if waits.try_lead() {
+                    self.state = if !waits.covered(&self.goal) && waits.try_lead() {
                         State::Leading(Lead::begin(desk))
                     } else {
                         State::Queued(waits.enlist(self.goal, cx.waker()))
@@ -97,7 +110,7 @@ impl Waiter {
                         }
                         return self.done();
                     }
-                    if !node.leads() && !waits.try_lead() {
+                    if !node.leads() && (waits.covered(&self.goal) || !waits.try_lead()) {
                         desk.count(&self.goal, Event::Loop);
                         return Poll::Pending;
                     }
@@ -112,7 +125,10 @@ impl Waiter {
                         }
                         std::hint::spin_loop();
                     }
-                    desk.flush(self.goal.durable);
+                    if desk.flush(self.goal.durable) == Flushed::Away {
+                        self.state = State::Queued(waits.enlist(self.goal, cx.waker()));
+                        continue;
+                    }
                     if waits.reached(&self.goal) {
                         pass_on(waits);
                         return self.done();
@@ -172,7 +188,7 @@ impl Lead {
     }
 }
 
-fn pass_on(waits: &Waits) {
+pub(super) fn pass_on(waits: &Waits) {
     if let Some(w) = waits.hand_over() {
         w.wake();
     }
@@ -195,7 +211,7 @@ impl Desk for Counted<'_> {
     fn ready(&self) -> u64 {
         self.log.ready()
     }
-    fn flush(&self, durable: bool) {
+    fn flush(&self, durable: bool) -> Flushed {
         self.log.flush(durable)
     }
     fn yield_now(&self) -> BoxFuture<()> {

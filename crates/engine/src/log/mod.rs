@@ -9,7 +9,7 @@
 //! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
 //! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
 //! | `size.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
-//! | `writer.rs`, `write.rs` | what to write next, and how far it is; writing and syncing it |
+//! | `writer.rs`, `write.rs`, `flight.rs` | what to write next, and how far it is; writing and syncing it; several writes at a time |
 //! | `waits.rs` | who waits, who leads |
 //! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
 //! | `auto.rs`, `pace.rs`, `watch.rs` | which scheme, and how often to flush: by what is measured |
@@ -30,7 +30,10 @@ mod counted;
 mod counters;
 mod credit;
 mod files;
+mod flight;
 mod frame;
+#[cfg(all(test, not(loom)))]
+mod in_flight;
 mod keeper;
 mod kick;
 mod leader;
@@ -55,6 +58,7 @@ mod writer;
 
 pub use control::CHECKPOINT_PAYLOAD_MAX;
 pub use credit::Credit;
+pub use flight::DEPTH_MAX;
 pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use leader::{CommitTicket, DurableWait};
 pub use pace::PaceSetting;
@@ -70,13 +74,13 @@ use counters::Counters;
 use credit::{Bounds, Class, Space};
 use files::Segments;
 use kick::Kick;
-use leader::{Desk, Event};
+use leader::{Desk, Event, Flushed};
 use pace::Pace;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Disk, File};
 use scheme::Schemes;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::Waker;
@@ -120,6 +124,8 @@ impl LogConfig {
 }
 
 pub struct Log {
+    /// For what ends in other threads.
+    me: Weak<Log>,
     host: Arc<dyn Host>,
     disk: Arc<dyn Disk>,
     /// CRC-32C of log id and epoch: where the checksum of every frame begins.
@@ -165,6 +171,8 @@ struct Writing {
     /// Files with writes that are not durable yet.
     unsynced: Vec<Arc<dyn File>>,
     wake: Vec<Waker>,
+    /// Memory for writes in flight.
+    spare: Vec<AlignedBuf>,
 }
 
 impl Log {
@@ -238,10 +246,18 @@ impl Log {
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };
-        let log = Arc::new(Log {
+        let writing = Writing {
+            state: LogWriter::new(tail, config.segment_bytes),
+            unsynced: Vec::new(),
+            wake: Vec::new(),
+            spare: Vec::new(),
+        };
+        let (seed, checkpoint) = (frame::seed(state.log_id, state.epoch), state.checkpoint);
+        let log = Arc::new_cyclic(|me| Log {
+            me: me.clone(),
             host,
             disk,
-            seed: frame::seed(state.log_id, state.epoch),
+            seed,
             order: Reservations::new(tail, buffer::SLOTS),
             ring,
             space: Space::new(tail, bounds),
@@ -250,12 +266,12 @@ impl Log {
             pace: Pace::default(),
             watch: Watch::default(),
             flush_seconds: AtomicU64::new(1),
-            writing: Mutex::new(Writing { state: LogWriter::new(tail, config.segment_bytes), unsynced: Vec::new(), wake: Vec::new() }),
+            writing: Mutex::new(writing),
             staging: Mutex::new(AlignedBuf::new(WRITE_MAX as usize)),
             syncing: Mutex::new(()),
             flusher: Arc::default(),
             segments,
-            checkpoint: AtomicU64::new(state.checkpoint),
+            checkpoint: AtomicU64::new(checkpoint),
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
             keeper: Arc::new(Kick::default()),
@@ -392,7 +408,7 @@ impl Log {
         f("log_segments", self.segments.count() as u64);
         self.sizes(&mut f);
         f("log_scheme", self.scheme() as u64 - 1);
-        f("log_flush_depth", 1); // WRITER-3
+        f("log_flush_depth", self.depth() as u64);
         self.watch_counters(f);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
@@ -451,7 +467,7 @@ impl Desk for Log {
             (Event::CopyLoop, _) => S::log_on_recent_written_wait_loops,
         });
     }
-    fn flush(&self, durable: bool) {
-        self.flush_for(durable, true);
+    fn flush(&self, durable: bool) -> Flushed {
+        self.flush_ready(durable)
     }
 }

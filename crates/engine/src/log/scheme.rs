@@ -1,11 +1,11 @@
-//! Who writes the log: the choice, which may change at any time.
+//! Who writes the log, and how many writes at a time: the choice, which may change at any time.
 //!
 //! SCHEME-1: a change loses, doubles and delays nothing: the lease ([`super::waits`]) stays with who has it until that one passes it on, and the next to get
 //! it is of the new scheme.
 use super::{Log, resident};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -34,24 +34,55 @@ pub enum WriterSetting {
     Fixed(Scheme),
 }
 
+/// A way to write: who does it, and how many writes at a time (the resident pair of `dedicated` has its own overlap: there it counts for nothing).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    pub scheme: Scheme,
+    pub depth: usize,
+}
+impl Way {
+    pub const fn new(scheme: Scheme, depth: usize) -> Way {
+        Way { scheme, depth }
+    }
+}
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let depth = if self.depth > 1 { format!(", {} writes at a time", self.depth) } else { String::new() };
+        write!(f, "{}{depth}", self.scheme.name())
+    }
+}
+/// What is set; the rest is found by measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Fixed {
+    pub scheme: Option<Scheme>,
+    pub depth: Option<usize>,
+}
+
 pub(super) struct Schemes {
     now: AtomicU8,
+    depth: AtomicUsize,
     /// The scheme that is set; 0: `Auto`.
     fixed: AtomicU8,
+    /// The depth that is set; 0: by measurement.
+    fixed_depth: AtomicUsize,
     /// The resident has been started.
     resident: AtomicBool,
 }
 impl Default for Schemes {
     fn default() -> Schemes {
-        Schemes { now: AtomicU8::new(Scheme::Leader as u8), fixed: AtomicU8::new(0), resident: AtomicBool::new(false) }
+        Schemes {
+            now: AtomicU8::new(Scheme::Leader as u8),
+            depth: AtomicUsize::new(1),
+            fixed: AtomicU8::new(0),
+            fixed_depth: AtomicUsize::new(0),
+            resident: AtomicBool::new(false),
+        }
     }
 }
 impl Schemes {
-    pub fn setting(&self) -> WriterSetting {
-        match self.fixed.load(Acquire) {
-            0 => WriterSetting::Auto,
-            n => WriterSetting::Fixed(Scheme::of(n)),
-        }
+    pub fn fixed(&self) -> Fixed {
+        let (scheme, depth) = (self.fixed.load(Acquire), self.fixed_depth.load(Acquire));
+        Fixed { scheme: (scheme > 0).then(|| Scheme::of(scheme)), depth: (depth > 0).then_some(depth) }
     }
 }
 
@@ -60,16 +91,27 @@ impl Log {
     pub fn scheme(&self) -> Scheme {
         Scheme::of(self.schemes.now.load(Acquire))
     }
+    /// Most durable writes at a time.
+    pub(super) fn depth(&self) -> usize {
+        self.schemes.depth.load(Acquire)
+    }
     /// Chooses the scheme; at any time, under load (SCHEME-1).
     pub fn set_writer(self: &Arc<Self>, setting: WriterSetting) {
-        let (fixed, scheme) = match setting {
-            WriterSetting::Auto => (0, Scheme::Leader),
-            WriterSetting::Fixed(scheme) => (scheme as u8, scheme),
-        };
-        self.schemes.fixed.store(fixed, Release);
-        self.use_scheme(scheme);
+        self.schemes.fixed.store(if let WriterSetting::Fixed(scheme) = setting { scheme as u8 } else { 0 }, Release);
+        self.begin_with();
     }
-    pub(super) fn use_scheme(self: &Arc<Self>, scheme: Scheme) {
+    /// How many durable writes may be in flight, at most [`super::DEPTH_MAX`]; 0: by measurement. At any time.
+    pub fn set_flush_depth(self: &Arc<Self>, depth: usize) {
+        self.schemes.fixed_depth.store(depth.min(super::DEPTH_MAX), Release);
+        self.begin_with();
+    }
+    /// What is set, and for the rest what is right for most until it has been measured.
+    pub(super) fn begin_with(self: &Arc<Self>) {
+        let fixed = self.schemes.fixed();
+        self.use_way(Way::new(fixed.scheme.unwrap_or(Scheme::Leader), fixed.depth.unwrap_or(1)));
+    }
+    pub(super) fn use_way(self: &Arc<Self>, Way { scheme, depth }: Way) {
+        self.schemes.depth.store(depth, Release);
         if self.schemes.now.swap(scheme as u8, AcqRel) == scheme as u8 {
             return;
         }

@@ -21,7 +21,7 @@ struct Bytes {
     unsynced: Vec<(usize, usize)>,
 }
 #[derive(Default)]
-struct MemFile(Mutex<Bytes>, Arc<Faults>);
+struct MemFile(Mutex<Bytes>, Arc<Faults>, Mutex<Option<Vec<Io>>>);
 #[derive(Default)]
 struct Faults {
     full: AtomicBool,
@@ -84,12 +84,22 @@ impl File for MemFile {
         Ok(())
     }
     fn submit(&self, io: Io) {
+        match &mut *self.2.lock() {
+            Some(held) => return held.push(io),
+            None => {}
+        }
+        self.run(io);
+    }
+}
+impl MemFile {
+    fn run(&self, io: Io) {
         match io.op {
             Op::Read(mut b) => {
                 let r = self.read_at(&mut b, io.offset);
                 (io.done)(r, Some(b));
             }
             Op::Write(b) => (io.done)(self.write_at(&b, io.offset), Some(b)),
+            Op::WriteDurable(b) => (io.done)(self.write_durable_at(&b, io.offset), Some(b)),
             Op::Sync => (io.done)(self.sync(), None),
         }
     }
@@ -101,7 +111,26 @@ impl MemDisk {
     }
     pub fn put(&self, path: &Path, content: Vec<u8>) {
         let bytes = Bytes { durable: content.clone(), now: content, unsynced: Vec::new() };
-        self.files.lock().insert(path.into(), Arc::new(MemFile(Mutex::new(bytes), self.faults.clone())));
+        self.files.lock().insert(path.into(), Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())));
+    }
+    /// Submitted operations stay in flight.
+    pub fn hold(&self, path: &Path) {
+        *self.file(path).2.lock() = Some(Vec::new());
+    }
+    pub fn held(&self, path: &Path) -> usize {
+        self.file(path).2.lock().as_ref().map_or(0, Vec::len)
+    }
+    /// The one that was submitted as the `n`-th of those in flight is over.
+    pub fn end(&self, path: &Path, n: usize) {
+        let file = self.file(path);
+        let io = file.2.lock().as_mut().expect("held").remove(n);
+        file.run(io);
+    }
+    pub fn has(&self, path: &Path) -> bool {
+        self.files.lock().contains_key(path)
+    }
+    fn file(&self, path: &Path) -> Arc<MemFile> {
+        self.files.lock()[path].clone()
     }
     pub fn set_full(&self, full: bool) {
         self.faults.full.store(full, SeqCst);
@@ -133,7 +162,7 @@ impl Disk for MemDisk {
             (Some(f), _) => Ok(f.clone()),
             (None, Create::Existing) => Err(io::ErrorKind::NotFound.into()),
             (None, _) => {
-                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone()));
+                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone(), Mutex::default()));
                 files.insert(path.into(), f.clone());
                 Ok(f)
             }

@@ -27,7 +27,7 @@ fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
     }
     (frames, scanner)
 }
-fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
+pub(super) fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
     let (frames, scanner) = scanned(disk);
     let host = Arc::new(TestHost::default());
     let log = scanner.finish(host.clone()).unwrap();

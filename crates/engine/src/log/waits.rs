@@ -4,6 +4,7 @@
 //! the nodes. One of the two sees the other.
 //! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
 //! came in between. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
+//! A waiter whose goal is covered, reached by a write that is in flight, needs none of that: the end of the write wakes it (WAIT-1).
 //! WAIT-3: `durable <= written`, and neither goes back.
 //! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
 //! WAIT-5: with the lease goes the duty to look: the resident writer ([`super::resident`]), which may keep the lease while nobody waits, sleeps only
@@ -75,6 +76,8 @@ const HOLDS: u8 = 2;
 pub(super) struct Waits {
     written: Padded<AtomicU64>,
     durable: Padded<AtomicU64>,
+    /// Everything below is durable, or in flight to be; set by the lease holder.
+    covered: AtomicU64,
     head: Padded<AtomicPtr<Node>>,
     lease: Padded<AtomicBool>,
     resident: Resident,
@@ -93,6 +96,7 @@ impl Waits {
         Waits {
             written: Padded(AtomicU64::new(at)),
             durable: Padded(AtomicU64::new(at)),
+            covered: AtomicU64::new(0),
             head: Padded(AtomicPtr::new(null_mut())),
             lease: Padded(AtomicBool::new(false)),
             resident: Resident { lease: AtomicU8::new(AWAY), sleeps: AtomicBool::new(false), bell: Arc::default() },
@@ -109,6 +113,14 @@ impl Waits {
     }
     pub fn reached(&self, goal: &Goal) -> bool {
         goal.lsn <= if goal.durable { self.durable() } else { self.written() }
+    }
+    /// Whether a write in flight reaches it.
+    pub fn covered(&self, goal: &Goal) -> bool {
+        goal.lsn <= self.covered.load(Acquire)
+    }
+    /// For the lease holder, before it passes the lease on: a durable write up to `lsn` is in flight.
+    pub fn cover(&self, lsn: u64) {
+        self.covered.fetch_max(lsn, AcqRel);
     }
     pub fn joined(&self) -> u64 {
         self.joined.load(Relaxed)
@@ -171,7 +183,7 @@ impl Waits {
         let sleeps = &self.resident.sleeps;
         sleeps.store(true, Relaxed);
         fence(SeqCst);
-        let written = self.written();
+        let written = self.written().max(self.covered.load(Acquire));
         let unwritten = |n: &Arc<Node>| n.goal.lsn > written && n.role.load(Relaxed) != GONE;
         let wanted = !self.head.load(Relaxed).is_null() || self.kept.lock().iter().any(unwritten);
         if wanted {
@@ -250,7 +262,7 @@ impl Waits {
                 self.gather(&mut kept);
                 // Swapping in from the end: whoever has waited longest is near it.
                 for n in kept.iter().rev() {
-                    if n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok() {
+                    if !self.covered(&n.goal) && n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok() {
                         return n.waker.lock().take();
                     }
                 }
@@ -306,7 +318,8 @@ pub(super) fn recycle(_: Arc<Node>) {}
 
 #[cfg(all(test, loom))]
 mod loom_tests {
-    use super::super::leader::{Desk, Event, Waiter};
+    use super::super::leader::{Desk, Event, Flushed, Waiter, pass_on};
+    use super::super::writer::{BLOCK, Lease, LogWriter};
     use super::*;
     use crate::host::BoxFuture;
     use std::future::poll_fn;
@@ -357,11 +370,12 @@ mod loom_tests {
         fn ready(&self) -> u64 {
             u64::MAX
         }
-        fn flush(&self, _: bool) {
+        fn flush(&self, _: bool) -> Flushed {
             assert!(!self.flushing.swap(true, AcqRel), "LEAD-1");
             let ready = self.tail.load(Acquire);
             self.publish(ready, ready);
             self.flushing.store(false, Release);
+            Flushed::Here
         }
         fn yield_now(&self) -> BoxFuture<()> {
             Box::pin(std::future::ready(()))
@@ -401,6 +415,114 @@ mod loom_tests {
     fn loom_three_commit() {
         model(1, &[Model::commit, Model::commit, Model::commit]);
     }
+    /// A log with several writes in flight, a block each, and a device that ends the newest first.
+    struct Deep {
+        waits: Waits,
+        tail: AtomicU64,
+        writer: Mutex<(LogWriter, Vec<u64>)>,
+        device: Kick,
+    }
+    const DEPTH: usize = 2;
+    impl Deep {
+        fn new() -> Deep {
+            Deep { waits: Waits::new(0), tail: AtomicU64::new(0), writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())), device: Kick::default() }
+        }
+        fn commit(&self) {
+            let goal = Goal { lsn: self.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
+            let mut w = Waiter::new(goal);
+            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
+            assert!(self.waits.durable() >= goal.lsn);
+        }
+        fn run_device(&self) {
+            while loom::future::block_on(self.device.wait()) {
+                while self.end_one() {}
+            }
+            assert!(!self.end_one(), "what somebody waits for has ended");
+        }
+        fn end_one(&self) -> bool {
+            let (at, passes) = {
+                let mut w = self.writer.lock();
+                let Some(number) = w.1.pop() else { return false };
+                let passes = w.0.land(number, DEPTH);
+                (w.0.durable(), passes)
+            };
+            self.waits.advance(at, at);
+            let mut wake = Vec::new();
+            self.waits.settle(&mut wake);
+            wake.into_iter().for_each(Waker::wake);
+            if passes {
+                pass_on(&self.waits);
+            }
+            true
+        }
+    }
+    impl Desk for Deep {
+        fn waits(&self) -> &Waits {
+            &self.waits
+        }
+        fn ready(&self) -> u64 {
+            u64::MAX
+        }
+        /// As flight.rs does.
+        fn flush(&self, _: bool) -> Flushed {
+            let ready = self.tail.load(Acquire);
+            let lease = {
+                let mut w = self.writer.lock();
+                let mut begun = 0;
+                while let Some(write) = w.0.begin(ready, DEPTH) {
+                    self.waits.cover(write.end);
+                    w.1.push(write.number);
+                    begun += 1;
+                }
+                w.0.leave(begun, DEPTH)
+            };
+            self.device.kick();
+            match lease {
+                Lease::Stays => return Flushed::Nothing,
+                Lease::Passes => pass_on(&self.waits),
+                Lease::Kept => {}
+            }
+            Flushed::Away
+        }
+        fn yield_now(&self) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn hold(&self) -> Option<BoxFuture<()>> {
+            None
+        }
+        fn gathers(&self) -> bool {
+            false
+        }
+        fn count(&self, _: &Goal, _: Event) {}
+    }
+    fn model_of_depth(preemptions: usize, committers: usize) {
+        let mut b = loom::model::Builder::new();
+        b.preemption_bound = Some(preemptions);
+        b.check(move || {
+            let m = Arc::new(Deep::new());
+            let start = |f: fn(&Deep)| {
+                let m = m.clone();
+                loom::thread::spawn(move || f(&m))
+            };
+            let device = start(Deep::run_device);
+            let others: Vec<_> = (1..committers).map(|_| start(Deep::commit)).collect();
+            m.commit();
+            others.into_iter().for_each(|t| t.join().unwrap());
+            m.device.close();
+            device.join().unwrap();
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+    /// FLIGHT-1, FLIGHT-2: completions come out of order, and full depth keeps the lease; nobody is left waiting.
+    #[test]
+    fn loom_two_in_flight() {
+        model_of_depth(2, 2);
+    }
+    #[test]
+    fn loom_three_at_depth_two() {
+        model_of_depth(1, 3);
+    }
+
     /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as resident.rs does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;

@@ -1,6 +1,6 @@
 //! The background task that looks at the load and the CPUs, for what adapts: the scheme ([`super::auto`]) and the pace of flushes ([`super::pace`]).
 use super::auto::{Auto, Seen};
-use super::{Log, WriterSetting};
+use super::Log;
 use crate::host::Host;
 use parking_lot::Mutex;
 use redolith_disk::Processors;
@@ -65,17 +65,16 @@ impl Log {
             self.look_at_cpus(before, now, seen.flushes > 0);
         }
         let mut auto = self.watch.auto.lock();
-        let chooses = self.schemes.setting() == WriterSetting::Auto;
-        auto.look(now, seen, chooses);
+        let fixed = self.schemes.fixed();
+        auto.look(now, seen, fixed);
         let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
         self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
-        let scheme = auto.scheme();
-        let pause = auto.look_after();
-        drop(auto);
-        if chooses {
-            self.use_scheme(scheme);
+        self.use_way(auto.way());
+        if self.schemes.fixed() != fixed {
+            // Set meanwhile: that counts.
+            self.begin_with();
         }
-        pause
+        auto.look_after()
     }
     fn look_at_cpus(&self, before: &mut Before, now: Duration, busy: bool) {
         let Some(p) = self.disk.processors() else { return };
@@ -100,14 +99,11 @@ impl Log {
         self.watch.cpus.store((usable * 1000.0) as u64, Relaxed);
         self.watch.idle.store((idle * 1000.0) as u64, Relaxed);
     }
-    /// What `auto` would use now, and why; with a fixed scheme, that it is fixed.
+    /// The way of writing in use, and why; that it is set, where the settings leave no choice.
     pub fn writer_reason(&self) -> String {
-        if let WriterSetting::Fixed(scheme) = self.schemes.setting() {
-            return format!("{}: set", scheme.name());
-        }
         let count = &self.counters.writer;
         let flush = Duration::from_micros(count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1));
-        self.watch.auto.lock().why(flush)
+        self.watch.auto.lock().why(self.schemes.fixed(), flush)
     }
     pub(super) fn watch_counters(&self, mut f: impl FnMut(&'static str, u64)) {
         let auto = self.watch.auto.lock();

@@ -1,8 +1,12 @@
 //! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside it.
 //!
+//! Here a write is over when the call returns; [`super::flight`] has those that are submitted.
+//!
 //! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and it covers what was written when it began.
 //! The lock of [`Writing`] is held for moments, never through I/O.
 use super::Log;
+use super::leader::Flushed;
+use super::writer::Write;
 use crate::base::poison;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,19 +17,26 @@ use std::time::Duration;
 const MEASURE_EVERY: u64 = 8;
 
 impl Log {
-    /// Writes all that is ready, and wakes those whose goal that reaches. `led`: the caller, who has the lease, waits itself.
-    pub(super) fn flush_for(&self, durable: bool, led: bool) {
+    /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The caller, who has the lease, waits itself.
+    pub(super) fn flush_ready(&self, durable: bool) -> Flushed {
         let durable = durable || self.waits.wants_durable();
+        if let Some(flushed) = self.launch_ready(durable) {
+            return flushed;
+        }
         self.host.before_blocking();
         let flush = Flush::begin(self);
         self.write_out(durable);
         if durable {
             self.sync_out();
         }
-        flush.end(self, led);
+        flush.end(self, true);
+        Flushed::Here
     }
-    /// For the resident writer: writes all that is ready, for the flusher to sync.
+    /// For the resident writer: writes all that is ready, for the flusher to sync. Nothing, while writes of an earlier scheme are in flight (FLIGHT-3).
     pub(super) fn write_only(&self) {
+        if self.writing.lock().state.in_flight() > 0 {
+            return;
+        }
         self.write_out(false);
         self.publish(|_, _| {});
     }
@@ -53,18 +64,16 @@ impl Log {
     /// Writes everything that is ready; durably, if `durable` and all before is.
     fn write_out(&self, durable: bool) {
         let ready = self.order.ready();
-        let count = &self.counters.writer;
         let mut staging = self.staging.lock();
         loop {
             let (write, at_once) = {
                 let mut w = self.writing.lock();
-                let Some(write) = w.state.begin(ready) else { return };
-                (write, durable && w.state.durable() == w.state.written())
+                let at_once = durable && w.state.durable() == w.state.written();
+                let Some(write) = w.state.begin(ready, 1) else { return };
+                (write, at_once)
             };
-            let (bytes, padded) = (write.bytes(), write.padded_bytes());
-            // SAFETY: the range is below `ready`, and its first block is the one that `written` lies in (CREDIT-2 keeps that block in the ring).
-            unsafe { self.ring.read(write.start, &mut staging[..bytes]) };
-            staging[bytes..padded].fill(0);
+            let padded = write.padded_bytes();
+            self.take(&write, &mut staging[..padded]);
             let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
             let data = &staging[..padded];
             let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
@@ -76,15 +85,26 @@ impl Log {
                 if !at_once && !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
                     w.unsynced.push(file);
                 }
-                w.state.finish(at_once);
+                w.state.finish(write.number, at_once);
             }
-            count.os_log_fsyncs.fetch_add(at_once as u64, Relaxed);
-            count.log_writes.fetch_add(1, Relaxed);
-            count.os_log_written.fetch_add(padded as u64, Relaxed);
-            count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
-            let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
-            kind.fetch_add(1, Relaxed);
+            self.count_write(&write, at_once);
         }
+    }
+    /// The bytes of a write that has begun; zeros to the end of its last block.
+    pub(super) fn take(&self, write: &Write, into: &mut [u8]) {
+        let (bytes, rest) = into.split_at_mut(write.bytes());
+        // SAFETY: the range is below `ready`, and its first block is the one that the write before ended in (CREDIT-2 keeps it in the ring until this one is over).
+        unsafe { self.ring.read(write.start, bytes) };
+        rest.fill(0);
+    }
+    pub(super) fn count_write(&self, write: &Write, durable: bool) {
+        let (count, bytes, padded) = (&self.counters.writer, write.bytes(), write.padded_bytes());
+        count.os_log_fsyncs.fetch_add(durable as u64, Relaxed);
+        count.log_writes.fetch_add(1, Relaxed);
+        count.os_log_written.fetch_add(padded as u64, Relaxed);
+        count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
+        let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
+        kind.fetch_add(1, Relaxed);
     }
     /// Syncs what is written and not durable.
     fn sync_out(&self) {
@@ -107,20 +127,23 @@ impl Log {
 }
 
 /// One flush, from its beginning.
-struct Flush {
+pub(super) struct Flush {
     durable: u64,
     begun: Duration,
     cpu: Option<Duration>,
 }
 impl Flush {
     fn begin(log: &Log) -> Flush {
+        let measured = log.counters.writer.log_flushes.load(Relaxed).is_multiple_of(MEASURE_EVERY);
+        Flush { cpu: measured.then(|| log.disk.thread_cpu()), ..Flush::of_others(log) }
+    }
+    /// One that ends in another thread.
+    pub(super) fn of_others(log: &Log) -> Flush {
         let begun = log.disk.now();
         log.pace.begins(begun);
-        let measured = log.counters.writer.log_flushes.load(Relaxed).is_multiple_of(MEASURE_EVERY);
-        let durable = log.writing.lock().state.durable();
-        Flush { durable, begun, cpu: measured.then(|| log.disk.thread_cpu()) }
+        Flush { durable: log.writing.lock().state.durable(), begun, cpu: None }
     }
-    fn end(self, log: &Log, led: bool) {
+    pub(super) fn end(self, log: &Log, led: bool) {
         log.publish(|durable, woken| {
             if durable > self.durable {
                 log.waits.flushed_for(woken + led as usize);

@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(code(Var::ReadOnly, &int(1)), 1231);
         assert_eq!(code(Var::InnodbFlushLogAtTrxCommit, &int(3)), 1231);
         assert_eq!(code(Var::RedolithLogFlushPaceUs, &Value::Int(-2)), 1231);
+        assert_eq!(code(Var::RedolithLogFlushDepth, &Value::Int(17)), 1231);
         assert_eq!(code(Var::RedolithLogWriterCpus, &Value::text("1-")), 1231);
     }
 

@@ -177,6 +177,7 @@ variables! {
     ReadBufferSize "read_buffer_size" steps(8192, 1 << 31, 4096), Both Dynamic is("131072"), inert "it is MyISAM's";
     ReadOnly "read_only" Bool, Global Dynamic OFF, only "not built yet";
     ReadRndBufferSize "read_rnd_buffer_size" int(1, 1 << 31), Both Dynamic is("262144"), inert "it is MyISAM's";
+    RedolithLogFlushDepth "redolith_log_flush_depth" exact(0, 16), Global Dynamic is("0");
     RedolithLogFlushPaceUs "redolith_log_flush_pace_us" exact(-1, 1_000_000), Global Dynamic is("-1");
     RedolithLogFlusherCpus "redolith_log_flusher_cpus" CpuList, Global Dynamic is("");
     RedolithLogThreadsNice "redolith_log_threads_nice" exact(-20, 19), Global Dynamic is("0");
