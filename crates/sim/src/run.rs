@@ -37,7 +37,7 @@ macro_rules! seen {
 seen! {
     power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
     statements files_removed conflicts failed_full failed_io rolled_back_later died failed_starts full_disks
-    undo_files_cut purge_stops throttled
+    undo_files_cut purge_stops throttled overlapped
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
 pub struct Ended {
@@ -173,6 +173,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.flush_settings.checkpoint_interval_ms.set(5);
     }
     *life.undo.lock().expect("one thread") = Some(e.undo.truncation.clone());
+    e.store.log.set_flush_depth(rng.below(5) as usize);
     e.undo.truncation.set_max_bytes(if rng.chance(3) { u64::MAX } else { 0 });
     {
         let s = &mut w.seen.lock().expect("one thread");
@@ -232,6 +233,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);
+        e.store.log.counters(|name, n| s.overlapped += if name == "log_writes_overlapped" { n } else { 0 });
         s.purge_stops += e.history.counts.stops.load(std::sync::atomic::Ordering::Relaxed);
         e.store.log.counters(|name, n| match name {
             "log_segments_recycled" => s.segments_recycled += n,

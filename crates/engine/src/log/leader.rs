@@ -1,10 +1,10 @@
 //! The `leader` and `session` hosts of the writer, in the shape of a future: a session that waits for its commit either leads, writes and flushes for all,
 //! or is one of those led.
 //!
-//! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme). Else it steps back in the run queue, so that every
-//! session that can run has its turn and may join, for as long as the group grows; if flushes are paced it holds back (pace.rs). Then it writes and flushes in
-//! its own thread, wakes the group, and passes the lease to one of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the
-//! place of its spinning).
+//! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme), but for one time in some: with one worker thread nobody can join
+//! while it writes, and being alone would prove itself. Else it steps back in the run queue, so that every session that can run has its turn and may join, for as
+//! long as the group grows; if flushes are paced it holds back (pace.rs). Then it writes and flushes in its own thread, wakes the group, and passes the lease to one
+//! of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
 //!
 //! With a resident writer ([`super::resident`]) nobody here leads for long: the lease goes to it at the next hand-over.
 //!
@@ -162,7 +162,7 @@ impl Waiter {
 
 impl Lead {
     fn begin(desk: &impl Desk) -> Lead {
-        let alone = !desk.gathers() || desk.waits().alone();
+        let alone = !desk.gathers() || desk.waits().alone() && !desk.waits().probes();
         Lead { rounds: if alone { ROUNDS_MAX } else { 0 }, joined: u64::MAX, held: alone, resting: None }
     }
     /// Ready when the group no longer grows.

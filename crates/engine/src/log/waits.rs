@@ -83,6 +83,8 @@ pub(super) struct Waits {
     resident: Resident,
     /// Nodes that no flush has reached yet; the lease holder and the flusher look.
     kept: Mutex<Vec<Arc<Node>>>,
+    /// How often somebody led alone.
+    alone: Count,
     /// How many were pushed, ever: the leader sees its group grow.
     joined: Count,
     /// Sixteen times the moving average of the group size.
@@ -90,6 +92,7 @@ pub(super) struct Waits {
 }
 /// Not part of what models explore.
 type Count = std::sync::atomic::AtomicU64;
+const PROBE_EVERY: u64 = 8;
 
 impl Waits {
     pub fn new(at: u64) -> Waits {
@@ -101,6 +104,7 @@ impl Waits {
             lease: Padded(AtomicBool::new(false)),
             resident: Resident { lease: AtomicU8::new(AWAY), sleeps: AtomicBool::new(false), bell: Arc::default() },
             kept: Mutex::new(Vec::new()),
+            alone: Count::new(0),
             joined: Count::new(0),
             group: std::sync::atomic::AtomicU32::new(16),
         }
@@ -128,6 +132,13 @@ impl Waits {
     /// For the lease holder: nobody else waits now, and lately groups had one member.
     pub fn alone(&self) -> bool {
         self.head.load(Relaxed).is_null() && !self.in_company() && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
+    }
+
+    /// For a lease holder that is alone: whether it looks, this time, if others would join.
+    pub fn probes(&self) -> bool {
+        let n = self.alone.load(Relaxed);
+        self.alone.store(n + 1, Relaxed);
+        n % PROBE_EVERY == PROBE_EVERY - 1
     }
 
     pub fn try_lead(&self) -> bool {
