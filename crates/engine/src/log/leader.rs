@@ -125,7 +125,13 @@ impl Waiter {
                         }
                         std::hint::spin_loop();
                     }
-                    if desk.flush(self.goal.durable) == Flushed::Away {
+                    let flushed = desk.flush(self.goal.durable);
+                    // Covered before it led: nothing was left to do but to wait.
+                    let idle = flushed == Flushed::Nothing && waits.covered(&self.goal);
+                    if idle {
+                        pass_on(waits);
+                    }
+                    if idle || flushed == Flushed::Away {
                         self.state = State::Queued(waits.enlist(self.goal, cx.waker()));
                         continue;
                     }

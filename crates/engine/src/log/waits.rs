@@ -3,7 +3,7 @@
 //! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again; whoever flushed stores `durable`, fences, and takes
 //! the nodes. One of the two sees the other.
 //! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
-//! came in between. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
+//! came in between, on the stack and among the kept. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
 //! A waiter whose goal is covered, reached by a write that is in flight, needs none of that: the end of the write wakes it (WAIT-1).
 //! WAIT-3: `durable <= written`, and neither goes back.
 //! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
@@ -280,7 +280,13 @@ impl Waits {
             }
             self.lease.swap(false, AcqRel);
             fence(SeqCst);
-            let wanted = !self.head.load(Relaxed).is_null() || resident.lease.load(Relaxed) == WANTS;
+            // Kept ones too: somebody who publishes without the lease may have taken a newcomer off the stack meanwhile.
+            let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
+            let wanted = resident.lease.load(Relaxed) == WANTS || {
+                let mut kept = self.kept.lock();
+                self.gather(&mut kept);
+                kept.iter().any(waits)
+            };
             if !wanted || !self.try_lead() {
                 return None;
             }
