@@ -27,7 +27,7 @@ pub fn about(dir: &Path, device: &Device) -> Vec<(String, String)> {
     let memory = field("/proc/meminfo", "MemTotal").and_then(|m| m.split(' ').next()?.parse::<u64>().ok()).map_or(0, |kib| kib >> 20);
     let mut about = vec![
         ("cores".to_string(), format!("{} x {cpu}", cores().len())),
-        ("CPU quota".into(), cpu_quota::of_this_process().map_or("none".into(), |cpus| format!("{cpus:.2} cores"))),
+        ("CPU quota around the lab".into(), cpu_quota::of_this_process().map_or("none".into(), |cpus| format!("{cpus:.2} cores"))),
         ("memory".into(), format!("{memory} GiB")),
         ("kernel".into(), first_line("/proc/sys/kernel/osrelease").unwrap_or_default()),
         ("file system".into(), file_system(dir).unwrap_or_else(|| "unknown".into())),
