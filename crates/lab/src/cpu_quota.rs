@@ -246,6 +246,27 @@ mod tests {
     }
 
     #[test]
+    fn version_two_has_its_groups_where_the_controller_is_handed_down() {
+        let mount = std::env::temp_dir().join(format!("redolith-lab-trees-{}", process::id()));
+        let (slice, own) = (mount.join("slice"), mount.join("slice/own"));
+        fs::create_dir_all(&own).unwrap();
+        let tree = Tree { version: Version::V2, mount: mount.clone(), own: own.clone() };
+        let why = delegating(&tree).unwrap_err().to_string();
+        assert!(why.contains("slice/own has no cpu controller (cgroup.controllers)") && why.contains("it takes root"), "{why}");
+        for group in [&own, &slice, &mount] {
+            fs::write(group.join("cgroup.controllers"), "cpuset cpu memory\n").unwrap();
+        }
+        // A group with processes in it cannot hand the controller down; a folder is as little of a file to write to.
+        fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
+        fs::write(slice.join("cgroup.subtree_control"), "memory cpu\n").unwrap();
+        assert_eq!(delegating(&tree).unwrap(), slice);
+        fs::write(slice.join("cgroup.subtree_control"), "memory cpuset\n").unwrap();
+        assert_eq!(delegating(&tree).unwrap(), slice);
+        assert_eq!(fs::read_to_string(slice.join("cgroup.subtree_control")).unwrap(), "+cpu");
+        fs::remove_dir_all(mount).unwrap();
+    }
+
+    #[test]
     fn a_command_is_in_its_group_and_the_group_goes_with_it() {
         let quota = match CpuQuota::find(0.5) {
             Ok(quota) => quota,
