@@ -1,4 +1,7 @@
 //! What grows and shrinks again: the history and the undo file while purge is stopped and after, the redo log when its capacity changes.
+mod common;
+
+use common::Dir;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
@@ -8,23 +11,10 @@ use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-struct Dir(PathBuf);
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let p = std::env::temp_dir().join(format!("redolith-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&p);
-        Dir(p)
-    }
-}
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     open_with(dir, |_| ())
 }
@@ -257,24 +247,7 @@ impl Hanging {
     }
 }
 impl File for HangingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
-        self.file.write_at(buf, offset)
-    }
-    fn write_durable_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
-        self.file.write_durable_at(buf, offset)
-    }
-    fn sync(&self) -> std::io::Result<()> {
-        self.file.sync()
-    }
-    fn len(&self) -> std::io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.file.set_len(len)
-    }
+    redolith_disk::forward_file!(file: read_at write_at write_durable_at sync len set_len);
     fn submit(&self, io: Io) {
         if let (Some(held), Op::Write(_)) = (&mut *self.state.lock().unwrap(), &io.op) {
             return held.push((self.file.clone(), io));
@@ -288,36 +261,7 @@ impl Disk for Hanging {
         let is_data = path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
         Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
     }
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-    fn list(&self, dir: &Path) -> std::io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> std::io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-    fn remove(&self, path: &Path) -> std::io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> std::io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock_dir(&self, dir: &Path) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>> {
-        self.disk.lock_dir(dir)
-    }
-    fn now(&self) -> Duration {
-        self.disk.now()
-    }
-    fn wall_us(&self) -> i64 {
-        self.disk.wall_us()
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
-    }
+    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
 }
 
 #[test]
