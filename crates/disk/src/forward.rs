@@ -2,10 +2,12 @@
 
 /// In an `impl Disk`: the methods named are those of the disk in the field `$inner`.
 ///
-///     impl Disk for Slow {
-///         redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
-///         fn open(..) ..
-///     }
+/// ```text
+/// impl Disk for Slow {
+///     redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
+///     fn open(..) ..
+/// }
+/// ```
 #[macro_export]
 macro_rules! forward_disk {
     ($inner:ident: $($method:ident)*) => { $($crate::forward_disk!(@$method $inner);)* };

@@ -438,7 +438,7 @@ fn purge_is_stopped_after(spare: usize) {
             assert!(!e.history.is_empty(), "the log has found room on a full disk");
             e.host.sleep(Duration::from_millis(5)).await;
         }
-        assert!(e.history.len() > 0 && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
+        assert!(!e.history.is_empty() && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
         full.store(false, SeqCst);
         purged(&e).await;
         drop(held);
