@@ -41,6 +41,12 @@ def claim(holds, why):
         raise Failed(why)
 
 
+def stopped(server):
+    """A clean shutdown, or the test has failed."""
+    complaint = check.clean_shutdown(server)
+    claim(not complaint, complaint)
+
+
 def error_of(statement):
     """The error that a call of the client fails with, or None."""
     try:
@@ -233,7 +239,7 @@ def full(dir, a, report):
             wrong = check.tables(c, 'f')
             claim(not wrong, '\n'.join(wrong))
             c.close()
-            claim(server.stop() == 0, f'clean shutdown: {server.last_words()}')
+            stopped(server)
             report.ok('full: rollback, kill -9, restart', words)
 
             # START-1
@@ -288,7 +294,7 @@ def corrupt(dir, a, report):
             for first in range(0, 8000, 1000):
                 c.query(f'INSERT INTO {name} VALUES ' + ', '.join(f"({i}, '{name} marker {i:06} {'.' * 150}')" for i in range(first, first + 1000)))
         c.close()
-        claim(server.stop() == 0, server.last_words())
+        stopped(server)
         path = table_file(server, b'bad marker 004000')
         with open(path, 'rb') as f:
             page = f.read().index(b'bad marker 004000') // PAGE
@@ -309,7 +315,7 @@ def corrupt(dir, a, report):
         report.ok('corrupt: an error with table, file, page', f'{len(found)} complaints of CHECK TABLE')
         # A transaction that cannot be rolled back, because a page of it is damaged, holds up no other, nor the start.
         damage(path, page)
-        claim(server.stop() == 0, server.last_words())
+        stopped(server)
         server.start()
         c = server.connect(database='f')
         c.query('BEGIN; UPDATE good SET v = 2 WHERE id < 100; UPDATE bad SET v = 2')
@@ -326,7 +332,7 @@ def corrupt(dir, a, report):
         wrong = check.tables(c, 'f')
         claim(not wrong, '\n'.join(wrong))
         c.close()
-        claim(server.stop() == 0, server.last_words())
+        stopped(server)
         report.ok('corrupt: restart, drop', '')
 
 
@@ -396,7 +402,7 @@ def torn(dir, a, report):
             if mended >= 40:
                 break
         claim(mended > 0, 'no page could be torn: the test saw nothing')
-        claim(server.stop() == 0, server.last_words())
+        stopped(server)
         report.ok('torn: mended from the doublewrite file', f'{mended} pages, {len(acked)} rows acknowledged')
 
 

@@ -238,8 +238,7 @@ def main():
         print(f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged, {sum(record.settled.values())} there')
         if report.failed:
             sys.exit(report.end())    # through the with: the server ends, its files stay
-        if server.stop() != 0:
-            report.fail('clean shutdown', server.last_words())
+        report.outcome('clean shutdown', check.clean_shutdown(server))
     return report.end()
 
 

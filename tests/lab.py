@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is stopped keeps what it has, and nothing outlives it.
 
-  tests/lab.py                         study 1, and study 2 beside MariaDB
+  tests/lab.py                         study 1, also with another script and paces, and study 2 beside MariaDB
   tests/lab.py --keep DIR              leaves the reports there, to look at
 """
 import argparse
@@ -22,6 +22,9 @@ from rig.report import Report                                # noqa: E402
 SCHEMES = ['auto', 'leader', 'session', 'dedicated']
 REDO = ['redo', '--tables=1', '--table-size=100', '--time=1', '--warmup=1', '--repeat=1', '--threads=1,4', '--pool=64M', '--quick']
 WRITERS = ['writers', '--peer=mariadb', '--writes=5', '--repeat=1', '--threads=4,8', '--pool=64M', '--quick']
+PACES = ['0 us', '200 us', '500 us', '1500 us', '-1 (the server chooses)']
+PACE = ['redo', '--tables=1', '--table-size=100', '--time=1', '--warmup=1', '--repeat=1', '--threads=4', '--schemes=leader', '--pool=64M', '--quick',
+        '--script=oltp_update_index', '--sections=schemes,pace']
 ENDLESS = ['redo', '--tables=1', '--table-size=100', '--time=60', '--repeat=1', '--threads=4', '--schemes=auto', '--pool=64M']
 LIMIT_S = 120
 
@@ -38,6 +41,17 @@ def running(marker):
         if marker in line and ' lab ' not in line:
             found.append(line)
     return found
+
+
+def quota():
+    """The option, where this machine lets one make control groups for CPU."""
+    makes = os.geteuid() == 0 and any(os.path.exists(f'{t}/{f}') and os.access(t, os.W_OK)
+                                      for t, f in [('/sys/fs/cgroup/cpu', 'cpu.cfs_quota_us'), ('/sys/fs/cgroup/cpu,cpuacct', 'cpu.cfs_quota_us')])
+    return ['--cpu-quota=1'] if makes else []
+
+
+def control_groups(pid):
+    return [os.path.join(at, d) for at, dirs, _ in os.walk('/sys/fs/cgroup') for d in dirs if d.startswith(f'redolith-lab-{pid}-')]
 
 
 def wait_for(condition, seconds):
@@ -107,6 +121,19 @@ def redo(lab):
     return f'{len(results["points"])} points'
 
 
+def pace(lab):
+    """Another script, and the rows of pace: with the quota, where there can be one."""
+    lab.ends_well()
+    results, text = whole(lab, ['leader'] + PACES, 1 + len(PACES))
+    must([s['id'] for s in results['sections']] == ['schemes', 'pace'] and {s['script'] for s in results['sections']} == {'oltp_update_index'},
+         f'sections: {[(s["id"], s["script"]) for s in results["sections"]]}')
+    must('## When and how often to flush, at 4 connections: oltp_update_index' in text, 'headings')
+    must(not control_groups(lab.process.pid), f'left behind: {control_groups(lab.process.pid)}')
+    if quota():
+        must('- CPU quota of each server: 1 CPU (' in text, 'the quota is not in the report')
+    return f'{len(results["points"])} points, {"with a quota of one CPU" if quota() else "no quota: no right to make control groups"}'
+
+
 def writers(binary, dir):
     lab = Lab(binary, dir, WRITERS)
     lab.ends_well()
@@ -118,9 +145,10 @@ def writers(binary, dir):
 
 def ended(binary, dir, how):
     """Ends it while sysbench runs; everything that it has started ends too."""
-    lab = Lab(binary, dir, ENDLESS)
+    lab = Lab(binary, dir, ENDLESS + quota())
     sockets = f'redolith-lab-{lab.process.pid}/'
     must(wait_for(lambda: any('--report-checkpoints' in line for line in running(sockets)), 60), f'sysbench was never started: {running(sockets)}')
+    must(bool(control_groups(lab.process.pid)) == bool(quota()), f'control groups: {control_groups(lab.process.pid)}')
     lab.process.send_signal(how)
     status, out = lab.end()
     must(wait_for(lambda: not running(sockets) and not running(lab.folder()), 5), f'left behind: {running(sockets) + running(lab.folder())}')
@@ -132,12 +160,15 @@ def interrupted(binary, dir):
     must(status == 1 and 'Stopped before its end.' in out, f'status {status}:\n{out}')
     must(json.loads(lab.read('report.json'))['finished'] is False and 'is not finished' in lab.read('report.html'), 'the report does not say so')
     must(not os.path.exists(os.path.join(lab.folder(), 'data')), 'data directories are left')
+    must(not control_groups(lab.process.pid), f'left behind: {control_groups(lab.process.pid)}')
 
 
 def killed(binary, dir):
     lab, status, _ = ended(binary, dir, signal.SIGKILL)
     must(status == -signal.SIGKILL, f'status {status}')
     shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
+    for group in control_groups(lab.process.pid):            # the next lab would do that
+        os.rmdir(group)
 
 
 def missing(binary, dir):
@@ -152,14 +183,15 @@ def main():
     p.add_argument('--keep', metavar='DIR')
     a = p.parse_args()
     report, scratch, binary = Report(), a.keep or servers.scratch('lab'), os.path.abspath(a.binary)
-    dirs = {name: os.path.join(scratch, name) for name in ('redo', 'missing', 'writers', 'interrupted', 'killed')}
+    dirs = {name: os.path.join(scratch, name) for name in ('redo', 'pace', 'missing', 'writers', 'interrupted', 'killed')}
     for dir in dirs.values():
         shutil.rmtree(dir, ignore_errors=True)
-    # It takes most of the time, and minds the others as little as they mind it: nobody looks at the figures.
-    beside = Lab(binary, dirs['redo'], REDO)
+    # They take most of the time, and mind the others as little as they mind them: nobody looks at the figures.
+    beside, paces = Lab(binary, dirs['redo'], REDO), Lab(binary, dirs['pace'], PACE + quota())
     for name, test in [('missing tool', lambda: missing(binary, dirs['missing'])), ('lab writers', lambda: writers(binary, dirs['writers'])),
                        ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])), ('kill -9', lambda: killed(binary, dirs['killed'])),
-                       ('lab redo', lambda: redo(beside))]:
+                       ('lab redo', lambda: redo(beside)),
+                       ('lab redo, another script and paces', lambda: pace(paces))]:
         try:
             report.ok(name, test() or '')
         except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as e:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers                                      # noqa: E402
+from rig import check, servers                               # noqa: E402
 from rig.report import Report                                # noqa: E402
 
 AUTO = ['--auto-generate-sql']
@@ -80,11 +80,7 @@ def main():
             else:
                 seconds = re.search(r'Average number of seconds to run all queries: ([\d.]+)', p.stdout)
                 report.ok(name, f'{float(seconds[1]):8.2f} s' if seconds else '')
-        status = server.stop()
-        if status == 0:
-            report.ok('clean shutdown')
-        else:
-            report.fail('clean shutdown', f'exit status {status}\n{server.last_words()}')
+        report.outcome('clean shutdown', check.clean_shutdown(server))
     return report.end()
 
 

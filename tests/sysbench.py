@@ -97,11 +97,7 @@ def main():
                     script(server, report, name, mode, a)
         if a.study != 'none' and (not a.only or 'study' in a.only):
             study(server, report, a.study)
-        status = server.stop()
-        if status == 0:
-            report.ok('clean shutdown')
-        else:
-            report.fail('clean shutdown', f'exit status {status}\n{server.last_words()}')
+        report.outcome('clean shutdown', check.clean_shutdown(server))
     return report.end()
 
 

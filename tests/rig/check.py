@@ -1,4 +1,10 @@
-"""What must hold of a server's tables whatever was done to them."""
+"""What must hold of a server and its tables whatever was done to them."""
+
+
+def clean_shutdown(server):
+    """Stops the server; the complaint if it did not end as it should."""
+    status = server.stop()
+    return '' if status == 0 else f'clean shutdown: exit status {status}\n{server.last_words()}'
 
 
 def tables(connection, schema):

@@ -15,6 +15,13 @@ class Report:
         self.failed += 1
         print(f'FAILED  {name}\n{indented(why)}', flush=True)
 
+    def outcome(self, name, complaint):
+        """A test that passed if there is nothing to complain of."""
+        if complaint:
+            self.fail(name, complaint)
+        else:
+            self.ok(name)
+
     def skip(self, name, why):
         self.skipped += 1
         print(f'ignored {name:44} {why}', flush=True)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod buf;
+mod forward;
 mod image;
 mod medium;
 mod real;

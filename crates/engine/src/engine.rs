@@ -1,9 +1,9 @@
 //! The engine as a whole: what it is made of, how it starts and stops.
 use crate::buf::{BufConfig, PageIo};
 use crate::dict::{self, Dictionary};
-use crate::host::Host;
+use crate::host::{BoxFuture, Host};
 use crate::lock::{KillFlag, LockTable};
-use crate::log::LogConfig;
+use crate::log::{LogConfig, SpaceWait};
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
 use crate::purge::History;
@@ -11,17 +11,24 @@ use crate::trx::Trx;
 use crate::trx::sys::TrxSys;
 use crate::trx::view::ReadView;
 use crate::undo::UndoPages;
-use crate::{Result, SpaceId, Stall, Try};
+use crate::{Error, Result, SpaceId, Stall, Try};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::Disk;
 use std::any::Any;
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::task::Poll;
 use std::time::Duration;
 
 /// How long a change of indexes waits for rollbacks in the background.
 const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
+/// How long a definition's change waits for room in the log, where it can still be given up.
+const ROOM_WAIT: Duration = Duration::from_secs(50);
+/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a definition's change.
+const ROOM_TOLD: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.
 #[derive(Clone, Debug)]
@@ -126,7 +133,7 @@ impl Engine {
         let end = self.disk.now() + ROLLBACKS_WAIT;
         while self.background_rollbacks() > 0 {
             if self.disk.now() >= end {
-                return Err(crate::Error::LockWaitTimeout);
+                return Err(Error::LockWaitTimeout);
             }
             self.nap(Duration::from_millis(10)).await;
         }
@@ -138,10 +145,42 @@ impl Engine {
         if log.tell_full() {
             let (used, capacity) = (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
             eprintln!(
-                "redolith: the redo log is full ({used} of {capacity} bytes), and writers wait: the checkpoint at LSN {} cannot advance: {}",
+                "redolith: the redo log is full ({used} of {capacity} bytes), and writers, rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
+                 see to the data files' disk, or SET GLOBAL innodb_redo_log_capacity to more",
                 log.checkpoint_lsn(),
                 self.flusher.held_by()
             );
+        }
+    }
+    /// Waits for room in the log as long as it takes, and says why.
+    async fn wait_room(&self, mut wait: SpaceWait<'_>) -> Result<()> {
+        loop {
+            match in_time(&mut wait, &mut self.host.sleep(ROOM_TOLD)).await {
+                Some(done) => return done,
+                None => self.tell_log_full(),
+            }
+        }
+    }
+    /// [`Engine::settled`] for what can still be given up: `Error::LogFull` if there is no room in the log for too long.
+    pub(crate) async fn settled_in_time<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
+        let (log, mut timer) = (&self.store.log, None);
+        loop {
+            let mut wait = match call() {
+                Ok(x) => return Ok(x),
+                Err(Stall::LogSpace) => log.wait_space(),
+                Err(Stall::LogReserve) => log.wait_space_reserved(),
+                Err(other) => {
+                    self.settle(other).await?;
+                    continue;
+                }
+            };
+            match in_time(&mut wait, timer.get_or_insert_with(|| self.host.sleep(ROOM_WAIT))).await {
+                Some(done) => done?,
+                None => {
+                    self.tell_log_full();
+                    return Err(Error::LogFull);
+                }
+            }
         }
     }
     /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).
@@ -152,8 +191,8 @@ impl Engine {
                 self.store.pool.wait_frame().await;
                 Ok(())
             }
-            Stall::LogSpace => self.store.log.wait_space().await,
-            Stall::LogReserve => self.store.log.wait_space_reserved().await,
+            Stall::LogSpace => self.wait_room(self.store.log.wait_space()).await,
+            Stall::LogReserve => self.wait_room(self.store.log.wait_space_reserved()).await,
             Stall::Extend(space) => {
                 self.host.before_blocking();
                 self.store.spaces.extend(space)
@@ -179,7 +218,7 @@ impl Engine {
     pub(crate) async fn raise_high_water(self: Arc<Engine>) -> Result<()> {
         let Some(mark) = self.sys.reserve_needed() else { return Ok(()) };
         let lsn = self
-            .settled(|| {
+            .settled_in_time(|| {
                 let mut m = Mtr::begin_reserved(&self.store)?;
                 let p = m.x(dict::COUNTERS)?;
                 let now = crate::page::u64_at(m.page(p), dict::HIGH_WATER);
@@ -193,7 +232,7 @@ impl Engine {
     }
     /// Takes `n` consecutive object ids.
     pub(crate) async fn take_ids(&self, n: u64) -> Result<u64> {
-        self.settled(|| {
+        self.settled_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(dict::COUNTERS)?;
             let first = crate::page::u64_at(m.page(p), dict::NEXT_ID);
@@ -203,4 +242,12 @@ impl Engine {
         })
         .await
     }
+}
+/// What `f` comes to, or None if the timer ends before it does.
+async fn in_time<F: Future + Unpin>(f: &mut F, timer: &mut BoxFuture<()>) -> Option<F::Output> {
+    poll_fn(|cx| match Pin::new(&mut *f).poll(cx) {
+        Poll::Ready(x) => Poll::Ready(Some(x)),
+        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
+    })
+    .await
 }

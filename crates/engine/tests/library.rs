@@ -1,36 +1,25 @@
 //! The engine as a program would embed it: the example runs, and what can go wrong is told clearly.
 #![allow(clippy::disallowed_methods)] // the tests damage files behind the engine's back
+mod common;
 #[path = "../examples/library.rs"]
 mod example;
+#[path = "common/filling.rs"]
+mod filling;
 
-use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
+use common::Dir;
+use filling::Filling;
+use redolith_disk::{Disk, RealDisk};
 use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, PAGE_SIZE, Result};
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
-use std::any::Any;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
 
-struct Dir(PathBuf);
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let p = std::env::temp_dir().join(format!("redolith-library-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&p);
-        Dir(p)
-    }
-}
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 fn open_on(disk: Arc<dyn Disk>, dir: &Path) -> Result<Arc<Engine>> {
     let mut c = Config::new(dir);
     (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes) = (8 << 20, 1 << 20, 8 << 20);
@@ -139,100 +128,11 @@ fn a_directory_of_format_1_becomes_one_of_format_2() {
     assert!(error(open(&dir.0)).to_string().contains("undo2.rdl"));
 }
 
-/// A real disk that can be full: files neither come nor grow.
-struct Filling {
-    disk: RealDisk,
-    full: Arc<AtomicBool>,
-}
-struct FillingFile {
-    file: Arc<dyn File>,
-    full: Arc<AtomicBool>,
-}
-fn no_space() -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, "no space left on device")
-}
-impl FillingFile {
-    fn check(&self, end: u64) -> io::Result<()> {
-        if self.full.load(SeqCst) && end > self.file.len()? { Err(no_space()) } else { Ok(()) }
-    }
-}
-impl Disk for Filling {
-    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
-        if self.full.load(SeqCst) && !self.disk.exists(path) {
-            return Err(no_space());
-        }
-        Ok(Arc::new(FillingFile { file: self.disk.open(path, how)?, full: self.full.clone() }))
-    }
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.disk.lock_dir(dir)
-    }
-    fn now(&self) -> Duration {
-        self.disk.now()
-    }
-    fn wall_us(&self) -> i64 {
-        self.disk.wall_us()
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
-    }
-}
-impl File for FillingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.check(offset + buf.len() as u64)?;
-        self.file.write_at(buf, offset)
-    }
-    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.check(offset + buf.len() as u64)?;
-        self.file.write_durable_at(buf, offset)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.file.sync()
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.check(len)?;
-        self.file.set_len(len)
-    }
-    fn submit(&self, io: Io) {
-        let refused = match &io.op {
-            Op::Write(buf) => self.check(io.offset + buf.len() as u64).err(),
-            _ => None,
-        };
-        match (refused, io.op) {
-            (Some(e), Op::Write(buf)) => (io.done)(Err(e), Some(buf)),
-            (_, op) => self.file.submit(Io { op, ..io }),
-        }
-    }
-}
-
 #[test]
 fn a_full_disk_fails_the_statement_and_nothing_else() {
     let dir = Dir::new("full");
     let full = Arc::new(AtomicBool::new(false));
-    let disk = || Arc::new(Filling { disk: RealDisk::new(), full: full.clone() });
+    let disk = || Filling::new(&full);
     let engine = open_on(disk(), &dir.0).unwrap();
     let def = TableDef {
         schema: "s".into(),

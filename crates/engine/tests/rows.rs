@@ -1,4 +1,7 @@
 //! Rows through the public interface: write, read, roll back, crash, recover.
+mod common;
+
+use common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
@@ -7,22 +10,8 @@ use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Isolation, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-struct Dir(PathBuf);
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let p = std::env::temp_dir().join(format!("redolith-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&p);
-        Dir(p)
-    }
-}
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut c = Config::new(&dir.0);

@@ -1,4 +1,7 @@
 //! Data several times the buffer pool, a small log, many sessions at once: nothing hangs, nothing is lost, and a clean close leaves nothing to redo.
+mod common;
+
+use common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
@@ -7,7 +10,6 @@ use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 const ROWS: i64 = 12_000;
@@ -15,12 +17,6 @@ const SESSIONS: u64 = 96;
 const TRANSACTIONS: u64 = 30;
 const CHANGES: u64 = 4;
 
-struct Dir(PathBuf);
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut c = Config::new(&dir.0);
@@ -74,7 +70,7 @@ async fn check(trx: &mut Trx, t: &Arc<Table>, index: usize) -> (i64, i64) {
 
 #[test]
 fn data_beyond_the_pool_under_many_sessions() {
-    let dir = Dir(std::env::temp_dir().join(format!("redolith-test-small-pool-{}", std::process::id())));
+    let dir = Dir::new("small-pool");
     let (e, _) = open(&dir);
     block_on(async {
         e.create_schema("test", DEFAULT_COLLATION).await.unwrap();

@@ -1,30 +1,26 @@
 //! What grows and shrinks again: the history and the undo file while purge is stopped and after, the redo log when its capacity changes.
+mod common;
+#[path = "common/filling.rs"]
+mod filling;
+
+use common::Dir;
+use filling::Filling;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
+use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::log::{Credit, Log};
+use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::purge::State;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
-use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
+use redolith_types::{Collation, Column, IndexDef, IntSize, LobSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-struct Dir(PathBuf);
-impl Dir {
-    fn new(name: &str) -> Dir {
-        let p = std::env::temp_dir().join(format!("redolith-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&p);
-        Dir(p)
-    }
-}
-impl Drop for Dir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     open_with(dir, |_| ())
 }
@@ -257,24 +253,7 @@ impl Hanging {
     }
 }
 impl File for HangingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> std::io::Result<()> {
-        self.file.read_at(buf, offset)
-    }
-    fn write_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
-        self.file.write_at(buf, offset)
-    }
-    fn write_durable_at(&self, buf: &[u8], offset: u64) -> std::io::Result<()> {
-        self.file.write_durable_at(buf, offset)
-    }
-    fn sync(&self) -> std::io::Result<()> {
-        self.file.sync()
-    }
-    fn len(&self) -> std::io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.file.set_len(len)
-    }
+    redolith_disk::forward_file!(file: read_at write_at write_durable_at sync len set_len);
     fn submit(&self, io: Io) {
         if let (Some(held), Op::Write(_)) = (&mut *self.state.lock().unwrap(), &io.op) {
             return held.push((self.file.clone(), io));
@@ -288,36 +267,7 @@ impl Disk for Hanging {
         let is_data = path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
         Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
     }
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-    fn list(&self, dir: &Path) -> std::io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> std::io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-    fn remove(&self, path: &Path) -> std::io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> std::io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> std::io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock_dir(&self, dir: &Path) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>> {
-        self.disk.lock_dir(dir)
-    }
-    fn now(&self) -> Duration {
-        self.disk.now()
-    }
-    fn wall_us(&self) -> i64 {
-        self.disk.wall_us()
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
-    }
+    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
 }
 
 #[test]
@@ -394,6 +344,204 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
     block_on(async {
         let t = table(&e).await;
         assert_eq!(seen(&mut e.begin(KillFlag::new()), &t).await, vec![committed; 200]);
+        e.close().await.unwrap();
+    });
+}
+
+/// All the room there is in the log but for `spare` bytes, taken away for as long as this is held.
+fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> {
+    let credit = |bytes| if reserve_too { log.credit_reserved(bytes) } else { log.credit(bytes) };
+    let gap = credit(spare.max(1)).unwrap();
+    let mut held = Vec::new();
+    for bytes in [64 << 10, 1 << 10, 16, 1] {
+        while let Ok(credit) = credit(bytes) {
+            held.push(credit);
+        }
+    }
+    drop(gap);
+    held
+}
+/// A table with a column that is longer than a page.
+async fn long_table(e: &Arc<Engine>) -> Arc<Table> {
+    let int = SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
+    let text = SqlType::Blob { size: LobSize::Long };
+    let def = TableDef {
+        schema: "test".into(),
+        name: "long".into(),
+        columns: vec![Column::new("id", int).not_null(), Column::new("c", text).not_null()],
+        indexes: vec![IndexDef::primary([0])],
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    };
+    e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+    e.create_table(def, 1).await.unwrap()
+}
+fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
+    let mut out = Vec::new();
+    t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))], &mut out);
+    out
+}
+
+/// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
+#[test]
+fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {
+    [0, 100, 300, 600, 1000, 2000].into_iter().for_each(purge_is_stopped_after);
+}
+/// `spare`: how many bytes purge may write before.
+fn purge_is_stopped_after(spare: usize) {
+    const ROWS: i64 = 6;
+    const SEGMENT: u64 = 4 << 20;
+    let dir = Dir::new(&format!("purge-full-{spare}"));
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Filling::new(&full);
+    let mut c = Config::new(&dir.0);
+    // The buffer takes more than the files that there are, so that those are what is scarce.
+    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, SEGMENT, 16 * SEGMENT, 32 << 20);
+    let (e, _) = block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap();
+    block_on(async {
+        let t = long_table(&e).await;
+        let log = &e.store.log;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        e.history.stop();
+        for (n, c) in [(0, Some(b'b')), (1, None)] {
+            for id in 0..ROWS {
+                let mut key = Vec::new();
+                t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
+                let mut row = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+                assert!(row.next(&mut trx).await.unwrap());
+                match c {
+                    Some(c) => trx.update(&t, row.row(), &long_row(&t, id, c)).await.unwrap(),
+                    None => trx.delete(&t, row.row()).await.unwrap(),
+                }
+            }
+            trx.commit().await.unwrap().durable().await;
+            assert_eq!(e.history.len(), n + 1);
+        }
+        let retries = || e.history.counts.retries.load(SeqCst);
+        let before = (retries(), e.history.purged.load(SeqCst));
+        assert!(log.tail().0 < SEGMENT, "no segment is below the checkpoint, to be used again");
+        full.store(true, SeqCst);
+        // What was being made of the log's files is made, and no more can be.
+        let mut held = Vec::new();
+        while held.is_empty() || log.wait_space_reserved().await.is_ok() {
+            held.extend(hold_room(log, true, 0));
+        }
+        drop(held);
+        let held = hold_room(log, true, MAX_FRAME + spare);
+        e.history.resume();
+        while retries() < before.0 + 3 {
+            assert!(!e.history.is_empty(), "the log has found room on a full disk");
+            e.host.sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!e.history.is_empty() && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
+        full.store(false, SeqCst);
+        purged(&e).await;
+        drop(held);
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// Ten seconds pass in ten milliseconds.
+struct Hasty(Arc<Threads>);
+impl Host for Hasty {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        self.0.spawn(name, task);
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        self.0.sleep(if time < Duration::from_secs(10) { time } else { time / 1000 })
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.0.yield_now()
+    }
+}
+
+#[test]
+fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why() {
+    let dir = Dir::new("log-full-ddl");
+    let disk = Arc::new(Hanging { disk: RealDisk::new(), state: Arc::default() });
+    let mut c = Config::new(&dir.0);
+    (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 4 << 20, 16 << 20);
+    let (e, _) = block_on(Engine::open(c, disk.clone(), Arc::new(Hasty(Threads::new(disk.clone()))))).unwrap();
+    #[allow(clippy::disallowed_methods)] // looks at the engine's files behind its back
+    let files = || std::fs::read_dir(&dir.0).unwrap().count();
+    block_on(async {
+        let (t, log) = (table(&e).await, &e.store.log);
+        fill(&e, &t, 200).await;
+        purged(&e).await;
+        e.history.stop();
+        disk.hang();
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..20 {
+            update(&mut trx, &t, id, 1).await;
+        }
+        trx.commit().await.unwrap().durable().await;
+        for id in 0..20 {
+            update(&mut trx, &t, id, 2).await;
+        }
+        log.flush_to(log.tail()).await;
+        while log.checkpoint_lsn() < e.store.pool.oldest_dirty() {
+            e.host.sleep(Duration::from_millis(5)).await;
+        }
+        let mut another = t.def.clone();
+        another.name = "another".into();
+        let files_before = files();
+
+        // No room, not even in the reserve. A rollback and purge wait; it is said once why.
+        let held = hold_room(log, true, 0);
+        let loops = || {
+            let mut loops = 0;
+            log.counters(|name, n| loops += if name == "log_on_file_space_wait_loops" { n } else { 0 });
+            loops
+        };
+        let before = loops();
+        let rollback = std::thread::spawn(move || {
+            block_on(trx.rollback()).unwrap();
+            trx
+        });
+        e.history.resume();
+        // Each of the two has looked once more than it would without a timer that has ended.
+        while loops() < before + 4 {
+            e.host.sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!log.tell_full(), "the reason has been told");
+        assert!(!rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1, "both wait");
+        let failed = e.create_table(another.clone(), 1).await.map(|_| ());
+        assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
+        assert!(!rollback.is_finished() && e.history.len() == 1);
+        drop(held);
+        let mut trx = rollback.join().unwrap();
+        purged(&e).await;
+
+        // Room in the reserve only: what a definition's change has begun is cleared away.
+        let held = hold_room(log, false, 0);
+        let failed = e.create_table(another.clone(), 1).await.map(|_| ());
+        assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
+        let index = || vec![IndexDef::secondary("c", false, [2])];
+        let failed = e.create_indexes(&t, index(), KillFlag::new()).await.map(|_| ());
+        assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
+        let failed = e.drop_tables(std::slice::from_ref(&t)).await;
+        assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
+        assert_eq!((files(), e.background_rollbacks()), (files_before, 0));
+        drop(held);
+
+        disk.go_on();
+        let t = e.table("test", "t").await.unwrap().unwrap();
+        assert!(seen(&mut trx, &t).await.iter().enumerate().all(|(id, k)| *k == i64::from(id < 20)), "the rollback has taken back");
+        trx.commit().await.unwrap().durable().await;
+        let t = e.create_indexes(&t, index(), KillFlag::new()).await.unwrap();
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 200));
+        e.create_table(another, 1).await.unwrap();
+        drop(trx);
         e.close().await.unwrap();
     });
 }

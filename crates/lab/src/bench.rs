@@ -1,5 +1,6 @@
 //! A run: starts the servers, takes the points in turn, keeps what was measured whatever happens.
 use crate::child;
+use crate::cpu_quota::CpuQuota;
 use crate::failure::{Failure, Result, failed};
 use crate::machine::{self, Device};
 use crate::options::{Options, Study};
@@ -35,9 +36,12 @@ pub struct Bench {
     /// sysbench or mysqlslap.
     load: String,
     folders: Folders,
+    quota: Option<CpuQuota>,
     dir: PathBuf,
     device: Device,
     servers: Vec<Server>,
+    /// Whose tables have lost or won rows (`sysbench::wears`).
+    worn: Vec<bool>,
     results: Results,
     /// How many of the notes have been on the screen.
     said: usize,
@@ -54,6 +58,7 @@ impl Bench {
     pub fn new(o: Options, command: String, stop: Stop) -> Result<Bench> {
         let began = Instant::now();
         let (load, programs) = find_programs(&o)?;
+        let quota = o.cpu_quota.map(CpuQuota::find).transpose()?;
         raise_file_limit();
         let stamp = crate::clock::stamp();
         let dir = o.dir.join(format!("{}-{stamp}", o.study.word()));
@@ -65,6 +70,7 @@ impl Bench {
         let device = Device::below(&dir);
         let mut machine = machine::about(&dir, &device);
         machine.insert(0, ("date".into(), crate::clock::day(&stamp)));
+        machine.extend(quota.iter().map(|q| ("CPU quota of each server".to_string(), q.describe())));
         let results = Results {
             study: o.study.word().into(),
             title: title(o.study).into(),
@@ -74,7 +80,22 @@ impl Bench {
             ..Results::default()
         };
         let folders = Folders { data: dir.join("data"), sockets, keep_data: o.keep_data };
-        Ok(Bench { stop, screen: Screen::default(), began, programs, load, folders, device, servers: Vec::new(), results, said: 0, dir, o })
+        Ok(Bench {
+            stop,
+            screen: Screen::default(),
+            began,
+            programs,
+            load,
+            folders,
+            quota,
+            device,
+            servers: Vec::new(),
+            worn: Vec::new(),
+            results,
+            said: 0,
+            dir,
+            o,
+        })
     }
 
     /// To the end, or until it is stopped; in either case what was measured is written.
@@ -137,13 +158,13 @@ impl Bench {
             Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
-        let prepare = if self.o.study == Study::Redo { Duration::from_secs_f64(rows / 50_000.0 + 1.0) } else { Duration::ZERO };
+        let prepare = if self.o.study == Study::Redo { Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0) } else { Duration::ZERO };
         jobs.iter().map(|j| j.expected).sum::<Duration>() + (prepare + Duration::from_secs(2)) * specs.len() as u32
     }
 
     fn start(&mut self, spec: Spec) -> Result<()> {
         self.screen.now(&format!("starting {}", spec.name));
-        let mut server = Server::start(spec, &self.o.pool, &self.programs, &self.folders, &self.stop)?;
+        let mut server = Server::start(spec, &self.o.pool, self.quota.as_ref(), &self.programs, &self.folders, &self.stop)?;
         server.learn(redo::VARIABLES)?;
         if server.spec.kind == Kind::MySql {
             server.connect()?.query("SET GLOBAL innodb_monitor_enable = module_log").map_err(failed("mysql: innodb_monitor_enable"))?;
@@ -151,12 +172,7 @@ impl Bench {
         if self.o.study == Study::Redo && server.spec.kind != Kind::Null {
             self.screen.now(&format!("loading {} tables of {} rows into {}", self.o.tables, self.o.table_size, server.spec.name));
             server.connect()?.query(&format!("CREATE DATABASE {}", sysbench::SCHEMA)).map_err(failed(server.spec.name))?;
-            let threads = self.o.tables.min(machine::cores().len() as u32);
-            let words = sysbench::command(&self.load, &server.socket, self.shape(), threads, &[], "prepare");
-            let out = child::run(&words, &self.stop, PREPARE_LIMIT)?;
-            if out.contains("FATAL") {
-                return Err(Failure::Failed(format!("loading {}: {}", server.spec.name, child::tail(&out, 500))));
-            }
+            self.tables(&server, "prepare")?;
         }
         let cores = crate::cores::list(&server.spec.cores);
         self.results.servers.push(ServerInfo {
@@ -166,6 +182,29 @@ impl Bench {
             cores,
         });
         self.servers.push(server);
+        self.worn.push(false);
+        Ok(())
+    }
+
+    /// `prepare` makes and fills the tables, `cleanup` drops them.
+    fn tables(&self, server: &Server, verb: &str) -> Result<()> {
+        let threads = self.o.tables.min(machine::cores().len() as u32);
+        let words = sysbench::command(&self.load, sysbench::SCRIPTS[0], &server.socket, self.shape(), threads, &[], verb);
+        let out = child::run(&words, &self.stop, PREPARE_LIMIT)?;
+        if out.contains("FATAL") {
+            return Err(Failure::Failed(format!("{verb}, {}: {}", server.spec.name, child::tail(&out, 500))));
+        }
+        Ok(())
+    }
+
+    /// Every point begins with the same rows.
+    fn mend_tables(&mut self, job: &Job) -> Result<()> {
+        if std::mem::take(&mut self.worn[job.server]) {
+            self.tables(&self.servers[job.server], "cleanup")?;
+            self.tables(&self.servers[job.server], "prepare")?;
+        }
+        let script = &self.results.sections[job.section].script;
+        self.worn[job.server] = sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
         Ok(())
     }
 
@@ -191,7 +230,8 @@ impl Bench {
             let section = &self.results.sections[job.section];
             let (row, column) = (section.rows[job.row].clone(), section.columns[job.column].clone());
             let width = section.rows.iter().map(|r| r.chars().count()).max().unwrap_or(0);
-            let head = format!("{:>7} left  {:10} {row:width$} {column:>9}", short(left), section.id);
+            let id_width = self.results.sections.iter().map(|s| s.id.len()).max().unwrap_or(0);
+            let head = format!("{:>7} left  {:id_width$} {row:width$} {column:>9}", short(left), section.id);
             self.screen.now(&head);
             let began = Instant::now();
             let taken = self.point(job);
@@ -224,12 +264,15 @@ impl Bench {
     }
 
     fn point(&mut self, job: &Job) -> Result<Figures> {
+        self.mend_tables(job)?;
         self.servers[job.server].apply(&job.setup)?;
         servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
         let server = &self.servers[job.server];
         match self.o.study {
             Study::Redo => {
-                let load = SysbenchLoad { program: &self.load, shape: self.shape(), warmup_s: self.o.warmup_s, time_s: self.o.time_s };
+                let script = &self.results.sections[job.section].script;
+                let load =
+                    SysbenchLoad { program: &self.load, script, shape: self.shape(), warmup_s: self.o.warmup_s, time_s: self.o.time_s };
                 load.measure(server, job.connections, &self.device, &self.stop)
             }
             Study::Writers => point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop),
@@ -252,7 +295,7 @@ fn one_line(f: &Figures) -> String {
 fn about_load(o: &Options) -> Vec<(String, String)> {
     let mut about = match o.study {
         Study::Redo => vec![
-            ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", sysbench::TEST, o.tables, o.table_size)),
+            ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", o.scripts.join(", "), o.tables, o.table_size)),
             ("measured".into(), format!("{} s after {} s of warm-up (1 s more per 256 connections)", o.time_s, o.warmup_s)),
         ],
         Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],

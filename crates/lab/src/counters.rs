@@ -17,7 +17,7 @@ pub enum Source {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counter {
     pub count: f64,
-    /// It only grows: a difference makes sense. Otherwise it says how something is at the moment.
+    /// It only grows: a difference makes sense. Otherwise it is a gauge, and says how something is at the moment.
     pub grows: bool,
 }
 pub type Reading = BTreeMap<String, Counter>;
@@ -54,10 +54,47 @@ fn from_rows(rows: Vec<Vec<Option<String>>>, source: Source) -> Reading {
         let name = name.to_lowercase();
         match source {
             Source::Status => Some((name.strip_prefix("innodb_").unwrap_or(&name).to_string(), Counter { count, grows: !is_gauge(&name) })),
-            _ => Some((name, Counter { count, grows: kind.as_deref() != Some("value") })),
+            _ => {
+                let grows = kind.as_deref().is_some_and(|kind| kind != "value" && !is_gauge_in_mysql(&name, kind));
+                Some((name, Counter { count, grows }))
+            }
         }
     };
     rows.into_iter().filter_map(one).collect()
+}
+
+/// Rows that MySQL (8.0, 9.7) gives the type of a counter, and sets to what is the case now: last values, averages over the last moments
+/// (innodb_flushing_avg_loops), rates, percentages, sizes.
+const MYSQL_GAUGES: &[&str] = &[
+    "log_flush_avg_time",
+    "log_flush_max_time",
+    "log_flush_lsn_avg_rate",
+    "log_write_to_file_requests_interval",
+    "log_free_space",
+    "log_concurrency_margin",
+    "os_log_pending_fsyncs",
+    "os_log_pending_writes",
+    "buffer_flush_n_to_flush_requested",
+    "buffer_flush_n_to_flush_by_age",
+    "buffer_flush_n_to_flush_by_dirty_page",
+    "buffer_flush_lsn_avg_rate",
+    "buffer_flush_pct_for_dirty",
+    "buffer_flush_pct_for_lsn",
+    "lock_rec_locks",
+    "lock_table_locks",
+    "lock_row_lock_current_waits",
+    "cpu_utime_pct",
+    "cpu_stime_pct",
+    "cpu_n",
+    "ibuf_size",
+];
+
+fn is_gauge_in_mysql(name: &str, kind: &str) -> bool {
+    // The members of a set are how many calls there were (a counter), and what the last of them did.
+    let of_last_call = kind == "set_member" && (name.ends_with("_per_call") || name.ends_with("_pages"));
+    // buffer_flush_adaptive_avg_time_slot, buffer_flush_avg_page_rate, buffer_lru_batch_flush_avg_pass, ...
+    let flush_average = name.starts_with("buffer_") && name.contains("flush_") && name.contains("_avg_");
+    of_last_call || flush_average || MYSQL_GAUGES.contains(&name)
 }
 
 /// Status variables have no type; these words are in the names of those that go up and down.
@@ -86,7 +123,8 @@ fn is_gauge(name: &str) -> bool {
 /// Of the counters that are in both readings.
 pub fn differences(before: &Reading, after: &Reading) -> Vec<Counted> {
     let both = after.iter().filter_map(|(name, a)| Some((name, before.get(name)?, a)));
-    both.map(|(name, b, a)| Counted { name: name.clone(), before: b.count, after: a.count, grows: a.grows }).collect()
+    // Whatever its type says: what has become less does not only grow.
+    both.map(|(name, b, a)| Counted { name: name.clone(), before: b.count, after: a.count, grows: a.grows && a.count >= b.count }).collect()
 }
 
 /// The counters of the study's table, in its order.
@@ -154,6 +192,28 @@ mod tests {
             d.iter().map(|c| (c.name.as_str(), c.difference(), c.grows)).collect::<Vec<_>>(),
             [("log_lsn_current", -2.0, false), ("log_writes", 250.0, true)]
         );
+    }
+
+    #[test]
+    fn what_mysql_calls_counters_and_are_none() {
+        // As MySQL 9.7 shows them.
+        let rows = |of_last_moments: &str| {
+            let all = [
+                ["log_flush_avg_time", of_last_moments, "counter"],
+                ["log_flush_lsn_avg_rate", of_last_moments, "counter"],
+                ["os_log_pending_writes", "0", "status_counter"],
+                ["buffer_flush_batches", "4", "set_member"],
+                ["buffer_flush_batch_pages", "4", "set_member"],
+                ["buffer_flush_batch_total_pages", "4", "set_owner"],
+                ["buffer_LRU_batch_flush_avg_time_slot", "4", "counter"],
+                ["log_flush_total_time", "4", "counter"],
+                ["trx_that_was_reset", of_last_moments, "counter"],
+            ];
+            from_rows(all.iter().map(|r| row(r)).collect(), Source::Metrics)
+        };
+        let d = differences(&rows("51034"), &rows("77"));
+        let growing: Vec<&str> = d.iter().filter(|c| c.grows).map(|c| c.name.as_str()).collect();
+        assert_eq!((d.len(), growing), (9, vec!["buffer_flush_batch_total_pages", "buffer_flush_batches", "log_flush_total_time"]));
     }
 
     #[test]

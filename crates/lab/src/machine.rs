@@ -1,5 +1,5 @@
 //! What the kernel says: the machine, the CPU time of a process, the flushes of a block device. Nothing here names the machine.
-use crate::cores;
+use crate::{cores, cpu_quota};
 use rustix::fs::{major, minor};
 use std::fs;
 use std::io::Write;
@@ -27,7 +27,7 @@ pub fn about(dir: &Path, device: &Device) -> Vec<(String, String)> {
     let memory = field("/proc/meminfo", "MemTotal").and_then(|m| m.split(' ').next()?.parse::<u64>().ok()).map_or(0, |kib| kib >> 20);
     let mut about = vec![
         ("cores".to_string(), format!("{} x {cpu}", cores().len())),
-        ("CPU quota".into(), quota().unwrap_or_else(|| "none".into())),
+        ("CPU quota around the lab".into(), cpu_quota::of_this_process().map_or("none".into(), |cpus| format!("{cpus:.2} cores"))),
         ("memory".into(), format!("{memory} GiB")),
         ("kernel".into(), first_line("/proc/sys/kernel/osrelease").unwrap_or_default()),
         ("file system".into(), file_system(dir).unwrap_or_else(|| "unknown".into())),
@@ -37,25 +37,6 @@ pub fn about(dir: &Path, device: &Device) -> Vec<(String, String)> {
         about.push(("one write of 4 KiB, made durable".into(), format!("{us:.0} us (median of {FLUSH_TRIES}, nothing else running)")));
     }
     about
-}
-
-/// What the process's control groups allow it, in cores.
-fn quota() -> Option<String> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|l| l.strip_prefix("0::"))?;
-    let root = Path::new("/sys/fs/cgroup");
-    let mut group = root.join(own.trim_start_matches('/'));
-    let mut least: Option<f64> = None;
-    loop {
-        let of_this = first_line(group.join("cpu.max")).and_then(|l| {
-            let (quota, period) = l.split_once(' ')?;
-            Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-        });
-        least = of_this.into_iter().chain(least).reduce(f64::min);
-        if group == root || !group.pop() {
-            return least.map(|cores| format!("{cores:.2} cores"));
-        }
-    }
 }
 
 fn file_system(dir: &Path) -> Option<String> {

@@ -1,4 +1,5 @@
 //! `redolith lab STUDY [option ...]`.
+use crate::sysbench;
 use std::path::PathBuf;
 
 pub const USAGE: &str = "\
@@ -12,10 +13,14 @@ counters.csv. Ctrl-C ends it and keeps what was measured.
   --peer=NAME             beside ours, as often as wanted: mariadb, mysql, null (the floor)
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600; quick: fewer)
   --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
+  --script=NAME           redo, as often as wanted: oltp_write_only (the study's), oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
+                          oltp_read_write. Each has a table of schemes by connections; the other sections are of the first
+  --sections=NAME,...     redo: schemes,placements,purge,pace,depth (all; quick: the first three)
+  --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ... (no quota); the client is outside of it
   --repeat=N              turns of each point, interleaved A B A B (3; redo --quick: 1, writers --quick: 2)
   --time=S --warmup=S     redo: seconds measured per point and before (10 and 3; quick: 2 and 1)
   --tables=N --table-size=N    redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
-  --placement-threads=N   redo: connections of the placements and of purge (128, or the nearest of --threads)
+  --placement-threads=N   redo: connections of all sections but the schemes (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
   --pool=SIZE             buffer pool of each server (1G)
   --dir=DIR               where the folder of this run is made, on the device to be measured (redolith-lab)
@@ -38,6 +43,21 @@ pub enum Peer {
     Null,
 }
 
+/// What `lab redo` measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    Schemes,
+    Placements,
+    Purge,
+    Pace,
+    Depth,
+}
+
+const PARTS: &[(&str, Part)] =
+    &[("schemes", Part::Schemes), ("placements", Part::Placements), ("purge", Part::Purge), ("pace", Part::Pace), ("depth", Part::Depth)];
+/// How many of them a quick run has time for.
+const QUICK_PARTS: usize = 3;
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     pub study: Study,
@@ -45,6 +65,11 @@ pub struct Options {
     pub peers: Vec<Peer>,
     pub threads: Vec<u32>,
     pub schemes: Vec<String>,
+    /// Of sysbench; the first one has all sections.
+    pub scripts: Vec<&'static str>,
+    pub parts: Vec<Part>,
+    /// CPUs of each server.
+    pub cpu_quota: Option<f64>,
     pub repeat: u32,
     pub time_s: u32,
     pub warmup_s: u32,
@@ -63,8 +88,16 @@ pub struct Options {
 
 /// Connections beyond which the servers' `max_connections` is not set.
 const MOST_CONNECTIONS: u32 = 3900;
+/// The kernel takes no less than 1 ms of a period; a server that gets so little does not even start in time.
+const CPU_QUOTAS: std::ops::RangeInclusive<f64> = 0.05..=4096.0;
 /// The connections of the study's four placements.
 const STUDY_PLACEMENT_THREADS: u32 = 128;
+
+impl Options {
+    pub fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+}
 
 impl Study {
     pub fn word(self) -> &'static str {
@@ -107,6 +140,9 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         peers: Vec::new(),
         threads: study.threads(quick).to_vec(),
         schemes: study.all_schemes().iter().map(|s| s.to_string()).collect(),
+        scripts: Vec::new(),
+        parts: PARTS[..if quick { QUICK_PARTS } else { PARTS.len() }].iter().map(|(_, part)| *part).collect(),
+        cpu_quota: None,
         repeat: if study == Study::Redo { pick(3, 1) } else { pick(3, 2) },
         time_s: pick(10, 2),
         warmup_s: pick(3, 1),
@@ -139,6 +175,9 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
             }
         }
     }
+    if o.scripts.is_empty() {
+        o.scripts.push(sysbench::SCRIPTS[0]);
+    }
     if o.placement_threads == 0 {
         let nearest = o.threads.iter().copied().min_by_key(|n| n.abs_diff(STUDY_PLACEMENT_THREADS));
         o.placement_threads = nearest.unwrap_or(STUDY_PLACEMENT_THREADS);
@@ -149,6 +188,9 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
 fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
     let wrong = || format!("{name}: '{value}' is nothing that it takes");
     let number = || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
+    if o.study != Study::Redo && ["--script", "--sections"].contains(&name) {
+        return Err(format!("{name} is an option of lab redo"));
+    }
     match name {
         "--peer" => {
             for name in value.split(',') {
@@ -175,6 +217,26 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
             if !o.schemes.iter().all(|s| known.contains(&s.as_str())) {
                 return Err(format!("{name}: '{value}': there is {}", known.join(", ")));
             }
+        }
+        "--script" => {
+            for wanted in value.split(',') {
+                let known = sysbench::SCRIPTS.iter().find(|s| **s == wanted);
+                let script = known.ok_or_else(|| format!("{name}: '{wanted}': there is {}", sysbench::SCRIPTS.join(", ")))?;
+                if !o.scripts.contains(script) {
+                    o.scripts.push(script);
+                }
+            }
+        }
+        "--sections" => {
+            let one = |word: &str| PARTS.iter().find(|(name, _)| *name == word).map(|(_, part)| *part);
+            let all: Option<Vec<Part>> = value.split(',').map(one).collect();
+            o.parts = all.ok_or_else(|| {
+                format!("{name}: '{value}': there is {}", PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))
+            })?;
+        }
+        "--cpu-quota" => {
+            let cpus = value.parse::<f64>().ok().filter(|n| CPU_QUOTAS.contains(n));
+            o.cpu_quota = Some(cpus.ok_or_else(|| format!("{name}: '{value}': it takes a number of CPUs, 0.05 to 4096"))?);
         }
         "--repeat" => o.repeat = number()?,
         "--time" => o.time_s = number()?,
@@ -218,6 +280,13 @@ mod tests {
         assert_eq!((some.threads, some.placement_threads, some.schemes), (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()]));
         let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
         assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 1000));
+        assert_eq!((full.scripts.as_slice(), full.parts.len(), full.cpu_quota), (&["oltp_write_only"][..], 5, None));
+        assert_eq!(quick.parts, [Part::Schemes, Part::Placements, Part::Purge]);
+        let some =
+            read("redo --quick --script=oltp_update_index --script oltp_insert,oltp_update_index --sections=pace,schemes --cpu-quota=1.5");
+        let some = some.unwrap().unwrap();
+        assert_eq!((some.scripts, some.parts), (vec!["oltp_update_index", "oltp_insert"], vec![Part::Pace, Part::Schemes]));
+        assert_eq!((some.cpu_quota, read("writers --cpu-quota=1").unwrap().unwrap().cpu_quota), (Some(1.5), Some(1.0)));
         assert_eq!(read("--help").unwrap(), None);
         assert_eq!(read("writers --help").unwrap(), None);
     }
@@ -231,6 +300,14 @@ mod tests {
             ("redo --threads=1,x", "--threads: '1,x' is nothing that it takes"),
             ("redo --peer=oracle", "--peer: 'oracle' is nothing that it takes"),
             ("redo --schemes=on", "--schemes: 'on': there is auto, leader, session, dedicated"),
+            (
+                "redo --script=oltp_read_only",
+                "--script: 'oltp_read_only': there is oltp_write_only, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete, oltp_read_write",
+            ),
+            ("redo --sections=schemes,speed", "--sections: 'schemes,speed': there is schemes, placements, purge, pace, depth"),
+            ("redo --cpu-quota=0", "--cpu-quota: '0': it takes a number of CPUs, 0.05 to 4096"),
+            ("redo --cpu-quota=NaN", "--cpu-quota: 'NaN': it takes a number of CPUs, 0.05 to 4096"),
+            ("writers --script=oltp_insert", "--script is an option of lab redo"),
             ("redo --time", "option '--time' requires an argument"),
             ("redo --tim=3", "'--tim=3' is no option of lab"),
             ("redo time=3", "'time=3' is no option of lab"),

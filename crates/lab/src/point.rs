@@ -51,6 +51,7 @@ fn counting(server: &Server) -> Result<Option<redolith_client::Client>> {
 
 pub struct SysbenchLoad<'a> {
     pub program: &'a str,
+    pub script: &'a str,
     pub shape: Shape,
     pub warmup_s: u32,
     pub time_s: u32,
@@ -68,7 +69,8 @@ impl SysbenchLoad<'_> {
         let end = warm + self.time_s;
         let more = [format!("--time={}", end + 1), "--percentile=95".into(), format!("--report-checkpoints={warm},{end}")];
         let mut connection = counting(server)?;
-        let mut client = Child::with_lines(&sysbench::command(self.program, &server.socket, self.shape, threads, &more, "run"))?;
+        let mut client =
+            Child::with_lines(&sysbench::command(self.program, self.script, &server.socket, self.shape, threads, &more, "run"))?;
         let until = Instant::now() + Duration::from_secs(u64::from(end) + 60);
         let (mut lines, mut marks) = (Vec::new(), Vec::new());
         while let Some(line) = client.line(stop, until)? {

@@ -1,16 +1,19 @@
 //! Study 1: who writes the redo log, on which cores, with purge and without.
 //!
-//! Two tables. *Schemes*: each scheme, and the peers, by connections. *Placements*: the study's four, at the study's connections, with purge and without,
-//! and beside them the other schemes. A placement needs a server of its own that is kept off the last core; schemes are switched while it runs.
+//! *Schemes*: a table for each script, each scheme and the peers by connections. *Placements*: the study's four, at the study's connections, with purge and without,
+//! and beside them the other schemes. *Pace* and *depth* are `flushing`'s. A placement needs a server of its own that is kept off the last core; schemes are switched while it runs.
 use crate::cores;
-use crate::options::{Options, Peer};
+use crate::flushing::{self, DEPTH, PACE};
+use crate::options::{Options, Part, Peer};
 use crate::results::{Load, Results, Section};
 use crate::schedule::{Compare, Job, order};
 use crate::servers::{Kind, Server, Spec};
+use crate::sysbench;
 use std::time::Duration;
 
 /// The variables that make a difference here; what a server does not have is left out and noted.
-pub const VARIABLES: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+pub const VARIABLES: &[&str] =
+    &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS, PACE, DEPTH];
 pub const SCHEME: &str = "redolith_log_writer";
 const WRITER_CPUS: &str = "redolith_log_writer_cpus";
 const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
@@ -22,14 +25,14 @@ const PURGE_RUN: &str = "innodb_purge_run_now";
 const UNDO_TRUNCATE: &str = "innodb_undo_log_truncate";
 pub const WRITER_THREADS: &str = "innodb_log_writer_threads";
 
-const SHARED: &str = "redolith";
+pub const SHARED: &str = "redolith";
 const ISOLATED: &str = "redolith, isolated";
 
 /// The servers that this study needs, ours first.
 pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
     let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
     let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
-    if o.schemes.iter().any(|s| s == "dedicated") && all.len() > 1 {
+    if o.has(Part::Placements) && o.schemes.iter().any(|s| s == "dedicated") && all.len() > 1 {
         specs.push(Spec { name: ISOLATED, kind: Kind::Redolith, cores: all[..all.len() - 1].to_vec() });
     }
     specs.extend(peers(o));
@@ -69,13 +72,13 @@ pub fn set(variable: &str, value: &str) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purge {
+pub enum Purge {
     On,
     Off,
 }
 
 /// Statements that switch purge, of those that the server has; None: it cannot be switched.
-fn purge(server: &Facts, purge: Purge) -> Option<Vec<String>> {
+pub fn purge(server: &Facts, purge: Purge) -> Option<Vec<String>> {
     let mut s = Vec::new();
     match purge {
         Purge::On if server.knows(PURGE_RUN) => s.push(set(PURGE_RUN, "ON")),
@@ -108,17 +111,19 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
 }
 pub const FLOOR: &str = "the floor";
 
-/// A row of ours: label, server, scheme, cores of writer and flusher.
-struct Ours {
-    label: String,
-    server: usize,
-    scheme: String,
-    cpus: Option<(String, String)>,
+/// A row of ours; what it does not say is at its default.
+#[derive(Default)]
+pub struct Ours {
+    pub scheme: String,
+    /// Of writer and flusher.
+    pub cpus: Option<(String, String)>,
     /// Its log threads go before all others.
-    first: bool,
+    pub first: bool,
+    /// A variable of `flushing`, and its value.
+    pub flushing: Option<(&'static str, &'static str)>,
 }
 
-fn ours(row: &Ours, server: &Facts) -> Vec<String> {
+pub fn ours(row: &Ours, server: &Facts) -> Vec<String> {
     let mut s = vec![set(SCHEME, &format!("'{}'", row.scheme))];
     let (writer, flusher) = row.cpus.clone().unwrap_or_default();
     for (variable, list) in [(WRITER_CPUS, writer), (FLUSHER_CPUS, flusher)] {
@@ -128,6 +133,9 @@ fn ours(row: &Ours, server: &Facts) -> Vec<String> {
     }
     if server.knows(NICE) {
         s.push(set(NICE, if row.first { FIRST } else { "0" }));
+    }
+    for variable in [PACE, DEPTH].into_iter().filter(|v| server.knows(v)) {
+        s.push(set(variable, row.flushing.filter(|(of, _)| *of == variable).map_or("DEFAULT", |(_, value)| value)));
     }
     s
 }
@@ -148,38 +156,56 @@ fn placements(all: &[usize]) -> Vec<(String, Option<(String, String)>)> {
 const OVERHEAD: Duration = Duration::from_millis(2500);
 
 pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
-    let mut jobs = schemes(o, servers, results);
-    jobs.extend(placements_and_purge(o, all, servers, results));
+    let mut jobs = Vec::new();
+    for script in o.scripts.iter().filter(|_| o.has(Part::Schemes)) {
+        jobs.extend(schemes(o, script, servers, results));
+    }
+    if o.has(Part::Placements) || o.has(Part::Purge) {
+        jobs.extend(placements_and_purge(o, all, servers, results));
+    }
+    jobs.extend(flushing::plan(o, servers, results));
+    if jobs.iter().any(|j| results.sections[j.section].script == "oltp_delete") {
+        results.notes.push(format!(
+            "oltp_delete puts no row back: each point begins with {} tables of {} rows, and finds ever fewer of them. What finds none writes no log.",
+            o.tables, o.table_size
+        ));
+    }
     jobs
 }
 
-fn expected(o: &Options, threads: u32) -> Duration {
-    Duration::from_secs(u64::from(o.warmup_s + threads / 256 + o.time_s)) + OVERHEAD
+/// Rows per second that tables are loaded with, as a guess.
+pub const LOADED_PER_S: f64 = 50_000.0;
+
+pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
+    let rows = f64::from(o.tables) * f64::from(o.table_size);
+    let load = if sysbench::wears(script) { Duration::from_secs_f64(rows / LOADED_PER_S) } else { Duration::ZERO };
+    Duration::from_secs(u64::from(o.warmup_s + threads / 256 + o.time_s)) + OVERHEAD + load
 }
 
-fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
+pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
     list.iter().position(is)
 }
 
-fn schemes(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
+fn schemes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
     for scheme in &o.schemes {
-        let row = Ours { label: scheme.clone(), server: main, scheme: scheme.clone(), cpus: None, first: false };
+        let row = Ours { scheme: scheme.clone(), ..Ours::default() };
         let mut setup = ours(&row, &servers[main]);
         setup.extend(purge(&servers[main], Purge::On).unwrap_or_default());
-        rows.push((row.label, row.server, setup));
+        rows.push((scheme.clone(), main, setup));
     }
     rows.extend(peer_rows(servers));
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
     let base = position(&labels, |l| l == "auto");
     let section = results.sections.len();
     results.sections.push(Section {
-        id: "schemes".into(),
-        title: "Who writes the log, by connections".into(),
+        id: if section == 0 { "schemes".into() } else { format!("schemes-{script}") },
+        title: format!("Who writes the log, by connections: {script}"),
         text: "Each scheme of Redolith, switched while the server runs, and the other servers, at each number of connections. Purge is on, all threads share all cores."
             .into(),
         load: Load::Sysbench,
+        script: script.into(),
         row_title: "scheme or server".into(),
         column_title: "connections".into(),
         base,
@@ -193,7 +219,16 @@ fn schemes(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let cells = order(rows.len(), o.threads.len(), o.repeat, Compare::Rows);
     let job = |(row, column, turn): (usize, usize, u32)| {
         let connections = o.threads[column];
-        Job { section, row, column, turn, server: rows[row].1, connections, setup: rows[row].2.clone(), expected: expected(o, connections) }
+        Job {
+            section,
+            row,
+            column,
+            turn,
+            server: rows[row].1,
+            connections,
+            setup: rows[row].2.clone(),
+            expected: expected(o, script, connections),
+        }
     };
     cells.into_iter().map(job).collect()
 }
@@ -206,38 +241,38 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
     let isolated = position(servers, |s| s.name == ISOLATED);
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
+    // Without placements, purge is asked about where all share all.
+    let placed = o.has(Part::Placements);
     if o.schemes.iter().any(|s| s == "dedicated") {
-        if all.len() < 2 {
+        if placed && all.len() < 2 {
             results.notes.push("Placements are left out: there is one core, and nothing to place.".into());
         }
-        for (label, cpus) in placements(all) {
+        for (label, cpus) in placements(all).into_iter().filter(|(_, cpus)| placed || cpus.is_none()) {
             let server = if cpus.is_some() { isolated.unwrap_or(main) } else { main };
             let missing = [WRITER_CPUS, FLUSHER_CPUS].into_iter().filter(|v| cpus.is_some() && !servers[server].knows(v));
             if let Some(v) = missing.into_iter().next() {
                 results.notes.push(format!("\"{label}\" is left out: the server has no variable {v} (error 1193)."));
                 continue;
             }
-            let row = Ours { label, server, scheme: "dedicated".into(), cpus, first: false };
-            let setup = ours(&row, &servers[server]);
-            rows.push((row.label, server, setup));
+            let row = Ours { scheme: "dedicated".into(), cpus, ..Ours::default() };
+            rows.push((label, server, ours(&row, &servers[server])));
         }
     }
     // In a quick run the placements are all there is time for.
-    if !o.quick {
+    if !(o.quick && placed) {
         // Only root may set a negative niceness.
-        if o.schemes.iter().any(|s| s == "dedicated") && servers[main].knows(NICE) && rustix::process::getuid().is_root() {
+        if placed && o.schemes.iter().any(|s| s == "dedicated") && servers[main].knows(NICE) && rustix::process::getuid().is_root() {
             let label = "dedicated: all share all cores, log threads at nice -20".to_string();
-            let row = Ours { label, server: main, scheme: "dedicated".into(), cpus: None, first: true };
-            rows.push((row.label.clone(), main, ours(&row, &servers[main])));
+            let row = Ours { scheme: "dedicated".into(), first: true, ..Ours::default() };
+            rows.push((label, main, ours(&row, &servers[main])));
         }
         for scheme in o.schemes.iter().filter(|s| *s != "dedicated") {
-            let row =
-                Ours { label: format!("{scheme}: all share all cores"), server: main, scheme: scheme.clone(), cpus: None, first: false };
-            rows.push((row.label.clone(), main, ours(&row, &servers[main])));
+            let row = Ours { scheme: scheme.clone(), ..Ours::default() };
+            rows.push((format!("{scheme}: all share all cores"), main, ours(&row, &servers[main])));
         }
         rows.extend(peer_rows(servers).into_iter().filter(|(label, ..)| label != FLOOR));
     }
-    for i in position_all(servers, |s| s.kind != Kind::Null) {
+    for i in position_all(servers, |s| o.has(Part::Purge) && s.kind != Kind::Null) {
         let name = servers[i].name;
         // The isolated one is the same program.
         if name == ISOLATED || !rows.iter().any(|r| r.1 == i) {
@@ -258,40 +293,49 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     }
     let section = results.sections.len();
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
+    let columns: &[(&str, Purge)] =
+        if o.has(Part::Purge) { &[("purge on", Purge::On), ("purge off", Purge::Off)] } else { &[("purge on", Purge::On)] };
+    let (n, script) = (o.placement_threads, o.scripts[0]);
+    let title = match (placed, o.has(Part::Purge)) {
+        (true, true) => format!("Where the log threads run, and purge, at {n} connections: {script}"),
+        (true, false) => format!("Where the log threads run, at {n} connections: {script}"),
+        (false, _) => format!("Purge, at {n} connections: {script}"),
+    };
+    let mut text = Vec::new();
+    if placed {
+        text.push(
+            "The study's four placements of the dedicated log threads, scaled to the cores there are. Where a core is a log thread's alone, the server's other threads are kept off it \
+             (the server is started on the other cores, and has a worker for each of those); the client may use all cores.",
+        );
+    }
+    if o.has(Part::Purge) {
+        text.push(
+            "Purge off: purge stands still (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF), as far as a server has these.",
+        );
+    }
     results.sections.push(Section {
-        id: "placements".into(),
-        title: format!("Where the log threads run, and purge, at {} connections", o.placement_threads),
-        text: "The study's four placements of the dedicated log threads, scaled to the cores there are. Where a core is a log thread's alone, the server's other threads are kept \
-               off it (the server is started on the other cores, and has a worker for each of those); the client may use all cores. Purge off: purge stands still \
-               (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF), as far as a server has these."
-            .into(),
+        id: (if placed { "placements" } else { "purge" }).into(),
+        title,
+        text: text.join(" "),
         load: Load::Sysbench,
-        row_title: "placement".into(),
+        script: script.into(),
+        row_title: (if placed { "placement" } else { "scheme or server" }).into(),
         column_title: "undo purge".into(),
         base: None,
         fixed: vec![],
         floor: vec![],
-        counters_of: vec![0, 1],
+        counters_of: (0..columns.len()).collect(),
         rows: labels,
-        columns: vec!["purge on".into(), "purge off".into()],
+        columns: columns.iter().map(|(name, _)| name.to_string()).collect(),
         connections: vec![],
     });
     let job = |(row, column, turn): (usize, usize, u32)| {
         let (_, server, setup) = &rows[row];
-        let switch = purge(&servers[*server], if column == 0 { Purge::On } else { Purge::Off })?;
+        let switch = purge(&servers[*server], columns[column].1)?;
         let setup = [setup.clone(), switch].concat();
-        Some(Job {
-            section,
-            row,
-            column,
-            turn,
-            server: *server,
-            connections: o.placement_threads,
-            setup,
-            expected: expected(o, o.placement_threads),
-        })
+        Some(Job { section, row, column, turn, server: *server, connections: n, setup, expected: expected(o, script, n) })
     };
-    order(rows.len(), 2, o.repeat, Compare::RowsAndColumns).into_iter().filter_map(job).collect()
+    order(rows.len(), columns.len(), o.repeat, Compare::RowsAndColumns).into_iter().filter_map(job).collect()
 }
 
 #[cfg(test)]
@@ -306,7 +350,7 @@ mod tests {
 
     #[test]
     fn every_row_and_column_is_taken_in_turn() {
-        let o = options("redo --threads=1,128 --repeat=2 --peer=mysql");
+        let o = options("redo --threads=1,128 --repeat=2 --peer=mysql --sections=schemes,placements,purge");
         let servers = [
             Facts { name: SHARED, kind: Kind::Redolith, knows: ALL.to_vec() },
             Facts { name: ISOLATED, kind: Kind::Redolith, knows: ALL.to_vec() },
@@ -337,6 +381,49 @@ mod tests {
         );
         assert_eq!(of_placements[9].setup.last().unwrap(), "SET GLOBAL innodb_undo_log_truncate = OFF");
         assert_eq!(r.notes, ["Purge off, mysql: only innodb_undo_log_truncate is OFF; it has no innodb_purge_stop_now (error 1193)."]);
+    }
+
+    #[test]
+    fn schemes_are_repeated_for_each_script() {
+        let o = options("redo --quick --threads=4,1 --schemes=auto,leader --script=oltp_update_index --script=oltp_delete");
+        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, PURGE_STOP] }];
+        let mut r = Results::default();
+        let jobs = plan(&o, &[0], &servers, &mut r);
+        let sections: Vec<(&str, &str)> = r.sections.iter().map(|s| (s.id.as_str(), s.script.as_str())).collect();
+        // No scheme has log threads to place.
+        assert_eq!(sections, [("schemes", "oltp_update_index"), ("schemes-oltp_delete", "oltp_delete")]);
+        assert!(r.sections.iter().all(|s| s.title == format!("Who writes the log, by connections: {}", s.script)));
+        assert_eq!(jobs.iter().map(|j| j.section).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert!(jobs[4].expected > jobs[0].expected && r.notes.last().unwrap().starts_with("oltp_delete puts no row back"));
+        let o = options("redo --threads=1 --script=oltp_insert --script=oltp_write_only --repeat=1");
+        let mut r = Results::default();
+        let jobs = plan(&o, &[0], &servers, &mut r);
+        let of: Vec<(&str, usize)> =
+            r.sections.iter().enumerate().map(|(i, s)| (s.script.as_str(), jobs.iter().filter(|j| j.section == i).count())).collect();
+        assert_eq!(of, [("oltp_insert", 4), ("oltp_write_only", 4), ("oltp_insert", 4 * 2)]);
+    }
+
+    #[test]
+    fn sections_are_chosen() {
+        let servers = [
+            Facts { name: SHARED, kind: Kind::Redolith, knows: ALL.to_vec() },
+            Facts { name: "mariadb", kind: Kind::MariaDb, knows: vec![UNDO_TRUNCATE] },
+        ];
+        let of = |line: &str| {
+            let o = options(&format!("redo --threads=1 --repeat=1 --peer=mariadb {line}"));
+            let mut r = Results::default();
+            let jobs = plan(&o, &[0, 1], &servers, &mut r);
+            let sections: Vec<(String, usize, usize)> = r.sections.iter().map(|s| (s.id.clone(), s.rows.len(), s.columns.len())).collect();
+            (sections, jobs.len())
+        };
+        let section = |id: &str, rows, columns| (id.to_string(), rows, columns);
+        assert_eq!(of("--sections=schemes"), (vec![section("schemes", 5, 1)], 5));
+        // dedicated, the other schemes, and MariaDB.
+        assert_eq!(of("--sections=purge"), (vec![section("purge", 5, 2)], 10));
+        assert_eq!(of("--sections=placements"), (vec![section("placements", 8, 1)], 8));
+        assert_eq!(of("--sections=placements --quick"), (vec![section("placements", 4, 1)], 4));
+        assert_eq!(of("--quick"), (vec![section("schemes", 5, 1), section("placements", 4, 2)], 13));
+        assert_eq!(specs(&options("redo --sections=purge,pace"), &[0, 1]).len(), 1);
     }
 
     #[test]

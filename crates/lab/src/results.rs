@@ -42,6 +42,8 @@ pub struct Section {
     pub title: String,
     pub text: String,
     pub load: Load,
+    /// Of sysbench; empty with mysqlslap.
+    pub script: String,
     /// Above the rows and above the columns.
     pub row_title: String,
     pub column_title: String,

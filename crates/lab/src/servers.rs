@@ -2,6 +2,7 @@
 use crate::child::{self, Child};
 use crate::cores;
 use crate::counters::Source;
+use crate::cpu_quota::{CpuQuota, Group};
 use crate::failure::{Failure, Result, failed};
 use crate::machine;
 use crate::stop::{LOOK, Stop};
@@ -62,6 +63,8 @@ pub struct Server {
     folders: Vec<PathBuf>,
     known: HashSet<String>,
     applied: Vec<String>,
+    /// Goes after the child: a group that holds a process cannot be removed.
+    _group: Option<Group>,
 }
 
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -131,8 +134,13 @@ struct Start {
 }
 
 impl Spec {
+    /// Its name, for a file.
+    fn file(&self) -> String {
+        self.name.replace([' ', ','], "-")
+    }
+
     fn start(&self, programs: &Programs, folders: &Folders) -> Start {
-        let file = self.name.replace([' ', ','], "-");
+        let file = self.file();
         let (data, socket) = (folders.data.join(&file), folders.sockets.join(format!("{file}.sock")));
         let mut words = Vec::new();
         if !self.cores.is_empty() {
@@ -173,9 +181,9 @@ impl Spec {
 
 impl Server {
     /// Makes its data directory, starts it, and waits until it answers.
-    pub fn start(spec: Spec, pool: &str, programs: &Programs, folders: &Folders, stop: &Stop) -> Result<Server> {
+    pub fn start(spec: Spec, pool: &str, quota: Option<&CpuQuota>, programs: &Programs, folders: &Folders, stop: &Stop) -> Result<Server> {
         let start = spec.start(programs, folders);
-        let said = folders.data.join(format!("{}.out", spec.name.replace([' ', ','], "-")));
+        let said = folders.data.join(format!("{}.out", spec.file()));
         fs::create_dir_all(start.outer_data.parent().unwrap_or(&start.outer_data)).map_err(failed(start.outer_data.display()))?;
         let data = format!("--datadir={}", start.data.display());
         initialise(&spec, &start, &data, programs, stop)?;
@@ -187,6 +195,11 @@ impl Server {
             .chain([data, format!("--socket={}", start.socket.display())])
             .chain(options.iter().cloned())
             .collect();
+        let group = quota.map(|q| q.group(&spec.file())).transpose()?;
+        let words = match &group {
+            Some(group) => group.around(words),
+            None => words,
+        };
         let child = Child::with_output_in(&words, &said)?;
         let mut folders_of_it = Vec::new();
         if !folders.keep_data {
@@ -205,6 +218,7 @@ impl Server {
             folders: folders_of_it,
             known,
             applied,
+            _group: group,
         };
         server.wait_for_answer(stop)?;
         Ok(server)

@@ -2,7 +2,14 @@
 use std::path::Path;
 
 pub const SCHEMA: &str = "sbtest";
-pub const TEST: &str = "oltp_write_only";
+/// The scripts that write: the study's first.
+pub const SCRIPTS: &[&str] =
+    &["oltp_write_only", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_delete", "oltp_read_write"];
+
+/// The tables do not hold as many rows afterwards as before.
+pub fn wears(script: &str) -> bool {
+    ["oltp_insert", "oltp_delete"].contains(&script)
+}
 
 /// The tables of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,11 +18,11 @@ pub struct Shape {
     pub table_size: u32,
 }
 
-/// The study's load (uniform keys); `more` are further options.
-pub fn command(program: &str, socket: &Path, shape: Shape, threads: u32, more: &[String], verb: &str) -> Vec<String> {
+/// A script with uniform keys, as in the study; `more` are further options.
+pub fn command(program: &str, script: &str, socket: &Path, shape: Shape, threads: u32, more: &[String], verb: &str) -> Vec<String> {
     let mut words = vec![
         program.to_string(),
-        TEST.into(),
+        script.into(),
         "--db-driver=mysql".into(),
         format!("--mysql-socket={}", socket.display()),
         "--mysql-user=root".into(),

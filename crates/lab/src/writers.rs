@@ -70,6 +70,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
                the setting is switched while the server runs. Seconds as mysqlslap tells them; CPU and flushes are of the whole run, the rows written beforehand included."
             .into(),
         load: Load::Slap,
+        script: String::new(),
         row_title: "setting or server".into(),
         column_title: "connections".into(),
         base: ours(|l| l == "auto").first().copied(),

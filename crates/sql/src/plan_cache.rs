@@ -109,7 +109,7 @@ impl PlanCache {
             sweep(&mut shard, self.max_entries_per_shard);
         }
         let entry =
-            Arc::new(Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(true), variants: RwLock::default() });
+            Arc::new(Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default() });
         shard.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
         entry
     }

@@ -248,8 +248,13 @@ impl Engine {
         let first = self.take_ids(defs.len() as u64).await?;
         let mut trees = Vec::new();
         for i in 0..defs.len() as u64 {
-            let root = self.settled(|| new_root(&self.store, t.space, first + i)).await?;
-            trees.push(TreeRecord { id: first + i, root });
+            match self.settled_in_time(|| new_root(&self.store, t.space, first + i)).await {
+                Ok(root) => trees.push(TreeRecord { id: first + i, root }),
+                Err(e) => {
+                    self.free_trees(t.space, &trees).await?;
+                    return Err(e);
+                }
+            }
         }
         // Until the indexes are in the definition, the record names their trees as unfinished: what a crash leaves of them is freed.
         let mut r = t.record();
@@ -267,9 +272,7 @@ impl Engine {
             }
         }
         if let Err(e) = built {
-            for x in &trees {
-                self.free_tree(t.space, *x).await?;
-            }
+            self.free_trees(t.space, &trees).await?;
             self.replace_record(t, t.record()).await?;
             return Err(e);
         }
@@ -312,7 +315,7 @@ impl Engine {
                     return Err(duplicate(plan, no));
                 }
             }
-            self.settled(|| crate::row::entry::add(&self.store, ix, e)).await?;
+            self.settled_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
         }
         Ok(())
     }
@@ -326,9 +329,7 @@ impl Engine {
         r.trees.retain(|x| !gone.contains(x));
         r.unfinished = gone.clone();
         let new = self.replace_record(t, r).await?;
-        for x in gone {
-            self.free_tree(t.space, x).await?;
-        }
+        self.free_trees(t.space, &gone).await?;
         self.replace_record(&new, new.record()).await
     }
 
@@ -336,19 +337,20 @@ impl Engine {
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {
-            for x in &r.unfinished {
-                self.free_tree(SpaceId(r.space), *x).await?;
-            }
+            self.free_trees(SpaceId(r.space), &r.unfinished).await?;
             if let Some(t) = self.dict.by_id(r.id) {
                 self.replace_record(&t, t.record()).await?;
             }
         }
         Ok(())
     }
-    /// Frees the pages of a tree that nobody uses: level by level from the leaves, the root last, so that it can be begun again.
-    async fn free_tree(&self, space: SpaceId, tree: TreeRecord) -> Result<()> {
-        let t = Tree::new(space, tree.root, tree.id);
-        while !self.settled(|| free_leftmost(&self.store, &t)).await? {}
+    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so that it can be begun again. It is never given up for lack of
+    /// room in the log: like a rollback it waits.
+    async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
+        for tree in trees {
+            let t = Tree::new(space, tree.root, tree.id);
+            while !self.settled(|| free_leftmost(&self.store, &t)).await? {}
+        }
         Ok(())
     }
 

@@ -283,6 +283,7 @@ const PURGE: &[Row] = &[
     ("purge_undo_log_pages", Counter, "Undo pages that it read for that"),
     ("purge_undo_logs", Counter, "Committed transactions whose undo was purged"),
     ("purge_dml_delay_usec", Value, "0: changes of rows are not slowed for purge"),
+    ("purge_retries", Counter, "Times purge put a transaction's undo back to try again later: the disk was full"),
     ("purge_resume_count", Counter, "Times purge was told to go on (innodb_purge_run_now)"),
     ("purge_stop_count", Counter, "Times purge was stopped (innodb_purge_stop_now)"),
 ];

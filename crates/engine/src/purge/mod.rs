@@ -10,6 +10,8 @@
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
+//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again. Of one that was marked as ended only the
+//!   long columns are left (PURGE-4). Only what is damaged for good is passed over.
 mod complaints;
 
 use crate::btree::{Seek, structure};
@@ -21,7 +23,7 @@ use crate::mtr::Mtr;
 use crate::page::{Patch, index};
 use crate::row::{entry, overflow, value, version};
 use crate::undo::record::{self, Entry, Obsolete, RollPtr};
-use crate::{PageNo, Result, TrxId, Try, undo};
+use crate::{Error, PageNo, Result, SpaceId, TrxId, Try, undo};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -34,6 +36,16 @@ struct Item {
     no: TrxId,
     first: (PageNo, u16),
     pages: SmallVec<[PageNo; 2]>,
+    left: Left,
+}
+/// What is to be done of it.
+enum Left {
+    Changes,
+    /// To free what these pages begin.
+    Chains {
+        owner: TrxId,
+        chains: Vec<(SpaceId, PageNo)>,
+    },
 }
 /// Committed transactions that are to be purged, in the order of their commits.
 #[derive(Default)]
@@ -60,6 +72,8 @@ pub struct Counts {
     pub removed: AtomicU64,
     /// Undo records of changes to rows that were there.
     pub changes: AtomicU64,
+    /// Logs that could not be purged for now.
+    pub retries: AtomicU64,
     pub stops: AtomicU64,
     pub resumes: AtomicU64,
 }
@@ -115,7 +129,7 @@ impl History {
         }
     }
     pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
-        self.queue.lock().push_back(Item { no, first, pages });
+        self.queue.lock().push_back(Item { no, first, pages, left: Left::Changes });
         self.len.fetch_add(1, Relaxed);
     }
     /// Innodb_history_list_length.
@@ -145,6 +159,13 @@ impl History {
         }
         item
     }
+    /// The log that was popped is to be purged later (PURGE-5).
+    fn put_back(&self, item: Item) {
+        let mut q = self.queue.lock();
+        self.at.store(0, Relaxed);
+        q.push_front(item);
+        self.purging.store(false, SeqCst);
+    }
     /// The log that was popped is purged.
     fn done(&self) {
         let _q = self.queue.lock();
@@ -158,17 +179,21 @@ impl History {
 /// Logs purged between two looks at the clock and the other tasks.
 const ROUND: usize = 32;
 const IDLE: Duration = Duration::from_millis(20);
+/// The longest pause before a log is tried again (PURGE-5).
+const LAST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The background task.
 pub(crate) async fn run(engine: Arc<Engine>) {
+    let (counts, mut pause) = (&engine.history.counts, IDLE);
     while !engine.closing.load(Acquire) {
-        if engine.history.is_empty() || engine.history.is_stopped() {
-            engine.nap(IDLE).await;
+        let (failed, idle) = (counts.retries.load(Relaxed), engine.history.is_empty() || engine.history.is_stopped());
+        if !idle && engine.purge_once().await {
+            pause = IDLE;
             continue;
         }
-        if !engine.purge_once().await {
-            engine.nap(IDLE).await;
-        }
+        let again = counts.retries.load(Relaxed) > failed;
+        pause = if again { (2 * pause).min(LAST_PAUSE) } else { IDLE };
+        engine.nap(pause).await;
     }
 }
 
@@ -190,11 +215,18 @@ impl Engine {
         *self.horizon.write() = view;
         let mut n = 0;
         while self.history.start() {
-            let Some(item) = self.history.pop_below(limit) else { break };
-            if let Err(e) = self.purge_log(&item).await {
-                let line = self.history.complaints.lock().line(self.disk.now(), e.to_string());
+            let Some(mut item) = self.history.pop_below(limit) else { break };
+            if let Err(e) = self.purge_log(&mut item).await {
+                let passes = may_pass(&e);
+                let what = if passes { "waits, and tries again and again" } else { "passed over an undo log" };
+                let line = self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"));
                 if let Some(line) = line {
-                    eprintln!("redolith: purge passed over an undo log: {line}");
+                    eprintln!("redolith: purge {line}");
+                }
+                if passes {
+                    self.history.counts.retries.fetch_add(1, Relaxed);
+                    self.history.put_back(item);
+                    return false;
                 }
             }
             for page in &item.pages {
@@ -214,7 +246,27 @@ impl Engine {
         n > 0
     }
 
-    async fn purge_log(&self, item: &Item) -> Result<()> {
+    async fn purge_log(&self, item: &mut Item) -> Result<()> {
+        if let Left::Changes = item.left {
+            let (changes, owner, chains) = self.purge_changes(item).await?;
+            if !chains.is_empty() {
+                self.end_log(item.first).await?;
+            }
+            self.history.counts.changes.fetch_add(changes, Relaxed);
+            item.left = Left::Chains { owner, chains };
+        }
+        if let Left::Chains { owner, chains } = &mut item.left {
+            // What is freed is forgotten: its pages may be others' when the rest is tried again.
+            while let Some((space, first)) = chains.last() {
+                overflow::free_chain(self, *space, *first, overflow::Writer::UpTo(*owner)).await?;
+                chains.pop();
+            }
+        }
+        Ok(())
+    }
+    /// Removes what the log's changes made obsolete, but for the long columns: those are returned, with how many changes there are and who made them.
+    /// What has been removed already is left alone.
+    async fn purge_changes(&self, item: &Item) -> Result<(u64, TrxId, Vec<(SpaceId, PageNo)>)> {
         let mut chains = Vec::new();
         let mut copy = Vec::new();
         let mut owner = TrxId::NONE;
@@ -243,14 +295,7 @@ impl Engine {
                 at += len;
             }
         }
-        self.history.counts.changes.fetch_add(changes, Relaxed);
-        if !chains.is_empty() {
-            self.end_log(item.first).await?;
-            for (space, first) in chains {
-                overflow::free_chain(self, space, first, overflow::Writer::UpTo(owner)).await?;
-            }
-        }
-        Ok(())
+        Ok((changes, owner, chains))
     }
     /// Copies the part of a transaction's log that is in page `no`; where it begins. None if it is not there (the page has been used again).
     fn copy_log(&self, no: PageNo, from: Option<u16>, owner: &mut TrxId, out: &mut Vec<u8>) -> Try<Option<usize>> {
@@ -343,6 +388,10 @@ impl Engine {
         }
         Ok(())
     }
+}
+/// Whether it may be otherwise later.
+fn may_pass(e: &Error) -> bool {
+    matches!(e, Error::DiskFull(_))
 }
 /// The entry at page offset `at` of a copy that begins at offset `start`: its length and what it says.
 fn parse_shifted(copy: &[u8], at: usize, start: usize) -> Option<(usize, Entry<'_>)> {

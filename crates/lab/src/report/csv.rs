@@ -16,10 +16,18 @@ fn real(x: f64) -> String {
 }
 
 pub fn points(r: &Results) -> String {
-    let mut out = "section,row,column,connections,server,turn,per_s,queries_per_s,seconds,p95_ms,server_us,client_us,flushes,written_kib,ignored_errors,error\n".to_string();
+    let mut out = "section,script,row,column,connections,server,turn,per_s,queries_per_s,seconds,p95_ms,server_us,client_us,flushes,written_kib,ignored_errors,error\n".to_string();
+    let script = |id: &str| r.sections.iter().find(|s| s.id == id).map_or(String::new(), |s| s.script.clone());
     for p in &r.points {
-        let mut fields =
-            vec![p.section.clone(), p.row.clone(), p.column.clone(), p.connections.to_string(), p.server.clone(), (p.turn + 1).to_string()];
+        let mut fields = vec![
+            p.section.clone(),
+            script(&p.section),
+            p.row.clone(),
+            p.column.clone(),
+            p.connections.to_string(),
+            p.server.clone(),
+            (p.turn + 1).to_string(),
+        ];
         match &p.figures {
             Some(f) => {
                 let maybe = |x: Option<f64>| x.map_or(String::new(), real);
@@ -40,8 +48,9 @@ pub fn counters(r: &Results) -> String {
     for p in &r.points {
         for c in p.figures.iter().flat_map(|f| &f.counters) {
             let place = [p.section.clone(), p.row.clone(), p.column.clone(), (p.turn + 1).to_string()];
-            let numbers = [c.before, c.after, c.difference()].map(|x| x.to_string());
-            line(&mut out, &[&place[..], std::slice::from_ref(&c.name), &numbers].concat());
+            // A gauge has none.
+            let difference = if c.grows { c.difference().to_string() } else { String::new() };
+            line(&mut out, &[&place[..], &[c.name.clone(), c.before.to_string(), c.after.to_string(), difference]].concat());
         }
     }
     out
@@ -54,8 +63,15 @@ mod tests {
     #[test]
     fn lines_have_as_many_fields_as_the_head() {
         let text = points(&super::super::tests::example());
-        assert_eq!(text.lines().nth(1), Some("schemes,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,0.000,0,"));
-        assert_eq!(text.lines().nth(1 + 8), Some("schemes,the floor,128,128,redolith,1,,,,,,,,,,\"sysbench <ended>, \"\"badly\"\"\""));
+        assert_eq!(
+            text.lines().nth(1),
+            Some("schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,0.000,0,")
+        );
+        assert_eq!(
+            text.lines().nth(1 + 8),
+            Some("schemes,oltp_write_only,the floor,128,128,redolith,1,,,,,,,,,,\"sysbench <ended>, \"\"badly\"\"\"")
+        );
         assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_writes,10,9910,9900\n"));
+        assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_flush_lsn_avg_rate,1,77,\n"));
     }
 }

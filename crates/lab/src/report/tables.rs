@@ -1,6 +1,6 @@
 //! The tables of a section, in the study's shape.
 use super::table::{Cell, Table};
-use crate::counters::{BESIDES, Counted, STUDY_1};
+use crate::counters::{BESIDES, STUDY_1};
 use crate::results::{Better, Figures, Load, Metric, Results, Section};
 use crate::stats::{Spread, number};
 use std::collections::BTreeMap;
@@ -80,25 +80,46 @@ const AVERAGES: [(&str, &str, &str); 2] = [
     ("log_flush_lsn_avg_rate", "log_flush_total_bytes", "log_flushes"),
 ];
 
-/// A row's counters over all its turns of one column: per million transactions where they only grow, and as the last turn left them otherwise.
-pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTreeMap<String, f64> {
-    let (mut done, mut sums) = (0.0, BTreeMap::<String, (f64, bool)>::new());
+/// How a counter is told.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Told {
+    /// By how much it grew, per million transactions.
+    Grown(f64),
+    /// What follows from how others grew.
+    Average(f64),
+    /// A gauge: what it said after the last turn.
+    After(f64),
+}
+
+impl Told {
+    fn text(self) -> String {
+        match self {
+            Told::Grown(x) | Told::Average(x) => number(x, 0),
+            Told::After(x) => format!("{} (after)", number(x, 0)),
+        }
+    }
+}
+
+/// A row's counters over all its turns of one column.
+pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTreeMap<String, Told> {
+    let (mut done, mut sums) = (0.0, BTreeMap::<String, (f64, f64, bool)>::new());
     for (_, f) in turns {
         done += f.done;
-        for Counted { name, before, after, grows } in &f.counters {
-            let entry = sums.entry(name.clone()).or_insert((0.0, *grows));
-            entry.0 = if *grows { entry.0 + after - before } else { *after };
+        for c in &f.counters {
+            let (sum, last, grows) = sums.entry(c.name.clone()).or_insert((0.0, 0.0, true));
+            (*sum, *last, *grows) = (*sum + c.difference(), c.after, *grows && c.grows);
         }
     }
-    // Averages since the server's start mix what the rows did: of this row alone they follow from what it added.
+    let told = |(sum, last, grows)| if grows { Told::Grown(sum / f64::max(done, 1.0) * PER) } else { Told::After(last) };
+    let mut all: BTreeMap<String, Told> = sums.iter().map(|(name, of)| (name.clone(), told(*of))).collect();
+    // Averages since the server's start, or over its last moments, mix what the rows did: of this row alone they follow from what it added.
     for (average, sum, count) in AVERAGES {
-        let of = |name: &str| sums.get(name).map(|s| s.0);
+        let of = |name: &str| sums.get(name).filter(|(_, _, grows)| *grows).map(|(sum, ..)| *sum);
         if let (Some(sum), Some(count)) = (of(sum), of(count).filter(|c| *c > 0.0)) {
-            sums.insert(average.to_string(), (sum / count, false));
+            all.insert(average.to_string(), Told::Average(sum / count));
         }
     }
-    let scaled = |(sum, grows): (f64, bool)| if grows { sum / f64::max(done, 1.0) * PER } else { sum };
-    sums.into_iter().map(|(name, of)| (name, scaled(of))).collect()
+    all
 }
 
 fn study_counters(r: &Results, s: &Section) -> Vec<Table> {
@@ -110,7 +131,7 @@ fn study_counters(r: &Results, s: &Section) -> Vec<Table> {
 }
 
 fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
-    let of_rows: Vec<(String, BTreeMap<String, f64>)> = s
+    let of_rows: Vec<(String, BTreeMap<String, Told>)> = s
         .rows
         .iter()
         .enumerate()
@@ -122,7 +143,7 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
     }
     let known = |name: &&&str| of_rows.iter().any(|(_, c)| c.contains_key(**name));
     let row = |name: &&str| {
-        let cells = of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| number(*x, 0)).into());
+        let cells = of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| x.text()).into());
         (name.to_string(), cells.collect())
     };
     let what = if s.load == Load::Slap { "statements" } else { "transactions" };
@@ -133,7 +154,8 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
             format!("Counters at {} {}", s.columns[column], s.column_title)
         },
         note: format!(
-            "difference per million {what}; averages of these points where the server counts what they need, otherwise since its start"
+            "by how much they grew, per million {what}; averages are of these points alone where the server has the counts for that; \
+             (after): a gauge, as it was after the last point"
         ),
         head: std::iter::once("counter".to_string()).chain(of_rows.iter().map(|(name, _)| name.clone())).collect(),
         rows: STUDY_1.iter().chain(BESIDES).filter(known).map(row).collect(),
@@ -143,6 +165,7 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counters::Counted;
 
     #[test]
     fn averages_are_of_the_points_alone() {
@@ -159,6 +182,23 @@ mod tests {
         };
         let (a, b) = (point(0.0), point(5.0));
         let c = counters_of([(0, &a), (1, &b)].into_iter());
-        assert_eq!((c["log_flush_avg_time"], c["log_flush_time_us_sum"], c["log_lsn_current"]), (300.0, 1800.0, 5.0));
+        assert_eq!(
+            (c["log_flush_avg_time"], c["log_flush_time_us_sum"], c["log_lsn_current"]),
+            (Told::Average(300.0), Told::Grown(1800.0), Told::After(5.0))
+        );
+    }
+
+    #[test]
+    fn a_gauge_has_no_difference() {
+        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        // MySQL has no counts for its averages; and what fell in one turn is no counter in the others.
+        let point = |rate: f64, grows| Figures {
+            done: 1e6,
+            counters: vec![counted("log_flush_lsn_avg_rate", 1_140_741.0, rate, false), counted("log_flushes_open", 5.0, rate, grows)],
+            ..Figures::default()
+        };
+        let (a, b) = (point(2.0, false), point(77.0, true));
+        let c = counters_of([(0, &a), (1, &b)].into_iter());
+        assert_eq!((c["log_flush_lsn_avg_rate"].text(), c["log_flushes_open"].text()), ("77 (after)".into(), "77 (after)".into()));
     }
 }

@@ -1,19 +1,20 @@
 //! The field study's counters around loads that are known, read where a user reads them: INFORMATION_SCHEMA.INNODB_METRICS.
 //!
-//! The log lies on a disk that counts what is asked of it, so that "a flush" here is one that the device saw. What a session cannot bring about at will (a slow
-//! copier, a wait that finds its work done) is in the engine's `log/counted.rs`.
+//! The log lies on a disk that counts what is asked of it, so that "a flush" here is one that the device saw; it can hold a write back,
+//! and let something else happen at the moment at which a session looks at the clock. The engine's `log/counted.rs` has the same events without sessions.
 use super::Session;
 use super::tests::{World, lines, query};
 use crate::exec::fixture::Server;
-use redolith_disk::{Disk, File, Io, OpenHow, RealDisk};
+use parking_lot::{Condvar, Mutex};
+use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_engine::host::block_on;
-use redolith_engine::log::{Scheme, WriterSetting};
-use std::any::Any;
+use redolith_engine::log::{FRAME_HEADER, Scheme, WriterSetting};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 /// What is said of a counter of the study: it moves, or it says why it cannot.
@@ -76,8 +77,39 @@ struct Asked {
     /// Writes that are durable when they end, and calls that make earlier ones so.
     flushes: AtomicU64,
     bytes: AtomicU64,
+    gate: Gate,
+    clock: Mutex<Option<OnClock>>,
 }
-/// The real disk, which counts.
+/// A thread, and what is done when it looks at the clock, until that returns true.
+type OnClock = (ThreadId, Box<dyn FnMut() -> bool + Send>);
+/// Where writes to the log stop while it is closed.
+#[derive(Default)]
+struct Gate {
+    /// Whether it is closed, and how many stand before it.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+impl Gate {
+    fn close(&self) {
+        self.state.lock().0 = true;
+    }
+    fn open(&self) {
+        self.state.lock().0 = false;
+        self.changed.notify_all();
+    }
+    fn pass(&self) {
+        let mut state = self.state.lock();
+        state.1 += 1;
+        self.changed.notify_all();
+        self.changed.wait_while(&mut state, |s| s.0);
+        state.1 -= 1;
+    }
+    /// Returns when a write stands before it.
+    fn wait_for_one(&self) {
+        self.changed.wait_while(&mut self.state.lock(), |s| s.1 == 0);
+    }
+}
+/// The real disk, which counts, and stops for a test that says so.
 struct Counting {
     disk: RealDisk,
     log: Arc<Asked>,
@@ -87,15 +119,15 @@ struct CountingFile {
     log: Arc<Asked>,
 }
 impl File for CountingFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_at(buf, offset)
-    }
+    redolith_disk::forward_file!(file: read_at len set_len submit submit_many);
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.log.gate.pass();
         self.log.writes.fetch_add(1, Relaxed);
         self.log.bytes.fetch_add(buf.len() as u64, Relaxed);
         self.file.write_at(buf, offset)
     }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.log.gate.pass();
         self.log.writes.fetch_add(1, Relaxed);
         self.log.flushes.fetch_add(1, Relaxed);
         self.log.bytes.fetch_add(buf.len() as u64, Relaxed);
@@ -107,18 +139,6 @@ impl File for CountingFile {
         self.log.flushes.fetch_add(1, Relaxed);
         self.file.sync()
     }
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn submit(&self, io: Io) {
-        self.file.submit(io)
-    }
-    fn submit_many(&self, ios: Vec<Io>) {
-        self.file.submit_many(ios)
-    }
 }
 impl Disk for Counting {
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
@@ -126,35 +146,15 @@ impl Disk for Counting {
         let is_segment = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("log_"));
         Ok(if is_segment { Arc::new(CountingFile { file, log: self.log.clone() }) } else { file })
     }
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.disk.lock_dir(dir)
-    }
+    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir wall_us random);
     fn now(&self) -> Duration {
+        let mine = self.log.clock.lock().take_if(|c| c.0 == std::thread::current().id());
+        if let Some((thread, mut act)) = mine
+            && !act()
+        {
+            *self.log.clock.lock() = Some((thread, act));
+        }
         self.disk.now()
-    }
-    fn wall_us(&self) -> i64 {
-        self.disk.wall_us()
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
     }
 }
 
@@ -417,6 +417,148 @@ fn durability_levels_are_counted_apart() {
         let before = counts(&mut s);
         assert_eq!(lines(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')")), ["ok 1 0"]);
         assert_eq!(moves(&before, &counts(&mut s), names), expected, "innodb_flush_log_at_trx_commit={level}");
+    }
+}
+
+/// What a commit at `innodb_flush_log_at_trx_commit` = 1 and 2 waits for, and how that is counted.
+const LEVELS: [(u64, &str); 2] = [(1, "log_on_flush"), (2, "log_on_write")];
+
+/// A commit between the place it got in the log and its wait for it, when another one has the log written: there is nothing left to wait for.
+#[test]
+fn a_commit_that_another_has_made_safe_does_not_wait() {
+    for scheme in [Scheme::Session, Scheme::Leader] {
+        let rig = Rig::new(1 << 20, 1 << 20);
+        let [mut s, mut other] = [rig.world.session(), rig.world.session()];
+        query(&mut s, TABLE);
+        rig.world.server.engine.store.log.set_flush_seconds(2700);
+        rig.write_with(WriterSetting::Fixed(scheme));
+        rig.quiet();
+        for (level, kind) in LEVELS {
+            query(&mut s, &format!("SET innodb_flush_log_at_trx_commit = {level}"));
+            let mut other_session = rig.world.session();
+            query(&mut other_session, &format!("SET innodb_flush_log_at_trx_commit = {level}"));
+            query(&mut s, &format!("BEGIN; INSERT INTO t VALUES ({level}, 0, 'x')"));
+            let before = counts(&mut other);
+            let (engine, sentence) = (rig.world.server.engine.clone(), format!("INSERT INTO t VALUES (1{level}, 0, 'x')"));
+            let (log, rows) = (engine.store.log.clone(), engine.store.log.tail());
+            let when_it_has_its_place = move || {
+                let is_there = log.tail() > rows;
+                if is_there {
+                    assert_eq!(lines(&mut other_session, &sentence), ["ok 1 0"]);
+                }
+                is_there
+            };
+            *rig.asked.clock.lock() = Some((std::thread::current().id(), Box::new(when_it_has_its_place)));
+            assert_eq!(lines(&mut s, "COMMIT"), ["ok 0 0"]);
+            assert!(rig.asked.clock.lock().is_none(), "the other one has committed meanwhile");
+            let after = counts(&mut other);
+            let names = ["no_waits", "waits", "wait_loops"].map(|what| format!("{kind}_{what}"));
+            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [1, 1, 0], "{kind}, {scheme:?}");
+            assert_eq!(moves(&before, &after, ["trx_rw_commits", "log_writes", "log_flushes"]), [2, 1, u64::from(level == 1)]);
+        }
+    }
+}
+
+/// While one session's write is at the disk another one commits, looks, and has to wait; it writes next.
+#[test]
+fn who_comes_while_another_writes_looks_again() {
+    for scheme in [Scheme::Session, Scheme::Leader] {
+        let rig = Rig::new(1 << 20, 1 << 20);
+        let mut s = rig.world.session();
+        query(&mut s, TABLE);
+        rig.world.server.engine.store.log.set_flush_seconds(2700);
+        rig.write_with(WriterSetting::Fixed(scheme));
+        rig.quiet();
+        for (level, kind) in LEVELS {
+            let names = ["no_waits", "waits", "wait_loops"].map(|what| format!("{kind}_{what}"));
+            let before = counts(&mut s);
+            std::thread::scope(|scope| {
+                let commit = |n: u64| {
+                    let mut s = rig.world.session();
+                    query(&mut s, &format!("SET innodb_flush_log_at_trx_commit = {level}"));
+                    scope.spawn(move || assert_eq!(lines(&mut s, &format!("INSERT INTO t VALUES ({n}, 0, 'x')")), ["ok 1 0"]));
+                };
+                rig.asked.gate.close();
+                commit(10 * level);
+                rig.asked.gate.wait_for_one();
+                commit(10 * level + 1);
+                while more(&before, &counts(&mut s), &names[2]) == 0 {
+                    std::thread::yield_now();
+                }
+                rig.asked.gate.open();
+            });
+            let after = counts(&mut s);
+            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [0, 2, 1], "{kind}, {scheme:?}");
+            let flushes = if level == 1 { 2 } else { 0 };
+            assert_eq!(moves(&before, &after, ["trx_rw_commits", "log_writes", "log_flushes"]), [2, 2, flushes]);
+        }
+    }
+}
+
+/// `recent_written`: a commit lies in the log behind a frame that another thread is still copying. The frame is a long one, put there by hand: how long a
+/// thread copies is the scheduler's affair, so it is tried until a commit has come in time.
+#[test]
+fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
+    const LONG: usize = 8 << 20;
+    let rig = Rig::new(32 << 20, 4 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, TABLE);
+    rig.write_with(WriterSetting::Fixed(Scheme::Session));
+    rig.quiet();
+    let log = &rig.world.server.engine.store.log;
+    let names = ["log_on_recent_written_wait_loops", "log_on_flush_waits", "log_on_flush_no_waits", "log_on_flush_wait_loops"];
+    for id in 0.. {
+        query(&mut s, &format!("BEGIN; INSERT INTO t VALUES ({id}, 0, 'x')"));
+        let (before, begun) = (counts(&mut s), log.tail());
+        let copied = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut frame = vec![0; FRAME_HEADER + LONG];
+                let credit = loop {
+                    match log.credit(frame.len()) {
+                        Ok(credit) => break credit,
+                        Err(_) => block_on(log.wait_space()).unwrap(),
+                    }
+                };
+                log.append(&mut frame, credit, |_, _| copied.store(true, Relaxed));
+            });
+            while log.tail() == begun && !copied.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+            assert_eq!(lines(&mut s, "COMMIT"), ["ok 0 0"]);
+        });
+        let [loops, waits, no_waits, flush_loops] = moves(&before, &counts(&mut s), names);
+        assert_eq!((waits, no_waits, flush_loops), (1, 0, 0), "it is still one wait");
+        if loops > 0 {
+            break;
+        }
+    }
+    assert_eq!(counts(&mut s)["log_on_recent_closed_wait_loops"], 0, "dirty pages wait for no order");
+}
+
+/// Room that is given back between a request for it and the wait for it.
+#[test]
+fn room_that_comes_in_time_is_no_wait() {
+    // The one is what the files there are do not fill, so that they are what is scarce.
+    for (buffer_bytes, scarce, other) in [(64 << 20, "file", "buffer"), (1 << 18, "buffer", "file")] {
+        let rig = Rig::new(buffer_bytes, 1 << 20);
+        let mut s = rig.world.session();
+        rig.quiet();
+        let log = &rig.world.server.engine.store.log;
+        let before = counts(&mut s);
+        let mut held = Vec::new();
+        while let Ok(credit) = log.credit(64 << 10) {
+            held.push(credit);
+        }
+        let late = log.wait_space();
+        drop(held);
+        block_on(late).unwrap();
+        let after = counts(&mut s);
+        for (what, moved) in [(scarce, 1), (other, 0)] {
+            let names = ["no_waits", "waits", "wait_loops"].map(|event| format!("log_on_{what}_space_{event}"));
+            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [moved, 0, 0], "{what}");
+        }
+        assert_eq!(more(&before, &after, "log_waits"), 0);
     }
 }
 
