@@ -84,9 +84,8 @@ impl File for MemFile {
         Ok(())
     }
     fn submit(&self, io: Io) {
-        match &mut *self.2.lock() {
-            Some(held) => return held.push(io),
-            None => {}
+        if let Some(held) = &mut *self.2.lock() {
+            return held.push(io);
         }
         self.run(io);
     }

@@ -533,7 +533,7 @@ mod loom_tests {
     /// FLIGHT-1, FLIGHT-2: completions come out of order, and full depth keeps the lease; nobody is left waiting.
     #[test]
     fn loom_two_in_flight() {
-        model_of_depth(2, 2);
+        model_of_depth(1, 2);
     }
     #[test]
     fn loom_three_at_depth_two() {
