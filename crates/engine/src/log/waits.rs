@@ -444,6 +444,11 @@ mod loom_tests {
         fn new() -> Deep {
             Deep { waits: Waits::new(0), tail: AtomicU64::new(0), writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())), device: Kick::default() }
         }
+        /// One more write is in flight, of somebody who has gone.
+        fn begin_one(&self) {
+            self.tail.fetch_add(BLOCK, AcqRel);
+            assert_eq!(self.flush(true), Flushed::Away);
+        }
         fn commit(&self) {
             let goal = Goal { lsn: self.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
             let mut w = Waiter::new(goal);
@@ -512,7 +517,7 @@ mod loom_tests {
         }
         fn count(&self, _: &Goal, _: Event) {}
     }
-    fn model_of_depth(preemptions: usize, committers: usize) {
+    fn model_of_depth(preemptions: usize, begun: usize, committers: usize) {
         let mut b = loom::model::Builder::new();
         b.preemption_bound = Some(preemptions);
         b.check(move || {
@@ -521,6 +526,10 @@ mod loom_tests {
                 let m = m.clone();
                 loom::thread::spawn(move || f(&m))
             };
+            for _ in 0..begun {
+                assert!(m.waits.try_lead());
+                m.begin_one();
+            }
             let device = start(Deep::run_device);
             let others: Vec<_> = (1..committers).map(|_| start(Deep::commit)).collect();
             m.commit();
@@ -530,14 +539,19 @@ mod loom_tests {
             assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
         });
     }
-    /// FLIGHT-1, FLIGHT-2: completions come out of order, and full depth keeps the lease; nobody is left waiting.
+    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the lease.
     #[test]
     fn loom_two_in_flight() {
-        model_of_depth(1, 2);
+        model_of_depth(1, 0, 2);
+    }
+    /// At full depth the lease is with the writes in flight; a completion passes it on.
+    #[test]
+    fn loom_two_beside_a_flight() {
+        model_of_depth(1, 1, 2);
     }
     #[test]
-    fn loom_three_at_depth_two() {
-        model_of_depth(1, 3);
+    fn loom_one_at_full_depth() {
+        model_of_depth(2, DEPTH, 1);
     }
 
     /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as resident.rs does).
