@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"REDOLOG\0";
-/// Of the data directory. 1 had one undo file; it becomes 2 with the first write of a program that knows 2, which makes the second file before.
+/// Of the data directory. 1 had one undo file, and no frames of kind PAD; it becomes 2 with the first write of a program that knows 2, which makes the second file before.
 pub(super) const FORMAT: u32 = 2;
 const BLOCK: usize = 4096;
 const BLOCK_AT: [u64; 2] = [0, 65536];
