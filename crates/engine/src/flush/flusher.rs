@@ -179,9 +179,10 @@ impl Flusher {
             pace.tokens = if pace.pages_per_s.is_infinite() {
                 SEGMENT_PAGES as f64
             } else {
-                // At most a second's worth is saved up.
+                // At most a second's worth is saved up; nothing, where nothing is to be written.
                 let saved = pace.tokens + pace.pages_per_s * (now - pace.at).as_secs_f64();
-                saved.min(pace.pages_per_s.max(SEGMENT_PAGES as f64))
+                let most = if pace.pages_per_s > 0.0 { pace.pages_per_s.max(SEGMENT_PAGES as f64) } else { 0.0 };
+                saved.min(most)
             };
             pace.at = now;
         }
