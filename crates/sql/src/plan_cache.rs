@@ -108,8 +108,13 @@ impl PlanCache {
         if shard.len() >= self.max_entries_per_shard {
             sweep(&mut shard, self.max_entries_per_shard);
         }
-        let entry =
-            Arc::new(Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default() });
+        let entry = Arc::new(Entry {
+            kind,
+            context: context.clone(),
+            text: text.into(),
+            used: AtomicBool::new(false),
+            variants: RwLock::default(),
+        });
         shard.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
         entry
     }

@@ -7,10 +7,10 @@
 //! FLIGHT-1: who begins a write has the lease. With `depth` writes in flight the lease stays with them, and the completion that makes room passes it on.
 //! FLIGHT-2: goals that a write in flight reaches are covered ([`super::waits`]): who has one waits for the completion and takes no lease.
 //! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so nothing in flight needs a sync.
+use super::Log;
 use super::frame::{self, FRAME_HEADER, KIND_PAD};
 use super::leader::{COPY_SPINS, Flushed, pass_on};
 use super::write::Flush;
-use super::Log;
 use super::writer::{BLOCK, Lease, WRITE_MAX, Write};
 use crate::base::poison;
 use redolith_disk::{AlignedBuf, Io, Op};

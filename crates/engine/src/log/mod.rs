@@ -80,9 +80,9 @@ use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Disk, File};
 use scheme::Schemes;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 use waits::{Goal, Waits};
@@ -246,12 +246,8 @@ impl Log {
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };
-        let writing = Writing {
-            state: LogWriter::new(tail, config.segment_bytes),
-            unsynced: Vec::new(),
-            wake: Vec::new(),
-            spare: Vec::new(),
-        };
+        let writing =
+            Writing { state: LogWriter::new(tail, config.segment_bytes), unsynced: Vec::new(), wake: Vec::new(), spare: Vec::new() };
         let (seed, checkpoint) = (frame::seed(state.log_id, state.epoch), state.checkpoint);
         let log = Arc::new_cyclic(|me| Log {
             me: me.clone(),

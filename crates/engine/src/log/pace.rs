@@ -15,7 +15,7 @@ const FLUSH_SHARE: f64 = 0.04;
 const IDLE_SHARE: f64 = 0.10;
 const PACE_MAX: Duration = Duration::from_millis(10);
 /// Of moving averages: the weight of a new value is one in so many.
-const WEIGHT: u64 = 8;
+const WEIGHT: u64 = 32;
 
 /// `redolith_log_flush_pace_us`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -442,7 +442,12 @@ mod loom_tests {
     const DEPTH: usize = 2;
     impl Deep {
         fn new() -> Deep {
-            Deep { waits: Waits::new(0), tail: AtomicU64::new(0), writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())), device: Kick::default() }
+            Deep {
+                waits: Waits::new(0),
+                tail: AtomicU64::new(0),
+                writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())),
+                device: Kick::default(),
+            }
         }
         /// One more write is in flight, of somebody who has gone.
         fn begin_one(&self) {

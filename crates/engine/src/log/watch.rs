@@ -1,6 +1,6 @@
 //! The background task that looks at the load and the CPUs, for what adapts: the scheme ([`super::auto`]) and the pace of flushes ([`super::pace`]).
-use super::auto::{Auto, Seen};
 use super::Log;
+use super::auto::{Auto, Seen};
 use crate::host::Host;
 use parking_lot::Mutex;
 use redolith_disk::Processors;
@@ -49,10 +49,15 @@ impl Log {
     fn look(self: &Arc<Self>, before: &mut Before) -> Duration {
         let (now, count) = (self.disk.now(), &self.counters.writer);
         let (commits, flushes) = (count.log_flush_waiters.load(Relaxed) + count.log_groups.load(Relaxed), count.log_flushes.load(Relaxed));
+        let (time, done, groups) = (now.saturating_sub(before.at), commits - before.commits, flushes - before.flushes);
+        let cycle = self.pace.cycle().as_secs_f64();
+        let group = done as f64 / groups.max(1) as f64;
         let seen = Seen {
-            time: now.saturating_sub(before.at),
-            commits: commits - before.commits,
-            flushes: flushes - before.flushes,
+            time,
+            commits: done,
+            flushes: groups,
+            // A library's user may not tell how often a session commits: then a flush tells how many do.
+            sessions: if cycle > 0.0 { cycle * done as f64 / time.as_secs_f64().max(1e-6) } else { group },
             idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
         };
         (before.at, before.commits, before.flushes) = (now, commits, flushes);
