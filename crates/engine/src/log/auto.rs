@@ -23,23 +23,19 @@ const HOPELESS: f64 = 0.85;
 /// Of the pairs, and by how much, the challenger must win.
 const PAIRS_WON: usize = 10;
 const GAIN: f64 = 1.04;
-/// Between trials of one round, and between rounds.
-const TRIAL_AFTER: Duration = Duration::from_secs(1);
-const ROUND_AFTER: Duration = Duration::from_secs(10);
-const ROUND_AFTER_MAX: Duration = Duration::from_secs(320);
+/// Before the first trial of a load, between those of one round, and between rounds: in time for which the class of load was there.
+const SETTLES: Duration = Duration::from_secs(1);
+const TRIAL_AFTER: Duration = Duration::from_millis(300);
+const ROUND_AFTER: Duration = Duration::from_secs(60);
+const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
 /// Commits a second below which nothing is tried: slices would have too few to compare.
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.5;
 const CLASSES: usize = 11;
 /// What there is to choose from, in the order in which it is tried.
-const WAYS: &[Way] = &[
-    Way::new(Scheme::Leader, 1),
-    Way::new(Scheme::Leader, 4),
-    Way::new(Scheme::Dedicated, 1),
-    Way::new(Scheme::Leader, 2),
-    Way::new(Scheme::Session, 1),
-];
+const WAYS: &[Way] =
+    &[Way::new(Scheme::Leader, 1), Way::new(Scheme::Leader, 4), Way::new(Scheme::Dedicated, 1), Way::new(Scheme::Session, 1)];
 
 /// Those that the settings leave.
 fn open_ways(fixed: Fixed) -> Vec<Way> {
@@ -73,6 +69,8 @@ impl Seen {
 #[derive(Debug, Clone)]
 struct Class {
     best: Way,
+    /// How long this class was there, and at what time of that the next trial is due.
+    used: Duration,
     next_trial: Duration,
     /// Before the next round.
     pause: Duration,
@@ -85,20 +83,20 @@ struct Class {
 }
 impl Class {
     fn new(best: Way) -> Class {
-        Class { best, next_trial: Duration::ZERO, pause: ROUND_AFTER, tried: Vec::new(), won: None, last: None }
+        Class { best, used: Duration::ZERO, next_trial: SETTLES, pause: ROUND_AFTER, tried: Vec::new(), won: None, last: None }
     }
     fn challenger(&self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
         let fit = |w: &&Way| **w != self.best && !self.tried.contains(w) && (w.scheme != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN);
         self.won.or_else(|| ways.iter().find(fit).copied())
     }
     /// What a trial has shown of `challenger`: whether it won most pairs, and its rate in that of the one in use. True if it is taken.
-    fn learn(&mut self, now: Duration, challenger: Way, wins: bool, ratio: f64) -> bool {
+    fn learn(&mut self, challenger: Way, wins: bool, ratio: f64) -> bool {
         self.last = Some((challenger, ratio));
-        self.next_trial = now + TRIAL_AFTER;
+        self.next_trial = self.used + TRIAL_AFTER;
         match (wins, self.won.take()) {
             (true, None) => {
                 self.won = Some(challenger);
-                self.next_trial = now;
+                self.next_trial = self.used;
                 false
             }
             (true, Some(_)) => {
@@ -114,9 +112,9 @@ impl Class {
             }
         }
     }
-    fn round_ends(&mut self, now: Duration) {
+    fn round_ends(&mut self) {
         self.tried.clear();
-        self.next_trial = now + self.pause;
+        self.next_trial = self.used + self.pause;
         self.pause = (self.pause * 2).min(ROUND_AFTER_MAX);
     }
 }
@@ -195,8 +193,8 @@ impl Auto {
             class.won = None;
         }
     }
-    /// A look at what has been seen under these settings, at the time `now`.
-    pub fn look(&mut self, now: Duration, seen: Seen, fixed: Fixed) {
+    /// A look at what has been seen under these settings.
+    pub fn look(&mut self, seen: Seen, fixed: Fixed) {
         self.settings(fixed);
         if seen.commits == 0 {
             self.trial = None;
@@ -204,13 +202,14 @@ impl Auto {
         }
         self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
         if self.trial.is_some() {
-            return self.slice_ends(now, seen);
+            return self.slice_ends(seen);
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
         self.sessions += (seen.sessions - self.sessions) / 4.0;
-        self.classify(now);
+        self.classify();
         let class = &mut self.classes[self.class];
-        if self.ways.len() == 1 || self.class == 0 || seen.rate() < RATE_MIN || now < class.next_trial {
+        class.used += seen.time.min(10 * LOOK);
+        if self.ways.len() == 1 || self.class == 0 || seen.rate() < RATE_MIN || class.used < class.next_trial {
             return;
         }
         match class.challenger(&self.ways, self.idle_cpus) {
@@ -218,10 +217,10 @@ impl Auto {
                 self.trial = Some(Trial { challenger, pairs: Vec::with_capacity(PAIRS), first: None });
                 self.trials += 1;
             }
-            None => class.round_ends(now),
+            None => class.round_ends(),
         }
     }
-    fn classify(&mut self, now: Duration) {
+    fn classify(&mut self) {
         let class = if self.sessions < 1.3 { 0 } else { (self.sessions.log2().round() as usize).clamp(1, CLASSES - 1) };
         if class == self.class {
             self.other.1 = 0;
@@ -232,12 +231,12 @@ impl Auto {
             let before = self.way();
             self.class = class;
             // First it settles.
-            let next = &mut self.classes[class].next_trial;
-            *next = (*next).max(now + TRIAL_AFTER);
+            let class = &mut self.classes[class];
+            class.next_trial = class.next_trial.max(class.used + SETTLES);
             self.switches += (self.way() != before) as u64;
         }
     }
-    fn slice_ends(&mut self, now: Duration, seen: Seen) {
+    fn slice_ends(&mut self, seen: Seen) {
         let Some(trial) = &mut self.trial else { return };
         match trial.first.take() {
             None => trial.first = Some(seen.rate()),
@@ -250,7 +249,7 @@ impl Auto {
             return;
         }
         let wins = trial.pairs.iter().filter(|p| p.1 > p.0).count() >= PAIRS_WON && ratio >= GAIN;
-        self.switches += self.classes[self.class].learn(now, trial.challenger, wins, ratio) as u64;
+        self.switches += self.classes[self.class].learn(trial.challenger, wins, ratio) as u64;
         self.trial = None;
     }
     /// The choice and its reason, for people.
@@ -305,7 +304,6 @@ mod tests {
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
                 let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
                 self.auto.look(
-                    self.now,
                     Seen { time: dt, commits, flushes: commits / self.group, sessions: self.group as f64, idle_cpus: self.idle },
                     self.fixed,
                 );

@@ -71,7 +71,7 @@ impl Log {
         }
         let mut auto = self.watch.auto.lock();
         let fixed = self.schemes.fixed();
-        auto.look(now, seen, fixed);
+        auto.look(seen, fixed);
         let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
         self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
         self.use_way(auto.way());
