@@ -22,7 +22,7 @@ impl SimDisk {
         fork.clock = w.clock;
         fork.boot = w.boot + 1;
         for q in &w.queue {
-            if let Op::Write(buf) = &q.io.op
+            if let Op::Write(buf) | Op::WriteDurable(buf) = &q.io.op
                 && fork.rng.one_in(2)
             {
                 fork.medium.write(q.id, crate::medium::Piece::new(q.io.offset, buf));

@@ -102,15 +102,14 @@ impl Seat<'_> {
         self.slot.dirty_low.store(t, Release);
         all.tail.fetch_add(len, AcqRel)
     }
-    /// The range from the tail to the next multiple of `block` with at least `least` bytes, now this thread's to fill: start and length. None if there is nothing
-    /// to fill up.
+    /// The range from the tail to the next multiple of `block`, now this thread's to fill: start and length. None if it has fewer than `least` bytes.
     pub fn reserve_to(&self, all: &Reservations, block: u64, least: u64) -> Option<(u64, u64)> {
         let mut t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
         self.slot.dirty_low.store(t, Release);
         loop {
-            let len = (t + least).next_multiple_of(block) - t;
-            if t.is_multiple_of(block) {
+            let len = t.next_multiple_of(block) - t;
+            if len < least {
                 self.copied();
                 self.filled();
                 return None;

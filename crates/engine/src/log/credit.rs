@@ -196,6 +196,13 @@ impl Space {
         }
         Ok(credit)
     }
+    /// Credit for what is only worth having if there is plenty: whoever is refused does not wait, and asks for no more room.
+    pub fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
+        let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
+        // Twice, so that it is nobody's last.
+        let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
+        plenty.then(|| self.credit(bytes, Class::Ordinary).ok()).flatten()
+    }
     #[cold]
     fn short(&self, bytes: u64, class: Class) -> Stall {
         if bytes > self.credit_max() {

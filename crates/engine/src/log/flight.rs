@@ -7,6 +7,7 @@
 //! FLIGHT-1: who begins a write has the lease. With `depth` writes in flight the lease stays with them, and the completion that makes room passes it on.
 //! FLIGHT-2: goals that a write in flight reaches are covered ([`super::waits`]): who has one waits for the completion and takes no lease.
 //! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so nothing in flight needs a sync.
+//! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which nothing dirty holds back there, begins in the middle of one.
 use super::Log;
 use super::frame::{self, FRAME_HEADER, KIND_PAD};
 use super::leader::{COPY_SPINS, Flushed, pass_on};
@@ -19,22 +20,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The shortest frame that fills.
-const PAD_MIN: usize = FRAME_HEADER + 1;
+pub(super) const PAD_MIN: usize = FRAME_HEADER + 1;
 /// `redolith_log_flush_depth` at most.
 pub const DEPTH_MAX: usize = 16;
 
 impl Log {
     /// Submits what is ready, for the lease holder. None: what there is to write is better written here, or must be.
     pub(super) fn launch_ready(&self, durable: bool) -> Option<Flushed> {
-        let depth = self.depth();
-        {
+        let (depth, mut ready) = (self.depth(), self.order.ready());
+        let may_begin = {
             let w = self.writing.lock();
             let clean = w.state.durable() == w.state.written();
             if w.state.in_flight() == 0 && (depth == 1 || !durable || !clean || self.waits.alone()) {
                 return None;
             }
+            w.state.may_begin(depth) && ready > w.state.begun()
+        };
+        if may_begin {
+            ready = self.fill_block();
         }
-        let ready = self.fill_block();
         let mut launched = 0;
         while let Some((write, buf)) = self.prepare(ready, depth) {
             self.launch(write, buf);
@@ -48,12 +52,12 @@ impl Log {
         }
         Some(Flushed::Away)
     }
-    /// Ends the stream at a block, if there is room for that. Returns up to where it is copied.
+    /// Ends the stream at a block, if there is room for that, in the log and in the block (else this write is the last one until it is over). Returns up to where it is copied.
     fn fill_block(&self) -> u64 {
-        let Ok(credit) = self.credit(BLOCK as usize + PAD_MIN) else { return self.order.ready() };
+        let Some(credit) = self.space.spare_credit(BLOCK) else { return self.order.ready() };
         let seat = self.order.seat();
         let Some((start, len)) = seat.reserve_to(&self.order, BLOCK, PAD_MIN as u64) else { return self.order.ready() };
-        let mut pad = [0; BLOCK as usize + PAD_MIN];
+        let mut pad = [0; BLOCK as usize];
         let pad = &mut pad[..len as usize];
         let crc = frame::payload_crc(self.seed, &pad[FRAME_HEADER..]);
         frame::finish(pad, KIND_PAD, start, crc);

@@ -1,4 +1,5 @@
 //! Several durable writes in flight (flight.rs), which end in any order.
+use super::flight::PAD_MIN;
 use super::testing::{MemDisk, TestHost};
 use super::tests::{append, counter, created, payload, recovered};
 use super::*;
@@ -125,6 +126,31 @@ fn commits_survive_ends_in_any_order() {
         assert!(log.waits.try_lead(), "turn {turn}: nobody waits, nobody leads");
     }
     assert!(overlapped > 100 && out_of_order > 50, "{overlapped} overlapped, {out_of_order} out of order");
+}
+
+/// FLIGHT-4: the durable place is never inside a PAD, so that recovery can begin wherever a checkpoint can be.
+#[test]
+fn a_checkpoint_is_never_inside_a_pad() {
+    for short in 1..40u64 {
+        let (disk, log, host) = deep(2);
+        let segments: Vec<_> = (0..6).map(segment).filter(|s| disk.has(s)).collect();
+        let end_all = || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
+        segments.iter().for_each(|s| disk.hold(s));
+        let (_, mut first) = commit(&log, &host, b"first");
+        // The second one ends just before the end of a segment.
+        let room = 16384 - log.tail().0 % 16384 - short - FRAME_HEADER as u64;
+        let (_, mut second) = commit(&log, &host, &vec![7; room as usize]);
+        let filled = short >= PAD_MIN as u64;
+        assert_eq!(log.tail().0 % 16384, if filled { 0 } else { 16384 - short });
+        end_all();
+        assert!(settled(&mut first) && settled(&mut second));
+        log.write_checkpoint(log.durable(), b"here");
+        let (_, mut third) = commit(&log, &host, b"third");
+        end_all();
+        assert!(settled(&mut third));
+        let (frames, ..) = recovered(&disk.crashed(|| false));
+        assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"third"], "{short} bytes before the end");
+    }
 }
 
 /// Padding ends with the overlap: one session that commits alone writes in place, a block again and again.

@@ -20,7 +20,7 @@
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
 //! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
 //!
-//! Lock order: `staging` (lease holder) or `syncing`, then `writing` or `segments.open`; `control`, `waits.kept` and `watch.auto` before nothing; all are
+//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or `segments.open`; `control` and `watch.auto` before nothing; all are
 //! leaves for the rest of the engine.
 mod auto;
 mod buffer;
@@ -171,6 +171,8 @@ struct Writing {
     /// Files with writes that are not durable yet.
     unsynced: Vec<Arc<dyn File>>,
     wake: Vec<Waker>,
+    /// Durable bytes up to here have been counted as flushed.
+    counted: u64,
     /// Memory for writes in flight.
     spare: Vec<AlignedBuf>,
 }
@@ -246,8 +248,13 @@ impl Log {
             files_end: segments.end(),
             segment_bytes: config.segment_bytes,
         };
-        let writing =
-            Writing { state: LogWriter::new(tail, config.segment_bytes), unsynced: Vec::new(), wake: Vec::new(), spare: Vec::new() };
+        let writing = Writing {
+            state: LogWriter::new(tail, config.segment_bytes),
+            unsynced: Vec::new(),
+            wake: Vec::new(),
+            counted: tail,
+            spare: Vec::new(),
+        };
         let (seed, checkpoint) = (frame::seed(state.log_id, state.epoch), state.checkpoint);
         let log = Arc::new_cyclic(|me| Log {
             me: me.clone(),

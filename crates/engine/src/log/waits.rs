@@ -177,7 +177,8 @@ impl Waits {
         if lease.load(Acquire) == HOLDS {
             return true;
         }
-        lease.store(WANTS, Relaxed); // only the resident leaves AWAY
+        // Not over HOLDS: it may have been handed over since. Only the resident leaves AWAY.
+        let _ = lease.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
         fence(SeqCst);
         if self.try_lead() {
             lease.store(HOLDS, Relaxed);

@@ -38,7 +38,7 @@ impl Log {
             return;
         }
         self.write_out(false);
-        self.publish(|_, _| {});
+        self.publish(false, |_, _| {});
     }
     /// For the flusher: makes durable all that is written.
     pub(super) fn sync_only(&self) {
@@ -47,17 +47,21 @@ impl Log {
         flush.end(self, false);
     }
 
-    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the durable LSN and how many were woken.
-    fn publish(&self, count: impl FnOnce(u64, usize)) {
-        let (written, durable, mut wake) = {
+    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets how many were woken and, after a flush, the bytes that are durable since the last.
+    fn publish(&self, flushed: bool, count: impl FnOnce(u64, usize)) {
+        let (written, durable, gained, mut wake) = {
             let mut w = self.writing.lock();
-            (w.state.written(), w.state.durable(), std::mem::take(&mut w.wake))
+            let (durable, counted) = (w.state.durable(), w.counted);
+            if flushed {
+                w.counted = durable;
+            }
+            (w.state.written(), durable, durable - counted, std::mem::take(&mut w.wake))
         };
         self.waits.advance(written, durable);
         self.space.update(|b| b.written = b.written.max(written));
         self.check_segments(written);
         let woken = self.waits.settle(&mut wake);
-        count(durable, woken);
+        count(gained, woken);
         wake.drain(..).for_each(Waker::wake);
         self.writing.lock().wake = wake;
     }
@@ -128,7 +132,6 @@ impl Log {
 
 /// One flush, from its beginning.
 pub(super) struct Flush {
-    durable: u64,
     begun: Duration,
     cpu: Option<Duration>,
 }
@@ -141,13 +144,13 @@ impl Flush {
     pub(super) fn of_others(log: &Log) -> Flush {
         let begun = log.disk.now();
         log.pace.begins(begun);
-        Flush { durable: log.writing.lock().state.durable(), begun, cpu: None }
+        Flush { begun, cpu: None }
     }
     pub(super) fn end(self, log: &Log, led: bool) {
-        log.publish(|durable, woken| {
-            if durable > self.durable {
+        log.publish(true, |gained, woken| {
+            if gained > 0 {
                 log.waits.flushed_for(woken + led as usize);
-                log.counters.flushed(durable - self.durable, log.disk.now().saturating_sub(self.begun), woken, led);
+                log.counters.flushed(gained, log.disk.now().saturating_sub(self.begun), woken, led);
                 if let Some(before) = self.cpu {
                     log.pace.flush_took(log.disk.thread_cpu().saturating_sub(before));
                 }

@@ -72,6 +72,9 @@ impl LogWriter {
     pub fn durable(&self) -> u64 {
         self.durable
     }
+    pub fn begun(&self) -> u64 {
+        self.begun
+    }
     /// Writes that have begun and are not in the prefix that is over.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
