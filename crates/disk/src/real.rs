@@ -1,11 +1,13 @@
 //! The disk of this machine.
 //!
 //! Blocking calls are plain system calls on the caller's thread; submitted operations go through one io_uring per disk (`ring`), or a small
-//! thread pool where the kernel refuses one (`pool`). Threads start with the first submitted operation.
+//! thread pool where the kernel refuses one (`pool`). Threads start with the first submitted operation, or the first lock of a directory.
 //!
 //! REAL-1: a durable write or a sync has returned Ok only if the kernel says that the device has the data (RWF_DSYNC, fdatasync).
 //! REAL-2: an error is returned once and nothing is retried after it, except EINTR: a failed fdatasync that is asked again may lie.
 //! REAL-3: an operation in flight owns its file descriptor and its buffer.
+//! REAL-4: the lock of a directory outlives the process until no operation of it is in flight: what io_uring has begun for a killed process goes on, and must not
+//! meet the writes of the next one. The ring holds the lock's file as a registered one, and the kernel lets go of those when the ring's last request is over.
 //!
 //! Lock order: a file's `size` lock and the queue's lock are leaves.
 use crate::{Create, Disk, File, OpenHow, Processors};
@@ -17,6 +19,7 @@ use rustix::io::Errno;
 use std::any::Any;
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -34,6 +37,8 @@ mod tests;
 pub use schedule::{Placement, Thread, place_thread, this_thread};
 
 const LOCK_FILE: &str = "redolith.lock";
+/// How long the lock of a directory is waited for (REAL-4).
+const LOCK_WAIT: Duration = Duration::from_secs(3);
 
 /// Who runs submitted operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +67,21 @@ struct Shared {
 impl Shared {
     fn queue(&self) -> &Queue {
         self.queue.get_or_init(|| Queue::start(self.kind))
+    }
+}
+
+/// A locked directory.
+struct DirLock {
+    _fd: OwnedFd,
+    shared: Arc<Shared>,
+    /// With the ring.
+    place: Option<u32>,
+}
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.shared.queue().let_go(place);
+        }
     }
 }
 
@@ -149,13 +169,23 @@ impl Disk for RealDisk {
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let path = dir.join(LOCK_FILE);
         let fd = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC).map_err(|e| at(&path, e))?;
-        match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(Box::new(fd)),
-            Err(Errno::WOULDBLOCK) => {
-                Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{}: another process uses this data directory", path.display())))
+        let end = self.now() + LOCK_WAIT;
+        loop {
+            match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if self.now() < end => {
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let why = "another process uses this data directory, or writes of one that has ended are not over";
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{}: {why}", path.display())));
+                }
+                Err(e) => return Err(at(&path, e)),
             }
-            Err(e) => Err(at(&path, e)),
         }
+        let place = self.shared.queue().keep_open(&fd);
+        Ok(Box::new(DirLock { _fd: fd, shared: self.shared.clone(), place }))
     }
     fn now(&self) -> Duration {
         self.start.elapsed()

@@ -5,6 +5,7 @@ use super::pool::Pool;
 use super::ring::Ring;
 use crate::{Io, Op};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -107,6 +108,19 @@ impl Queue {
         match self {
             Queue::Ring(_) => QueueKind::Ring,
             Queue::Pool(_) => QueueKind::Threads,
+        }
+    }
+    /// The file stays open, whatever becomes of this process, until no operation is in flight (REAL-4). None where there is no such thing: threads end with
+    /// their system calls.
+    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+        match self {
+            Queue::Ring(ring) => ring.keep_open(file),
+            Queue::Pool(_) => None,
+        }
+    }
+    pub fn let_go(&self, place: u32) {
+        if let Queue::Ring(ring) = self {
+            ring.let_go(place);
         }
     }
     pub fn submit(&self, op: Box<Pending>) {

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -28,10 +29,14 @@ const CQ_ENTRIES: u32 = 1024;
 const MAX_BYTES: usize = 1 << 30;
 const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
+/// Files that are kept open.
+const PLACES: u32 = 64;
 
 pub(super) struct Ring {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
+    /// Which places for files that are kept open are taken; all, where the kernel has none (before 5.19).
+    places: Mutex<u64>,
 }
 struct Core {
     ring: IoUring,
@@ -59,7 +64,23 @@ impl Ring {
             let core = core.clone();
             std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
         };
-        Ok(Ring { core, thread: Some(thread) })
+        let places = if core.ring.submitter().register_files_sparse(PLACES).is_ok() { 0 } else { u64::MAX };
+        Ok(Ring { core, thread: Some(thread), places: Mutex::new(places) })
+    }
+    pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
+        let mut places = self.places.lock();
+        let place = (!*places).trailing_zeros();
+        let kept = place < PLACES && self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()]).is_ok();
+        kept.then(|| {
+            *places |= 1 << place;
+            place
+        })
+    }
+    pub fn let_go(&self, place: u32) {
+        let mut places = self.places.lock();
+        if self.core.ring.submitter().register_files_update(place, &[-1]).is_ok() {
+            *places &= !(1 << place);
+        }
     }
     pub fn submit(&self, ops: &mut dyn Iterator<Item = Box<Pending>>) {
         // Collected first: the iterator is the caller's code and must not run under our lock.

@@ -164,6 +164,22 @@ fn a_data_directory_is_locked_once() {
     assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
 }
 
+/// REAL-4: whoever closes all its descriptors, as the end of a process does, has the lock as long as the ring lives, and not longer.
+#[test]
+fn a_lock_lasts_as_long_as_the_ring() {
+    let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
+    let file = open(&dir.path(LOCK_FILE), OFlags::RDWR | OFlags::CREATE).unwrap();
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+    if disk.shared.queue().keep_open(&file).is_none() {
+        return; // an older kernel
+    }
+    drop(file);
+    let error = RealDisk::new().lock_dir(&dir.0).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    drop(disk);
+    assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
+}
+
 #[test]
 fn random_numbers_differ_and_clocks_run() {
     let disk = Arc::new(RealDisk::new());
