@@ -6,7 +6,8 @@
 //! slices in turn with the one in use (A B A B), so that what drifts hits both. It must win most of the pairs, by more than noise, in two trials in a row, to be
 //! taken; then its class keeps it. When a round of trials of all the others has brought nothing, the next one comes later.
 //!
-//! AUTO-1: a way in trial is in use for [`SLICE`] at a time. AUTO-2: the class changes when three looks in a row say so, never on one. AUTO-3: only what the settings
+//! AUTO-1: a way in trial is in use for a slice at a time: some cycles of a session, of which the first are not counted. For what the one before left waiting would
+//! be counted for the one after it, and a leader with large groups leaves more than others. AUTO-2: the class changes when three looks in a row say so, never on one. AUTO-3: only what the settings
 //! leave open is chosen, or tried.
 //! `dedicated` is tried only where CPUs are idle: its threads starve on busy ones (the first field study).
 use super::scheme::{Fixed, Scheme, Way};
@@ -14,14 +15,17 @@ use std::time::Duration;
 
 /// Time between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// How long a way in trial, or the one it is compared with, is in use at a time.
-pub(super) const SLICE: Duration = Duration::from_millis(50);
-const PAIRS: usize = 12;
+/// How long a way in trial, or the one it is compared with, is in use at a time: cycles of a session before it counts, and then; and the bounds.
+const SETTLE_CYCLES: u32 = 2;
+const SLICE_CYCLES: u32 = 10;
+const SLICE_MIN: Duration = Duration::from_millis(50);
+const SLICE_MAX: Duration = Duration::from_secs(1);
+const PAIRS: usize = 9;
 /// After so many pairs a hopeless trial ends.
 const PAIRS_HOPELESS: usize = 3;
 const HOPELESS: f64 = 0.85;
 /// Of the pairs, and by how much, the challenger must win.
-const PAIRS_WON: usize = 10;
+const PAIRS_WON: usize = 8;
 const GAIN: f64 = 1.04;
 /// Before the first trial of a load, between those of one round, and between rounds: in time for which the class of load was there.
 const SETTLES: Duration = Duration::from_secs(1);
@@ -57,6 +61,8 @@ pub(super) struct Seen {
     pub flushes: u64,
     /// Sessions that commit: those that it takes to commit so often (Little's law).
     pub sessions: f64,
+    /// From one commit of a session to its next; zero where nobody knows.
+    pub cycle: Duration,
     /// CPUs that nobody used, on average.
     pub idle_cpus: f64,
 }
@@ -125,6 +131,9 @@ struct Trial {
     pairs: Vec<(f64, f64)>,
     /// Of the slice of the one in use, when the challenger's is under way.
     first: Option<f64>,
+    /// The slice has just begun.
+    settles: bool,
+    slice: Duration,
 }
 
 #[derive(Debug)]
@@ -173,7 +182,11 @@ impl Auto {
     }
     /// How long until the next look.
     pub fn look_after(&self) -> Duration {
-        if self.trial.is_some() { SLICE } else { LOOK }
+        match &self.trial {
+            Some(t) if t.settles => t.slice * SETTLE_CYCLES / SLICE_CYCLES,
+            Some(t) => t.slice,
+            None => LOOK,
+        }
     }
     pub fn group(&self) -> f64 {
         self.group
@@ -196,7 +209,8 @@ impl Auto {
     /// A look at what has been seen under these settings.
     pub fn look(&mut self, seen: Seen, fixed: Fixed) {
         self.settings(fixed);
-        if seen.commits == 0 {
+        let settles = self.trial.as_ref().is_some_and(|t| t.settles);
+        if seen.commits == 0 && !settles {
             self.trial = None;
             return;
         }
@@ -214,7 +228,8 @@ impl Auto {
         }
         match class.challenger(&self.ways, self.idle_cpus) {
             Some(challenger) => {
-                self.trial = Some(Trial { challenger, pairs: Vec::with_capacity(PAIRS), first: None });
+                let slice = (seen.cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX);
+                self.trial = Some(Trial { challenger, pairs: Vec::with_capacity(PAIRS), first: None, settles: true, slice });
                 self.trials += 1;
             }
             None => class.round_ends(),
@@ -238,6 +253,10 @@ impl Auto {
     }
     fn slice_ends(&mut self, seen: Seen) {
         let Some(trial) = &mut self.trial else { return };
+        trial.settles = !trial.settles;
+        if !trial.settles {
+            return;
+        }
         match trial.first.take() {
             None => trial.first = Some(seen.rate()),
             Some(first) => trial.pairs.push((first, seen.rate())),
@@ -304,7 +323,14 @@ mod tests {
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
                 let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
                 self.auto.look(
-                    Seen { time: dt, commits, flushes: commits / self.group, sessions: self.group as f64, idle_cpus: self.idle },
+                    Seen {
+                        time: dt,
+                        commits,
+                        flushes: commits / self.group,
+                        sessions: self.group as f64,
+                        cycle: Duration::ZERO,
+                        idle_cpus: self.idle,
+                    },
                     self.fixed,
                 );
             }

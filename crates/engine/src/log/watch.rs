@@ -57,6 +57,7 @@ impl Log {
             commits: done,
             flushes: groups,
             // A library's user may not tell how often a session commits: then a flush tells how many do.
+            cycle: self.pace.cycle(),
             sessions: if cycle > 0.0 { cycle * done as f64 / time.as_secs_f64().max(1e-6) } else { group },
             idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
         };
