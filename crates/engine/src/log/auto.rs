@@ -21,14 +21,11 @@ const SLICE_CYCLES: u32 = 10;
 const SLICE_MIN: Duration = Duration::from_millis(50);
 const SLICE_MAX: Duration = Duration::from_secs(1);
 const PAIRS: usize = 9;
-/// After so many pairs a hopeless trial ends.
-const PAIRS_HOPELESS: usize = 3;
-const HOPELESS: f64 = 0.85;
-/// Of the pairs, and by how much, the challenger must win.
+/// Of the pairs, and by how much, the challenger must win. A trial that cannot be won any more is over.
 const PAIRS_WON: usize = 8;
 const GAIN: f64 = 1.04;
 /// Before the first trial of a load, between those of one round, and between rounds: in time for which the class of load was there.
-const SETTLES: Duration = Duration::from_secs(1);
+const SETTLES: Duration = Duration::from_millis(1500);
 const TRIAL_AFTER: Duration = Duration::from_millis(300);
 const ROUND_AFTER: Duration = Duration::from_secs(60);
 const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
@@ -134,6 +131,8 @@ struct Trial {
     /// The slice has just begun.
     settles: bool,
     slice: Duration,
+    /// The load that it is about.
+    sessions: f64,
 }
 
 #[derive(Debug)]
@@ -229,7 +228,14 @@ impl Auto {
         match class.challenger(&self.ways, self.idle_cpus) {
             Some(challenger) => {
                 let slice = (seen.cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX);
-                self.trial = Some(Trial { challenger, pairs: Vec::with_capacity(PAIRS), first: None, settles: true, slice });
+                self.trial = Some(Trial {
+                    challenger,
+                    pairs: Vec::with_capacity(PAIRS),
+                    first: None,
+                    settles: true,
+                    slice,
+                    sessions: seen.sessions,
+                });
                 self.trials += 1;
             }
             None => class.round_ends(),
@@ -253,6 +259,13 @@ impl Auto {
     }
     fn slice_ends(&mut self, seen: Seen) {
         let Some(trial) = &mut self.trial else { return };
+        if !seen.cycle.is_zero() && !(0.5..=2.0).contains(&(seen.sessions / trial.sessions.max(1e-6))) && !trial.settles {
+            // Another load: it says nothing.
+            self.trial = None;
+            let class = &mut self.classes[self.class];
+            class.next_trial = class.used + SETTLES;
+            return;
+        }
         trial.settles = !trial.settles;
         if !trial.settles {
             return;
@@ -261,13 +274,13 @@ impl Auto {
             None => trial.first = Some(seen.rate()),
             Some(first) => trial.pairs.push((first, seen.rate())),
         }
-        let done = trial.pairs.len();
+        let (done, won) = (trial.pairs.len(), trial.pairs.iter().filter(|p| p.1 > p.0).count());
         let sum = |f: fn(&(f64, f64)) -> f64| trial.pairs.iter().map(f).sum::<f64>();
         let ratio = sum(|p| p.1) / sum(|p| p.0).max(1e-6);
-        if trial.first.is_some() || done < PAIRS && (done < PAIRS_HOPELESS || ratio > HOPELESS) {
+        if trial.first.is_some() || done < PAIRS && done - won <= PAIRS - PAIRS_WON {
             return;
         }
-        let wins = trial.pairs.iter().filter(|p| p.1 > p.0).count() >= PAIRS_WON && ratio >= GAIN;
+        let wins = won >= PAIRS_WON && ratio >= GAIN;
         self.switches += self.classes[self.class].learn(trial.challenger, wins, ratio) as u64;
         self.trial = None;
     }
@@ -427,6 +440,32 @@ mod tests {
         m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
         m.run(MINUTE);
         assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "leader: set");
+    }
+    /// A trial that is under way when the load changes is over.
+    #[test]
+    fn another_load_ends_a_trial() {
+        let seen = |sessions: f64, time: Duration| Seen {
+            time,
+            commits: 1000,
+            flushes: 100,
+            sessions,
+            cycle: Duration::from_millis(200),
+            idle_cpus: 4.0,
+        };
+        let mut a = Auto::default();
+        while a.trial.is_none() {
+            a.look(seen(1000.0, LOOK), Fixed::default());
+        }
+        (0..3).for_each(|_| a.look(seen(1000.0, a.look_after()), Fixed::default()));
+        assert!(a.trial.is_some() && a.way() != LEADER);
+        while a.trial.is_some() {
+            a.look(seen(1.0, a.look_after()), Fixed::default());
+        }
+        assert!((0..40).all(|_| {
+            a.look(seen(1.0, LOOK), Fixed::default());
+            a.way() == LEADER
+        }));
+        assert_eq!((a.class, a.classes[10].last), (0, None), "nothing is learnt of it");
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {
