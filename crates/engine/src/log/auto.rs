@@ -218,7 +218,8 @@ impl Auto {
             return self.slice_ends(seen);
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
-        self.sessions += (seen.sessions - self.sessions) / 4.0;
+        // Of their logarithm: from a thousand to one in a second.
+        self.sessions = (0.75 * self.sessions.log2() + 0.25 * seen.sessions.max(1.0).log2()).exp2();
         self.classify();
         let class = &mut self.classes[self.class];
         class.used += seen.time.min(10 * LOOK);
