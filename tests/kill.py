@@ -101,8 +101,8 @@ class Worker(threading.Thread):
 class Switcher(threading.Thread):
     """Changes the ways of writing the log under load, until the server is gone."""
 
-    SETTINGS = {'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'], 'redolith_log_flush_pace_us': [-1, 0, 0, 500, 3000], 'redolith_log_flush_depth': [0, 1, 2, 4],
-                'innodb_flush_log_at_trx_commit': [1, 1, 2]}
+    SETTINGS = {'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'], 'redolith_log_flush_pace_us': [-1, 0, 0, 500, 3000],
+                'redolith_log_flush_depth': [0, 1, 2, 4], 'innodb_flush_log_at_trx_commit': [1, 1, 2]}
 
     def __init__(self, server, every_s, seed):
         super().__init__(daemon=True)
