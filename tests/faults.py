@@ -13,6 +13,7 @@
 """
 import argparse
 import errno
+import fcntl
 import os
 import random
 import struct
@@ -336,6 +337,12 @@ def corrupt(dir, a, report):
         report.ok('corrupt: restart, drop', '')
 
 
+def settled(server):
+    """Waits until the kernel is done with what a killed server had asked of it: only then do its files stay as they are read."""
+    with open(os.path.join(server.data, 'redolith.lock')) as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+
+
 def checkpoint_lsn(server):
     """From redo/control: its newer block."""
     with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
@@ -366,6 +373,11 @@ def torn_candidates(server):
     return out
 
 
+def times_mended(server):
+    with open(server.out) as f:
+        return f.read().count('mended from its doublewrite copy')
+
+
 def torn(dir, a, report):
     server = servers.make(a, os.path.join(dir, 'torn'), **SETTINGS, innodb_max_dirty_pages_pct=1, innodb_max_dirty_pages_pct_lwm=0)
     with server:
@@ -382,22 +394,21 @@ def torn(dir, a, report):
             for w in writers:
                 w.join(30)
                 acked |= w.acked
+            settled(server)
             pages = list(torn_candidates(server).items())
             for (path, no), copy in pages[:40]:
                 with open(path, 'r+b') as f:          # its first half is older
                     f.seek(no * PAGE)
                     f.write(bytes(8192))
             server.start()
-            with open(server.out) as f:
-                said = f.read().count('mended from its doublewrite copy')
-            # And those whose write had not begun at the kill.
-            claim(said - mended >= len(pages[:40]), f'{len(pages[:40])} pages were torn, {said - mended} mended:\n{server.last_words()}')
-            mended = said
+            # And those whose write had not begun at the kill. The server answers before it has told all of it.
+            wait_until(f'{len(pages[:40])} torn pages are mended', lambda: times_mended(server) >= mended + len(pages[:40]), 20)
             c = server.connect(database='f')
             there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
             claim(not acked - there, f'{len(acked - there)} acknowledged rows are lost')
             wrong = check.tables(c, 'f')
             claim(not wrong, '\n'.join(wrong))
+            mended = times_mended(server)
             c.close()
             if mended >= 40:
                 break

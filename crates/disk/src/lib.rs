@@ -122,6 +122,20 @@ pub enum Op {
     WriteDurable(AlignedBuf),
     Sync,
 }
+impl Op {
+    pub fn buf(&self) -> Option<&AlignedBuf> {
+        match self {
+            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
+            Op::Sync => None,
+        }
+    }
+    pub fn into_buf(self) -> Option<AlignedBuf> {
+        match self {
+            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
+            Op::Sync => None,
+        }
+    }
+}
 pub type Done = Box<dyn FnOnce(io::Result<()>, Option<AlignedBuf>) + Send>;
 pub struct Io {
     pub op: Op,

@@ -1,7 +1,7 @@
 //! One open file: positioned reads and writes to the end, durable writes, length.
 use super::queue::Pending;
 use super::{Shared, again, at};
-use crate::{ALIGN, AlignedBuf, File, Io, Op, assert_aligned};
+use crate::{ALIGN, AlignedBuf, File, Io, assert_aligned};
 use parking_lot::Mutex;
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -127,7 +127,7 @@ impl Inner {
 
 impl RealFile {
     fn pending(&self, io: Io) -> Box<Pending> {
-        if let Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) = &io.op {
+        if let Some(buf) = io.op.buf() {
             assert_aligned(self.0.direct, buf, io.offset);
         }
         Box::new(Pending::new(self.0.clone(), io))

@@ -32,10 +32,7 @@ impl Pending {
         let Pending { file, io, .. } = self;
         // `done` may be what ends the last use of the disk; our share of it goes first.
         drop(file);
-        match io.op {
-            Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => (io.done)(result, Some(buf)),
-            Op::Sync => (io.done)(result, None),
-        }
+        (io.done)(result, io.op.into_buf());
     }
     /// Runs it here, blocking.
     pub fn run(mut self) {

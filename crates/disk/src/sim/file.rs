@@ -1,7 +1,7 @@
 //! An open file of the simulated disk.
 use super::world::{Queued, World};
 use super::*;
-use crate::{Io, Op, assert_aligned};
+use crate::{Io, assert_aligned};
 
 pub(super) struct SimFile {
     pub world: Arc<Mutex<World>>,
@@ -43,7 +43,7 @@ impl File for SimFile {
         self.with(|w| w.set_len(self.id, len))
     }
     fn submit(&self, io: Io) {
-        if let Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) = &io.op {
+        if let Some(buf) = io.op.buf() {
             assert_aligned(self.direct, buf, io.offset);
         }
         let mut w = self.world.lock();
@@ -58,10 +58,7 @@ impl File for SimFile {
 }
 
 pub(super) fn finish(io: Io, result: io::Result<()>) {
-    match io.op {
-        Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => (io.done)(result, Some(buf)),
-        Op::Sync => (io.done)(result, None),
-    }
+    (io.done)(result, io.op.into_buf());
 }
 
 impl Drop for SimFile {

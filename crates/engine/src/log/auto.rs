@@ -7,8 +7,8 @@
 //! taken; then its class keeps it. When a round of trials of all the others has brought nothing, the next one comes later.
 //!
 //! AUTO-1: a way in trial is in use for a slice at a time: some cycles of a session, of which the first are not counted. For what the one before left waiting would
-//! be counted for the one after it, and a leader with large groups leaves more than others. AUTO-2: the class changes when three looks in a row say so, never on one. AUTO-3: only what the settings
-//! leave open is chosen, or tried.
+//! be counted for the one after it, and a leader with large groups leaves more than others. AUTO-2: the class changes when three looks in a row say so, never on
+//! one. AUTO-3: only what the settings leave open is chosen, or tried.
 //! `dedicated` is tried only where CPUs are idle: its threads starve on busy ones (the first field study).
 use super::scheme::{Fixed, Scheme, Way};
 use std::time::Duration;

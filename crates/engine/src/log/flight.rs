@@ -27,16 +27,17 @@ pub const DEPTH_MAX: usize = 16;
 impl Log {
     /// Submits what is ready, for the lease holder. None: what there is to write is better written here, or must be.
     pub(super) fn launch_ready(&self, durable: bool) -> Option<Flushed> {
-        let (depth, mut ready) = (self.depth(), self.order.ready());
-        let may_begin = {
+        let depth = self.depth();
+        let (may_begin, begun) = {
             let w = self.writing.lock();
             let clean = w.state.durable() == w.state.written();
             if w.state.in_flight() == 0 && (depth == 1 || !durable || !clean || self.waits.alone()) {
                 return None;
             }
-            w.state.may_begin(depth) && ready > w.state.begun()
+            (w.state.may_begin(depth), w.state.begun())
         };
-        if may_begin {
+        let mut ready = self.order.ready();
+        if may_begin && ready > begun {
             ready = self.fill_block();
         }
         let mut launched = 0;
@@ -52,7 +53,8 @@ impl Log {
         }
         Some(Flushed::Away)
     }
-    /// Ends the stream at a block, if there is room for that, in the log and in the block (else this write is the last one until it is over). Returns up to where it is copied.
+    /// Ends the stream at a block, if there is room for that, in the log and in the block (else this write is the last one until it is over). Returns up to where
+    /// it is copied.
     fn fill_block(&self) -> u64 {
         let Some(credit) = self.space.spare_credit(BLOCK) else { return self.order.ready() };
         let seat = self.order.seat();

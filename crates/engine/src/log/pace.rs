@@ -46,7 +46,10 @@ impl Default for Pace {
 
 fn average(of: &AtomicU64, sample: u64) {
     let old = of.load(Relaxed);
-    of.store(if old == 0 { sample } else { old - old / WEIGHT + sample / WEIGHT }, Relaxed);
+    let sum = old * (WEIGHT - 1) + sample;
+    // Rounded towards the sample: else it would stop as far from it as the weight.
+    let next = if sample > old { sum.div_ceil(WEIGHT) } else { sum / WEIGHT };
+    of.store(if old == 0 { sample } else { next }, Relaxed);
 }
 
 impl Pace {
@@ -115,6 +118,14 @@ mod tests {
         assert_eq!((p.hold(us(1200)), p.hold(us(1500)), p.hold(us(9000))), (Some(us(300)), None, None));
         p.set(PaceSetting::Fixed(Duration::ZERO));
         assert_eq!(p.hold(us(1001)), None);
+    }
+    #[test]
+    fn averages_arrive() {
+        let p = Pace::default();
+        for cycle in [240, 260, 230, 5000, 1] {
+            (0..1000).for_each(|_| p.session_committed_after(us(cycle)));
+            assert_eq!(p.cycle(), us(cycle));
+        }
     }
     #[test]
     fn saturated_cpus_cap_the_rate() {
