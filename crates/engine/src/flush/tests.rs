@@ -385,7 +385,7 @@ fn only_whole_copies_past_the_checkpoint_mend() {
 #[test]
 fn everything_at_once_in_a_small_pool() {
     const PAGES: u32 = 300;
-    const TURNS: u64 = 1500;
+    const CHANGES: u64 = 600;
     let disk = Arc::new(MemDisk::default());
     disk.fill(16, PAGES);
     let pool = pool(&disk, 96);
@@ -401,7 +401,8 @@ fn everything_at_once_in_a_small_pool() {
             let (pool, log, model, flusher, disk) = (pool.clone(), log.clone(), model.clone(), flusher.clone(), disk.clone());
             std::thread::spawn(move || {
                 let mut x = t as u32 * 977 + 1;
-                for turn in 0..TURNS {
+                let mut turn = 0;
+                while turn < CHANGES {
                     x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     let id = pid(16, (x >> 8) % PAGES);
                     disk.now_ms.fetch_add(u64::from(turn % 4 == 0), Relaxed);
@@ -424,6 +425,7 @@ fn everything_at_once_in_a_small_pool() {
                             continue;
                         }
                     }
+                    turn += 1;
                     drop(held);
                     while !log.has_room(10_000) {
                         flusher.kick();
