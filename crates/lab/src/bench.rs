@@ -8,7 +8,7 @@ use crate::point::{self, SysbenchLoad};
 use crate::redo::{self, Facts};
 use crate::report;
 use crate::results::{Figures, Point, Results, ServerInfo};
-use crate::schedule::{Estimate, Job, short};
+use crate::schedule::{Estimate, Job, shared, short};
 use crate::screen::Screen;
 use crate::servers::{self, Folders, Kind, Programs, Server, Spec};
 use crate::slap;
@@ -159,7 +159,7 @@ impl Bench {
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
         let prepare = if self.o.study == Study::Redo { Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0) } else { Duration::ZERO };
-        jobs.iter().map(|j| j.expected).sum::<Duration>() + (prepare + Duration::from_secs(2)) * specs.len() as u32
+        self.groups(&jobs).into_iter().map(|g| self.expected(g)).sum::<Duration>() + (prepare + Duration::from_secs(2)) * specs.len() as u32
     }
 
     fn start(&mut self, spec: Spec) -> Result<()> {
@@ -214,46 +214,41 @@ impl Bench {
 
     fn points(&mut self, jobs: &[Job]) -> Result<()> {
         let (mut estimate, mut gone) = (Estimate::default(), vec![false; self.servers.len()]);
-        for (i, job) in jobs.iter().enumerate() {
+        let groups = self.groups(jobs);
+        for (i, group) in groups.iter().enumerate() {
+            let job = &group[0];
             if gone[job.server] {
                 continue;
             }
-            if self.o.quick && self.began.elapsed() + estimate.of(job.expected) > QUICK_LIMIT {
+            if self.o.quick && self.began.elapsed() + estimate.of(self.expected(group)) > QUICK_LIMIT {
                 self.results.notes.push(format!(
                     "{} of {} points are left out: a quick run ends within three minutes.",
-                    jobs.len() - i,
+                    groups[i..].iter().map(|g| g.len()).sum::<usize>(),
                     jobs.len()
                 ));
                 break;
             }
-            let left = estimate.of(jobs[i..].iter().filter(|j| !gone[j.server]).map(|j| j.expected).sum());
-            let section = &self.results.sections[job.section];
-            let (row, column) = (section.rows[job.row].clone(), section.columns[job.column].clone());
-            let width = section.rows.iter().map(|r| r.chars().count()).max().unwrap_or(0);
-            let id_width = self.results.sections.iter().map(|s| s.id.len()).max().unwrap_or(0);
-            let head = format!("{:>7} left  {:id_width$} {row:width$} {column:>9}", short(left), section.id);
-            self.screen.now(&head);
+            let left = groups[i..].iter().filter(|g| !gone[g[0].server]).map(|g| self.expected(g)).sum();
+            let left = short(estimate.of(left));
+            self.screen.now(&self.head(&left, job));
             let began = Instant::now();
-            let taken = self.point(job);
-            estimate.learn(job.expected, began.elapsed());
-            let (figures, error) = match taken {
-                Ok(f) => (Some(f), String::new()),
+            let taken = self.measured(group);
+            estimate.learn(self.expected(group), began.elapsed());
+            let all: Vec<Option<Figures>> = match &taken {
+                Ok(all) => all.iter().cloned().map(Some).collect(),
                 Err(Failure::Stopped) => return Err(Failure::Stopped),
-                Err(Failure::Failed(why)) => (None, why),
+                Err(Failure::Failed(_)) => vec![None; group.len()],
             };
-            self.screen.line(&format!("{head}  {}{error}", figures.as_ref().map_or(String::new(), one_line)));
+            let error = if let Err(Failure::Failed(why)) = taken { why } else { String::new() };
+            let name = self.servers[job.server].spec.name.to_string();
+            for (job, figures) in group.iter().zip(all) {
+                self.screen.line(&format!("{}  {}{error}", self.head(&left, job), figures.as_ref().map_or(String::new(), one_line)));
+                let section = &self.results.sections[job.section];
+                let (section, row, column) = (section.id.clone(), section.rows[job.row].clone(), section.columns[job.column].clone());
+                let (connections, server, error, turn) = (job.connections, name.clone(), error.clone(), job.turn);
+                self.results.points.push(Point { section, row, column, connections, server, turn, figures, error });
+            }
             let server = &mut self.servers[job.server];
-            let (section, name) = (section_id(&self.results, job), server.spec.name.to_string());
-            self.results.points.push(Point {
-                section,
-                row,
-                column,
-                connections: job.connections,
-                server: name.clone(),
-                turn: job.turn,
-                figures,
-                error,
-            });
             if !server.alive() {
                 gone[job.server] = true;
                 self.results.notes.push(format!("{name} ended by itself; its later points are left out. It said: {}", server.last_words()));
@@ -263,25 +258,44 @@ impl Bench {
         Ok(())
     }
 
-    fn point(&mut self, job: &Job) -> Result<Figures> {
+    fn groups<'a>(&self, jobs: &'a [Job]) -> Vec<&'a [Job]> {
+        match self.o.study {
+            Study::Redo => shared(jobs),
+            // One run of mysqlslap is one point.
+            Study::Writers => jobs.chunks(1).collect(),
+        }
+    }
+
+    /// The first comes with what each load costs besides; the others take their windows.
+    fn expected(&self, group: &[Job]) -> Duration {
+        group[0].expected + Duration::from_secs(u64::from(self.o.time_s)) * (group.len() as u32 - 1)
+    }
+
+    fn head(&self, left: &str, job: &Job) -> String {
+        let section = &self.results.sections[job.section];
+        let width = section.rows.iter().map(|r| r.chars().count()).max().unwrap_or(0);
+        let id_width = self.results.sections.iter().map(|s| s.id.len()).max().unwrap_or(0);
+        let (id, row, column) = (&section.id, &section.rows[job.row], &section.columns[job.column]);
+        format!("{left:>7} left  {id:id_width$} {row:width$} {column:>9}")
+    }
+
+    fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
+        let job = &group[0];
         self.mend_tables(job)?;
         self.servers[job.server].apply(&job.setup)?;
         servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
-        let server = &self.servers[job.server];
+        let shape = self.shape();
+        let server = &mut self.servers[job.server];
         match self.o.study {
             Study::Redo => {
                 let script = &self.results.sections[job.section].script;
-                let load =
-                    SysbenchLoad { program: &self.load, script, shape: self.shape(), warmup_s: self.o.warmup_s, time_s: self.o.time_s };
-                load.measure(server, job.connections, &self.device, &self.stop)
+                let load = SysbenchLoad { program: &self.load, script, shape, warmup_s: self.o.warmup_s, time_s: self.o.time_s };
+                let settings: Vec<&[String]> = group.iter().map(|j| &j.setup[..]).collect();
+                load.measure(server, job.connections, &settings, &self.device, &self.stop)
             }
-            Study::Writers => point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop),
+            Study::Writers => Ok(vec![point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop)?]),
         }
     }
-}
-
-fn section_id(results: &Results, job: &Job) -> String {
-    results.sections[job.section].id.clone()
 }
 
 fn one_line(f: &Figures) -> String {
@@ -296,7 +310,13 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
     let mut about = match o.study {
         Study::Redo => vec![
             ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", o.scripts.join(", "), o.tables, o.table_size)),
-            ("measured".into(), format!("{} s after {} s of warm-up (1 s more per 256 connections)", o.time_s, o.warmup_s)),
+            (
+                "measured".into(),
+                format!(
+                    "{} s after {} s of warm-up (1 s more per 256 connections); rows of one server in one load, in windows of 2 s in turn",
+                    o.time_s, o.warmup_s
+                ),
+            ),
         ],
         Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],
     };

@@ -127,6 +127,20 @@ pub fn differences(before: &Reading, after: &Reading) -> Vec<Counted> {
     both.map(|(name, b, a)| Counted { name: name.clone(), before: b.count, after: a.count, grows: a.grows && a.count >= b.count }).collect()
 }
 
+/// Of the same counters over one more stretch, which need not follow at once.
+pub fn add(sum: &mut Vec<Counted>, more: Vec<Counted>) {
+    if sum.is_empty() {
+        *sum = more;
+        return;
+    }
+    for m in more {
+        if let Some(s) = sum.iter_mut().find(|s| s.name == m.name) {
+            s.grows &= m.grows;
+            s.after = if s.grows { s.after + m.difference() } else { m.after };
+        }
+    }
+}
+
 /// The counters of the study's table, in its order.
 pub const STUDY_1: &[&str] = &[
     "log_write_requests",
@@ -192,6 +206,15 @@ mod tests {
             d.iter().map(|c| (c.name.as_str(), c.difference(), c.grows)).collect::<Vec<_>>(),
             [("log_lsn_current", -2.0, false), ("log_writes", 250.0, true)]
         );
+    }
+
+    #[test]
+    fn stretches_add_up() {
+        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        let mut sum = Vec::new();
+        add(&mut sum, vec![counted("log_writes", 10.0, 15.0, true), counted("log_lsn_current", 1.0, 2.0, false)]);
+        add(&mut sum, vec![counted("log_writes", 40.0, 47.0, true), counted("log_lsn_current", 5.0, 9.0, false)]);
+        assert_eq!(sum, [counted("log_writes", 10.0, 22.0, true), counted("log_lsn_current", 1.0, 9.0, false)]);
     }
 
     #[test]

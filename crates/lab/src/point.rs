@@ -1,11 +1,13 @@
-//! One point: a load against one server for a while, and what it cost server, client and device.
+//! One point, or some that share a load: a load against one server for a while, and what it cost server, client and device.
 use crate::child::{Child, describe, tail};
 use crate::counters;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Device, DeviceCounts};
 use crate::results::Figures;
+use crate::schedule::windows;
 use crate::servers::Server;
 use crate::slap;
+use crate::stats::median;
 use crate::stop::Stop;
 use crate::sysbench::{self, Shape};
 use std::time::{Duration, Instant};
@@ -31,16 +33,19 @@ impl Mark {
     }
 }
 
-fn figures(first: &Mark, last: &Mark, done: f64) -> Figures {
-    let each = 1.0 / done.max(1.0);
-    let us = |a: Duration, b: Duration| b.saturating_sub(a).as_secs_f64() * 1e6 * each;
+/// Of one stretch or more, in which so much was done.
+fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
+    let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0);
+    let us = |a: Duration, b: Duration| b.saturating_sub(a).as_secs_f64() * 1e6;
+    let mut counted = Vec::new();
+    stretches.iter().for_each(|(a, b)| counters::add(&mut counted, counters::differences(&a.counters, &b.counters)));
     Figures {
         done,
-        server_us: us(first.server, last.server),
-        client_us: us(first.client, last.client),
-        flushes: last.device.flushes.saturating_sub(first.device.flushes) as f64 * each,
-        written_kib: last.device.written_kib.saturating_sub(first.device.written_kib) as f64 * each,
-        counters: counters::differences(&first.counters, &last.counters),
+        server_us: sum(&|a, b| us(a.server, b.server)),
+        client_us: sum(&|a, b| us(a.client, b.client)),
+        flushes: sum(&|a, b| b.device.flushes.saturating_sub(a.device.flushes) as f64),
+        written_kib: sum(&|a, b| b.device.written_kib.saturating_sub(a.device.written_kib) as f64),
+        counters: counted,
         ..Figures::default()
     }
 }
@@ -63,36 +68,54 @@ impl SysbenchLoad<'_> {
         self.warmup_s + threads / 256
     }
 
-    /// Measures between two of sysbench's checkpoints.
-    pub fn measure(&self, server: &Server, threads: u32, device: &Device, stop: &Stop) -> Result<Figures> {
+    /// Measures each of these settings, in turn, in windows between sysbench's checkpoints (ORDER-2). The server has the first of them already.
+    pub fn measure(&self, server: &mut Server, threads: u32, settings: &[&[String]], device: &Device, stop: &Stop) -> Result<Vec<Figures>> {
+        let (rounds, window) = windows(settings.len(), self.time_s);
         let warm = self.warmup_s(threads);
-        let end = warm + self.time_s;
-        let more = [format!("--time={}", end + 1), "--percentile=95".into(), format!("--report-checkpoints={warm},{end}")];
+        let checkpoints: Vec<u32> = (0..=rounds * settings.len() as u32).map(|i| warm + i * window).collect();
+        let end = checkpoints[checkpoints.len() - 1];
+        let list = checkpoints.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let more = [format!("--time={}", end + 1), "--percentile=95".into(), format!("--report-checkpoints={list}")];
         let mut connection = counting(server)?;
         let mut client =
             Child::with_lines(&sysbench::command(self.program, self.script, &server.socket, self.shape, threads, &more, "run"))?;
         let until = Instant::now() + Duration::from_secs(u64::from(end) + 60);
         let (mut lines, mut marks) = (Vec::new(), Vec::new());
         while let Some(line) = client.line(stop, until)? {
-            if sysbench::is_checkpoint(&line) && marks.len() < 2 {
+            if sysbench::is_checkpoint(&line) && marks.len() < checkpoints.len() {
                 marks.push(Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?);
+                if let (Some(connection), true) = (&mut connection, settings.len() > 1) {
+                    server.apply_by(connection, settings[(marks.len() - 1) % settings.len()])?;
+                }
             }
             lines.push(line);
         }
         let status = client.wait(stop, Duration::from_secs(10))?;
-        let said = || tail(&lines.join(" "), 300).to_string();
-        let (Some(part), [first, last]) = (sysbench::measured(&lines), marks.as_slice()) else {
-            return Err(Failure::Failed(format!("sysbench ended with {}: {}", status.map_or("a kill".into(), describe), said())));
+        let parts = sysbench::measured(&lines);
+        if marks.len() < checkpoints.len() || parts.len() + 1 < checkpoints.len() {
+            let said = tail(&lines.join(" "), 300).to_string();
+            return Err(Failure::Failed(format!("sysbench ended with {}: {said}", status.map_or("a kill".into(), describe))));
+        }
+        let of_row = |row: usize| {
+            let own = (row..checkpoints.len() - 1).step_by(settings.len());
+            let stretches: Vec<(&Mark, &Mark)> = own.clone().map(|i| (&marks[i], &marks[i + 1])).collect();
+            let parts: Vec<&sysbench::Part> = own.map(|i| &parts[i]).collect();
+            of_windows(&stretches, &parts)
         };
-        let done = part.transactions_per_s * last.at.duration_since(first.at).as_secs_f64();
-        let f = figures(first, last, done);
-        Ok(Figures {
-            per_s: part.transactions_per_s,
-            queries_per_s: part.queries_per_s,
-            p95_ms: Some(part.p95_ms),
-            ignored_errors: part.ignored_errors,
-            ..f
-        })
+        Ok((0..settings.len()).map(of_row).collect())
+    }
+}
+
+/// One row's windows, all of the same length.
+fn of_windows(stretches: &[(&Mark, &Mark)], parts: &[&sysbench::Part]) -> Figures {
+    let mean = |of: fn(&sysbench::Part) -> f64| parts.iter().map(|p| of(p)).sum::<f64>() / parts.len() as f64;
+    let done = stretches.iter().zip(parts).map(|((a, b), p)| p.transactions_per_s * b.at.duration_since(a.at).as_secs_f64()).sum();
+    Figures {
+        per_s: mean(|p| p.transactions_per_s),
+        queries_per_s: mean(|p| p.queries_per_s),
+        p95_ms: median(&parts.iter().map(|p| p.p95_ms).collect::<Vec<_>>()),
+        ignored_errors: parts.iter().map(|p| p.ignored_errors).sum(),
+        ..figures(stretches, done)
     }
 }
 
@@ -128,7 +151,7 @@ pub fn slap(program: &str, server: &Server, connections: u32, writes: u32, devic
     };
     let timed = f64::from(connections) * f64::from(writes);
     let per_s = timed / seconds.max(1e-3);
-    let f = figures(&first, &last, timed + f64::from(writes));
+    let f = figures(&[(&first, &last)], timed + f64::from(writes));
     Ok(Figures { per_s, queries_per_s: per_s, seconds: Some(seconds), ..f })
 }
 

@@ -38,6 +38,21 @@ pub fn order(rows: usize, columns: usize, turns: u32, compare: Compare) -> Vec<(
     }
 }
 
+/// The jobs that one run of the load serves: neighbours that are one server's rows of one column and turn.
+pub fn shared(jobs: &[Job]) -> Vec<&[Job]> {
+    let of = |j: &Job| (j.section, j.column, j.turn, j.server, j.connections);
+    jobs.chunk_by(|a, b| of(a) == of(b)).collect()
+}
+
+/// How many windows each of so many rows has in `time_s` seconds, and how long one is.
+pub fn windows(rows: usize, time_s: u32) -> (u32, u32) {
+    let rounds = if rows == 1 { 1 } else { (time_s / WINDOW_S).min(WINDOWS_MAX / rows as u32).max(1) };
+    (rounds, (time_s / rounds).max(1))
+}
+const WINDOW_S: u32 = 2;
+/// sysbench reports at no more than 256 checkpoints.
+const WINDOWS_MAX: u32 = 240;
+
 /// Guesses that learn: expected times are scaled by what earlier ones took.
 #[derive(Default)]
 pub struct Estimate {
@@ -78,6 +93,17 @@ mod tests {
             [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1)]
         );
         assert_eq!(order(3, 0, 2, Compare::Rows), []);
+    }
+
+    #[test]
+    fn rows_of_one_server_share_a_load() {
+        // ORDER-2
+        let job =
+            |row, turn, server| Job { section: 0, row, column: 0, turn, server, connections: 8, setup: vec![], expected: Duration::ZERO };
+        let jobs = [job(0, 0, 0), job(1, 0, 0), job(2, 0, 1), job(0, 1, 0), job(1, 1, 0)];
+        assert_eq!(shared(&jobs).iter().map(|g| g.len()).collect::<Vec<_>>(), [2, 1, 2]);
+        assert_eq!((windows(1, 10), windows(4, 10), windows(4, 3), windows(2, 1)), ((1, 10), (5, 2), (1, 3), (1, 1)));
+        assert_eq!(windows(8, 600), (30, 20));
     }
 
     #[test]

@@ -272,8 +272,12 @@ impl Server {
         if self.applied == statements {
             return Ok(());
         }
-        self.applied.clear();
         let mut client = self.connect()?;
+        self.apply_by(&mut client, statements)
+    }
+    /// Where a new connection would have to wait behind the load.
+    pub fn apply_by(&mut self, client: &mut Client, statements: &[String]) -> Result<()> {
+        self.applied.clear();
         for s in statements {
             client.query(s).map_err(failed(format!("{}: {s}", self.spec.name)))?;
         }

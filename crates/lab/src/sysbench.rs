@@ -70,13 +70,12 @@ pub fn parse(report: &str) -> Option<Part> {
     })
 }
 
-/// The part between the first two checkpoints: what is measured. None: sysbench did not get that far.
-pub fn measured(lines: &[String]) -> Option<Part> {
+/// The parts between the first checkpoint and the next ones: what is measured. Fewer, if sysbench did not get that far.
+pub fn measured(lines: &[String]) -> Vec<Part> {
     let marks: Vec<usize> = lines.iter().enumerate().filter(|(_, l)| is_checkpoint(l)).map(|(i, _)| i).collect();
     // A checkpoint's report tells what has happened since the one before.
-    let second = *marks.get(1)?;
-    let end = marks.get(2).copied().unwrap_or(lines.len());
-    parse(&lines[second..end].join("\n"))
+    let end = |of: usize| marks.get(of + 1).copied().unwrap_or(lines.len());
+    (1..marks.len()).map_while(|i| parse(&lines[marks[i]..end(i)].join("\n"))).collect()
 }
 
 #[cfg(test)]
@@ -89,10 +88,10 @@ mod tests {
     fn the_second_checkpoint_is_what_was_measured() {
         let lines: Vec<String> = RUN.lines().map(str::to_string).collect();
         let part = Part { transactions: 2579.0, transactions_per_s: 2584.31, queries_per_s: 15499.82, p95_ms: 3.02, ignored_errors: 0 };
-        assert_eq!(measured(&lines), Some(part));
+        assert_eq!(measured(&lines)[..1], [part]);
         // Before the second checkpoint there is nothing.
-        assert_eq!(measured(&lines[..40]), None);
-        assert_eq!(measured(&[]), None);
+        assert_eq!(measured(&lines[..40]), []);
+        assert_eq!(measured(&[]), []);
     }
 
     #[test]

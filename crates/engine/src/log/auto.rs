@@ -2,37 +2,37 @@
 //!
 //! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by how many sessions commit, in classes that double (not by
 //! commits per flush: those depend on the way of writing, and what depends on the choice cannot be asked which choice is best).
-//! Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits. Now and then another way is tried: for a few short
-//! slices in turn with the one in use (A B A B), so that what drifts hits both. It must win most of the pairs, by more than noise, in two trials in a row, to be
-//! taken; then its class keeps it. When a round of trials of all the others has brought nothing, the next one comes later.
+//! Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits. Now and then another way is in use for a short slice,
+//! between two of the one in use, until a [`Trial`] says whether it is better; then its class keeps it. When a round of trials of all the others has brought nothing, the next one comes later.
 //!
-//! AUTO-1: a way in trial is in use for a slice at a time: some cycles of a session, of which the first are not counted. For what the one before left waiting would
-//! be counted for the one after it, and a leader with large groups leaves more than others. AUTO-2: the class changes when three looks in a row say so, never on
-//! one. AUTO-3: only what the settings leave open is chosen, or tried.
+//! AUTO-1: in the slices of others goes a small share of the time ([`SHARE`]), except for one that has been better so far: who looks for something better loses no more than that. A slice lasts some cycles of
+//! a session, and the first cycles are not counted: what the way before left waiting would be counted for it, and a leader with large groups leaves more than others.
+//! AUTO-2: the class changes when three looks in a row say so, never on one. AUTO-3: only what the settings leave open is chosen, or tried; what was learnt outlasts settings that leave no choice.
 //! `dedicated` is tried only where CPUs are idle: its threads starve on busy ones (the first field study).
 use super::scheme::{Fixed, Scheme, Way};
+use super::trial::{Trial, Verdict};
 use std::time::Duration;
 
 /// Time between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// How long a way in trial, or the one it is compared with, is in use at a time: cycles of a session before it counts, and then; and the bounds.
-const SETTLE_CYCLES: u32 = 2;
+/// Of the time, what goes into slices of ways that are not known to be better.
+const SHARE: f64 = 0.03;
+/// A slice in cycles of a session, and what is not counted before it; and bounds.
 const SLICE_CYCLES: u32 = 10;
 const SLICE_MIN: Duration = Duration::from_millis(50);
 const SLICE_MAX: Duration = Duration::from_secs(1);
-const PAIRS: usize = 9;
-/// Of the pairs, and by how much, the challenger must win. A trial that cannot be won any more is over.
-const PAIRS_WON: usize = 8;
-const GAIN: f64 = 1.04;
-/// Before the first trial of a load, between those of one round, and between rounds: in time for which the class of load was there.
-const SETTLES: Duration = Duration::from_millis(1500);
-const TRIAL_AFTER: Duration = Duration::from_millis(300);
+const SETTLE_CYCLES: u32 = 2;
+const SETTLE_MIN: Duration = Duration::from_millis(10);
+const SETTLE_MAX: Duration = Duration::from_millis(600);
+/// A class of load that begins settles first.
+const CLASS_SETTLES: Duration = Duration::from_millis(1500);
+/// Between rounds, in time for which the class of load was there.
 const ROUND_AFTER: Duration = Duration::from_secs(60);
 const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
 /// Commits a second below which nothing is tried: slices would have too few to compare.
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
-const IDLE_CPUS_MIN: f64 = 0.5;
+const IDLE_CPUS_MIN: f64 = 0.2;
 const CLASSES: usize = 11;
 /// What there is to choose from, in the order in which it is tried.
 const WAYS: &[Way] =
@@ -69,70 +69,102 @@ impl Seen {
     }
 }
 
+/// A class of load, and what is known of it.
 #[derive(Debug, Clone)]
 struct Class {
     best: Way,
-    /// How long this class was there, and at what time of that the next trial is due.
-    used: Duration,
-    next_trial: Duration,
-    /// Before the next round.
-    pause: Duration,
+    trial: Option<Trial>,
     /// Tried in this round.
     tried: Vec<Way>,
-    /// It has won a trial, and is tried once more.
-    won: Option<Way>,
+    /// How long this class was there since another way was in use, and how long it must be beyond the share: between rounds.
+    rested: Duration,
+    pause: Duration,
+    /// After the next round.
+    next_pause: Duration,
     /// The last trial's challenger with its rate in that of the one in use.
     last: Option<(Way, f64)>,
 }
 impl Class {
     fn new(best: Way) -> Class {
-        Class { best, used: Duration::ZERO, next_trial: SETTLES, pause: ROUND_AFTER, tried: Vec::new(), won: None, last: None }
+        Class { best, trial: None, tried: Vec::new(), rested: Duration::ZERO, pause: Duration::ZERO, next_pause: ROUND_AFTER, last: None }
     }
-    fn challenger(&self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
+    /// Who is to be tried next: the one whose trial is open, or another. None: all have been, and the round is over.
+    fn challenger(&mut self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
         let fit = |w: &&Way| **w != self.best && !self.tried.contains(w) && (w.scheme != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN);
-        self.won.or_else(|| ways.iter().find(fit).copied())
-    }
-    /// What a trial has shown of `challenger`: whether it won most pairs, and its rate in that of the one in use. True if it is taken.
-    fn learn(&mut self, challenger: Way, wins: bool, ratio: f64) -> bool {
-        self.last = Some((challenger, ratio));
-        self.next_trial = self.used + TRIAL_AFTER;
-        match (wins, self.won.take()) {
-            (true, None) => {
-                self.won = Some(challenger);
-                self.next_trial = self.used;
-                false
-            }
-            (true, Some(_)) => {
-                // The one it beats is known to be worse; the others are compared with the new one.
-                self.tried = vec![self.best];
-                self.best = challenger;
-                self.pause = ROUND_AFTER;
-                true
-            }
-            (false, _) => {
-                self.tried.push(challenger);
-                false
+        if self.trial.is_none() {
+            self.trial = ways.iter().find(fit).map(|&w| Trial::of(w));
+            if self.trial.is_none() {
+                self.tried.clear();
+                (self.rested, self.pause) = (Duration::ZERO, self.next_pause);
+                self.next_pause = (self.next_pause * 2).min(ROUND_AFTER_MAX);
             }
         }
+        self.trial.as_ref().map(|t| t.challenger)
     }
-    fn round_ends(&mut self) {
-        self.tried.clear();
-        self.next_trial = self.used + self.pause;
-        self.pause = (self.pause * 2).min(ROUND_AFTER_MAX);
+    /// What a pair has shown. True if the challenger is taken.
+    fn learn(&mut self, in_use: f64, challenger: f64) -> bool {
+        let Some(trial) = &mut self.trial else { return false };
+        trial.add(in_use, challenger);
+        let (challenger, verdict) = (trial.challenger, trial.verdict());
+        match verdict {
+            Verdict::Open | Verdict::Promising => return false,
+            Verdict::Lost => self.tried.push(challenger),
+            Verdict::Won => {
+                // The one it beats is known to be worse; the others are compared with the new one.
+                self.tried = vec![self.best];
+                (self.best, self.next_pause) = (challenger, ROUND_AFTER);
+            }
+        }
+        self.last = Some((challenger, trial.ratio()));
+        self.trial = None;
+        verdict == Verdict::Won
+    }
+    /// How long the way in use is to be in use before the next slice of another.
+    fn rest(&self, slices: &Slices) -> Duration {
+        if self.trial.as_ref().is_some_and(|t| t.verdict() == Verdict::Promising) {
+            return slices.settle;
+        }
+        self.pause + (slices.settle + slices.slice).div_f64(SHARE)
     }
 }
-#[derive(Debug)]
-struct Trial {
-    challenger: Way,
-    /// Rates of the one in use and of the challenger.
-    pairs: Vec<(f64, f64)>,
-    /// Of the slice of the one in use, when the challenger's is under way.
-    first: Option<f64>,
-    /// The slice has just begun.
-    settles: bool,
+#[derive(Debug, Clone, Copy)]
+struct Slices {
     slice: Duration,
+    settle: Duration,
+}
+impl Slices {
+    fn of(cycle: Duration) -> Slices {
+        Slices { slice: (cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX), settle: (cycle * SETTLE_CYCLES).clamp(SETTLE_MIN, SETTLE_MAX) }
+    }
+}
+
+/// What a pair is made of. What drifts steadily falls out: the challenger is compared with what was before it and after it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Before,
+    /// The challenger, with the rate of the one in use.
+    Settles(f64),
+    Tried(f64),
+    /// The one in use again, with both rates.
+    Resettles(f64, f64),
+    After(f64, f64),
+}
+/// A pair that is under way.
+#[derive(Debug)]
+struct Pair {
+    challenger: Way,
+    step: Step,
+    slices: Slices,
     /// The load that it is about.
     sessions: f64,
+}
+impl Pair {
+    fn challenger_writes(&self) -> bool {
+        matches!(self.step, Step::Settles(_) | Step::Tried(_))
+    }
+    fn settles(&self) -> bool {
+        matches!(self.step, Step::Settles(_) | Step::Resettles(..))
+    }
 }
 
 #[derive(Debug)]
@@ -141,13 +173,15 @@ pub(super) struct Auto {
     ways: Vec<Way>,
     classes: Vec<Class>,
     class: usize,
+    /// How long it has been this one.
+    settled: Duration,
     /// What the last looks say, and how many in a row.
     other: (usize, u32),
     /// Moving averages: commits per flush, and sessions.
     group: f64,
     sessions: f64,
     idle_cpus: f64,
-    trial: Option<Trial>,
+    pair: Option<Pair>,
     pub trials: u64,
     pub switches: u64,
 }
@@ -160,11 +194,12 @@ impl Default for Auto {
             ways,
             classes,
             class: 0,
+            settled: Duration::ZERO,
             other: (0, 0),
             group: 1.0,
             sessions: 1.0,
             idle_cpus: 0.0,
-            trial: None,
+            pair: None,
             trials: 0,
             switches: 0,
         }
@@ -174,16 +209,17 @@ impl Default for Auto {
 impl Auto {
     /// What to use now.
     pub fn way(&self) -> Way {
-        match &self.trial {
-            Some(t) if t.first.is_some() => t.challenger,
+        match (&self.ways[..], &self.pair) {
+            ([only], _) => *only,
+            (_, Some(pair)) if pair.challenger_writes() => pair.challenger,
             _ => self.classes[self.class].best,
         }
     }
     /// How long until the next look.
     pub fn look_after(&self) -> Duration {
-        match &self.trial {
-            Some(t) if t.settles => t.slice * SETTLE_CYCLES / SLICE_CYCLES,
-            Some(t) => t.slice,
+        match &self.pair {
+            Some(pair) if pair.settles() => pair.slices.settle,
+            Some(pair) => pair.slices.slice,
             None => LOOK,
         }
     }
@@ -196,51 +232,46 @@ impl Auto {
         }
         self.fixed = fixed;
         self.ways = open_ways(fixed);
-        self.trial = None;
+        self.pair = None;
+        if self.ways.len() == 1 {
+            return;
+        }
         for class in &mut self.classes {
-            // What was learnt stays where it is still open.
+            class.trial = None;
             if !self.ways.contains(&class.best) {
                 *class = Class::new(self.ways[0]);
             }
-            class.won = None;
         }
     }
     /// A look at what has been seen under these settings.
     pub fn look(&mut self, seen: Seen, fixed: Fixed) {
         self.settings(fixed);
-        let settles = self.trial.as_ref().is_some_and(|t| t.settles);
+        let settles = self.pair.as_ref().is_some_and(Pair::settles);
         if seen.commits == 0 && !settles {
-            self.trial = None;
+            self.pair = None;
             return;
         }
         self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
-        if self.trial.is_some() {
-            return self.slice_ends(seen);
+        if let Some(pair) = self.pair.take() {
+            return self.slice_ends(pair, seen);
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
         // Of their logarithm: from a thousand to one in a second.
         self.sessions = (0.75 * self.sessions.log2() + 0.25 * seen.sessions.max(1.0).log2()).exp2();
         self.classify();
+        let time = seen.time.min(10 * LOOK);
+        self.settled += time;
         let class = &mut self.classes[self.class];
-        class.used += seen.time.min(10 * LOOK);
-        if self.ways.len() == 1 || self.class == 0 || seen.rate() < RATE_MIN || class.used < class.next_trial {
+        class.rested += time;
+        let slices = Slices::of(seen.cycle);
+        let may = self.ways.len() > 1 && self.class > 0 && seen.rate() >= RATE_MIN && self.settled >= CLASS_SETTLES;
+        if !may || class.rested < class.rest(&slices) {
             return;
         }
-        match class.challenger(&self.ways, self.idle_cpus) {
-            Some(challenger) => {
-                let slice = (seen.cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX);
-                self.trial = Some(Trial {
-                    challenger,
-                    pairs: Vec::with_capacity(PAIRS),
-                    first: None,
-                    settles: true,
-                    slice,
-                    sessions: seen.sessions,
-                });
-                self.trials += 1;
-            }
-            None => class.round_ends(),
-        }
+        class.pause = Duration::ZERO;
+        let Some(challenger) = class.challenger(&self.ways, self.idle_cpus) else { return };
+        self.pair = Some(Pair { challenger, step: Step::Before, slices, sessions: self.sessions });
+        self.trials += 1;
     }
     fn classify(&mut self) {
         let class = if self.sessions < 1.3 { 0 } else { (self.sessions.log2().round() as usize).clamp(1, CLASSES - 1) };
@@ -251,46 +282,38 @@ impl Auto {
         self.other = if self.other.0 == class { (class, self.other.1 + 1) } else { (class, 1) };
         if self.other.1 >= 3 {
             let before = self.way();
-            self.class = class;
-            // First it settles.
-            let class = &mut self.classes[class];
-            class.next_trial = class.next_trial.max(class.used + SETTLES);
+            (self.class, self.settled) = (class, Duration::ZERO);
             self.switches += (self.way() != before) as u64;
         }
     }
-    fn slice_ends(&mut self, seen: Seen) {
-        let Some(trial) = &mut self.trial else { return };
-        if !seen.cycle.is_zero() && !(0.5..=2.0).contains(&(seen.sessions / trial.sessions.max(1e-6))) && !trial.settles {
+    fn slice_ends(&mut self, mut pair: Pair, seen: Seen) {
+        let class = &mut self.classes[self.class];
+        if pair.challenger_writes() {
+            class.rested = Duration::ZERO;
+        }
+        if !seen.cycle.is_zero() && !(0.5..=2.0).contains(&(seen.sessions / pair.sessions.max(1e-6))) && !pair.settles() {
             // Another load: it says nothing.
-            self.trial = None;
-            let class = &mut self.classes[self.class];
-            class.next_trial = class.used + SETTLES;
+            self.settled = Duration::ZERO;
             return;
         }
-        trial.settles = !trial.settles;
-        if !trial.settles {
-            return;
-        }
-        match trial.first.take() {
-            None => trial.first = Some(seen.rate()),
-            Some(first) => trial.pairs.push((first, seen.rate())),
-        }
-        let (done, won) = (trial.pairs.len(), trial.pairs.iter().filter(|p| p.1 > p.0).count());
-        let sum = |f: fn(&(f64, f64)) -> f64| trial.pairs.iter().map(f).sum::<f64>();
-        let ratio = sum(|p| p.1) / sum(|p| p.0).max(1e-6);
-        if trial.first.is_some() || done < PAIRS && done - won <= PAIRS - PAIRS_WON {
-            return;
-        }
-        let wins = won >= PAIRS_WON && ratio >= GAIN;
-        self.switches += self.classes[self.class].learn(trial.challenger, wins, ratio) as u64;
-        self.trial = None;
+        pair.step = match pair.step {
+            Step::Before => Step::Settles(seen.rate()),
+            Step::Settles(before) => Step::Tried(before),
+            Step::Tried(before) => Step::Resettles(before, seen.rate()),
+            Step::Resettles(before, tried) => Step::After(before, tried),
+            Step::After(before, tried) => {
+                self.switches += class.learn((before + seen.rate()) / 2.0, tried) as u64;
+                return;
+            }
+        };
+        self.pair = Some(pair);
     }
     /// The choice and its reason, for people.
     pub fn why(&mut self, fixed: Fixed, flush: Duration) -> String {
         self.settings(fixed);
         let class = &self.classes[self.class];
         if self.ways.len() == 1 {
-            return format!("{}: set", class.best);
+            return format!("{}: set", self.way());
         }
         let load = format!(
             "{:.0} sessions commit, {:.1} a flush of {} us, {:.1} CPUs idle",
@@ -372,10 +395,14 @@ mod tests {
     #[test]
     fn trials_cost_little_where_nothing_is_better() {
         let mut m = Machine::new(16, 4.0, |w, _| if w == LEADER { 10000.0 } else { 6000.0 });
+        let others = |m: &Machine| m.time_in(|w| w != LEADER);
+        for _ in 0..10 {
+            m.run(Duration::from_secs(10));
+            assert!(others(&m) * 28 <= m.now, "{:?} of {:?}", others(&m), m.now);
+        }
         m.run(10 * MINUTE);
         assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));
-        let others = m.time_in(|w| w != LEADER);
-        assert!(others < Duration::from_secs(4) && m.auto.trials >= 5, "{others:?} in {} trials", m.auto.trials);
+        assert!(others(&m) < Duration::from_secs(2) && m.auto.trials >= 5, "{:?} in {} trials", others(&m), m.auto.trials);
     }
     #[test]
     fn noise_is_no_reason() {
@@ -442,6 +469,17 @@ mod tests {
         m.run(MINUTE);
         assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "leader: set");
     }
+    #[test]
+    fn what_was_learnt_outlasts_a_fixed_scheme() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.run(MINUTE);
+        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
+        m.run(MINUTE);
+        assert_eq!(m.auto.way(), LEADER);
+        m.fixed = Fixed::default();
+        m.run(LOOK);
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+    }
     /// A trial that is under way when the load changes is over.
     #[test]
     fn another_load_ends_a_trial() {
@@ -454,12 +492,13 @@ mod tests {
             idle_cpus: 4.0,
         };
         let mut a = Auto::default();
-        while a.trial.is_none() {
+        while a.pair.is_none() {
             a.look(seen(1000.0, LOOK), Fixed::default());
         }
-        (0..3).for_each(|_| a.look(seen(1000.0, a.look_after()), Fixed::default()));
-        assert!(a.trial.is_some() && a.way() != LEADER);
-        while a.trial.is_some() {
+        while a.way() == LEADER {
+            a.look(seen(1000.0, a.look_after()), Fixed::default());
+        }
+        while a.pair.is_some() {
             a.look(seen(1.0, a.look_after()), Fixed::default());
         }
         assert!((0..40).all(|_| {

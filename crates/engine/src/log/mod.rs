@@ -51,6 +51,7 @@ mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod threads;
+mod trial;
 mod waits;
 mod watch;
 mod write;
