@@ -100,6 +100,11 @@ pub trait File: Send + Sync {
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
     /// Writes all of `buf` and makes it durable (RWF_DSYNC: one command on a device with FUA).
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
+    /// Whether durable writes in flight at the same time each report their own errors. Not where they pass through the page cache, or are a write and an
+    /// fdatasync: what failed to be written back is told to one caller for each open file, and another's sync says Ok.
+    fn reports_apart(&self) -> bool {
+        true
+    }
     /// Makes completed writes durable, and the length with them (fdatasync).
     fn sync(&self) -> io::Result<()>;
     fn len(&self) -> io::Result<u64>;
@@ -123,12 +128,14 @@ pub enum Op {
     Sync,
 }
 impl Op {
+    /// What is read into, or written.
     pub fn buf(&self) -> Option<&AlignedBuf> {
         match self {
             Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),
             Op::Sync => None,
         }
     }
+    /// The buffer, for whoever gave it.
     pub fn into_buf(self) -> Option<AlignedBuf> {
         match self {
             Op::Read(buf) | Op::Write(buf) | Op::WriteDurable(buf) => Some(buf),

@@ -289,6 +289,9 @@ impl File for RecordedFile {
         let taken = Taken::new(offset, buf);
         self.recorded(|tape| Action::DurableWrite(self.file, tape.piece(taken)), || self.inner.write_durable_at(buf, offset))
     }
+    fn reports_apart(&self) -> bool {
+        self.inner.reports_apart()
+    }
     fn sync(&self) -> io::Result<()> {
         self.recorded(|_| Action::Sync(self.file), || self.inner.sync())
     }

@@ -4,11 +4,11 @@ use crate::cpu_quota::CpuQuota;
 use crate::failure::{Failure, Result, failed};
 use crate::machine::{self, Device};
 use crate::options::{Options, Study};
-use crate::point::{self, SysbenchLoad};
+use crate::point::{self, Run, SysbenchLoad};
 use crate::redo::{self, Facts};
 use crate::report;
 use crate::results::{Figures, Point, Results, ServerInfo};
-use crate::schedule::{Estimate, Job, shared, short};
+use crate::schedule::{Estimate, Job, Windows, shared, short};
 use crate::screen::Screen;
 use crate::servers::{self, Folders, Kind, Programs, Server, Spec};
 use crate::slap;
@@ -234,12 +234,11 @@ impl Bench {
             let began = Instant::now();
             let taken = self.measured(group);
             estimate.learn(self.expected(group), began.elapsed());
-            let all: Vec<Option<Figures>> = match &taken {
-                Ok(all) => all.iter().cloned().map(Some).collect(),
+            let (all, error) = match taken {
+                Ok(all) => (all.into_iter().map(Some).collect(), String::new()),
                 Err(Failure::Stopped) => return Err(Failure::Stopped),
-                Err(Failure::Failed(_)) => vec![None; group.len()],
+                Err(Failure::Failed(why)) => (vec![None; group.len()], why),
             };
-            let error = if let Err(Failure::Failed(why)) = taken { why } else { String::new() };
             let name = self.servers[job.server].spec.name.to_string();
             for (job, figures) in group.iter().zip(all) {
                 self.screen.line(&format!("{}  {}{error}", self.head(&left, job), figures.as_ref().map_or(String::new(), one_line)));
@@ -266,9 +265,9 @@ impl Bench {
         }
     }
 
-    /// The first comes with what each load costs besides; the others take their windows.
     fn expected(&self, group: &[Job]) -> Duration {
-        group[0].expected + Duration::from_secs(u64::from(self.o.time_s)) * (group.len() as u32 - 1)
+        let windows = |rows| Windows::new(rows, self.o.time_s, group[0].connections).all();
+        group[0].expected + windows(group.len()) - windows(1)
     }
 
     fn head(&self, left: &str, job: &Job) -> String {
@@ -282,7 +281,6 @@ impl Bench {
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
         self.mend_tables(job)?;
-        self.servers[job.server].apply(&job.setup)?;
         servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
         let shape = self.shape();
         let server = &mut self.servers[job.server];
@@ -290,10 +288,14 @@ impl Bench {
             Study::Redo => {
                 let script = &self.results.sections[job.section].script;
                 let load = SysbenchLoad { program: &self.load, script, shape, warmup_s: self.o.warmup_s, time_s: self.o.time_s };
-                let settings: Vec<&[String]> = group.iter().map(|j| &j.setup[..]).collect();
-                load.measure(server, job.connections, &settings, &self.device, &self.stop)
+                let settings = group.iter().map(|j| &j.setup[..]).collect();
+                let run = Run { connections: job.connections, turn: job.turn, settings };
+                load.measure(server, &run, &self.device, &self.stop)
             }
-            Study::Writers => Ok(vec![point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop)?]),
+            Study::Writers => {
+                server.apply(&job.setup)?;
+                Ok(vec![point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop)?])
+            }
         }
     }
 }
@@ -310,19 +312,26 @@ fn about_load(o: &Options) -> Vec<(String, String)> {
     let mut about = match o.study {
         Study::Redo => vec![
             ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", o.scripts.join(", "), o.tables, o.table_size)),
-            (
-                "measured".into(),
-                format!(
-                    "{} s after {} s of warm-up (1 s more per 256 connections); rows of one server in one load, in windows of 2 s in turn",
-                    o.time_s, o.warmup_s
-                ),
-            ),
+            ("measured".into(), about_windows(o)),
         ],
         Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],
     };
     about.push(("turns".into(), format!("{}, rows in turn (A B A B)", o.repeat)));
     about.push(("client".into(), "on the same machine, on all cores".into()));
     about
+}
+
+fn about_windows(o: &Options) -> String {
+    let w = Windows::new(o.schemes.len(), o.time_s, 1);
+    let each = if w.rounds > 1 {
+        format!("{} windows of {} s for each row", w.rounds, w.window_s)
+    } else {
+        format!("{} s of each row", w.window_s)
+    };
+    format!(
+        "{each}, after {} s of warm-up; rows of one server in one load, their windows in turn, {} s between two (both 1 s more per 256 connections)",
+        o.warmup_s, w.gap_s
+    )
 }
 
 /// As one would type it here.

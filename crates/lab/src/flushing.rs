@@ -5,6 +5,7 @@ use crate::options::{Options, Part};
 use crate::redo::{Facts, Ours, Purge, SHARED, expected, ours, position, purge};
 use crate::results::{Load, Results, Section};
 use crate::schedule::{Compare, Job, order};
+use crate::sysbench;
 
 pub const PACE: &str = "redolith_log_flush_pace_us";
 pub const DEPTH: &str = "redolith_log_flush_depth";
@@ -83,7 +84,7 @@ fn of(q: &Question, o: &Options, servers: &[Facts], results: &mut Results) -> Ve
         let mut setup = ours(&Ours { scheme: schemes[column].clone(), flushing, ..Ours::default() }, &servers[server]);
         setup.extend(purge(&servers[server], Purge::On).unwrap_or_default());
         let (connections, expected) = (o.placement_threads, expected(o, o.scripts[0], o.placement_threads));
-        Job { section, row, column, turn, server, connections, setup, expected }
+        Job { section, row, column, turn, server, connections, alone: sysbench::wears(o.scripts[0]), setup, expected }
     };
     order(q.rows.len(), schemes.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
 }

@@ -88,6 +88,8 @@ pub struct Options {
 
 /// Connections beyond which the servers' `max_connections` is not set.
 const MOST_CONNECTIONS: u32 = 3900;
+/// A day.
+const LONGEST_S: u32 = 86_400;
 /// The kernel takes no less than 1 ms of a period; a server that gets so little does not even start in time.
 const CPU_QUOTAS: std::ops::RangeInclusive<f64> = 0.05..=4096.0;
 /// The connections of the study's four placements.
@@ -239,8 +241,8 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
             o.cpu_quota = Some(cpus.ok_or_else(|| format!("{name}: '{value}': it takes a number of CPUs, 0.05 to 4096"))?);
         }
         "--repeat" => o.repeat = number()?,
-        "--time" => o.time_s = number()?,
-        "--warmup" => o.warmup_s = number()?,
+        "--time" => o.time_s = number()?.min(LONGEST_S),
+        "--warmup" => o.warmup_s = number()?.min(LONGEST_S),
         "--tables" => o.tables = number()?,
         "--table-size" => o.table_size = number()?,
         "--placement-threads" => o.placement_threads = number()?.min(MOST_CONNECTIONS),

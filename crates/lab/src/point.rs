@@ -4,7 +4,7 @@ use crate::counters;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Device, DeviceCounts};
 use crate::results::Figures;
-use crate::schedule::windows;
+use crate::schedule::Windows;
 use crate::servers::Server;
 use crate::slap;
 use crate::stats::median;
@@ -62,20 +62,24 @@ pub struct SysbenchLoad<'a> {
     pub time_s: u32,
 }
 
-impl SysbenchLoad<'_> {
-    /// Many connections take longer to come to rest.
-    pub fn warmup_s(&self, threads: u32) -> u32 {
-        self.warmup_s + threads / 256
-    }
+/// One run of it, for rows with these settings.
+pub struct Run<'a> {
+    pub connections: u32,
+    pub turn: u32,
+    pub settings: Vec<&'a [String]>,
+}
 
-    /// Measures each of these settings, in turn, in windows between sysbench's checkpoints (ORDER-2). The server has the first of them already.
-    pub fn measure(&self, server: &mut Server, threads: u32, settings: &[&[String]], device: &Device, stop: &Stop) -> Result<Vec<Figures>> {
-        let (rounds, window) = windows(settings.len(), self.time_s);
-        let warm = self.warmup_s(threads);
-        let checkpoints: Vec<u32> = (0..=rounds * settings.len() as u32).map(|i| warm + i * window).collect();
+impl SysbenchLoad<'_> {
+    /// Measures each of these settings, in turn, in windows between sysbench's checkpoints (ORDER-2).
+    pub fn measure(&self, server: &mut Server, run: &Run, device: &Device, stop: &Stop) -> Result<Vec<Figures>> {
+        let (threads, windows) = (run.connections, Windows::new(run.settings.len(), self.time_s, run.connections));
+        let warm = self.warmup_s + threads / 256;
+        let checkpoints: Vec<u32> = windows.bounds().iter().map(|at| warm + at).collect();
+        let order = windows.order(run.turn);
         let end = checkpoints[checkpoints.len() - 1];
         let list = checkpoints.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let more = [format!("--time={}", end + 1), "--percentile=95".into(), format!("--report-checkpoints={list}")];
+        server.apply(run.settings[order[0]])?;
         let mut connection = counting(server)?;
         let mut client =
             Child::with_lines(&sysbench::command(self.program, self.script, &server.socket, self.shape, threads, &more, "run"))?;
@@ -83,9 +87,16 @@ impl SysbenchLoad<'_> {
         let (mut lines, mut marks) = (Vec::new(), Vec::new());
         while let Some(line) = client.line(stop, until)? {
             if sysbench::is_checkpoint(&line) && marks.len() < checkpoints.len() {
-                marks.push(Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?);
-                if let (Some(connection), true) = (&mut connection, settings.len() > 1) {
-                    server.apply_by(connection, settings[(marks.len() - 1) % settings.len()])?;
+                let mark = Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?;
+                marks.push(mark);
+                // Marks come in twos: a window's begin and end. After its end, the next row's settings.
+                let next = marks.len().is_multiple_of(2).then(|| order.get(marks.len() / 2)).flatten();
+                if let (Some(connection), Some(row)) = (&mut connection, next) {
+                    let began = Instant::now();
+                    server.apply_by(connection, run.settings[*row])?;
+                    if began.elapsed() > Duration::from_secs(u64::from(windows.gap_s)) {
+                        return Err(Failure::Failed(format!("{}: changing its settings took {:?}", server.spec.name, began.elapsed())));
+                    }
                 }
             }
             lines.push(line);
@@ -97,12 +108,12 @@ impl SysbenchLoad<'_> {
             return Err(Failure::Failed(format!("sysbench ended with {}: {said}", status.map_or("a kill".into(), describe))));
         }
         let of_row = |row: usize| {
-            let own = (row..checkpoints.len() - 1).step_by(settings.len());
-            let stretches: Vec<(&Mark, &Mark)> = own.clone().map(|i| (&marks[i], &marks[i + 1])).collect();
-            let parts: Vec<&sysbench::Part> = own.map(|i| &parts[i]).collect();
+            let own = || (0..order.len()).filter(|i| order[*i] == row);
+            let stretches: Vec<(&Mark, &Mark)> = own().map(|i| (&marks[2 * i], &marks[2 * i + 1])).collect();
+            let parts: Vec<&sysbench::Part> = own().map(|i| &parts[2 * i]).collect();
             of_windows(&stretches, &parts)
         };
-        Ok((0..settings.len()).map(of_row).collect())
+        Ok((0..windows.rows).map(of_row).collect())
     }
 }
 

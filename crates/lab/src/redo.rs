@@ -6,7 +6,7 @@ use crate::cores;
 use crate::flushing::{self, DEPTH, PACE};
 use crate::options::{Options, Part, Peer};
 use crate::results::{Load, Results, Section};
-use crate::schedule::{Compare, Job, order};
+use crate::schedule::{Compare, Job, Windows, order};
 use crate::servers::{Kind, Server, Spec};
 use crate::sysbench;
 use std::time::Duration;
@@ -179,7 +179,7 @@ pub const LOADED_PER_S: f64 = 50_000.0;
 pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
     let rows = f64::from(o.tables) * f64::from(o.table_size);
     let load = if sysbench::wears(script) { Duration::from_secs_f64(rows / LOADED_PER_S) } else { Duration::ZERO };
-    Duration::from_secs(u64::from(o.warmup_s + threads / 256 + o.time_s)) + OVERHEAD + load
+    Duration::from_secs(u64::from(o.warmup_s + threads / 256)) + Windows::new(1, o.time_s, threads).all() + OVERHEAD + load
 }
 
 pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
@@ -226,6 +226,7 @@ fn schemes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) 
             turn,
             server: rows[row].1,
             connections,
+            alone: sysbench::wears(script),
             setup: rows[row].2.clone(),
             expected: expected(o, script, connections),
         }
@@ -333,9 +334,13 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
         let (_, server, setup) = &rows[row];
         let switch = purge(&servers[*server], columns[column].1)?;
         let setup = [setup.clone(), switch].concat();
-        Some(Job { section, row, column, turn, server: *server, connections: n, setup, expected: expected(o, script, n) })
+        let alone = sysbench::wears(script);
+        Some(Job { section, row, column, turn, server: *server, connections: n, alone, setup, expected: expected(o, script, n) })
     };
-    order(rows.len(), columns.len(), o.repeat, Compare::RowsAndColumns).into_iter().filter_map(job).collect()
+    let mut cells = order(rows.len(), columns.len(), o.repeat, Compare::RowsAndColumns);
+    // Rows of one server beside each other, so that they share a load.
+    cells.sort_by_key(|(row, column, turn)| (*turn, *column, rows[*row].1));
+    cells.into_iter().filter_map(job).collect()
 }
 
 #[cfg(test)]
@@ -367,7 +372,9 @@ mod tests {
         // 4 placements, 3 other schemes, 2 of MySQL; purge on and off; 2 turns.
         let of_placements: Vec<&Job> = jobs.iter().filter(|j| j.section == 1).collect();
         assert_eq!(of_placements.len(), 9 * 2 * 2);
-        let writer_alone = of_placements[1];
+        // Rows of one server are neighbours, and share a load.
+        assert!(of_placements[..9].is_sorted_by_key(|j| j.server));
+        let writer_alone = of_placements.iter().find(|j| j.row == 1).unwrap();
         assert_eq!((writer_alone.server, writer_alone.connections), (1, 128));
         assert_eq!(
             writer_alone.setup,

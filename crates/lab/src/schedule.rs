@@ -2,6 +2,8 @@
 //!
 //! - **ORDER-1** Everything that is compared is taken in turn: for one column, row A, row B, ..., and again for the next turn. Machines drift; rows beside each
 //!   other in time do not drift apart.
+//! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A. Between two windows the settings change, and the load comes
+//!   to rest; that is not counted. A script that wears its tables has a run for each row.
 use std::time::Duration;
 
 /// One point that is to be taken.
@@ -14,6 +16,8 @@ pub struct Job {
     pub turn: u32,
     pub server: usize,
     pub connections: u32,
+    /// It shares its load with no other row.
+    pub alone: bool,
     /// Statements that make the server what the row and column say.
     pub setup: Vec<String>,
     /// How long it takes, as a guess.
@@ -40,18 +44,53 @@ pub fn order(rows: usize, columns: usize, turns: u32, compare: Compare) -> Vec<(
 
 /// The jobs that one run of the load serves: neighbours that are one server's rows of one column and turn.
 pub fn shared(jobs: &[Job]) -> Vec<&[Job]> {
-    let of = |j: &Job| (j.section, j.column, j.turn, j.server, j.connections);
+    let of = |j: &Job| (j.section, j.column, j.turn, j.server, j.connections, j.alone.then_some(j.row));
     jobs.chunk_by(|a, b| of(a) == of(b)).collect()
 }
 
-/// How many windows each of so many rows has in `time_s` seconds, and how long one is.
-pub fn windows(rows: usize, time_s: u32) -> (u32, u32) {
-    let rounds = if rows == 1 { 1 } else { (time_s / WINDOW_S).min(WINDOWS_MAX / rows as u32).max(1) };
-    (rounds, (time_s / rounds).max(1))
+/// When what is measured, in seconds of a load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Windows {
+    pub rows: usize,
+    /// Windows of each row.
+    pub rounds: u32,
+    pub window_s: u32,
+    /// Between two windows.
+    pub gap_s: u32,
 }
-const WINDOW_S: u32 = 2;
+/// No window is shorter, unless the time is.
+const WINDOW_MIN_S: u32 = 3;
 /// sysbench reports at no more than 256 checkpoints.
-const WINDOWS_MAX: u32 = 240;
+const WINDOWS_MAX: u32 = 120;
+
+impl Windows {
+    /// `time_s` seconds of each row, with so many connections.
+    pub fn new(rows: usize, time_s: u32, connections: u32) -> Windows {
+        let most = (time_s / WINDOW_MIN_S).min(WINDOWS_MAX / rows.max(1) as u32).max(1);
+        let rounds = (1..=most).rev().find(|r| time_s.is_multiple_of(*r)).unwrap_or(1);
+        Windows { rows, rounds, window_s: (time_s / rounds).max(1), gap_s: rest_s(connections) }
+    }
+    pub fn count(&self) -> u32 {
+        self.rows as u32 * self.rounds
+    }
+    /// The row of each window. Every other round, and turn, goes the other way, so that no row is always behind the same one.
+    pub fn order(&self, turn: u32) -> Vec<usize> {
+        let round = |r: u32| (0..self.rows).map(move |i| if (r + turn).is_multiple_of(2) { i } else { self.rows - 1 - i });
+        (0..self.rounds).flat_map(round).collect()
+    }
+    /// The begin and end of each window, from the first one's begin on.
+    pub fn bounds(&self) -> Vec<u32> {
+        (0..self.count()).map(|i| i * (self.window_s + self.gap_s)).flat_map(|begin| [begin, begin + self.window_s]).collect()
+    }
+    pub fn all(&self) -> Duration {
+        Duration::from_secs(u64::from(*self.bounds().last().unwrap_or(&0)))
+    }
+}
+
+/// Many connections take longer to come to rest after a change of settings.
+pub fn rest_s(connections: u32) -> u32 {
+    1 + connections / 256
+}
 
 /// Guesses that learn: expected times are scaled by what earlier ones took.
 #[derive(Default)]
@@ -98,12 +137,36 @@ mod tests {
     #[test]
     fn rows_of_one_server_share_a_load() {
         // ORDER-2
-        let job =
-            |row, turn, server| Job { section: 0, row, column: 0, turn, server, connections: 8, setup: vec![], expected: Duration::ZERO };
+        let job = |row, turn, server| Job {
+            section: 0,
+            row,
+            column: 0,
+            turn,
+            server,
+            connections: 8,
+            alone: false,
+            setup: vec![],
+            expected: Duration::ZERO,
+        };
         let jobs = [job(0, 0, 0), job(1, 0, 0), job(2, 0, 1), job(0, 1, 0), job(1, 1, 0)];
         assert_eq!(shared(&jobs).iter().map(|g| g.len()).collect::<Vec<_>>(), [2, 1, 2]);
-        assert_eq!((windows(1, 10), windows(4, 10), windows(4, 3), windows(2, 1)), ((1, 10), (5, 2), (1, 3), (1, 1)));
-        assert_eq!(windows(8, 600), (30, 20));
+        let alone = jobs.map(|j| Job { alone: true, ..j });
+        assert_eq!(shared(&alone).len(), 5);
+    }
+
+    #[test]
+    fn windows_in_turn() {
+        // ORDER-2
+        let w = Windows::new(2, 6, 300);
+        assert_eq!(w, Windows { rows: 2, rounds: 2, window_s: 3, gap_s: 2 });
+        assert_eq!((w.order(0), w.order(1)), (vec![0, 1, 1, 0], vec![1, 0, 0, 1]));
+        assert_eq!((w.bounds(), w.all()), (vec![0, 3, 5, 8, 10, 13, 15, 18], Duration::from_secs(18)));
+        // All of the time is measured, whatever it is.
+        for time in 1..200 {
+            let w = Windows::new(5, time, 1);
+            assert!(w.rounds * w.window_s == time && w.count() <= WINDOWS_MAX, "{w:?}");
+        }
+        assert_eq!(Windows::new(4, 2, 1).rounds, 1);
     }
 
     #[test]

@@ -275,10 +275,10 @@ impl Server {
         let mut client = self.connect()?;
         self.apply_by(&mut client, statements)
     }
-    /// Where a new connection would have to wait behind the load.
+    /// Where a new connection would have to wait behind the load. What is applied already is left out.
     pub fn apply_by(&mut self, client: &mut Client, statements: &[String]) -> Result<()> {
-        self.applied.clear();
-        for s in statements {
+        let before = std::mem::take(&mut self.applied);
+        for s in statements.iter().filter(|s| !before.contains(s)) {
             client.query(s).map_err(failed(format!("{}: {s}", self.spec.name)))?;
         }
         self.applied = statements.to_vec();

@@ -85,7 +85,7 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
         let connections = o.threads[column];
         let statements = f64::from(connections) * f64::from(o.writes);
         let expected = Duration::from_secs_f64(1.5 + statements / guess_per_s(servers[rows[row].1].kind));
-        Job { section, row, column, turn, server: rows[row].1, connections, setup: rows[row].2.clone(), expected }
+        Job { section, row, column, turn, server: rows[row].1, connections, alone: true, setup: rows[row].2.clone(), expected }
     };
     order(rows.len(), o.threads.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
 }

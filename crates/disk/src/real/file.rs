@@ -143,6 +143,9 @@ impl File for RealFile {
         assert_aligned(self.0.direct, buf, offset);
         self.0.write_at(buf, offset)
     }
+    fn reports_apart(&self) -> bool {
+        self.0.bypass && !self.0.shared.no_dsync.load(Ordering::Relaxed)
+    }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         assert_aligned(self.0.direct, buf, offset);
         self.0.write_durable_at(buf, offset)

@@ -26,6 +26,7 @@ fn what_is_written_is_read() {
         file.sync().unwrap();
         drop(file);
         let file = disk.open(&path, OpenHow::existing(direct)).unwrap();
+        assert!(direct || !file.reports_apart(), "the page cache has one report for all");
         assert_eq!(file.len().unwrap(), 3 * ALIGN as u64);
         let got = read(&*file, 0, 3 * ALIGN);
         assert_eq!(got[..ALIGN], a[..ALIGN]);
@@ -316,6 +317,7 @@ fn durable_writes_can_be_submitted() {
         disk.shared.no_dsync.store(two_steps, std::sync::atomic::Ordering::Relaxed);
         let path = dir.path(&format!("{kind:?}{two_steps}"));
         let file = disk.open(&path, OpenHow::create_new(true)).unwrap();
+        assert!(!two_steps || !file.reports_apart());
         file.set_len(64 * ALIGN as u64).unwrap();
         let (tx, rx) = mpsc::channel();
         for n in (0..64u64).rev() {

@@ -122,6 +122,10 @@ impl Segments {
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
+    /// [`File::reports_apart`], of the newest one.
+    pub fn reports_apart(&self) -> bool {
+        self.open.lock().back().is_some_and(|s| s.file.reports_apart())
+    }
     /// The first LSN that has no segment yet.
     pub fn end(&self) -> u64 {
         self.open.lock().back().map_or(0, |s| (s.number + 1) * self.bytes)

@@ -67,6 +67,18 @@ fn durable_is_a_prefix_of_what_is_over() {
     assert!(log.waits.try_lead(), "nobody waits, nobody leads");
 }
 
+/// FLIGHT-5
+#[test]
+fn one_at_a_time_where_errors_are_told_once() {
+    let (disk, log, host) = deep(4);
+    disk.share_reports();
+    for n in 0..20u8 {
+        let (end, mut ticket) = commit(&log, &host, &[n]);
+        assert!(poll(&mut ticket) && log.durable() >= end);
+    }
+    assert_eq!((log.depth(), counter(&log, "log_writes_submitted")), (1, 0));
+}
+
 /// Any depth, changed at any time; any order of ends; sessions that go; crashes. What was acknowledged comes back.
 #[test]
 fn commits_survive_ends_in_any_order() {

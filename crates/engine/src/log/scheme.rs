@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Scheme {
     /// Each session that commits writes and flushes for itself, one at a time (`innodb_log_writer_threads=OFF`).
@@ -52,7 +52,7 @@ impl std::fmt::Display for Way {
     }
 }
 /// What is set; the rest is found by measurement.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Fixed {
     pub scheme: Option<Scheme>,
     pub depth: Option<usize>,
@@ -91,24 +91,24 @@ impl Log {
     pub fn scheme(&self) -> Scheme {
         Scheme::of(self.schemes.now.load(Acquire))
     }
-    /// Most durable writes at a time.
+    /// How many durable writes may be in flight now (FLIGHT-5).
     pub(super) fn depth(&self) -> usize {
-        self.schemes.depth.load(Acquire)
+        let depth = self.schemes.depth.load(Acquire);
+        if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
     }
     /// Chooses the scheme; at any time, under load (SCHEME-1).
     pub fn set_writer(self: &Arc<Self>, setting: WriterSetting) {
-        self.schemes.fixed.store(if let WriterSetting::Fixed(scheme) = setting { scheme as u8 } else { 0 }, Release);
-        self.begin_with();
+        let fixed = if let WriterSetting::Fixed(scheme) = setting { scheme as u8 } else { 0 };
+        if self.schemes.fixed.swap(fixed, AcqRel) != fixed {
+            self.settings_changed();
+        }
     }
     /// How many durable writes may be in flight, at most [`super::DEPTH_MAX`]; 0: by measurement. At any time.
     pub fn set_flush_depth(self: &Arc<Self>, depth: usize) {
-        self.schemes.fixed_depth.store(depth.min(super::DEPTH_MAX), Release);
-        self.begin_with();
-    }
-    /// What is set, and for the rest what is right for most until it has been measured.
-    pub(super) fn begin_with(self: &Arc<Self>) {
-        let fixed = self.schemes.fixed();
-        self.use_way(Way::new(fixed.scheme.unwrap_or(Scheme::Leader), fixed.depth.unwrap_or(1)));
+        let depth = depth.min(super::DEPTH_MAX);
+        if self.schemes.fixed_depth.swap(depth, AcqRel) != depth {
+            self.settings_changed();
+        }
     }
     pub(super) fn use_way(self: &Arc<Self>, Way { scheme, depth }: Way) {
         self.schemes.depth.store(depth, Release);

@@ -26,6 +26,7 @@ struct MemFile(Mutex<Bytes>, Arc<Faults>, Mutex<Option<Vec<Io>>>);
 struct Faults {
     full: AtomicBool,
     refuse_sync: AtomicBool,
+    shared_reports: AtomicBool,
 }
 #[derive(Default, Clone)]
 pub(super) struct MemDisk {
@@ -64,6 +65,9 @@ impl File for MemFile {
         b.unsynced.pop();
         b.durable[at..at + buf.len()].copy_from_slice(buf);
         Ok(())
+    }
+    fn reports_apart(&self) -> bool {
+        !self.1.shared_reports.load(SeqCst)
     }
     fn sync(&self) -> io::Result<()> {
         let mut b = self.0.lock();
@@ -133,6 +137,10 @@ impl MemDisk {
     }
     pub fn set_full(&self, full: bool) {
         self.faults.full.store(full, SeqCst);
+    }
+    /// As a file system without durable writes in one step.
+    pub fn share_reports(&self) {
+        self.faults.shared_reports.store(true, SeqCst);
     }
     pub fn refuse_sync(&self) {
         self.faults.refuse_sync.store(true, SeqCst);

@@ -63,7 +63,7 @@ impl Log {
         };
         (before.at, before.commits, before.flushes) = (now, commits, flushes);
         let quiet = seen.flushes == 0;
-        if std::mem::replace(&mut before.quiet, quiet) && quiet {
+        if std::mem::replace(&mut before.quiet, quiet) && quiet && !self.watch.auto.lock().tries() {
             // Nothing happens, and that has been looked at: nothing adapts.
             return super::auto::LOOK;
         }
@@ -76,11 +76,14 @@ impl Log {
         let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
         self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
         self.use_way(auto.way());
-        if self.schemes.fixed() != fixed {
-            // Set meanwhile: that counts.
-            self.begin_with();
-        }
         auto.look_after()
+    }
+    /// What is set, and for the rest what is known to be best, or right for most.
+    pub(super) fn settings_changed(self: &Arc<Self>) {
+        let mut auto = self.watch.auto.lock();
+        // Read with the lock: of two that change it, the later one sees both.
+        auto.settings(self.schemes.fixed());
+        self.use_way(auto.way());
     }
     fn look_at_cpus(&self, before: &mut Before, now: Duration, busy: bool) {
         let Some(p) = self.disk.processors() else { return };
@@ -113,7 +116,7 @@ impl Log {
     }
     pub(super) fn watch_counters(&self, mut f: impl FnMut(&'static str, u64)) {
         let auto = self.watch.auto.lock();
-        f("log_auto_trials", auto.trials);
+        f("log_auto_trials", auto.slices);
         f("log_auto_switches", auto.switches);
         drop(auto);
         f("log_cpus_usable_milli", self.watch.cpus.load(Acquire));

@@ -84,7 +84,7 @@ const LOG: &[Row] = &[
     ("log_session_cycle_us", Value, "Microseconds from one commit of a session to its next: a moving average of samples"),
     ("log_cpus_usable_milli", Value, "Thousandths of a CPU that this process may use: affinity and quota"),
     ("log_cpus_idle_milli", Value, "Of them, what nobody used in the last fifth of a second in which commits were made durable"),
-    ("log_auto_trials", Counter, "Times redolith_log_writer=auto tried another scheme or depth for some moments"),
+    ("log_auto_trials", Counter, "Slices of time in which redolith_log_writer=auto had another scheme or depth write, to compare"),
     ("log_auto_switches", Counter, "Times it changed to another one"),
     ("log_full_block_writes", Counter, "Writes that ended at the end of a block"),
     ("log_partial_block_writes", Counter, "Writes whose last block was filled up with zeros"),
