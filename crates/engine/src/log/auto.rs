@@ -198,8 +198,9 @@ pub(super) struct Auto {
     sessions: f64,
     idle_cpus: f64,
     pair: Option<Pair>,
-    /// Of challengers.
+    /// Of challengers, and how long they wrote.
     pub slices: u64,
+    pub tried_for: Duration,
     pub switches: u64,
 }
 impl Default for Auto {
@@ -219,6 +220,7 @@ impl Default for Auto {
             idle_cpus: 0.0,
             pair: None,
             slices: 0,
+            tried_for: Duration::ZERO,
             switches: 0,
         }
     }
@@ -307,6 +309,7 @@ impl Auto {
         let class = &mut self.classes[self.class];
         if pair.challenger_writes() {
             class.rested = Duration::ZERO;
+            self.tried_for += seen.time;
         }
         if pair.tells_load() && !seen.cycle.is_zero() && !(0.5..=2.0).contains(&(seen.sessions / pair.sessions.max(1e-6))) {
             // Another load: it says nothing.
@@ -420,6 +423,7 @@ mod tests {
         for _ in 0..10 {
             m.run(Duration::from_secs(10));
             assert!(others(&m) * 33 <= m.now, "{:?} of {:?}", others(&m), m.now);
+            assert_eq!(others(&m), m.auto.tried_for);
         }
         m.run(10 * MINUTE);
         assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));

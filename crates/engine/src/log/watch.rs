@@ -117,6 +117,7 @@ impl Log {
     pub(super) fn watch_counters(&self, mut f: impl FnMut(&'static str, u64)) {
         let auto = self.watch.auto.lock();
         f("log_auto_trials", auto.slices);
+        f("log_auto_trial_time_us", auto.tried_for.as_micros() as u64);
         f("log_auto_switches", auto.switches);
         drop(auto);
         f("log_cpus_usable_milli", self.watch.cpus.load(Acquire));
