@@ -4,7 +4,7 @@ use crate::counters;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Device, DeviceCounts};
 use crate::results::Figures;
-use crate::schedule::Windows;
+use crate::schedule::{Windows, rest_s};
 use crate::servers::Server;
 use crate::slap;
 use crate::stats::median;
@@ -73,7 +73,7 @@ impl SysbenchLoad<'_> {
     /// Measures each of these settings, in turn, in windows between sysbench's checkpoints (ORDER-2).
     pub fn measure(&self, server: &mut Server, run: &Run, device: &Device, stop: &Stop) -> Result<Vec<Figures>> {
         let (threads, windows) = (run.connections, Windows::new(run.settings.len(), self.time_s, run.connections));
-        let warm = self.warmup_s + threads / 256;
+        let warm = rest_s(self.warmup_s, threads);
         let checkpoints: Vec<u32> = windows.bounds().iter().map(|at| warm + at).collect();
         let order = windows.order(run.turn);
         let end = checkpoints[checkpoints.len() - 1];

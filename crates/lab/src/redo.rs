@@ -6,7 +6,7 @@ use crate::cores;
 use crate::flushing::{self, DEPTH, PACE};
 use crate::options::{Options, Part, Peer};
 use crate::results::{Load, Results, Section};
-use crate::schedule::{Compare, Job, Windows, order};
+use crate::schedule::{Compare, Job, Windows, order, rest_s};
 use crate::servers::{Kind, Server, Spec};
 use crate::sysbench;
 use std::time::Duration;
@@ -179,7 +179,7 @@ pub const LOADED_PER_S: f64 = 50_000.0;
 pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
     let rows = f64::from(o.tables) * f64::from(o.table_size);
     let load = if sysbench::wears(script) { Duration::from_secs_f64(rows / LOADED_PER_S) } else { Duration::ZERO };
-    Duration::from_secs(u64::from(o.warmup_s + threads / 256)) + Windows::new(1, o.time_s, threads).all() + OVERHEAD + load
+    Duration::from_secs(u64::from(rest_s(o.warmup_s, threads))) + Windows::new(1, o.time_s, threads).all() + OVERHEAD + load
 }
 
 pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {

@@ -68,7 +68,7 @@ impl Windows {
     pub fn new(rows: usize, time_s: u32, connections: u32) -> Windows {
         let most = (time_s / WINDOW_MIN_S).min(WINDOWS_MAX / rows.max(1) as u32).max(1);
         let rounds = (1..=most).rev().find(|r| time_s.is_multiple_of(*r)).unwrap_or(1);
-        Windows { rows, rounds, window_s: (time_s / rounds).max(1), gap_s: rest_s(connections) }
+        Windows { rows, rounds, window_s: (time_s / rounds).max(1), gap_s: rest_s(1, connections) }
     }
     pub fn count(&self) -> u32 {
         self.rows as u32 * self.rounds
@@ -87,9 +87,9 @@ impl Windows {
     }
 }
 
-/// Many connections take longer to come to rest after a change of settings.
-pub fn rest_s(connections: u32) -> u32 {
-    1 + connections / 256
+/// Many connections take longer to come to rest, after they begin and after a change of settings.
+pub fn rest_s(least: u32, connections: u32) -> u32 {
+    least + connections / 256
 }
 
 /// Guesses that learn: expected times are scaled by what earlier ones took.

@@ -8,8 +8,8 @@
 //! FLIGHT-2: goals that a write in flight reaches are covered ([`super::waits`]): who has one waits for the completion and takes no lease.
 //! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so nothing in flight needs a sync.
 //! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which nothing dirty holds back there, begins in the middle of one.
-//! FLIGHT-5: one at a time where writes in flight do not each report their own errors ([`redolith_disk::File::reports_apart`]): else one could be taken for durable whose
-//! failure another was told.
+//! FLIGHT-5: one at a time where writes in flight do not each report their own errors ([`redolith_disk::File::reports_apart`]): else one could be taken for
+//! durable whose failure another was told.
 use super::Log;
 use super::frame::{self, FRAME_HEADER, KIND_PAD};
 use super::leader::{COPY_SPINS, Flushed, pass_on};
