@@ -260,9 +260,8 @@ impl Auto {
         self.under.insert(std::mem::replace(&mut self.fixed, fixed), before);
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
     }
-    /// A look at what has been seen under these settings.
-    pub fn look(&mut self, seen: Seen, fixed: Fixed) {
-        self.settings(fixed);
+    /// A look at what has been seen.
+    pub fn look(&mut self, seen: Seen) {
         if seen.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
             if self.pair.take().is_some() {
                 self.settles = CLASS_SETTLES;
@@ -332,8 +331,7 @@ impl Auto {
         self.pair = Some(pair);
     }
     /// The choice and its reason, for people.
-    pub fn why(&mut self, fixed: Fixed, flush: Duration) -> String {
-        self.settings(fixed);
+    pub fn why(&self, flush: Duration) -> String {
         let class = &self.classes[self.class];
         if self.ways.len() == 1 {
             return format!("{}: set", self.way());
@@ -374,6 +372,7 @@ mod tests {
             Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Vec::new(), noise: 1, fixed: Fixed::default() }
         }
         fn run(&mut self, time: Duration) {
+            self.auto.settings(self.fixed);
             let end = self.now + time;
             while self.now < end {
                 let (way, dt) = (self.auto.way(), self.auto.look_after());
@@ -382,17 +381,14 @@ mod tests {
                 self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
                 let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
-                self.auto.look(
-                    Seen {
-                        time: dt,
-                        commits,
-                        flushes: commits / self.group,
-                        sessions: self.group as f64,
-                        cycle: Duration::ZERO,
-                        idle_cpus: self.idle,
-                    },
-                    self.fixed,
-                );
+                self.auto.look(Seen {
+                    time: dt,
+                    commits,
+                    flushes: commits / self.group,
+                    sessions: self.group as f64,
+                    cycle: Duration::ZERO,
+                    idle_cpus: self.idle,
+                });
             }
         }
     }
@@ -463,7 +459,7 @@ mod tests {
         m.group = 16;
         m.run(Duration::from_secs(3));
         assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
-        let why = m.auto.why(Fixed::default(), Duration::from_micros(110));
+        let why = m.auto.why(Duration::from_micros(110));
         assert!(why.starts_with("dedicated: "), "{why}");
     }
     #[test]
@@ -481,7 +477,7 @@ mod tests {
         m.run(10 * MINUTE);
         assert_eq!((m.auto.slices, m.auto.switches, m.auto.look_after()), (0, 0, LOOK));
         assert!((15.0..17.0).contains(&m.auto.group()), "{}", m.auto.group());
-        assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "session: set");
+        assert_eq!(m.auto.why(Duration::ZERO), "session: set");
         // Half of it: how many writes at a time is open.
         m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: None };
         m.run(MINUTE);
@@ -489,10 +485,10 @@ mod tests {
         m.fixed = Fixed { scheme: None, depth: Some(2) };
         m.used.clear();
         m.run(MINUTE);
-        assert_eq!(m.time_in(|w| w.depth != 2), LOOK, "the look that sees the change");
+        assert_eq!(m.time_in(|w| w.depth != 2), Duration::ZERO);
         m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
         m.run(MINUTE);
-        assert_eq!(m.auto.why(m.fixed, Duration::ZERO), "leader: set");
+        assert_eq!(m.auto.why(Duration::ZERO), "leader: set");
     }
     /// AUTO-3
     #[test]
@@ -530,7 +526,7 @@ mod tests {
                 // The cycle is an average that lags behind.
                 let (commits, cycle) = ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
                 let sessions = rate * cycle.as_secs_f64();
-                a.look(Seen { time, commits, flushes: commits / 8, sessions, cycle, idle_cpus: 4.0 }, Fixed::default());
+                a.look(Seen { time, commits, flushes: commits / 8, sessions, cycle, idle_cpus: 4.0 });
             }
             assert_eq!((a.way(), a.slices >= 3), (LEADER, true), "{stood:?}");
             assert!(a.classes[4].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[4]);
@@ -566,16 +562,16 @@ mod tests {
         };
         let mut a = Auto::default();
         while a.pair.is_none() {
-            a.look(seen(1000.0, LOOK), Fixed::default());
+            a.look(seen(1000.0, LOOK));
         }
         while a.way() == LEADER {
-            a.look(seen(1000.0, a.look_after()), Fixed::default());
+            a.look(seen(1000.0, a.look_after()));
         }
         while a.pair.is_some() {
-            a.look(seen(1.0, a.look_after()), Fixed::default());
+            a.look(seen(1.0, a.look_after()));
         }
         assert!((0..40).all(|_| {
-            a.look(seen(1.0, LOOK), Fixed::default());
+            a.look(seen(1.0, LOOK));
             a.way() == LEADER
         }));
         assert_eq!((a.class, a.classes[10].last), (0, None), "nothing is learnt of it");

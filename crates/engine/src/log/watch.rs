@@ -71,8 +71,7 @@ impl Log {
             self.look_at_cpus(before, now, seen.flushes > 0);
         }
         let mut auto = self.watch.auto.lock();
-        let fixed = self.schemes.fixed();
-        auto.look(seen, fixed);
+        auto.look(seen);
         let (cpus, idle) = (self.watch.cpus.load(Relaxed) as f64 / 1000.0, self.watch.idle.load(Relaxed) as f64 / 1000.0);
         self.pace.adapt(cpus, idle / cpus.max(0.001), auto.group());
         self.use_way(auto.way());
@@ -112,7 +111,7 @@ impl Log {
     pub fn writer_reason(&self) -> String {
         let count = &self.counters.writer;
         let flush = Duration::from_micros(count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1));
-        self.watch.auto.lock().why(self.schemes.fixed(), flush)
+        self.watch.auto.lock().why(flush)
     }
     pub(super) fn watch_counters(&self, mut f: impl FnMut(&'static str, u64)) {
         let auto = self.watch.auto.lock();
