@@ -18,7 +18,7 @@ counters.csv. Ctrl-C ends it and keeps what was measured.
   --sections=NAME,...     redo: schemes,placements,purge,pace,depth (all; quick: the first three)
   --cpu-quota=N           CPUs that each server may use, by a control group: 1, 0.5, ... (no quota); the client is outside of it
   --repeat=N              turns of each point, interleaved A B A B (3; redo --quick: 1, writers --quick: 2)
-  --time=S --warmup=S     redo: seconds measured per point and before (10 and 3; quick: 2 and 1)
+  --time=S --warmup=S     redo: seconds measured per point and before (9 and 3; quick: 2 and 1)
   --tables=N --table-size=N    redo (8 x 25000; quick: 8 x 2500; the study's: 250 x 25000)
   --placement-threads=N   redo: connections of all sections but the schemes (128, or the nearest of --threads)
   --writes=N              writers: statements per client (1000; quick: 60; the study's: 2000)
@@ -146,7 +146,7 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         parts: PARTS[..if quick { QUICK_PARTS } else { PARTS.len() }].iter().map(|(_, part)| *part).collect(),
         cpu_quota: None,
         repeat: if study == Study::Redo { pick(3, 1) } else { pick(3, 2) },
-        time_s: pick(10, 2),
+        time_s: pick(9, 2),
         warmup_s: pick(3, 1),
         tables: 8,
         table_size: pick(25000, 2500),

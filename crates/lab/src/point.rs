@@ -123,6 +123,7 @@ fn of_windows(stretches: &[(&Mark, &Mark)], parts: &[&sysbench::Part]) -> Figure
     let done = stretches.iter().zip(parts).map(|((a, b), p)| p.transactions_per_s * b.at.duration_since(a.at).as_secs_f64()).sum();
     Figures {
         per_s: mean(|p| p.transactions_per_s),
+        windows: parts.iter().map(|p| p.transactions_per_s).collect(),
         queries_per_s: mean(|p| p.queries_per_s),
         p95_ms: median(&parts.iter().map(|p| p.p95_ms).collect::<Vec<_>>()),
         ignored_errors: parts.iter().map(|p| p.ignored_errors).sum(),

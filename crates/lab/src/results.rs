@@ -1,6 +1,6 @@
 //! What a run has found: written as report.json as it is, and read by the tables and plots.
 use crate::counters::Counted;
-use crate::stats::Spread;
+use crate::stats::{Ratio, Spread};
 use serde::Serialize;
 
 #[derive(Serialize, Default)]
@@ -67,6 +67,8 @@ pub struct Figures {
     /// Transactions, or statements, in the time that was measured.
     pub done: f64,
     pub per_s: f64,
+    /// That of each window; of one without them, nothing.
+    pub windows: Vec<f64>,
     pub queries_per_s: f64,
     /// What mysqlslap says.
     pub seconds: Option<f64>,
@@ -167,13 +169,21 @@ impl Results {
         Spread::of(&values)
     }
 
-    /// A row over another, turn by turn: what the machine did to both falls out.
-    pub fn ratio(&self, section: &Section, (row, base): (usize, usize), column: usize, metric: &Metric) -> Option<Spread> {
-        let of_base: Vec<(u32, f64)> = self.figures(section, base, column).filter_map(|(t, f)| Some((t, (metric.get)(f)?))).collect();
-        let ratios = self.figures(section, row, column).filter_map(|(turn, f)| {
-            let (_, base) = of_base.iter().find(|(t, b)| *t == turn && *b > 0.0)?;
-            Some((metric.get)(f)? / base)
-        });
-        Spread::of(&ratios.collect::<Vec<_>>())
+    /// The throughput of a row over another's. Pairs are what was taken beside each other: windows of one load, or whole turns where each row had a load of its
+    /// own. What the machine did to both falls out.
+    pub fn ratio(&self, section: &Section, (row, base): (usize, usize), column: usize) -> Option<Ratio> {
+        let of_base: Vec<(u32, &Figures)> = self.figures(section, base, column).collect();
+        let server = |row: usize| self.points.iter().find(|p| p.section == section.id && p.row == section.rows[row]).map(|p| &p.server);
+        let one_load = server(row) == server(base);
+        let mut pairs = Vec::new();
+        for (turn, f) in self.figures(section, row, column) {
+            let Some((_, base)) = of_base.iter().find(|(t, _)| *t == turn) else { continue };
+            if one_load && !f.windows.is_empty() && f.windows.len() == base.windows.len() {
+                pairs.extend(f.windows.iter().zip(&base.windows).map(|(f, base)| f / base));
+            } else {
+                pairs.push(f.per_s / base.per_s);
+            }
+        }
+        Ratio::of(&pairs)
     }
 }

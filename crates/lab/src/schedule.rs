@@ -2,8 +2,8 @@
 //!
 //! - **ORDER-1** Everything that is compared is taken in turn: for one column, row A, row B, ..., and again for the next turn. Machines drift; rows beside each
 //!   other in time do not drift apart.
-//! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A. Between two windows the settings change, and the load comes
-//!   to rest; that is not counted. A script that wears its tables has a run for each row.
+//! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A, B C A, ... Between two windows the settings change, and the
+//!   load comes to rest; that is not counted. A script that wears its tables has a run for each row.
 use std::time::Duration;
 
 /// One point that is to be taken.
@@ -73,9 +73,14 @@ impl Windows {
     pub fn count(&self) -> u32 {
         self.rows as u32 * self.rounds
     }
-    /// The row of each window. Every other round, and turn, goes the other way, so that no row is always behind the same one.
+    /// The row of each window. Every other round goes the other way, so that no row is always behind the same one; every other round, and each turn, begins with
+    /// another row, so that none is always the load's first.
     pub fn order(&self, turn: u32) -> Vec<usize> {
-        let round = |r: u32| (0..self.rows).map(move |i| if (r + turn).is_multiple_of(2) { i } else { self.rows - 1 - i });
+        let rows = self.rows;
+        let round = |r: u32| {
+            let first = (turn + r / 2) as usize;
+            (0..rows).map(move |i| (first + if r.is_multiple_of(2) { i } else { rows - 1 - i }) % rows)
+        };
         (0..self.rounds).flat_map(round).collect()
     }
     /// The begin and end of each window, from the first one's begin on.
@@ -160,6 +165,9 @@ mod tests {
         let w = Windows::new(2, 6, 300);
         assert_eq!(w, Windows { rows: 2, rounds: 2, window_s: 3, gap_s: 2 });
         assert_eq!((w.order(0), w.order(1)), (vec![0, 1, 1, 0], vec![1, 0, 0, 1]));
+        let of_three = Windows { rows: 3, rounds: 4, ..w };
+        assert_eq!(of_three.order(0), [0, 1, 2, 2, 1, 0, 1, 2, 0, 0, 2, 1]);
+        assert_eq!((0..3).map(|turn| of_three.order(turn)[0]).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((w.bounds(), w.all()), (vec![0, 3, 5, 8, 10, 13, 15, 18], Duration::from_secs(18)));
         // All of the time is measured, whatever it is.
         for time in 1..200 {

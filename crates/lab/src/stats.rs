@@ -1,4 +1,4 @@
-//! Medians and ranges of a few turns.
+//! Medians and ranges of a few turns; ratios of what was taken in turn.
 
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -37,6 +37,36 @@ impl Spread {
     }
 }
 
+/// One thing over another, from pairs taken beside each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// The geometric mean of the pairs' ratios.
+    pub mean: f64,
+    /// Its standard error; a single pair has none.
+    pub error: Option<f64>,
+}
+
+impl Ratio {
+    /// None without pairs, and where one of them is no ratio.
+    pub fn of(pairs: &[f64]) -> Option<Ratio> {
+        if pairs.is_empty() || !pairs.iter().all(|x| x.is_finite() && *x > 0.0) {
+            return None;
+        }
+        let n = pairs.len() as f64;
+        let mean = pairs.iter().map(|x| x.ln()).sum::<f64>() / n;
+        let squares: f64 = pairs.iter().map(|x| (x.ln() - mean).powi(2)).sum();
+        let error = (pairs.len() > 1).then(|| mean.exp() * (squares / (n - 1.0) / n).sqrt());
+        Some(Ratio { mean: mean.exp(), error })
+    }
+    pub fn inverse(self) -> Ratio {
+        Ratio { mean: 1.0 / self.mean, error: self.error.map(|e| e / self.mean.powi(2)) }
+    }
+    /// "0.97 ±0.02".
+    pub fn text(&self) -> String {
+        self.error.map_or_else(|| number(self.mean, 2), |e| format!("{} ±{}", number(self.mean, 2), number(e, 2)))
+    }
+}
+
 /// With a comma between thousands.
 pub fn number(value: f64, digits: usize) -> String {
     let text = format!("{:.digits$}", value.abs());
@@ -61,6 +91,10 @@ mod tests {
         assert_eq!(Spread::of(&[12_345.4, 12_001.0, 12_700.0]).unwrap().text(0), "12,345 (12,001-12,700)");
         assert_eq!(Spread::of(&[0.25]).unwrap().text(2), "0.25");
         assert!(Spread::of(&[]).is_none());
+        assert_eq!((Ratio::of(&[]), Ratio::of(&[1.0, 0.0]), Ratio::of(&[0.5]).unwrap().text()), (None, None, "0.50".into()));
+        let ratio = Ratio::of(&[0.5, 2.0, 1.0]).unwrap();
+        assert_eq!((ratio.text(), ratio.inverse().text()), ("1.00 ±0.40".into(), "1.00 ±0.40".into()));
+        assert_eq!(Ratio::of(&[0.49, 0.51]).unwrap().inverse().text(), "2.00 ±0.04");
         assert_eq!(
             (number(1_234_567.0, 0), number(999.5, 1), number(-1000.0, 0), number(0.0, 3)),
             ("1,234,567".into(), "999.5".into(), "-1,000".into(), "0.000".into())

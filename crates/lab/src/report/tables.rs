@@ -2,7 +2,7 @@
 use super::table::{Cell, Table};
 use crate::counters::{BESIDES, STUDY_1};
 use crate::results::{Better, Figures, Load, Metric, Results, Section};
-use crate::stats::{Spread, number};
+use crate::stats::{Ratio, Spread, number};
 use std::collections::BTreeMap;
 
 /// Counters are told for so many transactions, whatever a point did.
@@ -55,20 +55,19 @@ fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
 /// Throughput of each row over the base's of the same turn; and the base over the best of the fixed schemes.
 fn against_base(r: &Results, s: &Section) -> Option<Table> {
     let base = s.base?;
-    let metric = s.metrics().iter().find(|m| m.name == "Throughput")?;
-    let ratio = |row: usize, column: usize| r.ratio(s, (row, base), column, metric);
+    let ratio = |row: usize, column: usize| r.ratio(s, (row, base), column);
     let mut rows: Vec<(String, Vec<Cell>)> = Vec::new();
     for (row, name) in s.rows.iter().enumerate().filter(|(row, _)| *row != base) {
-        rows.push((name.clone(), (0..s.columns.len()).map(|c| ratio(row, c).map_or(String::new(), |x| x.text(2)).into()).collect()));
+        rows.push((name.clone(), (0..s.columns.len()).map(|c| ratio(row, c).map_or(String::new(), |x| x.text()).into()).collect()));
     }
     if !s.fixed.is_empty() {
-        let best = |column: usize| s.fixed.iter().filter_map(|row| Some(ratio(*row, column)?.median)).reduce(f64::max);
-        let cells = (0..s.columns.len()).map(|c| best(c).filter(|b| *b > 0.0).map_or(String::new(), |b| number(1.0 / b, 2)).into());
+        let best = |column: usize| s.fixed.iter().filter_map(|row| ratio(*row, column)).max_by(|a, b| a.mean.total_cmp(&b.mean));
+        let cells = (0..s.columns.len()).map(|c| best(c).map_or(String::new(), |b: Ratio| b.inverse().text()).into());
         rows.push((format!("{} / best fixed scheme", s.rows[base]), cells.collect()));
     }
     Some(Table {
         title: format!("Throughput, {} = 1", s.rows[base]),
-        note: "of the same turn, so that the machine's drift falls out".into(),
+        note: "of pairs taken beside each other: mean ± its standard error (the best of several is also the luckiest of them)".into(),
         head: head(s),
         rows,
     })
