@@ -1,14 +1,14 @@
 //! `auto`: which way of writing serves the load that there is now: which scheme, and how many writes at a time.
 //!
-//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by how many sessions commit, in classes that double
-//! (not by commits per flush: those depend on the way of writing, and what depends on the choice cannot be asked which choice is best). Each class begins with
-//! `leader`, one write at a time, which is `session` while one session at a time commits. Now and then another way is in use for a short slice, between two of
-//! the one in use, until a [`Trial`] says whether it is better; if it is, its class keeps it. When a round of trials of all the others is over, the next one
-//! comes later.
+//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by how many sessions commit, in classes that double,
+//! and by how much redo a commit has, in classes of four times as much (not by commits per flush: those depend on the way of writing, and what depends on the
+//! choice cannot be asked which choice is best). Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits.
+//! Now and then another way is in use for a short slice, between two of the one in use, until a [`Trial`] says whether it is better; if it is, its class keeps
+//! it. When a round of trials of all the others is over, the next one comes later.
 //!
-//! AUTO-1: a small share of the time ([`SHARE`]) goes into slices of ways that have not been better so far: who looks for something better loses no more than
-//! that. A slice lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what the way before left waiting would be
-//! counted for it, and a leader with large groups leaves more than others.
+//! AUTO-1: slices of other ways cost [`LOSS`] of what the one in use would do, by how much worse they have been so far: what is about as good is tried often and
+//! known soon, what is bad seldom and not for long. A slice lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what
+//! the way before left waiting would be counted for it, and a leader with large groups leaves more than others.
 //! AUTO-2: the class changes when three looks in a row say so, never on one.
 //! AUTO-3: only what the settings leave open is chosen, or tried. What was learnt under some settings is kept for when they come back.
 //! AUTO-4: only slices of the way in use tell whether the load is still the same: a challenger under which commits stop has lost.
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 /// Time between two looks.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// Of the time, what goes into slices of ways that are not known to be better.
-const SHARE: f64 = 0.03;
+/// Of the commits, what slices of ways that are not better may cost.
+const LOSS: f64 = 0.01;
 /// A slice in cycles of a session, and what is not counted before it; and bounds.
 const SLICE_CYCLES: u32 = 10;
 const SLICE_MIN: Duration = Duration::from_millis(50);
@@ -39,7 +39,6 @@ const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.2;
-const CLASSES: usize = 11;
 /// How far a load is from the middle of its class, in classes, before it is another's: more than half, so that one on the border stays.
 const CLASS_REACH: f64 = 0.65;
 /// What there is to choose from, in the order in which it is tried.
@@ -64,6 +63,8 @@ pub(super) struct Seen {
     pub time: Duration,
     pub commits: u64,
     pub flushes: u64,
+    /// Of redo.
+    pub bytes: u64,
     /// Sessions that commit: those that it takes to commit so often (Little's law).
     pub sessions: f64,
     /// From one commit of a session to its next; zero where nobody knows.
@@ -77,7 +78,18 @@ impl Seen {
     }
 }
 
-/// A class of load, and what is known of it.
+/// A class of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Load {
+    /// That commit: 2 to the power of this; zero is one alone.
+    sessions: u32,
+    /// Of redo per commit: 4 to the power of this.
+    bytes: u32,
+}
+const ALONE: Load = Load { sessions: 0, bytes: 0 };
+const SESSIONS_MAX: u32 = 10;
+
+/// What is known of a class of loads.
 #[derive(Debug, Clone)]
 struct Class {
     best: Way,
@@ -117,7 +129,7 @@ impl Class {
         trial.add(in_use, of_challenger);
         let (challenger, verdict) = (trial.challenger, trial.verdict());
         match verdict {
-            Verdict::Open | Verdict::Promising => return false,
+            Verdict::Open => return false,
             Verdict::Lost => self.tried.push(challenger),
             Verdict::Won => {
                 // The one it beats is known to be worse; the others are compared with the new one.
@@ -131,10 +143,8 @@ impl Class {
     }
     /// How long the way in use is to be in use before the next slice of another.
     fn rest(&self, slices: &Slices) -> Duration {
-        if self.trial.as_ref().is_some_and(|t| t.verdict() == Verdict::Promising) {
-            return slices.settle;
-        }
-        self.pause + (slices.settle + slices.slice).div_f64(SHARE)
+        let loss = self.trial.as_ref().map_or(Trial::LOSS_UNKNOWN, Trial::loss);
+        self.pause + (slices.settle + slices.slice).mul_f64(loss / LOSS).max(slices.settle)
     }
 }
 #[derive(Debug, Clone, Copy)]
@@ -185,17 +195,18 @@ impl Pair {
 pub(super) struct Auto {
     fixed: Fixed,
     ways: Vec<Way>,
-    classes: Vec<Class>,
+    classes: HashMap<Load, Class>,
     /// What was learnt under other settings.
-    under: HashMap<Fixed, Vec<Class>>,
-    class: usize,
+    under: HashMap<Fixed, HashMap<Load, Class>>,
+    load: Load,
     /// For how long nothing is tried.
     settles: Duration,
     /// What the last looks say, and how many in a row.
-    other: (usize, u32),
-    /// Moving averages: commits per flush, and sessions.
+    other: (Load, u32),
+    /// Moving averages: commits per flush, sessions, redo of a commit.
     group: f64,
     sessions: f64,
+    bytes: f64,
     idle_cpus: f64,
     pair: Option<Pair>,
     /// Of challengers, and how long they wrote.
@@ -205,18 +216,17 @@ pub(super) struct Auto {
 }
 impl Default for Auto {
     fn default() -> Auto {
-        let ways = open_ways(Fixed::default());
-        let classes = vec![Class::new(ways[0]); CLASSES];
         Auto {
             fixed: Fixed::default(),
-            ways,
-            classes,
+            ways: open_ways(Fixed::default()),
+            classes: HashMap::new(),
             under: HashMap::new(),
-            class: 0,
+            load: ALONE,
             settles: CLASS_SETTLES,
-            other: (0, 0),
+            other: (ALONE, 0),
             group: 1.0,
             sessions: 1.0,
+            bytes: 1.0,
             idle_cpus: 0.0,
             pair: None,
             slices: 0,
@@ -231,8 +241,14 @@ impl Auto {
     pub fn way(&self) -> Way {
         match &self.pair {
             Some(pair) if pair.challenger_writes() => pair.challenger,
-            _ => self.classes[self.class].best,
+            _ => self.best(),
         }
+    }
+    fn best(&self) -> Way {
+        self.classes.get(&self.load).map_or(self.ways[0], |c| c.best)
+    }
+    fn class(&mut self) -> &mut Class {
+        self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]))
     }
     /// How long until the next look.
     pub fn look_after(&self) -> Duration {
@@ -255,7 +271,7 @@ impl Auto {
             return;
         }
         self.ways = open_ways(fixed);
-        let known = self.under.remove(&fixed).unwrap_or_else(|| vec![Class::new(self.ways[0]); CLASSES]);
+        let known = self.under.remove(&fixed).unwrap_or_default();
         let before = std::mem::replace(&mut self.classes, known);
         self.under.insert(std::mem::replace(&mut self.fixed, fixed), before);
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
@@ -274,14 +290,16 @@ impl Auto {
         }
         self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
         // Of their logarithm: from a thousand to one in a second.
-        self.sessions = (0.75 * self.sessions.log2() + 0.25 * seen.sessions.max(1.0).log2()).exp2();
+        let average = |old: f64, new: f64| (0.75 * old.log2() + 0.25 * new.max(1.0).log2()).exp2();
+        self.sessions = average(self.sessions, seen.sessions);
+        self.bytes = average(self.bytes, seen.bytes as f64 / seen.commits as f64);
         self.classify();
         let time = seen.time.min(10 * LOOK);
         self.settles = self.settles.saturating_sub(time);
-        let class = &mut self.classes[self.class];
-        class.rested += time;
+        let may = self.ways.len() > 1 && self.load != ALONE && seen.rate() >= RATE_MIN && self.settles.is_zero();
         let slices = Slices::of(seen.cycle);
-        let may = self.ways.len() > 1 && self.class > 0 && seen.rate() >= RATE_MIN && self.settles.is_zero();
+        let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]));
+        class.rested += time;
         if !may || class.rested < class.rest(&slices) {
             return;
         }
@@ -290,24 +308,28 @@ impl Auto {
         self.pair = Some(Pair { challenger, step: Step::Before, slices, sessions: self.sessions });
     }
     fn classify(&mut self) {
-        let place = self.sessions.log2();
-        let class = if self.sessions < 1.3 { 0 } else { (place.round() as usize).clamp(1, CLASSES - 1) };
-        let stays = class > 0 && self.class > 0 && (place - self.class as f64).abs() < CLASS_REACH;
-        if class == self.class || stays {
+        // In classes, from zero.
+        let (sessions, bytes) = (self.sessions.log2(), self.bytes.log2() / 2.0);
+        let load = match self.sessions < 1.3 {
+            true => ALONE,
+            false => Load { sessions: (sessions.round() as u32).clamp(1, SESSIONS_MAX), bytes: bytes.round() as u32 },
+        };
+        let near = |place: f64, class: u32| (place - f64::from(class)).abs() < CLASS_REACH;
+        let stays = load != ALONE && self.load != ALONE && near(sessions, self.load.sessions) && near(bytes, self.load.bytes);
+        if load == self.load || stays {
             self.other.1 = 0;
             return;
         }
-        self.other = if self.other.0 == class { (class, self.other.1 + 1) } else { (class, 1) };
+        self.other = if self.other.0 == load { (load, self.other.1 + 1) } else { (load, 1) };
         if self.other.1 >= 3 {
             let before = self.way();
-            (self.class, self.settles) = (class, CLASS_SETTLES);
+            (self.load, self.settles) = (load, CLASS_SETTLES);
             self.switches += (self.way() != before) as u64;
         }
     }
     fn slice_ends(&mut self, mut pair: Pair, seen: Seen) {
-        let class = &mut self.classes[self.class];
         if pair.challenger_writes() {
-            class.rested = Duration::ZERO;
+            self.class().rested = Duration::ZERO;
             self.tried_for += seen.time;
         }
         if pair.tells_load() && !seen.cycle.is_zero() && !(0.5..=2.0).contains(&(seen.sessions / pair.sessions.max(1e-6))) {
@@ -324,7 +346,7 @@ impl Auto {
             Step::Tried(before) => Step::Resettles(before, seen.rate()),
             Step::Resettles(before, tried) => Step::After(before, tried),
             Step::After(before, tried) => {
-                self.switches += class.learn((before * seen.rate()).sqrt(), tried) as u64;
+                self.switches += self.class().learn((before * seen.rate()).sqrt(), tried) as u64;
                 return;
             }
         };
@@ -332,23 +354,23 @@ impl Auto {
     }
     /// The choice and its reason, for people.
     pub fn why(&self, flush: Duration) -> String {
-        let class = &self.classes[self.class];
         if self.ways.len() == 1 {
             return format!("{}: set", self.way());
         }
         let load = format!(
-            "{:.0} sessions commit, {:.1} a flush of {} us, {:.1} CPUs idle",
+            "{:.0} sessions commit {:.0} bytes of redo each, {:.1} a flush of {} us, {:.1} CPUs idle",
             self.sessions,
+            self.bytes,
             self.group,
             flush.as_micros(),
             self.idle_cpus
         );
-        let tried = match class.last {
+        let tried = match self.classes.get(&self.load).and_then(|c| c.last) {
             Some((way, ratio)) => format!("; {way} tried: {ratio:.2} of its rate"),
-            None if self.class == 0 => "; who commits alone writes at once".to_string(),
+            None if self.load == ALONE => "; who commits alone writes at once".to_string(),
             None => String::new(),
         };
-        format!("{}: {load}{tried}", class.best)
+        format!("{}: {load}{tried}", self.best())
     }
 }
 
@@ -362,6 +384,7 @@ mod tests {
         now: Duration,
         idle: f64,
         group: u64,
+        bytes: u64,
         rate: fn(Way, u64) -> f64,
         used: Vec<(Way, Duration)>,
         noise: u64,
@@ -369,7 +392,17 @@ mod tests {
     }
     impl Machine {
         fn new(group: u64, idle: f64, rate: fn(Way, u64) -> f64) -> Machine {
-            Machine { auto: Auto::default(), now: Duration::ZERO, idle, group, rate, used: Vec::new(), noise: 1, fixed: Fixed::default() }
+            Machine {
+                auto: Auto::default(),
+                now: Duration::ZERO,
+                idle,
+                group,
+                bytes: 1000,
+                rate,
+                used: Vec::new(),
+                noise: 1,
+                fixed: Fixed::default(),
+            }
         }
         fn run(&mut self, time: Duration) {
             self.auto.settings(self.fixed);
@@ -385,6 +418,7 @@ mod tests {
                     time: dt,
                     commits,
                     flushes: commits / self.group,
+                    bytes: commits * self.bytes,
                     sessions: self.group as f64,
                     cycle: Duration::ZERO,
                     idle_cpus: self.idle,
@@ -397,6 +431,8 @@ mod tests {
             self.used.iter().filter(|u| of(u.0)).map(|u| u.1).sum()
         }
     }
+    /// 16 sessions, 1000 bytes.
+    const USUAL: Load = Load { sessions: 4, bytes: 5 };
     fn dedicated(way: Way) -> bool {
         way.scheme == Scheme::Dedicated
     }
@@ -418,12 +454,27 @@ mod tests {
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         for _ in 0..10 {
             m.run(Duration::from_secs(10));
-            assert!(others(&m) * 33 <= m.now, "{:?} of {:?}", others(&m), m.now);
+            assert!(others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS), "{:?} of {:?}", others(&m), m.now);
             assert_eq!(others(&m), m.auto.tried_for);
         }
         m.run(10 * MINUTE);
         assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));
         assert!(others(&m) < Duration::from_secs(2) && m.auto.slices >= 5, "{:?} in {} slices", others(&m), m.auto.slices);
+    }
+    /// AUTO-1
+    #[test]
+    fn who_is_about_as_good_is_tried_often() {
+        let tried = |rate: fn(Way, u64) -> f64| {
+            let mut m = Machine::new(16, 4.0, rate);
+            while m.auto.switches == 0 && m.now < MINUTE {
+                m.run(LOOK);
+            }
+            (m.now, m.time_in(|w| w != LEADER))
+        };
+        let (won_after, _) = tried(|w, _| if dedicated(w) { 12000.0 } else { 10000.0 });
+        assert!(won_after < MINUTE / 2, "{won_after:?}");
+        let (_, others) = tried(|_, _| 10000.0);
+        assert!(others > Duration::from_secs(1), "{others:?}");
     }
     #[test]
     fn noise_is_no_reason() {
@@ -461,6 +512,13 @@ mod tests {
         assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
         let why = m.auto.why(Duration::from_micros(110));
         assert!(why.starts_with("dedicated: "), "{why}");
+        // As many sessions, with more to write: nothing is known of that.
+        m.bytes = 30_000;
+        m.run(Duration::from_secs(2));
+        assert_eq!((m.auto.way(), m.auto.load), (LEADER, Load { sessions: 4, bytes: 7 }));
+        m.bytes = 1000;
+        m.run(Duration::from_secs(3));
+        assert_eq!((m.auto.way().scheme, m.auto.load), (Scheme::Dedicated, USUAL));
     }
     #[test]
     fn more_writes_at_a_time_are_found_too() {
@@ -498,7 +556,7 @@ mod tests {
         for depth in [None, Some(1)] {
             m.fixed = Fixed { scheme: Some(Scheme::Leader), depth };
             m.run(MINUTE);
-            assert_eq!(m.auto.classes[4].best, LEADER);
+            assert_eq!(m.auto.classes[&USUAL].best, LEADER);
             m.fixed = Fixed::default();
             m.run(LOOK);
             assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
@@ -526,10 +584,10 @@ mod tests {
                 // The cycle is an average that lags behind.
                 let (commits, cycle) = ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
                 let sessions = rate * cycle.as_secs_f64();
-                a.look(Seen { time, commits, flushes: commits / 8, sessions, cycle, idle_cpus: 4.0 });
+                a.look(Seen { time, commits, flushes: commits / 8, bytes: commits * 1000, sessions, cycle, idle_cpus: 4.0 });
             }
             assert_eq!((a.way(), a.slices >= 3), (LEADER, true), "{stood:?}");
-            assert!(a.classes[4].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[4]);
+            assert!(a.classes[&USUAL].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[&USUAL]);
         }
     }
     /// AUTO-2
@@ -537,17 +595,17 @@ mod tests {
     fn a_load_on_the_border_of_two_classes_stays_in_one() {
         let mut m = Machine::new(11, 4.0, |_, _| 10000.0);
         m.run(Duration::from_secs(5));
-        let class = m.auto.class;
+        let load = m.auto.load;
         for turn in 0..100 {
             m.group = 11 + turn % 2;
             m.run(Duration::from_millis(400));
-            assert_eq!(m.auto.class, class);
+            assert_eq!(m.auto.load, load);
         }
         m.group = 30;
         m.run(Duration::from_millis(200));
-        assert_eq!(m.auto.class, class);
+        assert_eq!(m.auto.load, load);
         m.run(Duration::from_secs(1));
-        assert_eq!(m.auto.class, 5);
+        assert_eq!(m.auto.load.sessions, 5);
     }
     /// A trial that is under way when the load changes is over.
     #[test]
@@ -556,6 +614,7 @@ mod tests {
             time,
             commits: 1000,
             flushes: 100,
+            bytes: 1_000_000,
             sessions,
             cycle: Duration::from_millis(200),
             idle_cpus: 4.0,
@@ -574,7 +633,7 @@ mod tests {
             a.look(seen(1.0, LOOK));
             a.way() == LEADER
         }));
-        assert_eq!((a.class, a.classes[10].last), (0, None), "nothing is learnt of it");
+        assert_eq!((a.load, a.classes.values().any(|c| c.last.is_some())), (ALONE, false), "nothing is learnt of it");
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {

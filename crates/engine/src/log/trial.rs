@@ -21,8 +21,6 @@ const LOG_MAX: f64 = 0.5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Open,
-    /// Better so far.
-    Promising,
     Won,
     Lost,
 }
@@ -55,6 +53,13 @@ impl Trial {
     pub fn ratio(&self) -> f64 {
         self.mean().exp()
     }
+    /// What is believed that a slice of the challenger costs, in what the way in use would do in that time: of one of which nothing is known, and by what has been
+    /// seen (of which the belief counts as one pair).
+    pub const LOSS_UNKNOWN: f64 = 0.3;
+    pub fn loss(&self) -> f64 {
+        let believed = (1.0 - Trial::LOSS_UNKNOWN).ln();
+        (1.0 - ((self.sum + believed) / f64::from(self.pairs + 1)).exp()).max(0.0)
+    }
     pub fn verdict(&self) -> Verdict {
         let (mean, error, gain) = (self.mean(), self.standard_error(), GAIN.ln());
         if self.pairs == 0 {
@@ -63,8 +68,6 @@ impl Trial {
             Verdict::Won
         } else if mean + SURE_LOST * error < gain || self.pairs >= PAIRS_MAX {
             Verdict::Lost
-        } else if self.pairs > 2 && mean > error {
-            Verdict::Promising
         } else {
             Verdict::Open
         }
@@ -126,6 +129,17 @@ mod tests {
             let (won, pairs) = trials(1.0, deviation);
             assert!(won <= 0.005 && pairs < 30.0, "{deviation}: {won} {pairs}");
         }
+    }
+    #[test]
+    fn what_it_costs_is_learnt() {
+        let loss = |ratio: f64, pairs: u32| {
+            let mut t = Trial::of(Way::new(Scheme::Session, 1));
+            (0..pairs).for_each(|_| t.add(1000.0, 1000.0 * ratio));
+            t.loss()
+        };
+        assert!((loss(1.0, 0) - Trial::LOSS_UNKNOWN).abs() < 1e-9);
+        assert!(loss(1.0, 3) < 0.1 && loss(1.0, 12) < 0.03 && loss(0.9, 30) > 0.1 && loss(0.6, 2) > 0.35, "{}", loss(1.0, 12));
+        assert_eq!(loss(1.1, 12), 0.0);
     }
     #[test]
     fn an_outlier_decides_nothing() {

@@ -26,6 +26,7 @@ struct Before {
     at: Duration,
     commits: u64,
     flushes: u64,
+    bytes: u64,
     /// Nothing was flushed before it.
     quiet: bool,
     cpus_at: Duration,
@@ -50,18 +51,20 @@ impl Log {
         let (now, count) = (self.disk.now(), &self.counters.writer);
         let (commits, flushes) = (count.log_flush_waiters.load(Relaxed) + count.log_groups.load(Relaxed), count.log_flushes.load(Relaxed));
         let (time, done, groups) = (now.saturating_sub(before.at), commits - before.commits, flushes - before.flushes);
+        let (_, bytes) = self.order.counts();
         let cycle = self.pace.cycle().as_secs_f64();
         let group = done as f64 / groups.max(1) as f64;
         let seen = Seen {
             time,
             commits: done,
             flushes: groups,
+            bytes: bytes - before.bytes,
             // A library's user may not tell how often a session commits: then a flush tells how many do.
             cycle: self.pace.cycle(),
             sessions: if cycle > 0.0 { cycle * done as f64 / time.as_secs_f64().max(1e-6) } else { group },
             idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
         };
-        (before.at, before.commits, before.flushes) = (now, commits, flushes);
+        (before.at, before.commits, before.flushes, before.bytes) = (now, commits, flushes, bytes);
         let quiet = seen.flushes == 0;
         if std::mem::replace(&mut before.quiet, quiet) && quiet && !self.watch.auto.lock().tries() {
             // Nothing happens, and that has been looked at: nothing adapts.
