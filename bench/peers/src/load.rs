@@ -100,8 +100,14 @@ impl Load {
     }
 }
 
+/// In microseconds, below which this share of them is; 0 of none.
+pub fn percentile(ns: &mut [u64], share: f64) -> f64 {
+    ns.sort_unstable();
+    ns.get(((ns.len() as f64 * share) as usize).min(ns.len().saturating_sub(1))).map_or(0.0, |n| *n as f64 / 1e3)
+}
+
 /// A bijection (the finaliser of SplitMix64): different numbers become different keys, in no order.
-fn scattered(n: u64) -> u64 {
+pub fn scattered(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     n ^ (n >> 31)

@@ -1,4 +1,5 @@
 //! Redolith's library beside other embedded engines: durable commits by 1, 4, 16, 64 writers, in turn, in the same directory. `make bench-engines`.
+mod beside;
 mod cost;
 mod engines;
 mod load;
@@ -8,6 +9,7 @@ mod report;
 mod screen;
 mod summary;
 
+use beside::Beside;
 use cost::Device;
 use engines::{Kind, RAW, Result, Shape};
 use options::Options;
@@ -15,6 +17,7 @@ use point::{How, Point};
 use redolith_disk::{Disk, RealDisk};
 use report::About;
 use screen::Screen;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -35,6 +38,13 @@ fn plan(o: &Options) -> Vec<(Shape, usize, &'static Kind)> {
     all
 }
 
+/// For each size of a value with which one writer was asked for.
+fn besides(o: &Options, how: How, dir: &Path) -> Result<Vec<Beside>> {
+    let wanted = o.writers.contains(&1) && o.engines.iter().any(|k| k.name == RAW) && o.engines.iter().any(|k| k.name == engines::REDOLITH);
+    let values = o.values.iter().filter(|_| wanted);
+    values.flat_map(|v| (0..o.repeat).map(|_| beside::run(*v, how, dir))).collect()
+}
+
 fn bench(o: &Options) -> Result<bool> {
     let clock = RealDisk::new();
     let out = o.dir.join(format!("engines-{}", report::utc(clock.wall_us(), "")));
@@ -53,12 +63,20 @@ fn bench(o: &Options) -> Result<bool> {
         let base = points.iter().rev().find(|p| p.engine == engines::REDOLITH && p.shape == *shape && p.turn == *turn);
         screen.end(&point, base);
         points.push(point);
-        report::save(&out, &about, &points)?;
+        report::save(&out, &about, &points, &[])?;
     }
     screen.line("");
-    screen.line(&summary::targets(&points));
+    let (beside, failed) = match besides(o, how, &out.join("beside")) {
+        Ok(all) => (all, false),
+        Err(e) => {
+            screen.line(&format!("a commit beside the bare write: {e}"));
+            (Vec::new(), true)
+        }
+    };
+    report::save(&out, &about, &points, &beside)?;
+    screen.line(&summary::targets(&points, &beside));
     screen.line(&format!("results: {}", out.display()));
-    Ok(points.iter().all(|p| p.fault.is_none()))
+    Ok(!failed && points.iter().all(|p| p.fault.is_none()))
 }
 
 fn main() -> ExitCode {

@@ -1,7 +1,7 @@
 //! One point: an engine in a new directory, its writers for a while, what that cost, and whether all that was committed is there after opening it again.
 use crate::cost::{Cost, Device};
 use crate::engines::{Kind, RAW, Result, Shape};
-use crate::load::{Load, Tally};
+use crate::load::{Load, Tally, percentile};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,11 +113,9 @@ fn keep_time(load: &Load, how: How, device: &Device) -> Result<(Duration, Cost)>
 
 fn fill(point: &mut Point, tally: &Tally, time: Duration, cost: Cost) {
     let mut ns = tally.latencies_ns.clone();
-    ns.sort_unstable();
-    let at = |share: f64| ns.get(((ns.len() as f64 * share) as usize).min(ns.len().saturating_sub(1))).map_or(0.0, |n| *n as f64 / 1e3);
     let n = ns.len().max(1) as f64;
     point.commits_per_s = ns.len() as f64 / time.as_secs_f64();
-    (point.p50_us, point.p99_us) = (at(0.5), at(0.99));
+    (point.p50_us, point.p99_us) = (percentile(&mut ns, 0.5), percentile(&mut ns, 0.99));
     point.flushes_per_commit = cost.flushes as f64 / n;
     point.written_kib_per_commit = cost.written_bytes as f64 / 1024.0 / n;
     point.cpu_us_per_commit = cost.cpu_us as f64 / n;

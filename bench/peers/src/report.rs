@@ -1,4 +1,5 @@
 //! The files of a run: every point as CSV and JSON, and the summary.
+use crate::beside::Beside;
 use crate::cost::Device;
 use crate::engines::{self, Kind, Result};
 use crate::options::Options;
@@ -78,7 +79,7 @@ fn columns(p: &Point) -> [(&'static str, String); 12] {
     ]
 }
 
-pub fn save(out: &Path, about: &About, points: &[Point]) -> Result<()> {
+pub fn save(out: &Path, about: &About, points: &[Point], beside: &[Beside]) -> Result<()> {
     let head = points.first().map_or(String::new(), |p| columns(p).map(|c| c.0).join(","));
     let lines: Vec<String> = points.iter().map(|p| columns(p).map(|c| c.1).join(",")).collect();
     fs::write(out.join("engines.csv"), format!("{head}\n{}\n", lines.join("\n")))?;
@@ -95,7 +96,7 @@ pub fn save(out: &Path, about: &About, points: &[Point]) -> Result<()> {
         objects.join(",\n")
     );
     fs::write(out.join("engines.json"), json)?;
-    Ok(fs::write(out.join("engines.md"), summary::markdown(about, points))?)
+    Ok(fs::write(out.join("engines.md"), summary::markdown(about, points, beside))?)
 }
 
 /// Date and time of microseconds since 1970; `-` between the parts of the date, or nothing. The calendar is Hinnant's `civil_from_days`.

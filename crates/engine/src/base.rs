@@ -80,6 +80,8 @@ pub enum Error {
     NoSuchIndex(String),
     #[error("row size too large: {size} bytes, the maximum is {max}")]
     RowTooLarge { size: usize, max: usize },
+    #[error("undo log record too big: {size} bytes, the maximum is {max}")]
+    UndoTooLong { size: usize, max: usize },
     #[error("key too long: {size} bytes, the maximum is {max}")]
     KeyTooLong { size: usize, max: usize },
     #[error("no more AUTO_INCREMENT values in table '{0}'")]

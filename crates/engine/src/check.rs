@@ -11,8 +11,6 @@ use crate::space::bitmap;
 use crate::{Error, PageId, PageNo, Result};
 use hashbrown::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
-use std::time::Duration;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -43,13 +41,10 @@ type Entries = Vec<(Vec<u8>, bool)>;
 impl Engine {
     /// Checks a table whole.
     pub async fn check_table(&self, t: &Arc<Table>) -> Result<Check> {
-        self.history.hold();
-        while self.history.is_purging() {
-            self.nap(Duration::from_millis(1)).await;
-        }
+        let held = self.hold_purge().await;
         let mut c = Check::default();
         let done = self.check_all(t, &mut c).await;
-        self.history.let_go();
+        drop(held);
         match done {
             // A page that cannot be read is a finding, not a failure of the check.
             Err(e @ Error::Corrupt { .. }) => c.error(e.to_string()),
@@ -233,13 +228,5 @@ impl Engine {
             c.notes.push(format!("{lost} pages belong to no index (long columns that wait for purge, or were left by a crash)"));
         }
         Ok(())
-    }
-}
-impl crate::purge::History {
-    fn hold(&self) {
-        self.held.fetch_add(1, SeqCst);
-    }
-    fn let_go(&self) {
-        self.held.fetch_sub(1, SeqCst);
     }
 }

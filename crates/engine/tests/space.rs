@@ -382,6 +382,96 @@ fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
     out
 }
 
+/// A transaction that comes back to an undo page has several parts of its log in it; each is purged, once.
+#[test]
+fn purge_finds_every_part_of_a_log() {
+    const ROWS: i64 = 40;
+    let dir = Dir::new("purge-parts");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let int = SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
+        let text = SqlType::VarChar { chars: 7000, collation: Collation::Latin1SwedishCi };
+        let def = TableDef {
+            schema: "test".into(),
+            name: "wide".into(),
+            columns: vec![Column::new("id", int).not_null(), Column::new("c", text).not_null()],
+            indexes: vec![IndexDef::primary([0])],
+            collation: DEFAULT_COLLATION,
+            comment: String::new(),
+        };
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let t = e.create_table(def, 1).await.unwrap();
+        // What differs from the row before it is what its undo record has.
+        let row = |id: i64, c: u8, differs: usize| {
+            let (mut out, mut text) = (Vec::new(), vec![b'.'; 7000]);
+            text[..differs].fill(c);
+            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(text))], &mut out);
+            out
+        };
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(id, b'.', 0)).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        e.history.stop();
+        let counted = || e.history.counts.changes.load(SeqCst);
+        let (before, mut expected) = (counted(), 0);
+        // What is too long for the rest of a page goes to the next one; what is short comes back to the one before. Then all rows go.
+        let sizes = [6900, 6900, 6900, 6900, 6900, 6900, 1500, 1500];
+        for last in [false, true] {
+            for (id, differs) in (0..ROWS).zip(sizes.into_iter().cycle()) {
+                let mut key = Vec::new();
+                t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
+                let mut at = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+                assert!(at.next(&mut trx).await.unwrap());
+                if last {
+                    trx.delete(&t, at.row()).await.unwrap();
+                } else {
+                    trx.update(&t, at.row(), &row(id, b'x', differs)).await.unwrap();
+                }
+                expected += 1;
+            }
+        }
+        trx.commit().await.unwrap().durable().await;
+        let removed = e.history.counts.removed.load(SeqCst);
+        e.history.resume();
+        purged(&e).await;
+        assert_eq!((counted() - before, e.history.counts.removed.load(SeqCst) - removed), (expected, ROWS as u64));
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// Transactions get their ids when they first write, and commit in another order: the one that makes a long column obsolete may have the lower id.
+#[test]
+fn long_columns_of_later_transactions_are_purged_too() {
+    let dir = Dir::new("purge-later");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = long_table(&e).await;
+        let (mut first, mut second) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        first.insert(&t, &long_row(&t, 1, b'a')).await.unwrap();
+        second.insert(&t, &long_row(&t, 2, b'b')).await.unwrap();
+        second.commit().await.unwrap().durable().await;
+        for id in [1, 2] {
+            let mut key = Vec::new();
+            t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
+            let mut at = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+            assert!(at.next(&mut first).await.unwrap());
+            first.delete(&t, at.row()).await.unwrap();
+        }
+        first.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
+        drop((first, second));
+        e.close().await.unwrap();
+    });
+}
+
 /// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
 #[test]
 fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {

@@ -1,6 +1,7 @@
 //! What a run has found: written as report.json as it is, and read by the tables and plots.
 use crate::counters::Counted;
 use crate::stats::{Ratio, Spread};
+use crate::sysbench;
 use serde::Serialize;
 
 #[derive(Serialize, Default)]
@@ -174,11 +175,13 @@ impl Results {
     pub fn ratio(&self, section: &Section, (row, base): (usize, usize), column: usize) -> Option<Ratio> {
         let of_base: Vec<(u32, &Figures)> = self.figures(section, base, column).collect();
         let server = |row: usize| self.points.iter().find(|p| p.section == section.id && p.row == section.rows[row]).map(|p| &p.server);
-        let one_load = server(row) == server(base);
+        let one_load = server(row) == server(base) && !sysbench::wears(&section.script);
         let mut pairs = Vec::new();
         for (turn, f) in self.figures(section, row, column) {
             let Some((_, base)) = of_base.iter().find(|(t, _)| *t == turn) else { continue };
-            if one_load && !f.windows.is_empty() && f.windows.len() == base.windows.len() {
+            // A window in which the machine stood still is no ratio.
+            let whole = |f: &Figures| !f.windows.is_empty() && f.windows.iter().all(|w| *w > 0.0);
+            if one_load && whole(f) && whole(base) && f.windows.len() == base.windows.len() {
                 pairs.extend(f.windows.iter().zip(&base.windows).map(|(f, base)| f / base));
             } else {
                 pairs.push(f.per_s / base.per_s);

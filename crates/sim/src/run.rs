@@ -36,7 +36,7 @@ macro_rules! seen {
 }
 seen! {
     power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
-    statements files_removed conflicts failed_full failed_io rolled_back_later died failed_starts full_disks
+    statements files_removed conflicts failed_full failed_io rolled_back_later died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
@@ -138,6 +138,7 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let s = &mut world.seen.lock().expect("one thread");
     s.undo_files_cut += life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
     s.failed_starts += failed.load(SeqCst) as u64;
+    let mut synced_or_lost = false;
     match end {
         End::Done => {
             if life.cut.is_none() {
@@ -151,6 +152,8 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
             s.cuts_in_recovery += !opened as u64;
         }
         End::Died(why) => {
+            // A failed sync: nobody knows what of it the cache pretends to have.
+            synced_or_lost = true;
             assert!(life.trouble.kills() && disk.faults_fired() > 0, "the process ended by itself: {why} (trouble: {:?})", life.trouble);
             s.died += 1;
             disk.power_off();
@@ -158,7 +161,13 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }
     world.clear_faults();
     disk.set_capacity(None);
-    disk.restart();
+    if synced_or_lost || rng.chance(2) {
+        disk.restart();
+    } else {
+        // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.
+        disk.kill();
+        s.kills += 1;
+    }
 }
 
 async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()> {

@@ -250,6 +250,7 @@ impl From<EngineError> for SqlError {
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),
             EngineError::NoSuchIndex(name) => SqlError::cannot_drop(name),
             EngineError::RowTooLarge { max, .. } => SqlError::row_too_large(max),
+            EngineError::UndoTooLong { .. } => SqlError::new(1713, "Undo log record is too big."),
             EngineError::KeyTooLong { max, .. } => SqlError::key_too_long(max),
             EngineError::AutoIncrementExhausted(_) => SqlError::auto_increment_failed(),
             EngineError::DiskFull(what) => SqlError::table_full(dotted(&what)),

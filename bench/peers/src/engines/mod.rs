@@ -1,9 +1,9 @@
 //! The engines: each opened in a directory of its own, with the same key, the same value and the same promise, a commit that no power cut takes back.
 mod fjall;
 mod lmdb;
-mod raw;
+pub mod raw;
 mod redb;
-mod redolith;
+pub mod redolith;
 mod redolith_tasks;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;

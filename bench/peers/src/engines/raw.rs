@@ -20,25 +20,43 @@ const CHUNK_BYTES: u64 = 1 << 20;
 struct Raw(Arc<dyn File>);
 
 fn open(dir: &Path, _: Shape) -> Result<Box<dyn Engine>> {
+    Ok(Box::new(Raw(written(dir)?)))
+}
+fn written(dir: &Path) -> Result<Arc<dyn File>> {
     let file = RealDisk::new().open(&dir.join("raw"), OpenHow::create(true))?;
     let zeros = AlignedBuf::new(CHUNK_BYTES as usize);
     for at in (0..FILE_BYTES).step_by(CHUNK_BYTES as usize) {
         file.write_at(&zeros, at)?;
     }
     file.sync()?;
-    Ok(Box::new(Raw(file)))
+    Ok(file)
+}
+
+pub struct Writer {
+    file: Arc<dyn File>,
+    block: AlignedBuf,
+    at: u64,
+}
+impl Writer {
+    pub fn create(dir: &Path) -> Result<Writer> {
+        Ok(Writer::of(written(dir)?))
+    }
+    fn of(file: Arc<dyn File>) -> Writer {
+        Writer { file, block: AlignedBuf::new(ALIGN), at: 0 }
+    }
+    pub fn put(&mut self, key: u64) -> Result<()> {
+        self.block[..8].copy_from_slice(&key.to_le_bytes());
+        self.file.write_durable_at(&self.block, self.at)?;
+        self.at = (self.at + ALIGN as u64) % FILE_BYTES;
+        Ok(())
+    }
 }
 
 impl Engine for Raw {
     fn drive(&self, load: &Arc<Load>) -> Result<Tally> {
         load.threads(|| {
-            let (mut block, mut at) = (AlignedBuf::new(ALIGN), 0);
-            Ok(move |key: u64, _: &[u8]| {
-                block[..8].copy_from_slice(&key.to_le_bytes());
-                self.0.write_durable_at(&block, at)?;
-                at = (at + ALIGN as u64) % FILE_BYTES;
-                Ok(())
-            })
+            let mut writer = Writer::of(self.0.clone());
+            Ok(move |key: u64, _: &[u8]| writer.put(key))
         })
     }
     fn rows(&self) -> Result<Option<u64>> {

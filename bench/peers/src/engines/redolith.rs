@@ -89,9 +89,16 @@ pub struct Session {
 }
 impl Session {
     pub async fn put(&mut self, key: u64, value: &[u8]) -> Result<()> {
+        self.insert(key, value).await?;
+        self.commit().await
+    }
+    pub async fn insert(&mut self, key: u64, value: &[u8]) -> Result<()> {
         self.row.clear();
         self.table.layout.encode(&[Value::UInt(key), Value::Bytes(Cow::Borrowed(value))], &mut self.row);
-        self.trx.insert(&self.table, &self.row).await?;
+        Ok(self.trx.insert(&self.table, &self.row).await?)
+    }
+    /// Until it is durable.
+    pub async fn commit(&mut self) -> Result<()> {
         self.trx.commit().await?.durable().await;
         Ok(())
     }

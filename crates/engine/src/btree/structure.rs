@@ -110,6 +110,10 @@ impl Tree {
             };
             let mut m = Mtr::begin_reserved(store)?;
             let parent = self.descend(store, Seek::Key(&separator), level + 1, Latch::X, None)?;
+            if index::level(&parent) != level + 1 {
+                // The tree has become lower: the page is no longer what it was.
+                continue;
+            }
             let p = m.hold(parent);
             let pos = index::search(m.page(p), &separator);
             if pos.found.is_none() && !index::fits(m.page(p), separator.len(), 4) {
@@ -118,7 +122,9 @@ impl Tree {
                 continue;
             }
             let l = m.x(self.page_id(left))?;
-            if !self.is_incomplete_at(m.page(l), level) || index::next_page(m.page(l)) != right {
+            // Its neighbour may have been merged into it and split off again, at another key and with the same number.
+            let same = index::next_page(m.page(l)) == right && index::high_key(m.page(l)) == Some(&separator[..]);
+            if !self.is_incomplete_at(m.page(l), level) || !same {
                 continue;
             }
             match pos.found {

@@ -232,17 +232,16 @@ impl Pool {
     fn evict_page(&self, index: u32, packed: u64) -> bool {
         let id = super::frame::unpack(packed);
         let mut lists = self.instance(id).lists.lock();
-        let gone = self.unhook(index, self.frames.get(index));
+        let gone = self.unhook(index, self.frames.get(index), packed);
         if gone {
             lists.remove(&self.frames, index);
             lists.give_free(index);
         }
         gone
     }
-    /// Reserves a frame with a page and takes it out of the page table. Under the mutex of its instance.
-    fn unhook(&self, index: u32, frame: &Frame) -> bool {
-        let id = frame.id.load(Acquire);
-        if id == NO_PAGE || frame.is_held() || frame.is_dirty() {
+    /// Reserves a frame with page `id` and takes it out of the page table. Under the mutex of the page's instance.
+    fn unhook(&self, index: u32, frame: &Frame, id: u64) -> bool {
+        if id == NO_PAGE || frame.id.load(Acquire) != id || frame.is_held() || frame.is_dirty() {
             return false;
         }
         let mut shard = self.table.lock(super::frame::unpack(id));
@@ -271,7 +270,7 @@ impl Pool {
                 if frame.is_dirty() {
                     dirty.push(index);
                 }
-                let taken = self.unhook(index, frame);
+                let taken = self.unhook(index, frame, frame.id.load(Acquire));
                 if taken {
                     free.push(index);
                 }
@@ -340,7 +339,7 @@ impl Instance {
         }
         let mut victim = None;
         lists.scan(&pool.frames, pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get(), SESSION_SCAN, 1, |index, frame| {
-            let taken = pool.unhook(index, frame);
+            let taken = pool.unhook(index, frame, frame.id.load(Acquire));
             if taken {
                 victim = Some(index);
             }

@@ -111,10 +111,8 @@ impl Engine {
         let mut changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
         changes.push(Change::Remove(record::schema_name(name)));
         self.change_dictionary(&changes).await?;
-        for t in &tables {
-            self.discard(t)?;
-        }
         self.dict.remove_schema(name);
+        self.discard(&tables)?;
         Ok(tables.len())
     }
 
@@ -163,12 +161,13 @@ impl Engine {
     pub async fn drop_tables(self: &Arc<Self>, tables: &[Arc<Table>]) -> Result<()> {
         let changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name))).collect();
         self.change_dictionary(&changes).await?;
-        tables.iter().try_for_each(|t| self.discard(t))
+        self.discard(tables)
     }
-    /// After a table's record has gone, durably: forgets it and removes its file.
-    fn discard(&self, t: &Table) -> Result<()> {
-        self.dict.remove_table(t);
-        self.discard_space(t.space)
+    /// After the tables' records have gone, durably: forgets them and removes their files. What cannot be removed now is at the next start.
+    fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
+        tables.iter().for_each(|t| self.dict.remove_table(t));
+        let removed: Vec<Result<()>> = tables.iter().map(|t| self.discard_space(t.space)).collect();
+        removed.into_iter().collect()
     }
     fn discard_space(&self, space: SpaceId) -> Result<()> {
         self.store.pool.drop_space(space);
@@ -287,6 +286,10 @@ impl Engine {
             more = rows.next(&mut trx).await?;
             if more {
                 let row = rows.row();
+                if ix.key.external_column(&plan.layout, row.stored).is_some() {
+                    // Columns of a key are kept in the row, and this one is too long for that.
+                    return Err(Error::RowTooLarge { size: row.stored.len(), max: index::max_value(row.key.len()) });
+                }
                 plan.entry_key(no, row.stored, row.key, &mut e);
                 if e.len() > index::MAX_KEY {
                     return Err(Error::KeyTooLong { size: e.len(), max: index::MAX_KEY });
@@ -328,6 +331,8 @@ impl Engine {
         r.def.indexes = t.def.indexes.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, d)| d.clone()).collect();
         r.trees.retain(|x| !gone.contains(x));
         r.unfinished = gone.clone();
+        // Purge takes no metadata lock: it may be in one of these trees.
+        let _held = self.hold_purge().await;
         let new = self.replace_record(t, r).await?;
         self.free_trees(t.space, &gone).await?;
         self.replace_record(&new, new.record()).await

@@ -39,6 +39,9 @@ struct Copy {
 }
 
 /// Checks every page that has a copy in the doublewrite file at `path` and rewrites those that are bad. Returns them, in page order.
+///
+/// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended process wrote may have been read from a cache, and nobody else would
+/// sync it before the copy is overwritten, or the checkpoint passes its changes.
 pub fn repair(disk: &dyn Disk, path: &Path, io: &dyn PageIo, checkpoint: Lsn) -> Result<Vec<Mended>> {
     if !disk.exists(path) || planted(Canary::NoRepair) {
         return Ok(Vec::new());
@@ -52,8 +55,11 @@ pub fn repair(disk: &dyn Disk, path: &Path, io: &dyn PageIo, checkpoint: Lsn) ->
     let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
     let mut buf = AlignedBuf::new(PAGE_SIZE);
     for (id, copy) in copies {
-        let Some(file) = io.file(id.space) else { continue };
+        let Some(file) = io.file_there(id.space)? else { continue };
         let (name, table) = io.describe(id.space);
+        if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
+            files.push((file.clone(), name.clone()));
+        }
         let at = u64::from(id.no) * PAGE_SIZE as u64;
         let why = match file.read_at(&mut buf, at) {
             // The file's growth was lost: redo makes it grow again, and the page with it.
@@ -67,13 +73,10 @@ pub fn repair(disk: &dyn Disk, path: &Path, io: &dyn PageIo, checkpoint: Lsn) ->
         dblwr.read_at(&mut buf, copy.offset).map_err(fail)?;
         header::verify(page(&buf), id).map_err(|bad| fail(io::Error::other(format!("the copy of page {id} has changed: {bad}"))))?;
         file.write_at(&buf, at).map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
-        if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
-            files.push((file, name.clone()));
-        }
         mended.push(Mended { page: id, file: name, table, lsn: copy.lsn, why });
     }
     for (file, name) in files {
-        file.sync().map_err(|e| Error::io(format_args!("syncing {name} after mending pages"), &e))?;
+        file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;
     }
     Ok(mended)
 }

@@ -49,6 +49,11 @@ impl Segments {
         s.add_now(first / bytes)?;
         Ok(s)
     }
+    /// Makes durable what the files hold.
+    pub fn sync_all(&self) -> Result<()> {
+        let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
+        files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
+    }
     /// The segments that hold the stream from `keep` on. What a crash left besides them is cleared away.
     pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, keep: u64) -> Result<Segments> {
         let s = Segments { disk, dir, log_id, bytes, open: Mutex::default() };
@@ -192,7 +197,7 @@ impl Segments {
         make.await.map_err(|e| self.failed(number, &e))
     }
     /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that are too many. Returns whether there were any.
-    pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<bool> {
+    pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
         let old: Vec<u64> = self.open.lock().iter().map(|s| s.number).take_while(|n| *n < keep).collect();
@@ -218,7 +223,7 @@ impl Segments {
             }
         }
         assert!(!open.is_empty());
-        failed.map(|()| !moved.is_empty())
+        failed.map(|()| moved.iter().flatten().count() as u64)
     }
 }
 

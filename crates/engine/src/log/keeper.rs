@@ -58,9 +58,7 @@ impl Log {
         loop {
             let bounds = self.space.bounds();
             let last = bounds.checkpoint + bounds.in_force_bytes - 1;
-            if self.segments.recycle(bounds.checkpoint, last)? {
-                self.counters.writer.log_segments_recycled.fetch_add(1, Relaxed);
-            }
+            self.counters.writer.log_segments_recycled.fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
             self.cut_segments(last)?;
             let end = self.segments.end();
             self.space.update(|b| b.files_end = end);

@@ -6,6 +6,8 @@
 //! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher epoch durable in the control file, then overwrites the end of
 //! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
 //! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
+//! SCAN-4: before anything is read it is made durable. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
+//! behind frames that a power failure takes away.
 use super::control::{Control, State};
 use super::files::Segments;
 use super::frame::{self, EPOCH_FRAME, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
@@ -81,6 +83,8 @@ impl FrameScanner {
         // The files are as they were made.
         config.segment_bytes = segment_bytes;
         let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint)?;
+        // SCAN-4
+        segments.sync_all()?;
         let reader = Reader { segments, base: checkpoint / BLOCK * BLOCK, bytes: Vec::new() };
         let seed = frame::seed(log_id, checkpoint_epoch);
         Ok(FrameScanner { disk, config, control, reader, at: checkpoint, epochs: vec![(checkpoint, checkpoint_epoch)], seed, ended: false })

@@ -56,7 +56,12 @@ impl Log {
         if self.waits.written() < self.ring.split_at() {
             self.flush_to(self.tail()).await;
         }
-        let (memory, written) = (AlignedBuf::new(size as usize), self.waits.written());
+        let Some(memory) = AlignedBuf::try_new(size as usize) else {
+            eprintln!("redolith: no memory for a log buffer of {wanted} bytes; it stays at {}", self.buffer_bytes());
+            self.buffer_wanted.store(self.buffer_bytes(), Relaxed);
+            return;
+        };
+        let written = self.waits.written();
         // If it is too early (RING-2), the next checkpoint calls the keeper again.
         self.space.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }

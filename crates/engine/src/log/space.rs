@@ -57,12 +57,13 @@ impl Future for SpaceWait<'_> {
                 }
                 return Poll::Ready(Ok(()));
             }
+            let scarce = space.scarce(this.class);
             if let (n, Some(e)) = space.trouble()
                 && n > this.troubles
+                && scarce == Scarce::Files
             {
                 return Poll::Ready(Err(e));
             }
-            let scarce = space.scarce(this.class);
             if first {
                 this.count_first(scarce);
             }

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// The CPUs are looked at no more often than this.
 const CPUS_EVERY: Duration = Duration::from_millis(200);
+/// More than one, where nobody knows how many.
+const SESSIONS_UNKNOWN: f64 = 8.0;
 
 #[derive(Default)]
 pub(super) struct Watch {
@@ -59,9 +61,16 @@ impl Log {
             commits: done,
             flushes: groups,
             bytes: bytes - before.bytes,
-            // A library's user may not tell how often a session commits: then a flush tells how many do.
+            // Who begins each transaction anew does not tell how often a session commits. How many there are in a group depends on the way of writing, and is no
+            // answer: it tells only whether there is one.
             cycle: self.pace.cycle(),
-            sessions: if cycle > 0.0 { cycle * done as f64 / time.as_secs_f64().max(1e-6) } else { group },
+            sessions: if cycle > 0.0 {
+                cycle * done as f64 / time.as_secs_f64().max(1e-6)
+            } else if group < 1.3 {
+                1.0
+            } else {
+                SESSIONS_UNKNOWN
+            },
             idle_cpus: self.watch.idle.load(Relaxed) as f64 / 1000.0,
         };
         (before.at, before.commits, before.flushes, before.bytes) = (now, commits, flushes, bytes);

@@ -85,7 +85,7 @@ const LOG: &[Row] = &[
     ("log_cpus_usable_milli", Value, "Thousandths of a CPU that this process may use: affinity and quota"),
     ("log_cpus_idle_milli", Value, "Of them, what nobody used in the last fifth of a second in which commits were made durable"),
     ("log_auto_trials", Counter, "Slices of time in which redolith_log_writer=auto had another scheme or depth write, to compare"),
-    ("log_auto_trial_time_us", Counter, "Microseconds of that; the more of them, the less worse the other way has been so far"),
+    ("log_auto_trial_time_us", Counter, "Microseconds of that; more where the other way has been nearly as good"),
     ("log_auto_switches", Counter, "Times it changed to another one"),
     ("log_full_block_writes", Counter, "Writes that ended at the end of a block"),
     ("log_partial_block_writes", Counter, "Writes whose last block was filled up with zeros"),

@@ -10,7 +10,7 @@
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again. Of one that was marked as ended only the
+//! - PURGE-5: a log that cannot be purged for now (the disk is full, or a read fails) is the history's first again, and is tried again. Of one that was marked as ended only the
 //!   long columns are left (PURGE-4). Only what is damaged for good is passed over.
 mod complaints;
 
@@ -42,10 +42,7 @@ struct Item {
 enum Left {
     Changes,
     /// To free what these pages begin.
-    Chains {
-        owner: TrxId,
-        chains: Vec<(SpaceId, PageNo)>,
-    },
+    Chains(Vec<(SpaceId, PageNo)>),
 }
 /// Committed transactions that are to be purged, in the order of their commits.
 #[derive(Default)]
@@ -58,8 +55,8 @@ pub struct History {
     pub purged: AtomicU64,
     pub counts: Counts,
     stopped: AtomicBool,
-    /// How many hold purge off for a while (CHECK TABLE); and whether a log is being purged now.
-    pub(crate) held: AtomicUsize,
+    /// How many hold purge off for a while; and whether a log is being purged now.
+    held: AtomicUsize,
     purging: AtomicBool,
     complaints: Mutex<complaints::Complaints>,
 }
@@ -129,8 +126,10 @@ impl History {
         }
     }
     pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
-        self.queue.lock().push_back(Item { no, first, pages, left: Left::Changes });
+        let mut q = self.queue.lock();
+        // Before purge can see it and count it down.
         self.len.fetch_add(1, Relaxed);
+        q.push_back(Item { no, first, pages, left: Left::Changes });
     }
     /// Innodb_history_list_length.
     pub fn len(&self) -> u64 {
@@ -248,32 +247,35 @@ impl Engine {
 
     async fn purge_log(&self, item: &mut Item) -> Result<()> {
         if let Left::Changes = item.left {
-            let (changes, owner, chains) = self.purge_changes(item).await?;
+            let (changes, chains) = self.purge_changes(item).await?;
             if !chains.is_empty() {
                 self.end_log(item.first).await?;
             }
             self.history.counts.changes.fetch_add(changes, Relaxed);
-            item.left = Left::Chains { owner, chains };
+            item.left = Left::Chains(chains);
         }
-        if let Left::Chains { owner, chains } = &mut item.left {
+        if let Left::Chains(chains) = &mut item.left {
             // What is freed is forgotten: its pages may be others' when the rest is tried again.
             while let Some((space, first)) = chains.last() {
-                overflow::free_chain(self, *space, *first, overflow::Writer::UpTo(*owner)).await?;
+                overflow::free_chain(self, *space, *first, overflow::Writer::Any).await?;
                 chains.pop();
             }
         }
         Ok(())
     }
-    /// Removes what the log's changes made obsolete, but for the long columns: those are returned, with how many changes there are and who made them.
+    /// Removes what the log's changes made obsolete, but for the long columns: those are returned, with how many changes there are.
     /// What has been removed already is left alone.
-    async fn purge_changes(&self, item: &Item) -> Result<(u64, TrxId, Vec<(SpaceId, PageNo)>)> {
+    async fn purge_changes(&self, item: &Item) -> Result<(u64, Vec<(SpaceId, PageNo)>)> {
         let mut chains = Vec::new();
         let mut copy = Vec::new();
         let mut owner = TrxId::NONE;
         let mut changes = 0;
         for (i, no) in item.pages.iter().enumerate() {
-            let from = if i == 0 { Some(item.first.1) } else { None };
-            let Some(start) = self.settled(|| self.copy_log(*no, from, &mut owner, &mut copy)).await? else { continue };
+            let part = match i {
+                0 => Part::First(item.first.1),
+                _ => Part::More(item.pages[1..i].iter().filter(|p| *p == no).count()),
+            };
+            let Some(start) = self.settled(|| self.copy_log(*no, part, &mut owner, &mut copy)).await? else { continue };
             let mut at = start;
             while at - start < copy.len() {
                 // Entries keep their offsets: roll pointers are made of them.
@@ -295,25 +297,39 @@ impl Engine {
                 at += len;
             }
         }
-        Ok((changes, owner, chains))
+        Ok((changes, chains))
     }
-    /// Copies the part of a transaction's log that is in page `no`; where it begins. None if it is not there (the page has been used again).
-    fn copy_log(&self, no: PageNo, from: Option<u16>, owner: &mut TrxId, out: &mut Vec<u8>) -> Try<Option<usize>> {
+    /// Holds purge off: it is in no log, and begins none until what is returned is dropped.
+    pub(crate) async fn hold_purge(&self) -> Held<'_> {
+        self.history.held.fetch_add(1, SeqCst);
+        let held = Held(&self.history);
+        while self.history.is_purging() {
+            self.nap(Duration::from_millis(1)).await;
+        }
+        held
+    }
+    /// Copies a part of a transaction's log, which is in page `no`; where it begins. None if it is not there (the page has been used again).
+    fn copy_log(&self, no: PageNo, part: Part, owner: &mut TrxId, out: &mut Vec<u8>) -> Try<Option<usize>> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
-        let mut at = from.map_or(record::FIRST, usize::from);
-        if from.is_none() {
-            loop {
-                match record::parse(&g[..], at) {
-                    Some(Entry::More { trx }) if trx == *owner => break,
-                    Some(_) => at += record::entry_len(&g[..], at),
-                    None => return Ok(None),
+        let at = match part {
+            Part::First(at) => {
+                let at = usize::from(at);
+                let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) else { return Ok(None) };
+                *owner = trx;
+                at
+            }
+            Part::More(before) => {
+                let (mut at, mut left) = (record::FIRST, before);
+                loop {
+                    match record::parse(&g[..], at) {
+                        Some(Entry::More { trx }) if trx == *owner && left == 0 => break at,
+                        Some(e) => left -= matches!(e, Entry::More { trx } if trx == *owner) as usize,
+                        None => return Ok(None),
+                    }
+                    at += record::entry_len(&g[..], at);
                 }
             }
-        } else if let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) {
-            *owner = trx;
-        } else {
-            return Ok(None);
-        }
+        };
         let start = at + record::entry_len(&g[..], at);
         let mut end = start;
         while !matches!(record::parse(&g[..], end), None | Some(Entry::Log { .. } | Entry::More { .. })) {
@@ -389,9 +405,23 @@ impl Engine {
         Ok(())
     }
 }
+pub(crate) struct Held<'h>(&'h History);
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, SeqCst);
+    }
+}
 /// Whether it may be otherwise later.
 fn may_pass(e: &Error) -> bool {
-    matches!(e, Error::DiskFull(_))
+    matches!(e, Error::DiskFull(_) | Error::Io { .. })
+}
+/// A part of a log: in a page there may be several, when the transaction has come back to it.
+#[derive(Clone, Copy)]
+enum Part {
+    /// The one that begins with the LOG entry at this offset.
+    First(u16),
+    /// The one that begins with a MORE entry of the transaction, behind so many others.
+    More(usize),
 }
 /// The entry at page offset `at` of a copy that begins at offset `start`: its length and what it says.
 fn parse_shifted(copy: &[u8], at: usize, start: usize) -> Option<(usize, Entry<'_>)> {

@@ -1,6 +1,8 @@
 //! Redo: the log's changes are made again in the pages that do not have them.
 //!
 //! REDO-1: a page whose changes were passed over, because it could not be read, is never read later: if it turns out to be whole, the start fails.
+//! REDO-2: a page that has its changes already may have been read from a cache, written by an ended process and never synced: the file of every page that the
+//! log names is synced before the checkpoint can pass.
 use super::Report;
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::flush::LogView;
@@ -10,6 +12,7 @@ use crate::mtr::record::{Change, Records};
 use crate::space::Spaces;
 use crate::{Error, Lsn, PageId, Result, SpaceId, Stall};
 use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -72,6 +75,12 @@ pub async fn apply(
     report.end = scanner.position();
     reading.at.store(report.end.0, Release);
     report.pages = a.touched.len() as u64;
+    // REDO-2
+    let touched: BTreeSet<SpaceId> = a.touched.iter().map(|id| id.space).collect();
+    for space in touched {
+        let Some(s) = spaces.find(space)? else { continue };
+        s.file.sync().map_err(|e| Error::io(format_args!("syncing {}", s.path.display()), &e))?;
+    }
     let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
     bad.sort_unstable_by_key(|(id, _)| *id);
     // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
@@ -138,7 +147,7 @@ impl Applier<'_> {
         }
     }
     fn open(&mut self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, Stall> {
-        let Some(space) = self.spaces.find(id.space) else { return Ok(None) };
+        let Some(space) = self.spaces.find(id.space)? else { return Ok(None) };
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
         }
@@ -158,7 +167,7 @@ impl Applier<'_> {
     }
     /// A page whose first change is INIT may have anything on disk, also a later state, which redo must not take back: it is read if it is whole.
     fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, Stall> {
-        let Some(space) = self.spaces.find(id.space) else { return Ok(None) };
+        let Some(space) = self.spaces.find(id.space)? else { return Ok(None) };
         let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
         let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok() && {
             let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");

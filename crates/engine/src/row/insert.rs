@@ -28,9 +28,28 @@ fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY { Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY }) } else { Ok(()) }
 }
 
+/// Whether the undo record of the row's deletion will fit a page: it names all entries of the row, which need so many bytes, and its long columns.
+pub(super) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
+    if entries + key.len() + stored.len() < record::MAX / 2 {
+        return Ok(());
+    }
+    let chains = table.layout.externals(stored).count();
+    let size = record::CHANGE_HEAD + key.len() + entries + chains * record::CHAIN_LEN;
+    if size > record::MAX || table.indexes.len() + chains > record::OBSOLETE_MAX {
+        return Err(Error::RowTooLarge { size, max: record::MAX });
+    }
+    Ok(())
+}
+
 impl Trx {
-    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index whose key is taken, and nothing has changed then.
+    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index whose key is taken, and nothing has changed then; a row that has
+    /// the primary key is locked shared.
     pub async fn insert(&mut self, table: &Arc<Table>, payload: &[u8]) -> Result<()> {
+        self.insert_or_lock(table, payload, Mode::S).await
+    }
+    /// The same; the mode in which a row that has the primary key is locked. Who is going to change that one takes it exclusively at once: of several that
+    /// first share it all but one would have to be deadlock victims.
+    pub async fn insert_or_lock(&mut self, table: &Arc<Table>, payload: &[u8], found: Mode) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
         if self.undo.count % 16 == 15 {
@@ -38,17 +57,17 @@ impl Trx {
         }
         let mut key = std::mem::take(&mut self.scratch.key);
         table.new_key(payload, &mut key);
-        let done = self.insert_at(table, &key, payload).await;
+        let done = self.insert_at(table, &key, payload, found).await;
         self.scratch.key = key;
         done
     }
-    pub(crate) async fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8]) -> Result<()> {
+    pub(crate) async fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8], found: Mode) -> Result<()> {
         check_key(key)?;
         let start = self.savepoint();
         let stored = overflow::externalize(self, table, key.len(), payload).await?;
         let ix = table.clustered();
         loop {
-            let stall = match self.try_insert(table, key, &stored) {
+            let stall = match self.try_insert(table, key, &stored, found) {
                 Ok(Tried::Done) => break,
                 Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
                 Ok(Tried::NeedsUndo(len)) => self.undo.make_room(&self.engine.store, &self.engine.undo, len).err(),
@@ -66,14 +85,17 @@ impl Trx {
         if table.indexes.len() > 1 {
             let mut e = std::mem::take(&mut self.scratch.entry);
             let mut done = Ok(());
+            let mut entries = 0;
             for (no, _) in table.secondary() {
                 table.entry_key(no, payload, key, &mut e);
+                entries += record::ENTRY_HEAD + e.len();
                 done = self.insert_entry(table, no, &e, key, table.indexes[no].key.has_null(&table.layout, payload)).await;
                 if done.is_err() {
                     break;
                 }
             }
             self.scratch.entry = e;
+            done = done.and_then(|()| deletable(table, key, entries, &stored));
             if done.is_err() {
                 self.rollback_to(start).await?;
                 return done;
@@ -81,7 +103,7 @@ impl Trx {
         }
         Ok(())
     }
-    fn try_insert(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8]) -> Try<Tried> {
+    fn try_insert(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8], found: Mode) -> Try<Tried> {
         let engine = self.engine.clone();
         let ix = table.clustered();
         let mut m = Mtr::begin(&engine.store)?;
@@ -97,7 +119,7 @@ impl Trx {
                 let lock = LockKey::new(ix.id, key);
                 self.wait_for(owner, lock)?;
                 let live = !index::is_marked(page, r);
-                engine.locks.lock_row(&self.locks, lock, if live { Mode::S } else { Mode::X })?;
+                engine.locks.lock_row(&self.locks, lock, if live { found } else { Mode::X })?;
                 if live {
                     return Ok(Some(Tried::Duplicate));
                 }

@@ -154,8 +154,8 @@ pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) 
 pub(crate) enum Writer {
     /// A rollback may come twice (after a crash, or a savepoint), and an older transaction may have the page by then.
     Exactly(TrxId),
-    /// Purge: it comes once, for what this or an earlier transaction wrote.
-    UpTo(TrxId),
+    /// Purge comes once (PURGE-4); what it frees may be of a transaction that began later than the one that made it obsolete.
+    Any,
 }
 /// Frees a chain; one that is gone already is left alone.
 pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, writer: Writer) -> Result<()> {
@@ -175,7 +175,7 @@ fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
     let wrote = u64_at(m.page(a), OWNER);
     let is_it = match writer {
         Writer::Exactly(trx) => wrote == trx.0,
-        Writer::UpTo(trx) => wrote <= trx.0,
+        Writer::Any => true,
     };
     if u16_at(m.page(a), 12) != kind::OVERFLOW || !is_it {
         return Ok(true);

@@ -2,14 +2,15 @@
 //!
 //! An update that leaves the clustered key alone changes the record in place, with an undo record that holds the difference; for each secondary index whose key
 //! changes the old entry is marked and the new one added. Otherwise it is a delete and an insert.
-use super::insert::Tried;
+use super::insert::{Tried, deletable};
 use super::{entry, overflow, value};
 use crate::dict::table::Table;
+use crate::lock::Mode;
 use crate::mtr::Mtr;
 use crate::page::index::{self, DELETE_MARK};
 use crate::trx::Trx;
 use crate::undo::record::{self, Obsolete, OldVersion};
-use crate::{Error, PageId, Result, Try};
+use crate::{Error, PageId, Result, Stall, Try};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,22 +63,32 @@ impl Trx {
         let start = self.savepoint();
         let (mut gone, mut come) = (Entries::new(), Entries::new());
         let (mut a, mut b) = (std::mem::take(&mut self.scratch.entry), std::mem::take(&mut self.scratch.payload));
+        let mut entries = 0;
         for (no, _) in table.secondary() {
             table.entry_key(no, row.stored, row.key, &mut a);
             table.entry_key(no, new, row.key, &mut b);
+            entries += record::ENTRY_HEAD + b.len();
             if a != b {
                 gone.push((no as u8, SmallVec::from_slice(&a)));
                 come.push((no as u8, SmallVec::from_slice(&b)));
             }
         }
         (self.scratch.entry, self.scratch.payload) = (a, b);
-        let done = self.update_in_place(table, row, new, &gone, &come).await;
+        let done = self.update_in_place(table, row, new, &gone, &come, entries).await;
         if done.is_err() {
             self.rollback_to(start).await?;
         }
         done
     }
-    async fn update_in_place(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: &[u8], gone: &Entries, come: &Entries) -> Result<()> {
+    async fn update_in_place(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowAt<'_>,
+        new: &[u8],
+        gone: &Entries,
+        come: &Entries,
+        entries: usize,
+    ) -> Result<()> {
         self.lock_unique_entries(table, row, gone).await?;
         for (no, e) in come {
             let ix = &table.indexes[*no as usize];
@@ -86,6 +97,7 @@ impl Trx {
             }
         }
         let stored = overflow::externalize(self, table, row.key.len(), new).await?;
+        deletable(table, row.key, entries, &stored)?;
         let kept = |page: u32| table.layout.externals(&stored).any(|(_, p, _)| p == page);
         let chains: SmallVec<[u32; 2]> = table.layout.externals(row.stored).map(|(_, page, _)| page).filter(|p| !kept(*p)).collect();
         self.change(table, row, Some(&stored), gone, &chains).await?;
@@ -109,7 +121,7 @@ impl Trx {
         table.new_key(&whole, &mut key);
         let mut done = Box::pin(self.delete(table, row)).await;
         if done.is_ok() {
-            done = self.insert_at(table, &key, &whole).await;
+            done = self.insert_at(table, &key, &whole, Mode::S).await;
         }
         if done.is_err() {
             self.rollback_to(start).await?;
@@ -154,6 +166,9 @@ impl Trx {
 
     /// Changes the clustered record: to a new payload, or (none) to delete-marked.
     async fn change(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: Option<&[u8]>, gone: &Entries, chains: &[u32]) -> Result<()> {
+        if gone.len() + chains.len() > record::OBSOLETE_MAX {
+            return Err(Error::UndoTooLong { size: gone.len() + chains.len(), max: record::OBSOLETE_MAX });
+        }
         let mut obsolete: SmallVec<[Obsolete<'_>; 6]> = gone.iter().map(|(index, key)| Obsolete::Entry { index: *index, key }).collect();
         obsolete.extend(chains.iter().map(|c| Obsolete::Chain(*c)));
         let mut hint = Some(row.leaf);
@@ -199,6 +214,11 @@ impl Trx {
         let was = OldVersion { trx: owner, roll: value::roll(v), flags: 0 };
         let mut undo = std::mem::take(&mut self.scratch.undo);
         record::change(&mut undo, self.undo.head(table.id), was, key, obsolete, old, new.unwrap_or(old));
+        if undo.len() > record::MAX {
+            let size = undo.len();
+            self.scratch.undo = undo;
+            return Err(Stall::Failed(Error::UndoTooLong { size, max: record::MAX }));
+        }
         let grows = new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));
         let mut run = |mut m: Mtr<'_>| {
             if let Some(len) = grows {

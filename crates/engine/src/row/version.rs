@@ -75,7 +75,8 @@ pub fn has_entry(
     v.load(p, r);
     let mut skip = older_only;
     loop {
-        if !v.marked && !skip {
+        // A version with a column of the key outside of it is older than the index.
+        if !v.marked && !skip && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none() {
             table.entry_key(no, &v.payload, index::key(p, r), &mut key);
             if key == entry {
                 return Ok(true);

@@ -39,6 +39,17 @@ pub struct Space {
     growing: Mutex<()>,
 }
 impl Space {
+    fn new(id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
+        Arc::new(Space {
+            id,
+            file,
+            path,
+            pages: AtomicU32::new(pages),
+            search_from: AtomicU32::new(2),
+            label: RwLock::new(label.to_string()),
+            growing: Mutex::new(()),
+        })
+    }
     pub fn pages(&self) -> u32 {
         self.pages.load(Acquire)
     }
@@ -112,9 +123,12 @@ impl Spaces {
     pub fn get(&self, id: SpaceId) -> Option<Arc<Space>> {
         self.open.read().get(&id).cloned()
     }
-    /// The space, opened if its file is there.
-    pub fn find(&self, id: SpaceId) -> Option<Arc<Space>> {
-        self.get(id).or_else(|| if self.disk.exists(&self.path(id)) { self.open(id, "").ok() } else { None })
+    /// The space, opened if its file is there; None if it is not.
+    pub fn find(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
+        match self.get(id) {
+            None if self.disk.exists(&self.path(id)) => self.open(id, "").map(Some),
+            known => Ok(known),
+        }
     }
     pub fn all(&self) -> Vec<Arc<Space>> {
         self.open.read().values().cloned().collect()
@@ -202,18 +216,12 @@ impl Spaces {
             return Err(Error::Incompatible(format!("table space {} of {label} is cut off: {len} bytes", path.display())));
         }
         init_bitmaps(&*file, id, 0, pages).map_err(fail)?;
-        Ok(self.enter(id, file, path, pages, label))
+        let made = Space::new(id, file, path, pages, label);
+        // Somebody else may have been faster; two would each know a length of the file.
+        Ok(self.open.write().entry(id).or_insert(made).clone())
     }
     fn enter(&self, id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
-        let s = Arc::new(Space {
-            id,
-            file,
-            path,
-            pages: AtomicU32::new(pages),
-            search_from: AtomicU32::new(2),
-            label: RwLock::new(label.to_string()),
-            growing: Mutex::new(()),
-        });
+        let s = Space::new(id, file, path, pages, label);
         self.open.write().insert(id, s.clone());
         s
     }
@@ -243,7 +251,10 @@ impl Spaces {
 
 impl PageIo for Spaces {
     fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        self.find(space).map(|s| s.file.clone())
+        self.file_there(space).ok().flatten()
+    }
+    fn file_there(&self, space: SpaceId) -> Result<Option<Arc<dyn File>>> {
+        Ok(self.find(space)?.map(|s| s.file.clone()))
     }
     fn describe(&self, space: SpaceId) -> (String, String) {
         let name = |s: Arc<Space>| (s.path.display().to_string(), s.label());

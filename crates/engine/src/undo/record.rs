@@ -44,6 +44,12 @@ pub const MORE_LEN: usize = 3 + 6;
 pub const STATE_AT: usize = 3 + 6;
 /// Most bytes of one undo record: it fits an empty page behind a MORE entry and before the end mark.
 pub const MAX: usize = PAGE_SIZE - FIRST - LOG_LEN - 2;
+/// Bytes of a CHANGE beside its key, purge list and difference; with the least difference. Of an entry in a purge list beside its key; of a chain.
+pub const CHANGE_HEAD: usize = HEAD + 6 + 6 + 1 + 2 + 1 + 1;
+pub const ENTRY_HEAD: usize = 3;
+pub const CHAIN_LEN: usize = ENTRY_HEAD + 4;
+/// Most items of a purge list.
+pub const OBSOLETE_MAX: usize = 255;
 const HEAD: usize = 3 + 4 + 6 + 8;
 
 /// Where an undo record is: page and offset in the undo space, and whether it undoes an insert (the row has no older version).
@@ -152,7 +158,7 @@ pub fn change(
     out.extend_from_slice(&old.roll.to_bytes());
     out.push(old.flags);
     put_key(out, key);
-    out.push(u8::try_from(obsolete.len()).expect("at most 64 indexes and some chains"));
+    out.push(u8::try_from(obsolete.len()).expect("no more than OBSOLETE_MAX"));
     for o in obsolete {
         match o {
             Obsolete::Entry { index, key } => {

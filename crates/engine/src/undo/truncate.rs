@@ -4,7 +4,7 @@
 //! purge empty it. Then an empty file takes its place, and it is open again.
 //!
 //! - UCUT-1: the file goes only when no log in it is needed: all its transactions have ended, and every open view sees them (UNDO-3). Purge's horizon sees
-//!   them too, so nobody follows a roll pointer into it.
+//!   them too, so nobody follows a roll pointer into it. (One that was rolled back may go while a reader waits for its page: it looks again.)
 //! - UCUT-2: it goes only when the checkpoint has passed the last change of its pages: so all of them are in the old file, no copy in the doublewrite file is
 //!   younger than the checkpoint, and redo says nothing of the old file's pages.
 //! - UCUT-3: a page of the new file is used only when the file has its name durably.
@@ -32,6 +32,8 @@ pub struct Truncation {
     max_bytes: AtomicU64,
     pub count: AtomicU64,
     pub time_us: AtomicU64,
+    /// How often a file was about to be replaced.
+    begun: AtomicU64,
     step: Mutex<Step>,
 }
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,7 @@ impl Default for Truncation {
             max_bytes: AtomicU64::new(1 << 30),
             count: AtomicU64::new(0),
             time_us: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
             step: Mutex::new(Step::Open { not_before: Duration::ZERO }),
         }
     }
@@ -62,6 +65,10 @@ impl Truncation {
     /// Where the checkpoint has to come (UCUT-2).
     fn waits_for(&self) -> Option<Lsn> {
         if let Step::Empty(_, end) = *self.step.lock() { Some(end) } else { None }
+    }
+    /// A different number than before: in between an undo file was, or is about to be, replaced.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(SeqCst)
     }
     /// The length from which on a space is made short.
     pub fn set_max_bytes(&self, bytes: u64) {
@@ -169,6 +176,7 @@ impl Engine {
     fn cut_undo(&self, which: usize) -> Result<()> {
         let id = SpaceId::UNDO[which];
         self.host.before_blocking();
+        self.undo.truncation.begun.fetch_add(1, SeqCst);
         self.store.pool.drop_space(id);
         // Nobody wants its pages, but for those who look at whatever is in the pool.
         if let Some(no) = (0..FIRST_PAGES).find(|no| self.store.pool.contains(PageId { space: id, no: *no })) {

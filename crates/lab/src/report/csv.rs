@@ -69,7 +69,7 @@ mod tests {
         );
         assert_eq!(
             text.lines().nth(1 + 8),
-            Some("schemes,oltp_write_only,the floor,128,128,redolith,1,,,,,,,,,,\"sysbench <ended>, \"\"badly\"\"\"")
+            Some("schemes,oltp_write_only,the floor,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \"\"badly\"\"\"")
         );
         assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_writes,10,9910,9900\n"));
         assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_flush_lsn_avg_rate,1,77,\n"));

@@ -251,9 +251,11 @@ impl<'p> Work<'p> {
 
     async fn insert(&mut self, cx: &mut ExecContext<'_>, payload: &mut Vec<u8>, after: Scope<'_>) -> Result<()> {
         let table = self.plan.table.engine();
+        // REPLACE and ON DUPLICATE KEY UPDATE change the row that they find.
+        let mode = if matches!(self.plan.on_duplicate, OnDuplicate::Error) { Mode::S } else { Mode::X };
         loop {
             cx.scratch.handlers.write += 1;
-            match cx.trx.insert(table, payload).await {
+            match cx.trx.insert_or_lock(table, payload, mode).await {
                 Ok(()) => {
                     cx.trx.rows.inserted += 1;
                     self.inserted(table);
