@@ -138,7 +138,6 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let s = &mut world.seen.lock().expect("one thread");
     s.undo_files_cut += life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
     s.failed_starts += failed.load(SeqCst) as u64;
-    let mut synced_or_lost = false;
     match end {
         End::Done => {
             if life.cut.is_none() {
@@ -152,16 +151,16 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
             s.cuts_in_recovery += !opened as u64;
         }
         End::Died(why) => {
-            // A failed sync: nobody knows what of it the cache pretends to have.
-            synced_or_lost = true;
             assert!(life.trouble.kills() && disk.faults_fired() > 0, "the process ended by itself: {why} (trouble: {:?})", life.trouble);
             s.died += 1;
             disk.power_off();
         }
     }
+    // After a failed sync the cache pretends to have what the disk has not, and no later sync would tell.
+    let pretends = life.trouble.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
-    if synced_or_lost || rng.chance(2) {
+    if pretends || rng.chance(2) {
         disk.restart();
     } else {
         // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.
