@@ -28,6 +28,8 @@ pub enum Canary {
     UndoCutEarly,
     /// WRITER-4: a write that ends before an earlier one counts as all before it.
     DurableOutOfOrder,
+    /// SCAN-4: a start does not sync the log that it reads.
+    LogFromCache,
     /// A rollback to a savepoint forgets instead of taking back.
     SavepointForgets,
 }

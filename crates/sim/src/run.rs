@@ -160,7 +160,7 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let pretends = life.trouble.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
-    if pretends || rng.chance(2) {
+    if pretends || !rng.chance(4) {
         disk.restart();
     } else {
         // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.

@@ -27,6 +27,7 @@ const BUGS: &[Bug] = &[
     Engine(Canary::SavepointForgets),
     Engine(Canary::UndoCutEarly),
     Engine(Canary::DurableOutOfOrder),
+    Engine(Canary::LogFromCache),
     Disk(OpKind::DurableWrite, "redo/log"),
     Disk(OpKind::DurableWrite, "redo/control"),
     Disk(OpKind::Sync, "tables/"),

@@ -10,7 +10,7 @@
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk is full, or a read fails) is the history's first again, and is tried again. Of one that was marked as ended only the
+//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again. Of one that was marked as ended only the
 //!   long columns are left (PURGE-4). Only what is damaged for good is passed over.
 mod complaints;
 
@@ -413,7 +413,7 @@ impl Drop for Held<'_> {
 }
 /// Whether it may be otherwise later.
 fn may_pass(e: &Error) -> bool {
-    matches!(e, Error::DiskFull(_) | Error::Io { .. })
+    matches!(e, Error::DiskFull(_))
 }
 /// A part of a log: in a page there may be several, when the transaction has come back to it.
 #[derive(Clone, Copy)]
