@@ -38,13 +38,22 @@ async fn table(e: &Arc<Engine>) -> Arc<Table> {
     if let Some(t) = e.table("test", "t").await.unwrap() {
         return t;
     }
-    let int = || SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
-    let text = SqlType::VarChar { chars: 1000, collation: Collation::Latin1SwedishCi };
+    create(e, "t", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", false, [1])]).await
+}
+fn int() -> SqlType {
+    SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None }
+}
+fn text(chars: u32) -> SqlType {
+    SqlType::VarChar { chars, collation: Collation::Latin1SwedishCi }
+}
+/// test.`name` (id INT PRIMARY KEY, these columns, none of them NULL), in a schema that comes with it.
+async fn create(e: &Arc<Engine>, name: &str, columns: Vec<(&str, SqlType)>, indexes: Vec<IndexDef>) -> Arc<Table> {
+    let columns = [("id", int())].into_iter().chain(columns);
     let def = TableDef {
         schema: "test".into(),
-        name: "t".into(),
-        columns: vec![Column::new("id", int()).not_null(), Column::new("k", int()).not_null(), Column::new("c", text).not_null()],
-        indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
+        name: name.into(),
+        columns: columns.map(|(name, of)| Column::new(name, of).not_null()).collect(),
+        indexes: [IndexDef::primary([0])].into_iter().chain(indexes).collect(),
         collation: DEFAULT_COLLATION,
         comment: String::new(),
     };
@@ -68,11 +77,16 @@ async fn update(trx: &mut Trx, t: &Arc<Table>, id: i64, k: i64) {
     try_update(trx, t, id, k).await.unwrap();
 }
 async fn try_update(trx: &mut Trx, t: &Arc<Table>, id: i64, k: i64) -> Result<(), Error> {
+    let c = locked(trx, t, id).await?;
+    trx.update(t, c.row(), &row(t, id, k)).await
+}
+/// At a row that is there, locked.
+async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Error> {
     let mut key = Vec::new();
     t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
     let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
     assert!(c.next(trx).await?);
-    trx.update(t, c.row(), &row(t, id, k)).await
+    Ok(c)
 }
 async fn purged(e: &Arc<Engine>) {
     for _ in 0..4000 {
@@ -363,18 +377,7 @@ fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> {
 }
 /// A table with a column that is longer than a page.
 async fn long_table(e: &Arc<Engine>) -> Arc<Table> {
-    let int = SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
-    let text = SqlType::Blob { size: LobSize::Long };
-    let def = TableDef {
-        schema: "test".into(),
-        name: "long".into(),
-        columns: vec![Column::new("id", int).not_null(), Column::new("c", text).not_null()],
-        indexes: vec![IndexDef::primary([0])],
-        collation: DEFAULT_COLLATION,
-        comment: String::new(),
-    };
-    e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-    e.create_table(def, 1).await.unwrap()
+    create(e, "long", vec![("c", SqlType::Blob { size: LobSize::Long })], vec![]).await
 }
 fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
     let mut out = Vec::new();
@@ -389,18 +392,7 @@ fn purge_finds_every_part_of_a_log() {
     let dir = Dir::new("purge-parts");
     let (e, _) = open(&dir);
     block_on(async {
-        let int = SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
-        let text = SqlType::VarChar { chars: 7000, collation: Collation::Latin1SwedishCi };
-        let def = TableDef {
-            schema: "test".into(),
-            name: "wide".into(),
-            columns: vec![Column::new("id", int).not_null(), Column::new("c", text).not_null()],
-            indexes: vec![IndexDef::primary([0])],
-            collation: DEFAULT_COLLATION,
-            comment: String::new(),
-        };
-        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-        let t = e.create_table(def, 1).await.unwrap();
+        let t = create(&e, "wide", vec![("c", text(7000))], vec![]).await;
         // What differs from the row before it is what its undo record has.
         let row = |id: i64, c: u8, differs: usize| {
             let (mut out, mut text) = (Vec::new(), vec![b'.'; 7000]);
@@ -421,10 +413,7 @@ fn purge_finds_every_part_of_a_log() {
         let sizes = [6900, 6900, 6900, 6900, 6900, 6900, 1500, 1500];
         for last in [false, true] {
             for (id, differs) in (0..ROWS).zip(sizes.into_iter().cycle()) {
-                let mut key = Vec::new();
-                t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-                let mut at = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
-                assert!(at.next(&mut trx).await.unwrap());
+                let at = locked(&mut trx, &t, id).await.unwrap();
                 if last {
                     trx.delete(&t, at.row()).await.unwrap();
                 } else {
@@ -457,10 +446,7 @@ fn long_columns_of_later_transactions_are_purged_too() {
         second.insert(&t, &long_row(&t, 2, b'b')).await.unwrap();
         second.commit().await.unwrap().durable().await;
         for id in [1, 2] {
-            let mut key = Vec::new();
-            t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-            let mut at = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
-            assert!(at.next(&mut first).await.unwrap());
+            let at = locked(&mut first, &t, id).await.unwrap();
             first.delete(&t, at.row()).await.unwrap();
         }
         first.commit().await.unwrap().durable().await;
@@ -468,6 +454,37 @@ fn long_columns_of_later_transactions_are_purged_too() {
         let c = e.check_table(&t).await.unwrap();
         assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
         drop((first, second));
+        e.close().await.unwrap();
+    });
+}
+
+/// The undo record of a deletion names each long column: a row with more of them than it has room for could never go.
+#[test]
+fn a_row_that_could_not_be_deleted_does_not_come_in() {
+    let dir = Dir::new("undeletable");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let names: Vec<String> = (0..400).map(|n| format!("c{n}")).collect();
+        let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![]).await;
+        let row = |id: i64, len: usize| {
+            let (c, mut out) = (vec![b'x'; len], Vec::new());
+            let values: Vec<Value> =
+                [Value::Int(id)].into_iter().chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..])))).collect();
+            t.layout.encode(&values, &mut out);
+            out
+        };
+        let mut trx = e.begin(KillFlag::new());
+        assert!(matches!(trx.insert(&t, &row(1, 100)).await, Err(Error::RowTooLarge { .. })));
+        trx.insert(&t, &row(2, 15)).await.unwrap();
+        let at = locked(&mut trx, &t, 2).await.unwrap();
+        assert!(matches!(trx.update(&t, at.row(), &row(2, 100)).await, Err(Error::RowTooLarge { .. })));
+        let at = locked(&mut trx, &t, 2).await.unwrap();
+        trx.delete(&t, at.row()).await.unwrap();
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
+        drop((at, trx));
         e.close().await.unwrap();
     });
 }
@@ -500,10 +517,7 @@ fn purge_is_stopped_after(spare: usize) {
         e.history.stop();
         for (n, c) in [(0, Some(b'b')), (1, None)] {
             for id in 0..ROWS {
-                let mut key = Vec::new();
-                t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-                let mut row = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
-                assert!(row.next(&mut trx).await.unwrap());
+                let row = locked(&mut trx, &t, id).await.unwrap();
                 match c {
                     Some(c) => trx.update(&t, row.row(), &long_row(&t, id, c)).await.unwrap(),
                     None => trx.delete(&t, row.row()).await.unwrap(),

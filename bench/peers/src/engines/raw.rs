@@ -32,6 +32,7 @@ fn written(dir: &Path) -> Result<Arc<dyn File>> {
     Ok(file)
 }
 
+/// One that writes block after block.
 pub struct Writer {
     file: Arc<dyn File>,
     block: AlignedBuf,
@@ -44,6 +45,7 @@ impl Writer {
     fn of(file: Arc<dyn File>) -> Writer {
         Writer { file, block: AlignedBuf::new(ALIGN), at: 0 }
     }
+    /// Until it is durable.
     pub fn put(&mut self, key: u64) -> Result<()> {
         self.block[..8].copy_from_slice(&key.to_le_bytes());
         self.file.write_durable_at(&self.block, self.at)?;

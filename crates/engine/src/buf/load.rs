@@ -111,7 +111,7 @@ impl BufferPool {
         if let Some(started) = known(&self.table.lock(id)) {
             return Ok(started);
         }
-        let file = self.io.file(id.space).ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
+        let file = self.io.file(id.space)?.ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
         self.tick();
         // A pool full of pages that wait for their readers would get nowhere: a quarter of it may be on its way in.
         if self.counters.pending_reads.get() >= u64::from(self.frames.count() / 4).max(8) {

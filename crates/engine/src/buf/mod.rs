@@ -37,12 +37,9 @@ pub use pool::Pool;
 
 /// Where pages live: the files of the spaces. Page `no` is at byte `no * PAGE_SIZE`.
 pub trait PageIo: Send + Sync + 'static {
-    /// The file of a space, opened for direct I/O; None if there is no such space (any more).
-    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>>;
-    /// The same at a start, where a file that is there and cannot be opened must not be taken for one that is gone.
-    fn file_there(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>> {
-        Ok(self.file(space))
-    }
+    /// The file of a space, opened for direct I/O; None if there is no such space (any more). One that is there and cannot be opened is an error: it must not be
+    /// taken for one that is gone.
+    fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
     /// Names of the file and the table, for people.
     fn describe(&self, space: SpaceId) -> (String, String);
 }

@@ -232,8 +232,8 @@ impl Disk for MemDisk {
     }
 }
 impl PageIo for MemDisk {
-    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        Some(self.files.lock().get(Path::new(&format!("space_{}", space.0)))?.clone())
+    fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>> {
+        Ok(self.files.lock().get(Path::new(&format!("space_{}", space.0))).map(|f| f.clone() as Arc<dyn File>))
     }
     fn describe(&self, space: SpaceId) -> (String, String) {
         (format!("space_{}", space.0), format!("t{}", space.0))

@@ -55,7 +55,7 @@ pub fn repair(disk: &dyn Disk, path: &Path, io: &dyn PageIo, checkpoint: Lsn) ->
     let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
     let mut buf = AlignedBuf::new(PAGE_SIZE);
     for (id, copy) in copies {
-        let Some(file) = io.file_there(id.space)? else { continue };
+        let Some(file) = io.file(id.space)? else { continue };
         let (name, table) = io.describe(id.space);
         if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
             files.push((file.clone(), name.clone()));

@@ -9,7 +9,7 @@ use crate::canary::{Canary, planted};
 use crate::host::Host;
 use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
 use parking_lot::Mutex;
-use redolith_disk::{AlignedBuf, Op};
+use redolith_disk::{AlignedBuf, File, Op};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -102,6 +102,10 @@ impl Writer {
             Err(e) => poison(&format!("writing page copies to the doublewrite file failed: {e}")),
         }
     }
+    /// None: the space has been dropped.
+    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
+        self.pool.io.file(space).unwrap_or_else(|e| poison(&format!("its pages cannot be written: {e}")))
+    }
     /// Returns the spaces written to. Pages of spaces that have been dropped are left out.
     async fn write_in_place(&self, copies: &Copies) -> Vec<SpaceId> {
         let (mut spaces, mut ops, mut starts) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,7 +114,7 @@ impl Writer {
             let id = copies.ids[first];
             let follows = |n: &usize| copies.ids.get(first + n).is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32);
             let run = 1 + (1..MAX_RUN).take_while(follows).count();
-            if let Some(file) = self.pool.io.file(id.space) {
+            if let Some(file) = self.file(id.space) {
                 let mut buf =
                     if run == 1 { self.pool.spare.lock().pop() } else { None }.unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
                 (0..run).for_each(|n| buf[n * PAGE_SIZE..][..PAGE_SIZE].copy_from_slice(copies.page(first + n)));
@@ -156,7 +160,7 @@ impl Writer {
         let mut spaces: Vec<SpaceId> = tickets.iter().flat_map(|t| &t.spaces).copied().collect();
         spaces.sort_unstable();
         spaces.dedup();
-        let files: Vec<_> = spaces.into_iter().filter_map(|space| Some((space, self.pool.io.file(space)?))).collect();
+        let files: Vec<_> = spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
         let ops: Vec<_> = files.iter().map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 }).collect();
         let counters = &self.pool.counters;
         counters.data_fsyncs.add(ops.len() as u64);

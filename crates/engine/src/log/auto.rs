@@ -7,8 +7,9 @@
 //! it. When a round of trials of all the others is over, the next one comes later.
 //!
 //! AUTO-1: slices of other ways cost about [`LOSS`] of what the one in use would do, by how much worse they have been so far: what is about as good is tried
-//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first slice costs three times that: then it is known.) A slice lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what
-//! the way before left waiting would be counted for it, and a leader with large groups leaves more than others.
+//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first slice costs three times that: then it is known.) A slice
+//! lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what the way before left waiting would be counted for it,
+//! and a leader with large groups leaves more than others.
 //! AUTO-2: the class changes when three looks in a row say so, never on one.
 //! AUTO-3: only what the settings leave open is chosen, or tried. What was learnt under some settings is kept for when they come back.
 //! AUTO-4: only slices of the way in use tell whether the load is still the same: a challenger under which commits stop has lost.

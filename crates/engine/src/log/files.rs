@@ -196,7 +196,7 @@ impl Segments {
         };
         make.await.map_err(|e| self.failed(number, &e))
     }
-    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that are too many. Returns whether there were any.
+    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that are too many. Returns how many got one.
     pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;

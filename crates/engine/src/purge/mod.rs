@@ -405,6 +405,7 @@ impl Engine {
         Ok(())
     }
 }
+/// See [`Engine::hold_purge`].
 pub(crate) struct Held<'h>(&'h History);
 impl Drop for Held<'_> {
     fn drop(&mut self) {

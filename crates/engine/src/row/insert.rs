@@ -30,12 +30,9 @@ fn check_key(key: &[u8]) -> Result<()> {
 
 /// Whether the undo record of the row's deletion will fit a page: it names all entries of the row, which need so many bytes, and its long columns.
 pub(super) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
-    if entries + key.len() + stored.len() < record::MAX / 2 {
-        return Ok(());
-    }
     let chains = table.layout.externals(stored).count();
     let size = record::CHANGE_HEAD + key.len() + entries + chains * record::CHAIN_LEN;
-    if size > record::MAX || table.indexes.len() + chains > record::OBSOLETE_MAX {
+    if size > record::MAX || table.secondary().count() + chains > record::OBSOLETE_MAX {
         return Err(Error::RowTooLarge { size, max: record::MAX });
     }
     Ok(())
@@ -82,26 +79,22 @@ impl Trx {
             }
         }
         table.rows.fetch_add(1, Relaxed);
-        if table.indexes.len() > 1 {
-            let mut e = std::mem::take(&mut self.scratch.entry);
-            let mut done = Ok(());
-            let mut entries = 0;
-            for (no, _) in table.secondary() {
-                table.entry_key(no, payload, key, &mut e);
-                entries += record::ENTRY_HEAD + e.len();
-                done = self.insert_entry(table, no, &e, key, table.indexes[no].key.has_null(&table.layout, payload)).await;
-                if done.is_err() {
-                    break;
-                }
-            }
-            self.scratch.entry = e;
-            done = done.and_then(|()| deletable(table, key, entries, &stored));
+        let mut e = std::mem::take(&mut self.scratch.entry);
+        let (mut done, mut entries) = (Ok(()), 0);
+        for (no, ix) in table.secondary() {
+            table.entry_key(no, payload, key, &mut e);
+            entries += record::ENTRY_HEAD + e.len();
+            done = self.insert_entry(table, no, &e, key, ix.key.has_null(&table.layout, payload)).await;
             if done.is_err() {
-                self.rollback_to(start).await?;
-                return done;
+                break;
             }
         }
-        Ok(())
+        self.scratch.entry = e;
+        done = done.and_then(|()| deletable(table, key, entries, &stored));
+        if done.is_err() {
+            self.rollback_to(start).await?;
+        }
+        done
     }
     fn try_insert(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8], found: Mode) -> Try<Tried> {
         let engine = self.engine.clone();

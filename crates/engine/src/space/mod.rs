@@ -250,10 +250,7 @@ impl Spaces {
 }
 
 impl PageIo for Spaces {
-    fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        self.file_there(space).ok().flatten()
-    }
-    fn file_there(&self, space: SpaceId) -> Result<Option<Arc<dyn File>>> {
+    fn file(&self, space: SpaceId) -> Result<Option<Arc<dyn File>>> {
         Ok(self.find(space)?.map(|s| s.file.clone()))
     }
     fn describe(&self, space: SpaceId) -> (String, String) {

@@ -51,12 +51,12 @@ impl Decimal {
 
     /// Integer part of the quotient (DIV); None: division by zero.
     pub fn div_int(&self, other: &Decimal) -> Option<Result<Decimal, DecimalOverflow>> {
-        let rest = self.rem(other)?;
-        let exact = match self.sub(&rest) {
-            Ok(exact) => exact,
-            Err(overflow) => return Some(Err(overflow)),
-        };
-        Some(exact.div(other, 0)?.and_then(|q| q.round(0)))
+        if other.is_zero() {
+            return None;
+        }
+        let scale = self.scale.max(other.scale);
+        let quotient = self.wide_at(scale).div_rem(other.wide_at(scale)).0;
+        Some(Decimal::build(quotient, 0, self.negative != other.negative))
     }
 
     /// Remainder with the sign of the dividend (%, MOD); None: division by zero.
