@@ -38,8 +38,11 @@ struct Expected {
 }
 type Entries = Vec<(Vec<u8>, bool)>;
 
+/// Pages between two looks at the other tasks.
+const PAGES_PER_TURN: u64 = 16;
+
 impl Engine {
-    /// Checks a table whole.
+    /// Checks a table whole. The future may be dropped.
     pub async fn check_table(&self, t: &Arc<Table>) -> Result<Check> {
         let held = self.hold_purge().await;
         let mut c = Check::default();
@@ -83,6 +86,10 @@ impl Engine {
                     return Ok(());
                 }
                 c.pages += 1;
+                if c.pages.is_multiple_of(PAGES_PER_TURN) {
+                    self.host.before_blocking();
+                    self.host.yield_now().await;
+                }
                 let id = PageId { space: t.space, no: x.no };
                 let page = self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
                 let at = |what: &str| format!("index '{name}', page {}: {what}", x.no);

@@ -83,7 +83,7 @@ pub struct Engine {
     pub undo: UndoPages,
     pub history: History,
     pub counts: crate::metrics::Counts,
-    /// Purge has removed nothing that this view could need: a version by a transaction that it sees is where walks backwards end.
+    /// Purge has removed nothing that this view could need: a version by a transaction that it sees is where walks backwards end. Latches are taken before it.
     pub(crate) horizon: RwLock<ReadView>,
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,

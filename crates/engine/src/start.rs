@@ -158,7 +158,7 @@ impl Engine {
         for mut trx in then {
             trx.rollback().await?;
         }
-        report.removed_files = self.remove_orphans()?;
+        report.removed_files = self.remove_orphans().await?;
         self.free_unfinished().await
     }
     /// An unfinished transaction found in the undo space.
@@ -177,7 +177,7 @@ impl Engine {
             match record::parse(&self.dict_table, c.payload(&trx).await?)? {
                 Named::Schema(name, r) => self.dict.put_schema(&name, r),
                 Named::Table(r) => {
-                    let t = record::make_table(&self.dict, (*r).clone(), |_| TrxId::NONE);
+                    let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| TrxId::NONE);
                     if let Some(s) = self.store.spaces.get(t.space) {
                         s.set_label(&t.full_name());
                     }
@@ -191,7 +191,7 @@ impl Engine {
         Ok(())
     }
     /// Files of spaces that no table has (DICT-1).
-    fn remove_orphans(&self) -> Result<Vec<String>> {
+    async fn remove_orphans(&self) -> Result<Vec<String>> {
         let dir = self.store.spaces.tables_dir();
         let known: HashSet<String> = self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
         let names = self.disk.list(&dir).map_err(|e| Error::io(dir.display(), &e))?;
@@ -201,8 +201,7 @@ impl Engine {
         }
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
             if let Ok(n) = name.trim_end_matches(".rdl").parse() {
-                self.store.pool.drop_space(SpaceId(n));
-                self.store.spaces.remove(SpaceId(n))?;
+                self.discard_space(SpaceId(n)).await?;
                 removed.push(format!("tables/{name}"));
             }
         }

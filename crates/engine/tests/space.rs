@@ -1,64 +1,29 @@
 //! What grows and shrinks again: the history and the undo file while purge is stopped and after, the redo log when its capacity changes.
 mod common;
-#[path = "common/filling.rs"]
-mod filling;
+#[path = "common/tables.rs"]
+#[allow(dead_code)] // each test program uses its part
+mod tables;
 
 use common::Dir;
-use filling::Filling;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
-use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::log::{Credit, Log};
-use redolith_engine::mtr::MAX_FRAME;
+use redolith_engine::lock::KillFlag;
 use redolith_engine::purge::State;
-use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
-use redolith_types::{Collation, Column, IndexDef, IntSize, LobSize, SqlType, TableDef, Value};
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Config, Engine, Error, Trx};
+use redolith_types::{IndexDef, Value};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
+use tables::*;
 
-fn open(dir: &Dir) -> (Arc<Engine>, Report) {
-    open_with(dir, |_| ())
-}
-fn open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> (Arc<Engine>, Report) {
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let mut c = Config::new(&dir.0);
-    c.pool_bytes = 8 << 20;
-    c.log_segment_bytes = 1 << 20;
-    c.log_capacity_bytes = 16 << 20;
-    c.log_buffer_bytes = 1 << 20;
-    change(&mut c);
-    block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
-}
 async fn table(e: &Arc<Engine>) -> Arc<Table> {
     if let Some(t) = e.table("test", "t").await.unwrap() {
         return t;
     }
     create(e, "t", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", false, [1])]).await
-}
-fn int() -> SqlType {
-    SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None }
-}
-fn text(chars: u32) -> SqlType {
-    SqlType::VarChar { chars, collation: Collation::Latin1SwedishCi }
-}
-/// test.`name` (id INT PRIMARY KEY, these columns, none of them NULL), in a schema that comes with it.
-async fn create(e: &Arc<Engine>, name: &str, columns: Vec<(&str, SqlType)>, indexes: Vec<IndexDef>) -> Arc<Table> {
-    let columns = [("id", int())].into_iter().chain(columns);
-    let def = TableDef {
-        schema: "test".into(),
-        name: name.into(),
-        columns: columns.map(|(name, of)| Column::new(name, of).not_null()).collect(),
-        indexes: [IndexDef::primary([0])].into_iter().chain(indexes).collect(),
-        collation: DEFAULT_COLLATION,
-        comment: String::new(),
-    };
-    e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
-    e.create_table(def, 1).await.unwrap()
 }
 fn row(t: &Table, id: i64, k: i64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -80,29 +45,6 @@ async fn try_update(trx: &mut Trx, t: &Arc<Table>, id: i64, k: i64) -> Result<()
     let c = locked(trx, t, id).await?;
     trx.update(t, c.row(), &row(t, id, k)).await
 }
-/// At a row that is there, locked.
-async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Error> {
-    let mut key = Vec::new();
-    t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-    let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
-    assert!(c.next(trx).await?);
-    Ok(c)
-}
-async fn purged(e: &Arc<Engine>) {
-    for _ in 0..4000 {
-        if e.history.is_empty() {
-            return;
-        }
-        e.host.sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{} undo logs are not purged", e.history.len());
-}
-async fn sound(e: &Arc<Engine>, t: &Arc<Table>, rows: u64) {
-    let c = e.check_table(t).await.unwrap();
-    assert!(c.errors.is_empty(), "{:?}", c.errors);
-    assert_eq!(c.rows, rows);
-}
-
 #[test]
 fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
     let dir = Dir::new("purge-stop");
@@ -362,197 +304,6 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
     });
 }
 
-/// All the room there is in the log but for `spare` bytes, taken away for as long as this is held.
-fn hold_room(log: &Log, reserve_too: bool, spare: usize) -> Vec<Credit<'_>> {
-    let credit = |bytes| if reserve_too { log.credit_reserved(bytes) } else { log.credit(bytes) };
-    let gap = credit(spare.max(1)).unwrap();
-    let mut held = Vec::new();
-    for bytes in [64 << 10, 1 << 10, 16, 1] {
-        while let Ok(credit) = credit(bytes) {
-            held.push(credit);
-        }
-    }
-    drop(gap);
-    held
-}
-/// A table with a column that is longer than a page.
-async fn long_table(e: &Arc<Engine>) -> Arc<Table> {
-    create(e, "long", vec![("c", SqlType::Blob { size: LobSize::Long })], vec![]).await
-}
-fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
-    let mut out = Vec::new();
-    t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))], &mut out);
-    out
-}
-
-/// A transaction that comes back to an undo page has several parts of its log in it; each is purged, once.
-#[test]
-fn purge_finds_every_part_of_a_log() {
-    const ROWS: i64 = 40;
-    let dir = Dir::new("purge-parts");
-    let (e, _) = open(&dir);
-    block_on(async {
-        let t = create(&e, "wide", vec![("c", text(7000))], vec![]).await;
-        // What differs from the row before it is what its undo record has.
-        let row = |id: i64, c: u8, differs: usize| {
-            let (mut out, mut text) = (Vec::new(), vec![b'.'; 7000]);
-            text[..differs].fill(c);
-            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(text))], &mut out);
-            out
-        };
-        let mut trx = e.begin(KillFlag::new());
-        for id in 0..ROWS {
-            trx.insert(&t, &row(id, b'.', 0)).await.unwrap();
-        }
-        trx.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        e.history.stop();
-        let counted = || e.history.counts.changes.load(SeqCst);
-        let (before, mut expected) = (counted(), 0);
-        // What is too long for the rest of a page goes to the next one; what is short comes back to the one before. Then all rows go.
-        let sizes = [6900, 6900, 6900, 6900, 6900, 6900, 1500, 1500];
-        for last in [false, true] {
-            for (id, differs) in (0..ROWS).zip(sizes.into_iter().cycle()) {
-                let at = locked(&mut trx, &t, id).await.unwrap();
-                if last {
-                    trx.delete(&t, at.row()).await.unwrap();
-                } else {
-                    trx.update(&t, at.row(), &row(id, b'x', differs)).await.unwrap();
-                }
-                expected += 1;
-            }
-        }
-        trx.commit().await.unwrap().durable().await;
-        let removed = e.history.counts.removed.load(SeqCst);
-        e.history.resume();
-        purged(&e).await;
-        assert_eq!((counted() - before, e.history.counts.removed.load(SeqCst) - removed), (expected, ROWS as u64));
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
-        drop(trx);
-        e.close().await.unwrap();
-    });
-}
-
-/// Transactions get their ids when they first write, and commit in another order: the one that makes a long column obsolete may have the lower id.
-#[test]
-fn long_columns_of_later_transactions_are_purged_too() {
-    let dir = Dir::new("purge-later");
-    let (e, _) = open(&dir);
-    block_on(async {
-        let t = long_table(&e).await;
-        let (mut first, mut second) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
-        first.insert(&t, &long_row(&t, 1, b'a')).await.unwrap();
-        second.insert(&t, &long_row(&t, 2, b'b')).await.unwrap();
-        second.commit().await.unwrap().durable().await;
-        for id in [1, 2] {
-            let at = locked(&mut first, &t, id).await.unwrap();
-            first.delete(&t, at.row()).await.unwrap();
-        }
-        first.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
-        drop((first, second));
-        e.close().await.unwrap();
-    });
-}
-
-/// The undo record of a deletion names each long column: a row with more of them than it has room for could never go.
-#[test]
-fn a_row_that_could_not_be_deleted_does_not_come_in() {
-    let dir = Dir::new("undeletable");
-    let (e, _) = open(&dir);
-    block_on(async {
-        let names: Vec<String> = (0..400).map(|n| format!("c{n}")).collect();
-        let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![]).await;
-        let row = |id: i64, len: usize| {
-            let (c, mut out) = (vec![b'x'; len], Vec::new());
-            let values: Vec<Value> =
-                [Value::Int(id)].into_iter().chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..])))).collect();
-            t.layout.encode(&values, &mut out);
-            out
-        };
-        let mut trx = e.begin(KillFlag::new());
-        assert!(matches!(trx.insert(&t, &row(1, 100)).await, Err(Error::RowTooLarge { .. })));
-        trx.insert(&t, &row(2, 15)).await.unwrap();
-        let at = locked(&mut trx, &t, 2).await.unwrap();
-        assert!(matches!(trx.update(&t, at.row(), &row(2, 100)).await, Err(Error::RowTooLarge { .. })));
-        let at = locked(&mut trx, &t, 2).await.unwrap();
-        trx.delete(&t, at.row()).await.unwrap();
-        trx.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
-        drop((at, trx));
-        e.close().await.unwrap();
-    });
-}
-
-/// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
-#[test]
-fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {
-    [0, 100, 300, 600, 1000, 2000].into_iter().for_each(purge_is_stopped_after);
-}
-/// `spare`: how many bytes purge may write before.
-fn purge_is_stopped_after(spare: usize) {
-    const ROWS: i64 = 6;
-    const SEGMENT: u64 = 4 << 20;
-    let dir = Dir::new(&format!("purge-full-{spare}"));
-    let full = Arc::new(AtomicBool::new(false));
-    let disk = Filling::new(&full);
-    let mut c = Config::new(&dir.0);
-    // The buffer takes more than the files that there are, so that those are what is scarce.
-    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, SEGMENT, 16 * SEGMENT, 32 << 20);
-    let (e, _) = block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap();
-    block_on(async {
-        let t = long_table(&e).await;
-        let log = &e.store.log;
-        let mut trx = e.begin(KillFlag::new());
-        for id in 0..ROWS {
-            trx.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
-        }
-        trx.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        e.history.stop();
-        for (n, c) in [(0, Some(b'b')), (1, None)] {
-            for id in 0..ROWS {
-                let row = locked(&mut trx, &t, id).await.unwrap();
-                match c {
-                    Some(c) => trx.update(&t, row.row(), &long_row(&t, id, c)).await.unwrap(),
-                    None => trx.delete(&t, row.row()).await.unwrap(),
-                }
-            }
-            trx.commit().await.unwrap().durable().await;
-            assert_eq!(e.history.len(), n + 1);
-        }
-        let retries = || e.history.counts.retries.load(SeqCst);
-        let before = (retries(), e.history.purged.load(SeqCst));
-        assert!(log.tail().0 < SEGMENT, "no segment is below the checkpoint, to be used again");
-        full.store(true, SeqCst);
-        // What was being made of the log's files is made, and no more can be.
-        let mut held = Vec::new();
-        while held.is_empty() || log.wait_space_reserved().await.is_ok() {
-            held.extend(hold_room(log, true, 0));
-        }
-        drop(held);
-        let held = hold_room(log, true, MAX_FRAME + spare);
-        e.history.resume();
-        while retries() < before.0 + 3 {
-            assert!(!e.history.is_empty(), "the log has found room on a full disk");
-            e.host.sleep(Duration::from_millis(5)).await;
-        }
-        assert!(!e.history.is_empty() && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
-        full.store(false, SeqCst);
-        purged(&e).await;
-        drop(held);
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
-        drop(trx);
-        e.close().await.unwrap();
-    });
-}
-
 /// Ten seconds pass in ten milliseconds.
 struct Hasty(Arc<Threads>);
 impl Host for Hasty {
@@ -646,6 +397,49 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 200));
         e.create_table(another, 1).await.unwrap();
         drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// SPACE-3: who looks for a page in one full part of a file after the other holds none of their maps; two who begin in different parts would wait for each other.
+#[test]
+fn full_parts_of_a_file_are_not_held() {
+    use redolith_engine::mtr::Mtr;
+    use redolith_engine::page::Patch;
+    use redolith_engine::space::{bitmap, reserve};
+    use redolith_engine::{PageId, Stall};
+    let dir = Dir::new("two-maps");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = table(&e).await;
+        let map = |k: u32| PageId { space: t.space, no: k * bitmap::PAGES + 1 };
+        e.store.spaces.ensure(t.space, bitmap::PAGES + 100).unwrap();
+        for k in [0, 1] {
+            e.store.pool.load(map(k)).await.unwrap();
+        }
+        // All that the file has, but for one page in the second part.
+        let mut last = bitmap::PAGES;
+        for k in [0, 1] {
+            let mut m = Mtr::begin(&e.store).ok().unwrap();
+            let at = m.x(map(k)).ok().unwrap();
+            let bits = redolith_engine::PAGE_SIZE - bitmap::PAGES as usize / 8;
+            m.patch(at).fill(bits, bitmap::PAGES as usize / 8, 0xff);
+            if k == 1 {
+                last = e.store.spaces.get(t.space).unwrap().pages() - 1;
+                bitmap::set(&mut m.patch(at), last, false);
+            }
+            m.commit();
+        }
+        let mut m = Mtr::begin(&e.store).ok().unwrap();
+        let Ok(found) = reserve(&mut m, t.space, 1, 5000) else { panic!("there is one") };
+        assert_eq!((&found.pages[..], m.holds(map(0)), m.holds(map(1))), (&[last][..], false, true));
+        found.take(&mut m);
+        m.commit();
+        for hint in [5000, bitmap::PAGES + 50] {
+            let mut m = Mtr::begin(&e.store).ok().unwrap();
+            assert!(matches!(reserve(&mut m, t.space, 1, hint), Err(Stall::Extend(_))));
+            assert!(!m.holds(map(0)) && !m.holds(map(1)));
+        }
         e.close().await.unwrap();
     });
 }

@@ -89,7 +89,10 @@ async fn run_inside<B: Backend>(
 
     tasks.iter().for_each(|t| t.abort());
     if !server.end_connections().await {
-        eprintln!("redolith: {} connections have not ended; their transactions are rolled back at the next start", server.processes.len());
+        // The engine is not closed under them. What they have not committed is rolled back at the next start.
+        let left = server.processes.len();
+        engine.store.log.flush_to(engine.store.log.tail()).await;
+        return Err(format!("{left} connections have not ended in time; the next start recovers"));
     }
     drop(server);
     engine.close().await.map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;

@@ -209,9 +209,12 @@ impl Pool {
         self.frame_freed.notify_some(1);
     }
 
-    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps, a cleaner.
-    pub fn drop_space(&self, space: SpaceId) {
+    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps, a cleaner. Those whose changes the log has not durably, up to
+    /// `durable`, stay, for they hold the checkpoint back (it must not end inside a frame): returns the greatest LSN of theirs.
+    #[must_use = "what stays is to be dropped later"]
+    pub fn drop_space(&self, space: SpaceId, durable: Lsn) -> Option<Lsn> {
         self.cancel_loads(space);
+        let mut stays = None;
         for index in (0..self.frames.count()).filter(|&i| self.is_touched(i)) {
             let frame = self.frames.get(index);
             let packed = frame.id.load(Acquire);
@@ -220,6 +223,10 @@ impl Pool {
             }
             let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X) else { continue };
             if frame.is_dirty() {
+                if guard.lsn() > durable {
+                    stays = stays.max(Some(guard.lsn()));
+                    continue;
+                }
                 self.dirty.take_out(&self.frames, index, false);
             }
             drop(guard);
@@ -227,6 +234,7 @@ impl Pool {
             self.evict_page(index, packed);
         }
         self.frame_freed.notify();
+        stays
     }
     /// Evicts one page if it can be.
     fn evict_page(&self, index: u32, packed: u64) -> bool {

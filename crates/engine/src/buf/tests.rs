@@ -174,7 +174,9 @@ fn dropped_spaces_leave_clean_frames() {
             dirty(&mut page, 100);
         }
     }
-    pool.drop_space(SpaceId(16));
+    assert_eq!(pool.drop_space(SpaceId(16), Lsn(199)), Some(Lsn(200)), "what is not durable in the log stays");
+    assert_eq!((pool.pages().dirty, pool.oldest_dirty()), (5, Lsn(100)));
+    assert_eq!(pool.drop_space(SpaceId(16), Lsn(200)), None);
     assert_eq!((pool.pages().data, pool.pages().dirty, pool.pages().free), (10, 0, 54));
     assert_eq!(pool.oldest_dirty(), Lsn::MAX);
     assert!(!pool.contains(pid(16, 4)) && pool.contains(pid(17, 4)));

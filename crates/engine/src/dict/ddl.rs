@@ -112,7 +112,7 @@ impl Engine {
         changes.push(Change::Remove(record::schema_name(name)));
         self.change_dictionary(&changes).await?;
         self.dict.remove_schema(name);
-        self.discard(&tables)?;
+        self.discard(&tables).await?;
         Ok(tables.len())
     }
 
@@ -145,14 +145,13 @@ impl Engine {
     async fn enter(&self, r: TableRecord, made: SpaceId, done: Result<TrxId>) -> Result<Arc<Table>> {
         match done {
             Ok(since) => {
-                let t = make_table(&self.dict, r, |_| since);
+                let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
                 t.counters_ready.store(true, Release);
                 self.dict.put_table(t.clone());
                 Ok(t)
             }
             Err(e) => {
-                self.store.pool.drop_space(made);
-                self.store.spaces.remove(made)?;
+                self.discard_space(made).await?;
                 Err(e)
             }
         }
@@ -161,16 +160,22 @@ impl Engine {
     pub async fn drop_tables(self: &Arc<Self>, tables: &[Arc<Table>]) -> Result<()> {
         let changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name))).collect();
         self.change_dictionary(&changes).await?;
-        self.discard(tables)
+        self.discard(tables).await
     }
     /// After the tables' records have gone, durably: forgets them and removes their files. What cannot be removed now is at the next start.
-    fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
+    async fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
         tables.iter().for_each(|t| self.dict.remove_table(t));
-        let removed: Vec<Result<()>> = tables.iter().map(|t| self.discard_space(t.space)).collect();
-        removed.into_iter().collect()
+        let mut done = Ok(());
+        for t in tables {
+            done = done.and(self.discard_space(t.space).await);
+        }
+        done
     }
-    fn discard_space(&self, space: SpaceId) -> Result<()> {
-        self.store.pool.drop_space(space);
+    pub(crate) async fn discard_space(&self, space: SpaceId) -> Result<()> {
+        let log = &self.store.log;
+        while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
+            log.flush_to(lsn).await;
+        }
         self.store.spaces.remove(space)
     }
     /// Empties a table: it gets a new file.
@@ -179,7 +184,7 @@ impl Engine {
         let name = record::table_name(&r.def.schema, &r.def.name);
         let done = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await;
         let new = self.enter(r, made, done).await?;
-        self.discard_space(t.space)?;
+        self.discard_space(t.space).await?;
         Ok(new)
     }
     /// Renames tables one after the other, all or none: `(table, new schema, new name)`.
@@ -206,7 +211,7 @@ impl Engine {
             self.dict.remove_table(t);
         }
         for ((t, ..), (_, r)) in renames.iter().zip(records) {
-            let new = make_table(&self.dict, r, |tree| made_by(t, tree, TrxId::NONE));
+            let new = make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
             copy_counters(t, &new);
             if let Some(s) = self.store.spaces.get(new.space) {
                 s.set_label(&new.full_name());
@@ -235,7 +240,8 @@ impl Engine {
     async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
         let name = record::table_name(&r.def.schema, &r.def.name);
         let trx = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await?;
-        let new = make_table(&self.dict, r, |tree| made_by(t, tree, trx));
+        let same = t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id) && r.trees.len() >= t.indexes.len();
+        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| made_by(t, tree, trx));
         copy_counters(t, &new);
         self.dict.put_table(new.clone());
         Ok(new)
@@ -262,7 +268,7 @@ impl Engine {
         r.unfinished.clear();
         r.trees.extend(&trees);
         r.def.indexes.extend(defs.clone());
-        let plan = make_table(&self.dict, r.clone(), |_| TrxId::NONE);
+        let plan = make_table(&self.dict, r.clone(), t.numbered_since, |_| TrxId::NONE);
         let mut built = Ok(());
         for (i, ix) in plan.indexes.iter().enumerate().skip(t.indexes.len()) {
             built = self.build(t, &plan, i, ix, kill.clone()).await;
@@ -314,7 +320,7 @@ impl Engine {
         for (e, has_null) in keys {
             if ix.def.unique && !has_null {
                 let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
-                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered)).await?.is_some() {
+                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered, |_| Ok(()))).await?.is_some() {
                     return Err(duplicate(plan, no));
                 }
             }

@@ -53,10 +53,10 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
         def,
         unfinished: Vec::new(),
     };
-    make_table(dict, record, |_| TrxId::NONE)
+    make_table(dict, record, TrxId::NONE, |_| TrxId::NONE)
 }
-/// The running form of a table. `since`: the transaction that made each of its trees.
-pub fn make_table(dict: &Dictionary, r: TableRecord, since: impl Fn(&TreeRecord) -> TrxId) -> Arc<Table> {
+/// The running form of a table. `numbered`: see `Table::numbered_since`; `since`: the transaction that made each of its trees.
+pub fn make_table(dict: &Dictionary, r: TableRecord, numbered: TrxId, since: impl Fn(&TreeRecord) -> TrxId) -> Arc<Table> {
     let space = SpaceId(r.space);
     let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
     let hidden = hidden_key.then(|| IndexDef { name: String::new(), unique: true, primary: true, columns: Vec::new() });
@@ -74,6 +74,7 @@ pub fn make_table(dict: &Dictionary, r: TableRecord, since: impl Fn(&TreeRecord)
         row_id: AtomicU64::new(1),
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
+        numbered_since: numbered,
         dropped: AtomicBool::new(false),
         counters_ready: AtomicBool::new(false),
         def: r.def,

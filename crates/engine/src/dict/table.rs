@@ -51,6 +51,8 @@ pub struct Table {
     /// Rows, roughly: counted since the table was opened, from an estimate.
     pub rows: AtomicI64,
     pub(crate) counters_ready: AtomicBool,
+    /// Undo of transactions before this one may number the indexes otherwise.
+    pub(crate) numbered_since: TrxId,
     /// Set when the table was dropped or replaced by DDL: look it up again.
     pub dropped: AtomicBool,
 }

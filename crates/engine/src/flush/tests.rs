@@ -230,7 +230,7 @@ fn latched_pages_are_left_for_later_and_dropped_spaces_for_ever() {
     assert_eq!(block_on(rig.writer.write(rig.claim(9), false)), 5);
     assert_eq!(rig.pool.dirty.pages(), 1);
     drop(latched);
-    rig.pool.drop_space(crate::SpaceId(16));
+    assert_eq!(rig.pool.drop_space(crate::SpaceId(16), Lsn::MAX), None);
     assert_eq!((rig.claim(9), rig.pool.pages().data), (vec![], 0));
     block_on(rig.writer.sync());
     assert_eq!(rig.checkpointer.possible(), rig.log.tail());

@@ -11,7 +11,7 @@ use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Op};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::*;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 /// Neighbouring pages written by one operation.
 const MAX_RUN: usize = 32;
@@ -36,12 +36,25 @@ pub(crate) struct Writer {
     tickets: Mutex<Vec<Ticket>>,
     /// A batch or a sync has ended.
     pub(crate) progress: Event,
+    /// See [`Alone`].
+    syncing: AtomicBool,
+    synced: Event,
 }
 
 impl Writer {
     pub fn new(pool: Arc<BufferPool>, log: Arc<dyn LogView>, host: Arc<dyn Host>, dblwr: Arc<Doublewrite>) -> Writer {
         let (buffers, tickets) = Default::default();
-        Writer { pool, log, host, dblwr, buffers, tickets, progress: Event::default() }
+        Writer {
+            pool,
+            log,
+            host,
+            dblwr,
+            buffers,
+            tickets,
+            progress: Event::default(),
+            syncing: AtomicBool::new(false),
+            synced: Event::default(),
+        }
     }
 
     /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were written; with `wait` false, pages whose latch was
@@ -165,6 +178,8 @@ impl Writer {
         let counters = &self.pool.counters;
         counters.data_fsyncs.add(ops.len() as u64);
         counters.pending_fsyncs.add(1);
+        // FLUSH-6
+        let _alone = if files.iter().all(|(_, file)| file.reports_apart()) { None } else { Some(self.alone().await) };
         if let Err((op, e)) = submit(ops).await {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
         }
@@ -176,6 +191,24 @@ impl Writer {
             }
         }
         true
+    }
+    async fn alone(&self) -> Alone<'_> {
+        loop {
+            let seen = self.synced.seen();
+            if !self.syncing.swap(true, AcqRel) {
+                return Alone(self);
+            }
+            self.synced.after(seen).await;
+        }
+    }
+}
+
+/// No other sync of data files goes on (FLUSH-6).
+struct Alone<'a>(&'a Writer);
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.syncing.store(false, Release);
+        self.0.synced.notify();
     }
 }
 

@@ -55,6 +55,10 @@ impl Log {
                 self.flusher.kick();
             }
             if !leads || waits.resident_may_sleep() {
+                if leads && waits.wants_sync() {
+                    // Another has taken a newcomer off the stack meanwhile, for what was written before.
+                    self.flusher.kick();
+                }
                 count.log_writer_waits.fetch_add(1, Relaxed);
                 return true;
             }

@@ -69,6 +69,10 @@ impl Future for SpaceWait<'_> {
             }
             this.count(scarce, Session::log_on_buffer_space_wait_loops, Session::log_on_file_space_wait_loops);
             if scarce != Scarce::Buffer {
+                // A lease that it has is for who can use it: the checkpoint may need a flush to move.
+                if let Some(mut flush) = this.flush.take() {
+                    flush.leave(this.log);
+                }
                 // What is scarce may have changed since it was asked for.
                 if !first {
                     this.ask(scarce);

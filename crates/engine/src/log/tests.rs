@@ -454,6 +454,55 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert_eq!(log.durable(), c);
 }
 
+/// Who waits for room in the buffer may be handed the lease when the buffer has some and the capacity is short: the lease is not kept for that.
+#[test]
+fn a_wait_for_the_checkpoint_has_no_lease() {
+    let (log, host) = created(&MemDisk::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    let older = log.credit(FRAME_HEADER + 10).unwrap();
+    // The buffer, behind what is written here, ends just before the capacity does.
+    let written = log.capacity_now() / 16 * 15 - config().buffer_bytes as u64 - 200;
+    while log.tail().0 < written - 1000 {
+        append(&log, &[1; 400]);
+        host.block_on(log.flush_to(log.tail()));
+    }
+    let rest = (written - log.tail().0) as usize - FRAME_HEADER;
+    append(&log, &vec![1; rest]);
+    host.block_on(log.flush_to(log.tail()));
+    host.block_on(async { assert!(log.waits.try_lead()) });
+    loop {
+        match log.credit(FRAME_HEADER + 400) {
+            Ok(credit) => drop(append_with(&log, credit, &[2; 400])),
+            Err(_) if log.space.scarce(credit::Class::Ordinary) == credit::Scarce::Files => {
+                log.keeper.kick();
+                host.run();
+            }
+            Err(_) => break,
+        }
+    }
+    let mut wait = pin!(log.wait_space());
+    // A frame that is not whole when those before it are flushed.
+    let mut frame = vec![3; FRAME_HEADER + 10];
+    let (len, seat) = (frame.len() as u64, log.order.seat());
+    let start = seat.reserve(&log.order, len);
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(counter(&log, "log_on_buffer_space_waits"), 1);
+    log.flush(true);
+    assert_eq!(log.durable(), Lsn(start));
+    let crc = frame::payload_crc(log.seed, &frame[FRAME_HEADER..]);
+    frame::finish(&mut frame, frame::KIND_CHANGES, start, crc);
+    // SAFETY: the range was just reserved, with credit.
+    unsafe { log.ring.fill(start, &frame) };
+    seat.copied();
+    seat.entered(len);
+    older.spend(len);
+    let _capacity: Vec<_> = [1000, 30, 1].iter().flat_map(|n| std::iter::from_fn(|| log.credit(*n).ok())).collect();
+    assert!(log.waits.hand_over().is_some(), "to the one who waits");
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(counter(&log, "log_on_file_space_wait_loops"), 1, "for the checkpoint");
+    assert!(log.waits.try_lead(), "it has passed the lease on");
+}
+
 #[test]
 fn a_damaged_or_missing_segment_is_an_error() {
     let disk = MemDisk::default();

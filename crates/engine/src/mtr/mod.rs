@@ -89,6 +89,9 @@ impl<'s> Mtr<'s> {
         let guard = self.store.pool.fix(id, Latch::X)?;
         Ok(self.hold(guard))
     }
+    pub fn holds(&self, id: PageId) -> bool {
+        self.pages.iter().any(|h| h.guard.id() == id)
+    }
     /// Takes over an X guard.
     pub fn hold(&mut self, guard: PageGuard) -> At {
         self.assert_unchanged();

@@ -10,8 +10,12 @@
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again. Of one that was marked as ended only the
-//!   long columns are left (PURGE-4). Only what is damaged for good is passed over.
+//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again; after an error of the disk so often and
+//!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
+//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks.
+//!
+//! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
+//! index, which is safe (PURGE-2).
 mod complaints;
 
 use crate::btree::{Seek, structure};
@@ -37,6 +41,8 @@ struct Item {
     first: (PageNo, u16),
     pages: SmallVec<[PageNo; 2]>,
     left: Left,
+    /// How often the disk has failed it.
+    errors: u32,
 }
 /// What is to be done of it.
 enum Left {
@@ -129,7 +135,7 @@ impl History {
         let mut q = self.queue.lock();
         // Before purge can see it and count it down.
         self.len.fetch_add(1, Relaxed);
-        q.push_back(Item { no, first, pages, left: Left::Changes });
+        q.push_back(Item { no, first, pages, left: Left::Changes, errors: 0 });
     }
     /// Innodb_history_list_length.
     pub fn len(&self) -> u64 {
@@ -180,6 +186,8 @@ const ROUND: usize = 32;
 const IDLE: Duration = Duration::from_millis(20);
 /// The longest pause before a log is tried again (PURGE-5).
 const LAST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a log is tried again after errors of the disk.
+const ERRORS: u32 = 8;
 
 /// The background task.
 pub(crate) async fn run(engine: Arc<Engine>) {
@@ -216,7 +224,7 @@ impl Engine {
         while self.history.start() {
             let Some(mut item) = self.history.pop_below(limit) else { break };
             if let Err(e) = self.purge_log(&mut item).await {
-                let passes = may_pass(&e);
+                let passes = may_pass(&e, &mut item.errors);
                 let what = if passes { "waits, and tries again and again" } else { "passed over an undo log" };
                 let line = self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"));
                 if let Some(line) = line {
@@ -287,7 +295,9 @@ impl Engine {
                     changes += 1;
                     let (obsolete, _) = rest.obsolete();
                     let roll = RollPtr::new(*no, at, false);
-                    let done = self.purge_change(&table, key, &obsolete, old.flags & index::DELETE_MARK == 0, roll).await;
+                    self.settled(|| Mtr::begin(&self.store).map(drop)).await?; // PURGE-6
+                    let numbered = owner >= table.numbered_since;
+                    let done = self.purge_change(&table, key, &obsolete, numbered, old.flags & index::DELETE_MARK == 0, roll).await;
                     match done {
                         Err(e) if !table.dropped.load(Acquire) => return Err(e),
                         _ => {}
@@ -349,34 +359,37 @@ impl Engine {
         })
         .await
     }
-    async fn purge_change(&self, table: &Table, key: &[u8], obsolete: &[Obsolete<'_>], was_live: bool, roll: RollPtr) -> Result<()> {
+    async fn purge_change(
+        &self,
+        table: &Table,
+        key: &[u8],
+        obsolete: &[Obsolete<'_>],
+        numbered: bool,
+        was_live: bool,
+        roll: RollPtr,
+    ) -> Result<()> {
         for o in obsolete {
-            let Obsolete::Entry { index: no, key: e } = o else { continue };
-            let Some(ix) = table.indexes.get(*no as usize) else { continue };
+            let Obsolete::Entry { index, key: e } = o else { continue };
             if !e.ends_with(key) {
                 continue;
             }
-            self.settled(|| {
-                entry::remove(&self.store, ix, e, |marked| {
-                    if !marked {
-                        return Ok(false);
-                    }
-                    let horizon = self.horizon.read();
-                    let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
-                    match index::search(&g, key).found {
-                        Some(r) => {
-                            version::has_entry(&self.store, table, *no as usize, e, &g, r, |t| horizon.sees(t), false).map(|needed| !needed)
-                        }
-                        None => Ok(true),
-                    }
-                })
-            })
-            .await?;
+            for (no, ix) in table.secondary().filter(|(no, _)| !numbered || *no == *index as usize) {
+                self.settled(|| entry::remove(&self.store, ix, e, |marked| Ok(marked && !self.is_needed(table, no, e, key)?))).await?;
+            }
         }
         if was_live {
             self.settled(|| self.remove_deleted(table, key, roll)).await?;
         }
         Ok(())
+    }
+    /// Whether a version of the row up to the horizon has the entry in index `no`.
+    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
+        let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
+        let horizon = self.horizon.read();
+        match index::search(&g, key).found {
+            Some(r) => version::has_entry(&self.store, table, no, e, &g, r, |t| horizon.sees(t), false),
+            None => Ok(false),
+        }
     }
     /// Removes the record if it is the deleted one that `roll` made.
     fn remove_deleted(&self, table: &Table, key: &[u8], roll: RollPtr) -> Try<()> {
@@ -413,8 +426,15 @@ impl Drop for Held<'_> {
     }
 }
 /// Whether it may be otherwise later.
-fn may_pass(e: &Error) -> bool {
-    matches!(e, Error::DiskFull(_))
+fn may_pass(e: &Error, errors: &mut u32) -> bool {
+    match e {
+        Error::DiskFull(_) => true,
+        Error::Io { .. } => {
+            *errors += 1;
+            *errors <= ERRORS
+        }
+        _ => false,
+    }
 }
 /// A part of a log: in a page there may be several, when the transaction has come back to it.
 #[derive(Clone, Copy)]

@@ -204,6 +204,7 @@ impl Cursor {
     }
     /// Goes to the next row; false behind the last.
     pub async fn next(&mut self, trx: &mut Trx) -> Result<bool> {
+        trx.give_way().await;
         loop {
             if self.batch.next < self.batch.rows.len() {
                 self.batch.next += 1;

@@ -70,8 +70,8 @@ pub fn remove(store: &Store, ix: &Index, key: &[u8], really: impl FnOnce(bool) -
 pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
-/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it.
-pub fn find_duplicate(store: &Store, ix: &Index, prefix: &[u8], own: &[u8]) -> Try<Option<Vec<u8>>> {
+/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it. Those of marked ones are shown to `marked`, under the latch.
+pub fn find_duplicate(store: &Store, ix: &Index, prefix: &[u8], own: &[u8], marked: impl Fn(&[u8]) -> Try<()>) -> Try<Option<Vec<u8>>> {
     let mut g = ix.tree.leaf(store, crate::btree::Seek::Key(prefix))?;
     let mut at = index::search(&g, prefix).prev;
     loop {
@@ -81,8 +81,11 @@ pub fn find_duplicate(store: &Store, ix: &Index, prefix: &[u8], own: &[u8]) -> T
                 if !k.starts_with(prefix) {
                     return Ok(None);
                 }
-                if !index::is_marked(&g, r) && &k[prefix.len()..] != own {
-                    return Ok(Some(k[prefix.len()..].to_vec()));
+                let clustered = &k[prefix.len()..];
+                match index::is_marked(&g, r) {
+                    _ if clustered == own => {}
+                    true => marked(clustered)?,
+                    false => return Ok(Some(clustered.to_vec())),
                 }
                 at = r;
             }

@@ -1,5 +1,6 @@
 //! Insert: the clustered record with its undo record, then an entry in each secondary index.
 use super::{entry, overflow, value};
+use crate::btree::Seek;
 use crate::dict::table::Table;
 use crate::lock::{LockKey, Mode};
 use crate::mtr::Mtr;
@@ -49,9 +50,6 @@ impl Trx {
     pub async fn insert_or_lock(&mut self, table: &Arc<Table>, payload: &[u8], found: Mode) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
-        if self.undo.count % 16 == 15 {
-            self.engine.host.before_blocking(); // one of many rows, perhaps
-        }
         let mut key = std::mem::take(&mut self.scratch.key);
         table.new_key(payload, &mut key);
         let done = self.insert_at(table, &key, payload, found).await;
@@ -175,13 +173,31 @@ impl Trx {
     pub(crate) async fn check_unique(&mut self, table: &Arc<Table>, no: usize, prefix: &[u8], own: &[u8]) -> Result<()> {
         let ix = &table.indexes[no];
         loop {
-            let found = self.lock_unique(table, no, prefix).and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own));
+            let settled = |key: &[u8]| self.wait_for_recovered(table, key);
+            let found =
+                self.lock_unique(table, no, prefix).and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own, settled));
             match found {
                 Ok(None) => return Ok(()),
                 Ok(Some(_)) => return Err(duplicate(table, no)),
                 Err(s) => self.settle(s).await?,
             }
         }
+    }
+    /// An unfinished transaction that recovery has found holds no locks on keys of unique indexes. If its rollback could not be done at start (TRX-C), who finds a
+    /// marked entry of the row at `key` waits for it like for the row.
+    fn wait_for_recovered(&self, table: &Table, key: &[u8]) -> Try<()> {
+        if self.engine.background_rollbacks() == 0 {
+            return Ok(());
+        }
+        let ix = table.clustered();
+        let g = ix.tree.leaf(&self.engine.store, Seek::Key(key))?;
+        let Some(r) = index::search(&g, key).found else { return Ok(()) };
+        let (owner, lock) = (value::trx(index::value(&g, r)), LockKey::new(ix.id, key));
+        if owner != self.id && self.engine.sys.is_active(owner) {
+            self.wait_for(owner, lock)?;
+            self.engine.locks.lock_row(&self.locks, lock, Mode::S)?;
+        }
+        Ok(())
     }
     /// Whoever adds or marks an entry of a unique index holds its key's lock to the end: so an entry that is found without waiting is settled.
     pub(crate) fn lock_unique(&self, table: &Table, no: usize, prefix: &[u8]) -> Try<()> {

@@ -8,12 +8,13 @@
 //!
 //! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and allocated.
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
+//! - SPACE-3: of those of one space, who holds one latches only later ones; so one without a free page is looked at and not held.
 pub mod bitmap;
 
-use crate::buf::PageIo;
+use crate::buf::{Latch, PageIo};
 use crate::mtr::{At, Mtr};
 use crate::page::{Patch, header, kind};
-use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try};
+use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try, poison};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
 use smallvec::SmallVec;
@@ -67,16 +68,23 @@ impl Space {
             return Ok(());
         }
         let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096)).max(at_least + 1).next_multiple_of(bitmap::EXTENT);
-        self.file.set_len(new as u64 * PAGE_SIZE as u64).and_then(|()| init_bitmaps(&*self.file, self.id, old, new)).map_err(|e| {
+        let grown = self.file.set_len(new as u64 * PAGE_SIZE as u64).and_then(|()| init_bitmaps(&*self.file, self.id, old, new));
+        let wrote = grown.map_err(|e| {
             Error::io(format_args!("table space {} ({}) cannot grow to {new} pages", self.path.display(), self.label()), &e)
         })?;
+        if wrote && let Err(e) = self.file.sync() {
+            // It may have been told what a page's write has to be told.
+            poison(&format!("fsync of {} failed: {e}", self.path.display()));
+        }
         self.pages.store(new, Release);
         Ok(())
     }
 }
 
 /// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet (a crash may have come between growth and this).
-fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<()> {
+/// Whether it has: then they are to be synced.
+fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
+    let mut wrote = false;
     for first in (1..to.div_ceil(bitmap::PAGES)).map(|k| k * bitmap::PAGES).filter(|f| (from..to).contains(&(f + 1))) {
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let at = (first + 1) as u64 * PAGE_SIZE as u64;
@@ -87,10 +95,10 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
             finish(&mut map.0, PageId { space: id, no: first + 1 });
             buf.copy_from_slice(&map.0[..]);
             file.write_at(&buf, at)?;
-            file.sync()?;
+            wrote = true;
         }
     }
-    Ok(())
+    Ok(wrote)
 }
 /// Numbers a page and stamps its checksum.
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
@@ -215,7 +223,9 @@ impl Spaces {
         if pages < 2 {
             return Err(Error::Incompatible(format!("table space {} of {label} is cut off: {len} bytes", path.display())));
         }
-        init_bitmaps(&*file, id, 0, pages).map_err(fail)?;
+        if init_bitmaps(&*file, id, 0, pages).map_err(fail)? {
+            file.sync().map_err(fail)?;
+        }
         let made = Space::new(id, file, path, pages, label);
         // Somebody else may have been faster; two would each know a length of the file.
         Ok(self.open.write().entry(id).or_insert(made).clone())
@@ -227,13 +237,12 @@ impl Spaces {
     }
     /// Forgets a space and removes its file. Its pages have left the buffer pool.
     pub fn remove(&self, id: SpaceId) -> Result<()> {
-        self.open.write().remove(&id);
         let path = self.path(id);
-        if self.disk.exists(&path) {
-            let gone = self.disk.remove(&path).and_then(|()| self.disk.sync_dir(path.parent().unwrap_or(&self.dir)));
-            gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))?;
-        }
-        Ok(())
+        let dir = path.parent().unwrap_or(&self.dir);
+        let gone = if self.disk.exists(&path) { self.disk.remove(&path).and_then(|()| self.disk.sync_dir(dir)) } else { Ok(()) };
+        // After the file: a cleaner that has copied pages before looks the space up, and would open the file again.
+        self.open.write().remove(&id);
+        gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
     /// Resolves `Stall::Extend`. Blocks for the file system's allocation, not for data.
     pub fn extend(&self, id: SpaceId) -> Result<()> {
@@ -272,17 +281,22 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
     let start = if hint != 0 { hint } else { space.search_from.load(Relaxed) };
     let maps = limit.div_ceil(bitmap::PAGES);
     let home = (start / bitmap::PAGES).min(maps - 1);
-    // The hint's range first; the others after it. Only one is latched unless it is full.
+    // The hint's range first; the others after it (SPACE-3).
+    let mut held = None;
     for k in (0..maps).map(|i| (home + i) % maps) {
         let first = k * bitmap::PAGES;
-        let page = PageId { space: id, no: first + 1 };
-        if page.no >= limit {
+        let (page, end) = (PageId { space: id, no: first + 1 }, limit.min(first + bitmap::PAGES));
+        if page.no >= limit || held.is_some_and(|h| k < h) {
+            continue;
+        }
+        if !m.holds(page) && bitmap::find(&*m.store().pool.fix(page, Latch::S)?, first, end, start, &out.pages).is_none() {
             continue;
         }
         let map = m.x(page)?;
+        held = Some(k);
         while out.pages.len() < n {
             let near = out.pages.last().map_or(start, |p| p + 1);
-            let Some(no) = bitmap::find(m.page(map), first, limit.min(first + bitmap::PAGES), near, &out.pages) else { break };
+            let Some(no) = bitmap::find(m.page(map), first, end, near, &out.pages) else { break };
             out.pages.push(no);
             out.maps.push(map);
         }

@@ -4,6 +4,8 @@
 //! - TRX-B: a failed statement is rolled back to where it began (`savepoint`, `rollback_to`); a deadlock's victim is rolled back whole.
 //! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) goes on in the background, with the transaction's locks, until it is
 //!   done; the session is free at once. One that fails half way to a savepoint leaves a transaction that can only be rolled back.
+//! - TRX-D: no transaction works for longer than a turn without letting others run ([`Trx::give_way`]): what it needs may all be in memory, and its thread is one of
+//!   few. A commit that gathers its group in the same run queue waits that long and no longer.
 pub mod commit;
 pub mod rollback;
 pub mod sys;
@@ -47,6 +49,18 @@ impl Isolation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub(crate) RollPtr);
 
+/// How long a transaction works before others run, and after how many rows it looks at the clock.
+const TURN: Duration = Duration::from_millis(1);
+const ROWS_PER_LOOK: u32 = 64;
+
+/// The work since others ran (TRX-D).
+#[derive(Default)]
+struct Turn {
+    rows: u32,
+    /// When the clock was looked at first.
+    began: Option<Duration>,
+}
+
 /// Memory that one operation after another uses.
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -77,6 +91,7 @@ pub struct Trx {
     abandoned: bool,
     /// When the last one that changed something was committed; zero: none yet.
     last_commit: Duration,
+    turn: Turn,
 }
 
 impl Drop for Trx {
@@ -109,6 +124,7 @@ impl Trx {
             broken: None,
             abandoned: false,
             last_commit: Duration::ZERO,
+            turn: Turn::default(),
             engine,
         }
     }
@@ -134,6 +150,7 @@ impl Trx {
             rows: RowCounts::default(),
             abandoned: true,
             last_commit: Duration::ZERO,
+            turn: Turn::default(),
         };
         self.view.close();
         engine.rollbacks.fetch_add(1, AcqRel);
@@ -181,6 +198,7 @@ impl Trx {
     }
     /// A statement of a transaction that reads what is committed begins with a new view.
     pub fn begin_statement(&mut self) {
+        self.turn = Turn::default();
         if self.isolation <= Isolation::ReadCommitted {
             self.view.close();
         }
@@ -228,9 +246,33 @@ impl Trx {
         })
         .await
     }
+    /// After each row of work, whoever asks for it: TRX-D.
+    #[inline]
+    pub async fn give_way(&mut self) {
+        self.turn.rows += 1;
+        if self.turn.rows == ROWS_PER_LOOK {
+            self.turn.rows = 0;
+            self.look_at_clock().await;
+        }
+    }
+    #[cold]
+    async fn look_at_clock(&mut self) {
+        let now = self.engine.disk.now();
+        match self.turn.began {
+            None => self.turn.began = Some(now),
+            Some(began) if now.saturating_sub(began) < TURN => {}
+            Some(_) => {
+                let host = self.engine.host.clone();
+                host.before_blocking();
+                host.yield_now().await;
+                self.turn.began = None;
+            }
+        }
+    }
     /// Before a change of a row: slowed if the log is nearly full.
     #[inline]
-    pub(crate) async fn pace(&self) {
+    pub(crate) async fn pace(&mut self) {
+        self.give_way().await;
         if self.engine.store.log.is_slow() {
             self.engine.store.log.throttle().await;
         }

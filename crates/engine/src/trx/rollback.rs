@@ -39,6 +39,7 @@ impl Trx {
     async fn back_to(&mut self, to: RollPtr, goes_on: bool) -> Result<()> {
         let engine = self.engine.clone();
         while self.undo.last != to {
+            self.give_way().await;
             let at = self.undo.last;
             let (before, step) = loop {
                 match read_step(&engine, at) {
@@ -177,9 +178,6 @@ impl Engine {
                 self.unneeded_entry(table, no, &b, key)?;
             }
         }
-        // A deleted version that nobody needs: purge may have looked for it while this transaction's was in its place, and would not come again;
-        // what it named has been freed.
-        let is_over = flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(&head));
         let ix = table.clustered();
         loop {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -189,7 +187,9 @@ impl Engine {
             if value::roll(index::value(m.page(leaf), r)) != at {
                 return Ok(());
             }
-            if is_over {
+            // A deleted version that nobody needs: purge may have looked for it, under this latch, while this transaction's was in its place, and would not come
+            // again; what it named has been freed.
+            if flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(&head)) {
                 index::remove(&mut m.patch(leaf), pos);
                 let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
                 m.commit();
@@ -237,8 +237,8 @@ impl Engine {
     fn unneeded_entry(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<()> {
         let ix = &table.indexes[no];
         let needed = {
-            let horizon = self.horizon.read();
             let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
+            let horizon = self.horizon.read();
             match index::search(&g, key).found {
                 Some(r) => version::has_entry(&self.store, table, no, e, &g, r, |t| horizon.sees(t), true)?,
                 None => false,

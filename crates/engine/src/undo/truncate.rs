@@ -177,7 +177,8 @@ impl Engine {
         let id = SpaceId::UNDO[which];
         self.host.before_blocking();
         self.undo.truncation.begun.fetch_add(1, SeqCst);
-        self.store.pool.drop_space(id);
+        // All its pages are clean (UCUT-2).
+        let _ = self.store.pool.drop_space(id, Lsn::MAX);
         // Nobody wants its pages, but for those who look at whatever is in the pool.
         if let Some(no) = (0..FIRST_PAGES).find(|no| self.store.pool.contains(PageId { space: id, no: *no })) {
             return Err(Error::Unsupported(format!("page {no} of space {} is in use", id.0)));

@@ -128,6 +128,9 @@ struct Sorted {
 /// With a limit, that many rows beyond it are collected before the greatest are thrown away.
 const SLACK_ROWS: usize = 1024;
 
+/// About a millisecond's.
+const LONG_SORT: usize = 20_000;
+
 impl Sorter {
     pub fn new(limit: Option<usize>) -> Sorter {
         Sorter { limit, ..Sorter::default() }
@@ -183,6 +186,10 @@ impl Sorter {
             r.row = r.row.start - shift..r.row.end - shift;
         }
         self.bytes = kept;
+    }
+    /// With many rows it is better done apart.
+    pub fn is_long(&self) -> bool {
+        self.rows.len() > LONG_SORT
     }
     pub fn sort(&mut self) {
         let bytes = &self.bytes;

@@ -2,7 +2,7 @@
 use super::ExecContext;
 use super::eval::Scope;
 use super::insert::Rewriter;
-use super::scan::Scan;
+use super::scan::{Scan, check_killed};
 use super::subquery::Found;
 use super::update::{find_rows, limit};
 use crate::error::Result;
@@ -41,6 +41,7 @@ async fn sorted(cx: &mut ExecContext<'_>, plan: &DeletePlan, at: Scope<'_>, most
     let mut at_row = Rewriter::new(table);
     let mut affected = 0;
     for key in rows {
+        check_killed(&cx.env)?;
         cx.scratch.handlers.row_by_key();
         if at_row.find_clustered(cx.trx, &key).await? {
             cx.scratch.handlers.delete += 1;

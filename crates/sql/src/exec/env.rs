@@ -86,6 +86,10 @@ pub struct Env<'a> {
     /// GET_LOCK() waits: evaluate again a little later, until then.
     pub(super) lock_deadline: Option<Duration>,
     pub(super) again: bool,
+    /// The values being made are made again where that is asked for.
+    pub(super) may_repeat: bool,
+    /// Rounds that a BENCHMARK() has done, by the place of its node.
+    pub(super) benchmarks: Vec<(usize, i64)>,
     now_us: Option<i64>,
     random: Option<u64>,
 }
@@ -107,6 +111,8 @@ impl<'a> Env<'a> {
             database: None,
             lock_deadline: None,
             again: false,
+            may_repeat: false,
+            benchmarks: Vec::new(),
             now_us: settings.timestamp_us,
             random: None,
         }

@@ -1,6 +1,7 @@
 //! INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::scan::check_killed;
 use super::subquery::Found;
 use super::update::{assign, charset_of, keep_changed, now_for};
 use super::{ExecContext, select, store};
@@ -168,6 +169,7 @@ impl<'p> Work<'p> {
     }
 
     async fn row(&mut self, cx: &mut ExecContext<'_>, given: Given<'_>, at: Scope<'_>, after: Scope<'_>) -> Result<()> {
+        check_killed(&cx.env)?;
         self.records += 1;
         cx.env.row = self.records;
         let single = self.records == 1 && self.auto.rows_left == 1;

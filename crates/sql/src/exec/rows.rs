@@ -169,6 +169,7 @@ impl<'p> Loops<'p> {
                 Rows::First(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
                 Rows::Scan(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
                 Rows::Kept { rows, next } => {
+                    cx.trx.give_way().await;
                     *next += 1;
                     *next <= rows.len()
                 }

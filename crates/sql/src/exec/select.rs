@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
+use redolith_engine::host::{Host, apart};
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -138,20 +139,29 @@ async fn stream(
         loop {
             {
                 let sources = loops.current();
+                cx.env.may_repeat = true;
                 let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
                 let mut values = Values::new();
                 for e in &plan.output[..plan.visible] {
                     values.push(eval.output(e)?);
                 }
+                cx.env.may_repeat = false;
                 if !cx.env.again {
                     sink.row(&values);
                 }
             }
-            // GET_LOCK() waits for its lock.
+            // GET_LOCK() waits for its lock, BENCHMARK() lets others run.
             if !std::mem::take(&mut cx.env.again) {
+                cx.env.benchmarks.clear();
                 break;
             }
-            doze(cx).await?;
+            if cx.env.sleep_us > 0 {
+                doze(cx).await?;
+            } else {
+                let host = cx.trx.engine().host.clone();
+                host.before_blocking();
+                host.yield_now().await;
+            }
         }
         if sink.wants_drain() {
             sink.drain().await?;
@@ -239,9 +249,14 @@ impl<'p> Keep<'p> {
         if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
     }
     /// Sends the sorted rows.
-    async fn finish(mut self, sink: &mut impl ResultSink) -> Result<u64> {
+    async fn finish(mut self, host: &dyn Host, sink: &mut impl ResultSink) -> Result<u64> {
         if let Some(mut sorter) = self.sorter.take() {
-            sorter.sort();
+            let long = sorter.is_long();
+            let sorted = move || {
+                sorter.sort();
+                sorter
+            };
+            let sorter = if long { apart(host, "sort", sorted).await } else { sorted() };
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {
@@ -280,7 +295,7 @@ async fn keep(
                 doze(cx).await?;
             }
         }
-        return kept.finish(sink).await;
+        return kept.finish(&*cx.trx.engine().host.clone(), sink).await;
     };
     let mut groups = Groups::new(grouping);
     // A condition on no row at all leaves the one group of everything empty.
@@ -310,5 +325,5 @@ async fn keep(
             sink.drain().await?;
         }
     }
-    kept.finish(sink).await
+    kept.finish(&*cx.trx.engine().host.clone(), sink).await
 }

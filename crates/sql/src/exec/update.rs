@@ -2,7 +2,7 @@
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
-use super::scan::Scan;
+use super::scan::{Scan, check_killed};
 use super::subquery::Found;
 use super::{ExecContext, select, sortkey, store};
 use crate::catalog::TableInfo;
@@ -209,6 +209,7 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
     let mut new = Vec::new();
     let mut cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
     for key in rows {
+        check_killed(&cx.env)?;
         tally.matched += 1;
         cx.env.row = tally.matched;
         cx.scratch.handlers.row_by_key();

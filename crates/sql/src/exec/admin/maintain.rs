@@ -10,6 +10,7 @@ use redolith_engine::lock::hash_bytes;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_types::Value;
 use std::sync::Arc;
+use std::task::Poll;
 
 pub(super) async fn run(cx: &mut AdminContext<'_>, stmt: &AdminStmt, columns: &[ColumnMeta], sink: &mut impl ResultSink) -> Result<u64> {
     let (op, tables) = match stmt {
@@ -68,7 +69,12 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
 }
 
 async fn check(cx: &AdminContext<'_>, table: &Arc<Table>, said: impl Fn(&str, &str) -> Vec<Value<'static>>) -> Result<Rows> {
-    let found = cx.engine.check_table(table).await?;
+    let (kill, mut checking) = (&cx.session.process.interrupt, std::pin::pin!(cx.engine.check_table(table)));
+    let found = std::future::poll_fn(|task| match kill.poll(task.waker()) {
+        true => Poll::Ready(Err(SqlError::interrupted())),
+        false => checking.as_mut().poll(task).map_err(SqlError::from),
+    })
+    .await?;
     let mut rows: Rows = found.errors.iter().map(|e| said("error", e)).collect();
     rows.extend(found.notes.iter().map(|n| said("note", n)));
     rows.push(if found.errors.is_empty() { said("status", "OK") } else { said("error", "Corrupt") });

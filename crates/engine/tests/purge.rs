@@ -1,0 +1,346 @@
+//! Purge takes everything that is obsolete, once, also when something stops it; and what rollbacks and definitions leave to it.
+#![allow(clippy::disallowed_methods)] // one damages a file behind the engine's back
+mod common;
+#[path = "common/filling.rs"]
+mod filling;
+#[path = "common/tables.rs"]
+#[allow(dead_code)] // each test program uses its part
+mod tables;
+
+use common::Dir;
+use filling::Filling;
+use redolith_engine::btree::Seek;
+use redolith_engine::dict::table::Table;
+use redolith_engine::host::{Threads, block_on};
+use redolith_engine::lock::KillFlag;
+use redolith_engine::mtr::MAX_FRAME;
+use redolith_engine::page::index;
+use redolith_engine::{Config, Engine, Error, PAGE_SIZE};
+use redolith_types::{IndexDef, LobSize, SqlType, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+use tables::*;
+
+/// A table with a column that is longer than a page.
+async fn long_table(e: &Arc<Engine>) -> Arc<Table> {
+    create(e, "long", vec![("c", SqlType::Blob { size: LobSize::Long })], vec![]).await
+}
+fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
+    let mut out = Vec::new();
+    t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))], &mut out);
+    out
+}
+
+/// A transaction that comes back to an undo page has several parts of its log in it; each is purged, once.
+#[test]
+fn purge_finds_every_part_of_a_log() {
+    const ROWS: i64 = 40;
+    let dir = Dir::new("purge-parts");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = create(&e, "wide", vec![("c", text(7000))], vec![]).await;
+        // What differs from the row before it is what its undo record has.
+        let row = |id: i64, c: u8, differs: usize| {
+            let (mut out, mut text) = (Vec::new(), vec![b'.'; 7000]);
+            text[..differs].fill(c);
+            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(text))], &mut out);
+            out
+        };
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(id, b'.', 0)).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        e.history.stop();
+        let counted = || e.history.counts.changes.load(SeqCst);
+        let (before, mut expected) = (counted(), 0);
+        // What is too long for the rest of a page goes to the next one; what is short comes back to the one before. Then all rows go.
+        let sizes = [6900, 6900, 6900, 6900, 6900, 6900, 1500, 1500];
+        for last in [false, true] {
+            for (id, differs) in (0..ROWS).zip(sizes.into_iter().cycle()) {
+                let at = locked(&mut trx, &t, id).await.unwrap();
+                if last {
+                    trx.delete(&t, at.row()).await.unwrap();
+                } else {
+                    trx.update(&t, at.row(), &row(id, b'x', differs)).await.unwrap();
+                }
+                expected += 1;
+            }
+        }
+        trx.commit().await.unwrap().durable().await;
+        let removed = e.history.counts.removed.load(SeqCst);
+        e.history.resume();
+        purged(&e).await;
+        assert_eq!((counted() - before, e.history.counts.removed.load(SeqCst) - removed), (expected, ROWS as u64));
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// Transactions get their ids when they first write, and commit in another order: the one that makes a long column obsolete may have the lower id.
+#[test]
+fn long_columns_of_later_transactions_are_purged_too() {
+    let dir = Dir::new("purge-later");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = long_table(&e).await;
+        let (mut first, mut second) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        first.insert(&t, &long_row(&t, 1, b'a')).await.unwrap();
+        second.insert(&t, &long_row(&t, 2, b'b')).await.unwrap();
+        second.commit().await.unwrap().durable().await;
+        for id in [1, 2] {
+            let at = locked(&mut first, &t, id).await.unwrap();
+            first.delete(&t, at.row()).await.unwrap();
+        }
+        first.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
+        drop((first, second));
+        e.close().await.unwrap();
+    });
+}
+
+/// The undo record of a deletion names each long column: a row with more of them than it has room for could never go.
+#[test]
+fn a_row_that_could_not_be_deleted_does_not_come_in() {
+    let dir = Dir::new("undeletable");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let names: Vec<String> = (0..400).map(|n| format!("c{n}")).collect();
+        let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![]).await;
+        let row = |id: i64, len: usize| {
+            let (c, mut out) = (vec![b'x'; len], Vec::new());
+            let values: Vec<Value> =
+                [Value::Int(id)].into_iter().chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..])))).collect();
+            t.layout.encode(&values, &mut out);
+            out
+        };
+        let mut trx = e.begin(KillFlag::new());
+        assert!(matches!(trx.insert(&t, &row(1, 100)).await, Err(Error::RowTooLarge { .. })));
+        trx.insert(&t, &row(2, 15)).await.unwrap();
+        let at = locked(&mut trx, &t, 2).await.unwrap();
+        assert!(matches!(trx.update(&t, at.row(), &row(2, 100)).await, Err(Error::RowTooLarge { .. })));
+        let at = locked(&mut trx, &t, 2).await.unwrap();
+        trx.delete(&t, at.row()).await.unwrap();
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
+        drop((at, trx));
+        e.close().await.unwrap();
+    });
+}
+
+/// Undo names indexes by their numbers; those change when one is dropped, and purge finds what it made obsolete all the same.
+#[test]
+fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
+    for restart in [false, true] {
+        let dir = Dir::new("purge-numbers");
+        let (mut e, _) = open(&dir);
+        let indexes = vec![IndexDef::secondary("a", false, [1]), IndexDef::secondary("b", false, [2])];
+        block_on(async {
+            let t = create(&e, "two", vec![("a", int()), ("b", int())], indexes).await;
+            let row = |id: i64, n: i64| {
+                let mut out = Vec::new();
+                t.layout.encode(&[Value::Int(id), Value::Int(n), Value::Int(n)], &mut out);
+                out
+            };
+            let mut trx = e.begin(KillFlag::new());
+            for id in 0..10 {
+                trx.insert(&t, &row(id, id)).await.unwrap();
+            }
+            trx.commit().await.unwrap().durable().await;
+            purged(&e).await;
+            e.history.stop();
+            for id in 0..10 {
+                let at = locked(&mut trx, &t, id).await.unwrap();
+                if id < 5 { trx.delete(&t, at.row()).await.unwrap() } else { trx.update(&t, at.row(), &row(id, id + 100)).await.unwrap() }
+            }
+            trx.commit().await.unwrap().durable().await;
+            drop(trx);
+            let t = e.drop_indexes(&t, &[1]).await.unwrap();
+            assert_eq!((entries(&e, &t), e.history.len()), (15, 3), "with the marked ones; the definition's own two changes");
+            if restart {
+                e.close().await.unwrap();
+            }
+        });
+        if restart {
+            drop(e);
+            e = open(&dir).0;
+        }
+        block_on(async {
+            e.history.resume();
+            purged(&e).await;
+            let t = e.table("test", "two").await.unwrap().unwrap();
+            let c = e.check_table(&t).await.unwrap();
+            assert_eq!((c.errors, c.rows, entries(&e, &t)), (vec![], 5, 5));
+            e.close().await.unwrap();
+        });
+    }
+}
+/// Entries of the first secondary index, which has one page.
+fn entries(e: &Arc<Engine>, t: &Arc<Table>) -> usize {
+    let leaf = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"")).ok().expect("it is in memory");
+    index::n_recs(&leaf).into()
+}
+
+/// PURGE-6: the log's reserve is for rollbacks.
+#[test]
+fn purge_leaves_the_reserve_of_the_log_alone() {
+    let dir = Dir::new("purge-reserve");
+    // What is scarce is the files' capacity, not the buffer.
+    let (e, _) = open_with(&dir, |c| (c.log_capacity_bytes, c.log_buffer_bytes) = (4 << 20, 16 << 20));
+    block_on(async {
+        let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let row = |id: i64, k: i64| {
+            let mut out = Vec::new();
+            t.layout.encode(&[Value::Int(id), Value::Int(k)], &mut out);
+            out
+        };
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..20 {
+            trx.insert(&t, &row(id, 0)).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        e.history.stop();
+        for (id, undone) in [(0..10, false), (10..20, true)].into_iter().flat_map(|(ids, undone)| ids.map(move |id| (id, undone))) {
+            let at = locked(&mut trx, &t, id).await.unwrap();
+            trx.update(&t, at.row(), &row(id, 1)).await.unwrap();
+            if id == 9 && !undone {
+                trx.commit().await.unwrap().durable().await;
+            }
+        }
+        let held = hold_room(&e.store.log, false, 0);
+        let tail = e.store.log.tail();
+        e.history.resume();
+        for _ in 0..40 {
+            e.host.sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!((e.history.len(), e.store.log.tail()), (1, tail), "purge waits");
+        trx.rollback().await.unwrap();
+        assert!(e.store.log.tail() > tail && e.history.len() == 1, "a rollback does not");
+        drop(held);
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 20));
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// TRX-C at start: a rollback that a damaged page stops goes on in the background, and nobody takes a unique key that it may bring back.
+#[test]
+fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
+    const ROWS: i64 = 100;
+    let dir = Dir::new("unique-recovered");
+    let (e, _) = open(&dir);
+    let row = |t: &Table, id: i64, k: i64| {
+        let (mut out, c) = (Vec::new(), vec![b'c'; 900]);
+        t.layout.encode(&[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(&c))], &mut out);
+        out
+    };
+    let (file, page) = block_on(async {
+        let t = create(&e, "u", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", true, [1])]).await;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &row(&t, id, id)).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        let at = locked(&mut trx, &t, 1).await.unwrap();
+        trx.update(&t, at.row(), &row(&t, 1, 1000)).await.unwrap();
+        let at = locked(&mut trx, &t, ROWS / 2).await.unwrap();
+        trx.update(&t, at.row(), &row(&t, ROWS / 2, 1001)).await.unwrap();
+        let page = u64::from(at.row().leaf.0);
+        drop(at);
+        std::mem::forget(trx); // unfinished when the process ends
+        e.close().await.unwrap();
+        (dir.0.join(format!("tables/{}.rdl", t.space.0)), page)
+    });
+    drop(e);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = page as usize * PAGE_SIZE + 5000;
+    bytes[at..at + 100].iter_mut().for_each(|b| *b ^= 0x55);
+    std::fs::write(&file, bytes).unwrap();
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = e.table("test", "u").await.unwrap().unwrap();
+        assert_eq!(e.background_rollbacks(), 1);
+        let mut trx = e.begin(KillFlag::new());
+        trx.lock_wait_timeout = Duration::from_millis(50);
+        let taken = trx.insert(&t, &row(&t, 5000, 1)).await;
+        assert!(matches!(taken, Err(Error::LockWaitTimeout)), "{taken:?}");
+        trx.insert(&t, &row(&t, 5000, 5000)).await.unwrap();
+        trx.rollback().await.unwrap();
+    });
+}
+
+/// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
+#[test]
+fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {
+    [0, 100, 300, 600, 1000, 2000].into_iter().for_each(purge_is_stopped_after);
+}
+/// `spare`: how many bytes purge may write before.
+fn purge_is_stopped_after(spare: usize) {
+    const ROWS: i64 = 6;
+    const SEGMENT: u64 = 4 << 20;
+    let dir = Dir::new(&format!("purge-full-{spare}"));
+    let full = Arc::new(AtomicBool::new(false));
+    let disk = Filling::new(&full);
+    let mut c = Config::new(&dir.0);
+    // The buffer takes more than the files that there are, so that those are what is scarce.
+    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, SEGMENT, 16 * SEGMENT, 32 << 20);
+    let (e, _) = block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap();
+    block_on(async {
+        let t = long_table(&e).await;
+        let log = &e.store.log;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        e.history.stop();
+        for (n, c) in [(0, Some(b'b')), (1, None)] {
+            for id in 0..ROWS {
+                let row = locked(&mut trx, &t, id).await.unwrap();
+                match c {
+                    Some(c) => trx.update(&t, row.row(), &long_row(&t, id, c)).await.unwrap(),
+                    None => trx.delete(&t, row.row()).await.unwrap(),
+                }
+            }
+            trx.commit().await.unwrap().durable().await;
+            assert_eq!(e.history.len(), n + 1);
+        }
+        let retries = || e.history.counts.retries.load(SeqCst);
+        let before = (retries(), e.history.purged.load(SeqCst));
+        assert!(log.tail().0 < SEGMENT, "no segment is below the checkpoint, to be used again");
+        full.store(true, SeqCst);
+        // What was being made of the log's files is made, and no more can be.
+        let mut held = Vec::new();
+        while held.is_empty() || log.wait_space().await.is_ok() {
+            held.extend(hold_room(log, false, 0));
+        }
+        drop(held);
+        let held = hold_room(log, false, MAX_FRAME + spare);
+        e.history.resume();
+        while retries() < before.0 + 3 {
+            assert!(!e.history.is_empty(), "the log has found room on a full disk");
+            e.host.sleep(Duration::from_millis(5)).await;
+        }
+        assert!(!e.history.is_empty() && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
+        full.store(false, SeqCst);
+        purged(&e).await;
+        drop(held);
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
