@@ -186,7 +186,7 @@ fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
 }
 /// Entries of the first secondary index, which has one page.
 fn entries(e: &Arc<Engine>, t: &Arc<Table>) -> usize {
-    let leaf = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"")).ok().expect("it is in memory");
+    let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"")) else { panic!("it is in memory") };
     index::n_recs(&leaf).into()
 }
 
