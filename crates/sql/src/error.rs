@@ -221,11 +221,14 @@ errors! {
     wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native function '{function}'";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` its text.
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
+    /// A mistake in this server that ends only the statement.
+    internal(what) = 1815, "Internal error: {what}";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
     not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} is not in SELECT list, references column '{column}' which is not in SELECT list; this is incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
     invalid_json(why, position) = 3140, "Invalid JSON text: \"{why}\" at position {position} in value for column '(null)'.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
+    default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a disallowed function.";
 }
 
 impl From<EngineError> for SqlError {

@@ -13,7 +13,7 @@ use redolith_sql::catalog::{Catalog, TableInfo};
 use redolith_sql::parse::{self, lift::Lifted};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
 use redolith_sql::sql_mode::SqlMode;
-use redolith_types::{Collation, Value};
+use redolith_types::{Collation, Column, DefaultValue, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -139,3 +139,24 @@ macro_rules! files {
     };
 }
 files!(clients syntax errors access results definitions);
+
+/// A definition that was stored is not taken for one that CREATE TABLE has checked.
+#[test]
+fn a_stored_default_with_a_subquery_is_refused_where_it_is_read() {
+    let mut column = Column::new("a", SqlType::INT);
+    column.default = Some(DefaultValue::Expr("(SELECT 1)".into()));
+    let def = TableDef {
+        schema: "test".into(),
+        name: "d".into(),
+        columns: vec![column],
+        indexes: Vec::new(),
+        collation: Collation::Utf8mb4GeneralCi,
+        comment: String::new(),
+    };
+    let mut tables = Tables::default();
+    tables.tables.insert(("test".into(), "d".into()), Arc::new(TableInfo::definition(def)));
+    for sql in ["INSERT INTO d (a) VALUES (DEFAULT)", "INSERT INTO d () VALUES ()", "UPDATE d SET a = DEFAULT"] {
+        assert_eq!(plan(&tables, sql, Params::Marks).unwrap_err().code, 3769, "{sql}");
+    }
+    assert!(plan(&tables, "SELECT a FROM d", Params::Marks).is_ok());
+}

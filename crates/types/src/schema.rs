@@ -102,11 +102,16 @@ impl TableDef {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
     }
 
-    /// The index rows are clustered by: the primary key, else the first unique index over NOT NULL columns in full; None: a hidden row id.
+    /// The index rows are clustered by, whose columns every other index ends in: the primary key; None: a hidden row id.
     pub fn clustered_index(&self) -> Option<usize> {
+        self.indexes.iter().position(|i| i.primary)
+    }
+
+    /// The index that clients are told is the primary key: that, else the first unique index over NOT NULL columns in full, as in MySQL.
+    pub fn shown_as_primary(&self) -> Option<usize> {
         let whole = |c: &IndexColumn| !self.columns[c.column].nullable && c.prefix.is_none();
-        let fits = |index: &IndexDef| index.primary || (index.unique && index.columns.iter().all(whole));
-        self.indexes.iter().position(|i| i.primary).or_else(|| self.indexes.iter().position(fits))
+        let fits = |index: &IndexDef| index.unique && index.columns.iter().all(whole);
+        self.clustered_index().or_else(|| self.indexes.iter().position(fits))
     }
 
     pub fn auto_increment_column(&self) -> Option<usize> {
@@ -119,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clustered_index_is_found() {
+    fn rows_are_clustered_by_the_primary_key_alone() {
         let columns = vec![Column::new("a", SqlType::INT), Column::new("B", SqlType::INT).not_null()];
         let mut table = TableDef {
             schema: "s".into(),
@@ -129,11 +134,12 @@ mod tests {
             collation: Collation::Utf8mb4GeneralCi,
             comment: String::new(),
         };
-        assert_eq!(table.clustered_index(), None);
+        let indexes = |table: &TableDef| (table.clustered_index(), table.shown_as_primary());
+        assert_eq!(indexes(&table), (None, None));
         table.indexes.push(IndexDef::secondary("ub", true, [1]));
-        assert_eq!(table.clustered_index(), Some(1));
+        assert_eq!(indexes(&table), (None, Some(1)));
         table.indexes.insert(0, IndexDef::primary([1]));
-        assert_eq!(table.clustered_index(), Some(0));
+        assert_eq!(indexes(&table), (Some(0), Some(0)));
         assert_eq!((table.column("b"), table.column("c")), (Some(1), None));
     }
 }

@@ -25,7 +25,7 @@ impl Binder<'_> {
                 None => DefaultFill::Expr(Box::new(text_literal(text))),
             },
             Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultFill::Expr(Box::new(now(*fsp))),
-            Some(DefaultValue::Expr(text)) => DefaultFill::Expr(Box::new(self.default_expression(text)?)),
+            Some(DefaultValue::Expr(text)) => DefaultFill::Expr(Box::new(self.default_expression(def, text)?)),
         })
     }
 
@@ -41,13 +41,20 @@ impl Binder<'_> {
     }
 
     /// The text of DEFAULT (expression), which names no column.
-    fn default_expression(&mut self, text: &str) -> Result<Expr> {
+    fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
         let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode)?;
         let ast::Statement::Do(list) = &parsed.statement else { return Err(SqlError::unsupported("this DEFAULT expression")) };
         let mut inner = Binder::new(&parsed, self.cx, false);
-        inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])
+        let bound = inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])?;
+        default_allowed(&column.name, &bound)?;
+        Ok(bound)
     }
+}
+
+/// DEFAULT (expression) holds no subquery: it is evaluated for a row, with nothing run before.
+pub(super) fn default_allowed(column: &str, bound: &Expr) -> Result<()> {
+    if bound.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) { Err(SqlError::default_not_allowed(column)) } else { Ok(()) }
 }
 
 pub(super) fn now(fsp: u8) -> Expr {

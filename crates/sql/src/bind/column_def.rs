@@ -1,5 +1,6 @@
 //! A column's definition: its type with what MySQL assumes where nothing is said, its default, its attributes.
 use super::Binder;
+use super::column::default_allowed;
 use super::ddl::collation_option;
 use super::expr::{Env, check_decimal};
 use super::scope::{Clause, Scope};
@@ -139,7 +140,8 @@ impl Binder<'_> {
         let invalid = || SqlError::invalid_default(&def.name);
         if def.default_is_expression {
             // Bound once to see that it can be; kept as text.
-            self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
+            let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
+            default_allowed(&def.name, &bound)?;
             let text = self.parsed.source(default.span);
             return Ok(Some(DefaultValue::Expr(String::from_utf8_lossy(text).into_owned())));
         }

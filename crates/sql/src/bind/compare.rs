@@ -14,7 +14,7 @@ impl Binder<'_> {
                     return self.compare_rows(env, op, l, r);
                 }
                 let (left_hex, right_hex) = (self.is_hex(left), self.is_hex(right));
-                let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
+                let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
                 if left_hex && sides[1].ty.kind.is_numeric() {
                     sides[0] = as_number(sides[0].clone());
                 }
@@ -92,7 +92,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn between(&mut self, env: &Env<'_>, negated: bool, args: [&ast::Expr; 3]) -> Result<Expr> {
-        let bound = [self.expr(env, args[0])?, self.expr(env, args[1])?, self.expr(env, args[2])?];
+        let bound = [self.by_value(env, args[0])?, self.by_value(env, args[1])?, self.by_value(env, args[2])?];
         self.learn(&bound[1], &bound[0].ty);
         self.learn(&bound[2], &bound[0].ty);
         let how = types::common([types::compare_as(&bound[0].ty, &bound[1].ty), types::compare_as(&bound[0].ty, &bound[2].ty)])?;
@@ -109,7 +109,7 @@ impl Binder<'_> {
         let mut items = Vec::with_capacity(list.len());
         for item in list {
             let hex = self.is_hex(item);
-            let bound = self.expr(env, item)?;
+            let bound = self.by_value(env, item)?;
             self.learn(&bound, &value.ty);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }

@@ -22,11 +22,11 @@ impl Binder<'_> {
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
         note(&mut access, &mut sort, read);
-        let on_update_now = (0..table.def.columns.len())
+        let on_update_now: Vec<u16> = (0..table.def.columns.len())
             .filter(|&c| table.def.columns[c].on_update_now && !assignments.iter().any(|a| a.column as usize == c))
             .map(|c| c as u16)
             .collect();
-        let collect_first = moves_rows(&access, &assignments);
+        let collect_first = moves_rows(&access, &assignments, &on_update_now);
         Ok(UpdatePlan { assignments, on_update_now, collect_first, sort, limit: self.limit(&update.limit)?, ignore: update.ignore, access })
     }
 
@@ -111,13 +111,13 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     access.path.covering = false;
 }
 
-/// An assignment moves rows within the index that is scanned, so that the scan could meet them again.
-fn moves_rows(access: &TableAccess, assignments: &[Assignment]) -> bool {
+/// A column that changes moves rows within the index that is scanned, so that the scan could meet them again.
+fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &[u16]) -> bool {
     if matches!(access.path.kind, AccessKind::Point(_) | AccessKind::Empty) {
         return false;
     }
     let def = &access.table.def;
     let keys = [access.path.index, def.clustered_index()];
     let mut columns = keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
-    columns.any(|c| assignments.iter().any(|a| a.column as usize == c))
+    columns.any(|c| assignments.iter().map(|a| a.column).chain(on_update_now.iter().copied()).any(|changed| changed as usize == c))
 }

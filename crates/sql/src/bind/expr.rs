@@ -4,6 +4,7 @@ use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
+use crate::parse::lift::is_wide_integer;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Value};
 
@@ -95,11 +96,27 @@ impl Binder<'_> {
         }
     }
 
-    /// A literal, or the parameter it is lifted to (BIND-1).
+    /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
+        if is_wide_integer(self.parsed.literals[number as usize]) {
+            return self.pinned(|b| b.lifted(number));
+        }
+        self.lifted(number)
+    }
+
+    /// An expression that is stored or compared as it is: of a literal only the value counts there, so that wide integers (keys of many) share plans.
+    pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
+        match expr.kind {
+            ast::ExprKind::Literal(number) => self.lifted(number),
+            _ => self.expr(env, expr),
+        }
+    }
+
+    fn lifted(&mut self, number: u32) -> Result<Expr> {
         let kind = self.parsed.literal_kind(number);
         if self.lift && !self.pinning {
             let ty = match kind {
+                TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => ExprType::decimal(65, 0),
                 TokenKind::Integer => ExprType::bigint(20),
                 TokenKind::Decimal => ExprType::decimal(65, 30),
                 TokenKind::Float => ExprType::double(),
@@ -308,7 +325,10 @@ impl Binder<'_> {
             return Err(SqlError::collation_charset_mismatch(name, have.name()));
         }
         let ty = ExprType { collation, coercibility: Coercibility::Explicit, ..value.ty };
-        // The value stays as it is: only how it compares changes.
+        // The value stays as it is: only how it compares changes. A bare column is taken for one in the order of its indexes, so it is one no more.
+        if matches!(value.kind, ExprKind::Column { .. }) && value.ty.collation != collation {
+            return Ok(Expr::new(ExprKind::Collate(Box::new(value)), ty));
+        }
         Ok(Expr { ty, ..value })
     }
 

@@ -102,7 +102,7 @@ impl Binder<'_> {
     pub(super) fn value_for(&mut self, env: &Env<'_>, table: &TableInfo, column: usize, value: &ast::Expr) -> Result<Expr> {
         let def = &table.def.columns[column];
         let hex = self.is_hex(value);
-        let bound = self.expr(env, value)?;
+        let bound = self.by_value(env, value)?;
         self.learn(&bound, &meta::column_type(def));
         let numeric = def.ty.is_numeric() || matches!(def.ty, SqlType::Year);
         Ok(if hex && numeric { as_number(bound) } else { bound })

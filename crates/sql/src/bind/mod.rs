@@ -53,6 +53,8 @@ pub struct BindContext<'a> {
 pub struct Bound {
     pub plan: Plan,
     pub pinned: Vec<u32>,
+    /// A subquery is run once, with one set of parameters: such a plan cannot stand for more rows than its own (DML-2).
+    pub has_subqueries: bool,
 }
 
 /// What parameters are.
@@ -84,7 +86,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     );
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
     let plan = Plan { body, columns, params, param_types: binder.param_types, tables: binder.tables, cacheable };
-    Ok(Bound { plan, pinned: binder.pinned.into_iter().collect() })
+    Ok(Bound { plan, has_subqueries: binder.subqueries > 0, pinned: binder.pinned.into_iter().collect() })
 }
 
 pub(crate) struct Binder<'a> {

@@ -65,13 +65,15 @@ impl Binder<'_> {
         let outer_aggregates = self.aggregates.take();
         let mut keys = Vec::new();
         for key in &select.group {
-            keys.extend(self.group_key(&with_aliases(Clause::Group), key, &items.output)?);
+            keys.extend(self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?);
         }
         self.aggregates = outer_aggregates;
         let mut having = select.having.as_ref().map(|h| self.expr(&with_aliases(Clause::Having), h)).transpose()?;
         let visible = items.output.len();
         let mut output = items.output.clone();
-        let order = self.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output)?;
+        let mut order = |b: &mut Self| b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output);
+        // What groups or distinct rows are sorted by must be found among the keys or the items: a parameter is like no literal, whatever its value.
+        let order = if select.distinct || !select.group.is_empty() { self.pinned(&mut order)? } else { order(self)? };
         if select.distinct && output.len() > visible {
             let position = 1;
             return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));

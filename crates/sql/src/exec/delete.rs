@@ -14,6 +14,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut found = Found::default();
     found.access(&plan.access);
+    found.exprs(&plan.sort.exprs);
     let subqueries = found.run(cx, params).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };
     let most = limit(&plan.limit, at, &mut cx.env)?;

@@ -29,6 +29,7 @@ impl<'p> Found<'p> {
             }
             ExprKind::Unary(_, v)
             | ExprKind::Cast(v)
+            | ExprKind::Collate(v)
             | ExprKind::ConvertTo(v)
             | ExprKind::AssignUserVariable(_, v)
             | ExprKind::IsNull { value: v, .. }

@@ -30,6 +30,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut found = Found::default();
     found.access(&plan.access);
+    found.exprs(&plan.sort.exprs);
     plan.assignments.iter().for_each(|a| found.expr(&a.value));
     let subqueries = found.run(cx, params).await?;
     let at = Scope { subqueries: &subqueries, ..Scope::new(params) };

@@ -25,6 +25,11 @@ const MORE_ROWS: u8 = 8;
 /// Integers of so many digits surely fit BIGINT; longer ones are a kind of their own.
 const SURE_DIGITS: usize = 18;
 
+/// Integers for which BIGINT may be too small.
+pub fn is_wide_integer(token: Token) -> bool {
+    token.kind == TokenKind::Integer && (token.end - token.start) as usize > SURE_DIGITS
+}
+
 #[derive(Debug, Default)]
 pub struct Lifted {
     pub shape: Vec<u8>,
@@ -52,8 +57,8 @@ pub struct Repeat {
 
 fn kind_byte(token: Token) -> u8 {
     match token.kind {
-        TokenKind::Integer if (token.end - token.start) as usize <= SURE_DIGITS => INTEGER,
-        TokenKind::Integer => WIDE_INTEGER,
+        TokenKind::Integer if is_wide_integer(token) => WIDE_INTEGER,
+        TokenKind::Integer => INTEGER,
         TokenKind::Decimal => DECIMAL,
         TokenKind::Float => FLOAT,
         TokenKind::String => STRING,

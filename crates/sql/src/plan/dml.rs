@@ -2,7 +2,8 @@
 //!
 //! **DML-1** `fill` and `defaults` have one entry per column of the table, in table order: a row is made by going through them once.
 //! **DML-2** With `InsertRows::Repeat` one row's expressions serve all rows: row i sees the parameters from `i * stride` on
-//! (a slice; `Param(n)` is parameter `n + i * stride`), and expressions after the rows see those from `(rows - 1) * stride` on.
+//! (a slice; `Param(n)` is parameter `n + i * stride`), and expressions after the rows see those from `(rows - 1) * stride` on. Subqueries, which are run once
+//! for the statement, occur in none of them.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::select::{Limit, SelectPlan, SortKey};
@@ -81,7 +82,7 @@ pub struct UpdatePlan {
     pub assignments: Vec<Assignment>,
     /// ON UPDATE CURRENT_TIMESTAMP columns that are not assigned: set if something else of the row changed.
     pub on_update_now: Vec<u16>,
-    /// An assignment changes a column of the index that is scanned (or the clustered key): find the rows first, then change them (Halloween).
+    /// An assignment or ON UPDATE changes a column of the index that is scanned (or the clustered key): find the rows first, then change them (Halloween).
     pub collect_first: bool,
     pub sort: DmlSort,
     pub limit: Limit,

@@ -105,6 +105,8 @@ pub enum ExprKind {
     },
     /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals, collation).
     Cast(Box<Expr>),
+    /// A column under a COLLATE that is not its own: its value, which compares by the node's `ty`.
+    Collate(Box<Expr>),
     /// A constant brought to the type of the column it is compared with (a date given as a string). As Cast, but a value that does not convert
     /// gives NULL and MySQL's warning 1292 (error 1525 for temporal types).
     ConvertTo(Box<Expr>),

@@ -15,7 +15,13 @@ impl Expr {
             | InsertedValue(_)
             | UserVariable(_)
             | SystemVariable { .. } => {}
-            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | ConvertTo(e) | IsNull { value: e, .. } | IsTruth { value: e, .. } => f(e),
+            AssignUserVariable(_, e)
+            | Unary(_, e)
+            | Cast(e)
+            | Collate(e)
+            | ConvertTo(e)
+            | IsNull { value: e, .. }
+            | IsTruth { value: e, .. } => f(e),
             Arith { sides, .. }
             | Compare { sides, .. }
             | Like { sides, .. }
@@ -59,7 +65,13 @@ impl Expr {
             | InsertedValue(_)
             | UserVariable(_)
             | SystemVariable { .. } => {}
-            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | ConvertTo(e) | IsNull { value: e, .. } | IsTruth { value: e, .. } => f(e),
+            AssignUserVariable(_, e)
+            | Unary(_, e)
+            | Cast(e)
+            | Collate(e)
+            | ConvertTo(e)
+            | IsNull { value: e, .. }
+            | IsTruth { value: e, .. } => f(e),
             Arith { sides, .. }
             | Compare { sides, .. }
             | Like { sides, .. }
@@ -136,6 +148,10 @@ impl Expr {
     /// Equal in structure: the same value whenever both are evaluated on the same row. (False where that takes more than a look.)
     pub fn same(&self, other: &Expr) -> bool {
         use ExprKind::*;
+        // Strings that compare otherwise are sorted and grouped otherwise.
+        if self.ty.kind.is_string() && other.ty.kind.is_string() && self.ty.collation != other.ty.collation {
+            return false;
+        }
         let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b));
         match (&self.kind, &other.kind) {
             (Literal(a), Literal(b)) => a == b,
@@ -154,6 +170,7 @@ impl Expr {
             }
             (IsNull { negated, value }, IsNull { negated: n, value: v }) => negated == n && value.same(v),
             (And(a), And(b)) | (Or(a), Or(b)) => all(a, b),
+            (Collate(a), Collate(b)) => a.same(b),
             (Cast(a), Cast(b)) | (ConvertTo(a), ConvertTo(b)) => self.ty == other.ty && a.same(b),
             (Interval { subtract, unit, sides }, Interval { subtract: s2, unit: u2, sides: sides2 }) => {
                 (subtract, unit) == (s2, u2) && all(&**sides, &**sides2)

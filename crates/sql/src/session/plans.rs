@@ -45,7 +45,7 @@ impl Session {
             if is_one_row(&parsed) {
                 let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: Some(repeat.stride as u32) })?;
                 let of_row = |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
-                if !bound.pinned.iter().any(of_row) {
+                if !bound.has_subqueries && !bound.pinned.iter().any(of_row) {
                     return Ok((bound, true));
                 }
             }

@@ -71,7 +71,7 @@ impl<'v> Eval<'v, '_, '_> {
             ArithOp::Subtract => x.checked_sub(y),
             ArithOp::Multiply => x.checked_mul(y),
             _ if y == 0 => return self.divided_by_zero(),
-            _ => Some(x % y),
+            _ => x.checked_rem(y),
         };
         // The remainder takes the sign, and so the type, of the dividend.
         let unsigned = if op == ArithOp::Modulo { matches!(a, Value::UInt(_)) } else { unsigned };

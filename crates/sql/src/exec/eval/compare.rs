@@ -257,7 +257,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     pub(super) fn subquery(&mut self, q: &'v Subquery) -> Result<Value<'v>> {
-        let result = &self.at.subqueries[q.slot as usize];
+        let result =
+            self.at.subqueries.get(q.slot as usize).ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
         match &q.test {
             SubqueryTest::Scalar => Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow())),
             SubqueryTest::Exists { negated } => Ok(Value::Int((result.rows.is_empty() == *negated) as i64)),

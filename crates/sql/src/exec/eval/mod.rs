@@ -123,6 +123,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Call { function, args } => self.call(*function, args, e),
             ExprKind::Case { operand, how, branches, otherwise } => self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e),
             ExprKind::Cast(value) => self.cast(value, e),
+            ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
             ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
             ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone())),

@@ -1,6 +1,10 @@
 //! Expressions as SELECT shows them: text, and what MySQL 8.0 gives for it.
+use super::{Eval, Scope};
 use crate::exec::fixture::Server;
 use crate::exec::tests::Client;
+use crate::exec::{Env, NoVariables, StatementSettings};
+use crate::plan::{ArithOp, Expr, ExprKind, ExprType, Statement};
+use redolith_types::{Decimal, Value};
 
 fn check(cases: &[(&str, &str)]) {
     let server = Server::new();
@@ -182,4 +186,20 @@ fn the_session() {
     assert_eq!(c.rows("SELECT @p, @q", &[]), "1,x");
     assert_eq!(c.rows("SELECT LAST_INSERT_ID(7), LAST_INSERT_ID()", &[]), "7,7");
     assert_eq!(c.rows("SELECT SLEEP(0.01), BENCHMARK(10, 1 + 1)", &[]), "0,0");
+}
+
+/// What the binder and the executor do not let happen ends a statement, not the server.
+#[test]
+fn expressions_at_odds_with_their_types_are_errors() {
+    let server = Server::new();
+    let mut session = server.session();
+    let Statement::Select(select) = session.plan("SELECT (SELECT 1)").unwrap().body else { panic!("a select") };
+    let params = [Value::Decimal(Decimal::parse(format!("-1{}", "0".repeat(50)).as_bytes()).unwrap())];
+    let disk = server.engine.disk.clone();
+    let mut env = Env::new(&mut session.state, &NoVariables, &*disk, StatementSettings::default());
+    let mut code = |e: &Expr| Eval::new(Scope::new(&params), &mut env).eval(e).unwrap_err().code;
+    assert_eq!(code(&select.output[0]), 1815, "no subquery was run");
+    let sides = [Expr::new(ExprKind::Param(0), ExprType::bigint(20)), Expr::literal(Value::Int(-1), ExprType::bigint(2))];
+    let rest = Expr::new(ExprKind::Arith { op: ArithOp::Modulo, sides: Box::new(sides) }, ExprType::bigint(21));
+    assert_eq!(code(&rest), 1690, "the least of 128 bits by -1");
 }

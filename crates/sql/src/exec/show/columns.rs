@@ -35,8 +35,7 @@ pub(crate) fn key(def: &TableDef, no: usize) -> &'static str {
     let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == no);
     let leads = |index: &IndexDef| index.columns.first().is_some_and(|c| c.column == no);
     let whole = |index: &IndexDef| index.unique && index.columns.len() == 1;
-    let clustered = def.clustered_index();
-    if clustered.is_some_and(|i| has(&def.indexes[i])) {
+    if def.shown_as_primary().is_some_and(|i| has(&def.indexes[i])) {
         "PRI"
     } else if def.indexes.iter().any(|i| leads(i) && whole(i)) {
         "UNI"
