@@ -33,6 +33,7 @@ pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: im
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_name("redolith")
+        .thread_stack_size(redolith_sql::STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;

@@ -160,6 +160,8 @@ errors! {
     column_count(row) = 1136, "Column count doesn't match value count at row {row}";
     nonaggregated_column(position, clause, column) = 1140, "In aggregated query without GROUP BY, expression #{position} of {clause} contains nonaggregated column '{column}'; this is incompatible with sql_mode=only_full_group_by";
     no_such_table(schema, table) = 1146, "Table '{schema}.{table}' doesn't exist";
+    result_over_packet(function, most_bytes) = 1301, "Result of {function}() was larger than max_allowed_packet ({most_bytes}) - truncated";
+    nested_too_deeply() = 1436, "Thread stack overrun: the expression is nested too deeply";
     packet_too_large() = 1153, "Got a packet bigger than 'max_allowed_packet' bytes";
     wrong_column_name(name) = 1166, "Incorrect column name '{name}'";
     blob_key_without_length(column) = 1170, "BLOB/TEXT column '{column}' used in key specification without a key length";

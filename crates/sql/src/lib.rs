@@ -15,6 +15,10 @@ pub mod sink;
 pub mod sql_mode;
 pub mod status;
 
+/// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of it (`session::deep`); pages that no statement
+/// reaches cost nothing.
+pub const STACK_BYTES: usize = 8 << 20;
+
 pub use catalog::{Catalog, TableInfo};
 pub use error::SqlError;
 pub use sink::{ColumnFlags, ColumnMeta, OkInfo, ResultSink, StatusFlags};

@@ -5,6 +5,8 @@
 //!
 //! **CACHE-1** A plan that is not current (PLAN-2) is not given out; whoever meets it makes a new one and puts it in its place.
 //! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An entry that a prepared statement holds lives on with it.
+//! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept: a text statement is bound again, a prepared one is
+//! held by its handle alone. Neither are long shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new lengths.
 use crate::plan::Plan;
 use crate::sql_mode::SqlMode;
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -17,6 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 const SHARDS: usize = 32;
 /// Plans of one shape that differ by pinned literals.
 const MAX_VARIANTS: usize = 16;
+/// Longest shape of a text statement that is kept.
+const MAX_SHAPE_BYTES: usize = 16 << 10;
+/// The part of a shard that one plan may take.
+const MAX_PART: usize = 4;
 
 /// What the meaning of a text depends on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,9 +54,40 @@ pub struct Entry {
 struct Variants {
     /// Literals that plans of this shape depend on.
     pinned: Vec<u32>,
-    plans: Vec<(Vec<Box<[u8]>>, Arc<Plan>)>,
+    plans: Vec<Variant>,
     /// The next to be replaced.
     hand: usize,
+}
+
+#[derive(Debug)]
+struct Variant {
+    /// The text of the pinned literals.
+    literals: Vec<Box<[u8]>>,
+    plan: Arc<Plan>,
+    bytes: usize,
+}
+impl Variant {
+    fn new(literals: Vec<Box<[u8]>>, plan: Arc<Plan>) -> Variant {
+        let bytes = plan.bytes() + literals.iter().map(|text| size_of_val(text) + text.len()).sum::<usize>();
+        Variant { literals, plan, bytes }
+    }
+}
+
+impl Variants {
+    fn put(&mut self, variant: Variant) {
+        if let Some(same) = self.plans.iter_mut().find(|v| v.literals == variant.literals) {
+            *same = variant;
+        } else if self.plans.len() < MAX_VARIANTS {
+            self.plans.push(variant);
+        } else {
+            let hand = self.hand % MAX_VARIANTS;
+            self.hand = hand + 1;
+            self.plans[hand] = variant;
+        }
+    }
+    fn bytes(&self) -> usize {
+        self.plans.iter().map(|v| v.bytes).sum()
+    }
 }
 
 impl Entry {
@@ -62,26 +99,38 @@ impl Entry {
     }
     /// The plan of a prepared statement, if it is current.
     pub fn plan(&self) -> Option<Arc<Plan>> {
-        self.variants.read().plans.first().map(|(_, p)| p.clone()).filter(|p| p.is_current())
+        self.variants.read().plans.first().map(|v| v.plan.clone()).filter(|p| p.is_current())
     }
-    fn set_plan(&self, plan: Arc<Plan>) {
-        self.variants.write().plans = vec![(Vec::new(), plan)];
+    fn new(kind: Kind, context: &PlanContext, text: &[u8]) -> Entry {
+        Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default() }
     }
+    fn bytes(&self) -> usize {
+        size_of::<Entry>() + self.text.len() + self.variants.read().bytes()
+    }
+}
+
+#[derive(Default, Debug)]
+struct Shard {
+    entries: HashTable<Arc<Entry>>,
+    /// Of all entries.
+    bytes: usize,
 }
 
 #[derive(Debug)]
 pub struct PlanCache {
-    shards: Box<[RwLock<HashTable<Arc<Entry>>>]>,
+    shards: Box<[RwLock<Shard>]>,
     hasher: DefaultHashBuilder,
     max_entries_per_shard: usize,
+    max_bytes_per_shard: usize,
 }
 
 impl PlanCache {
-    pub fn new(max_entries: usize) -> PlanCache {
+    pub fn new(max_entries: usize, max_bytes: usize) -> PlanCache {
         PlanCache {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: DefaultHashBuilder::default(),
             max_entries_per_shard: max_entries.div_ceil(SHARDS).max(8),
+            max_bytes_per_shard: max_bytes / SHARDS,
         }
     }
 
@@ -92,31 +141,37 @@ impl PlanCache {
     fn find(&self, kind: Kind, context: &PlanContext, text: &[u8]) -> Option<Arc<Entry>> {
         let hash = self.hash(kind, context, text);
         let shard = self.shards[hash as usize % SHARDS].read();
-        let entry = shard.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context)?;
+        let entry = shard.entries.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context)?;
         if !entry.used.load(Relaxed) {
             entry.used.store(true, Relaxed);
         }
         Some(entry.clone())
     }
 
-    fn find_or_insert(&self, kind: Kind, context: &PlanContext, text: &[u8]) -> Arc<Entry> {
+    /// Changes the plans of an entry, which is made if it is not there. `more`: the bytes that it may grow by.
+    fn put(&self, kind: Kind, context: &PlanContext, text: &[u8], more: usize, change: impl FnOnce(&mut Variants)) -> Arc<Entry> {
         let hash = self.hash(kind, context, text);
         let mut shard = self.shards[hash as usize % SHARDS].write();
-        if let Some(entry) = shard.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context) {
-            return entry.clone();
+        if shard.entries.len() >= self.max_entries_per_shard || shard.bytes + more > self.max_bytes_per_shard {
+            shard.sweep(self.max_entries_per_shard, self.max_bytes_per_shard.saturating_sub(more));
         }
-        if shard.len() >= self.max_entries_per_shard {
-            sweep(&mut shard, self.max_entries_per_shard);
-        }
-        let entry = Arc::new(Entry {
-            kind,
-            context: context.clone(),
-            text: text.into(),
-            used: AtomicBool::new(false),
-            variants: RwLock::default(),
+        let found = shard.entries.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context).cloned();
+        let entry = found.unwrap_or_else(|| {
+            let entry = Arc::new(Entry::new(kind, context, text));
+            shard.bytes += entry.bytes();
+            shard.entries.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
+            entry
         });
-        shard.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
+        let before = entry.bytes();
+        change(&mut entry.variants.write());
+        shard.bytes = shard.bytes - before + entry.bytes();
         entry
+    }
+
+    /// CACHE-3: what an entry may grow by; None: too much.
+    fn room_for(&self, text: &[u8], variant: &Variant) -> Option<usize> {
+        let more = size_of::<Entry>() + text.len() + variant.bytes;
+        (more <= self.max_bytes_per_shard / MAX_PART).then_some(more)
     }
 
     /// The entry of a prepared statement; its plan may have to be made again ([`Entry::plan`]).
@@ -124,63 +179,82 @@ impl PlanCache {
         self.find(Kind::Prepared, context, text)
     }
     pub fn insert_prepared(&self, context: &PlanContext, text: &[u8], plan: Arc<Plan>) -> Arc<Entry> {
-        let entry = self.find_or_insert(Kind::Prepared, context, text);
-        entry.set_plan(plan);
-        entry
+        let variant = Variant::new(Vec::new(), plan);
+        match self.room_for(text, &variant) {
+            Some(more) => self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant]),
+            None => {
+                let entry = Entry::new(Kind::Prepared, context, text);
+                entry.variants.write().plans.push(variant);
+                Arc::new(entry)
+            }
+        }
     }
 
     /// The plan of a text statement. `literal` gives the text of its literals by number.
     pub fn text<'l>(&self, context: &PlanContext, shape: &[u8], literal: impl Fn(u32) -> &'l [u8]) -> Option<Arc<Plan>> {
         let entry = self.find(Kind::Text, context, shape)?;
         let variants = entry.variants.read();
-        let same = |texts: &[Box<[u8]>]| variants.pinned.iter().zip(texts).all(|(n, text)| *literal(*n) == **text);
-        variants.plans.iter().find(|(texts, _)| same(texts)).map(|(_, plan)| plan.clone()).filter(|p| p.is_current())
+        let same = |v: &&Variant| variants.pinned.iter().zip(&v.literals).all(|(n, text)| *literal(*n) == **text);
+        variants.plans.iter().find(same).map(|v| v.plan.clone()).filter(|p| p.is_current())
     }
 
     /// `pinned` (ascending) are the literals that this plan depends on.
     pub fn insert_text<'l>(&self, context: &PlanContext, shape: &[u8], pinned: &[u32], literal: impl Fn(u32) -> &'l [u8], plan: Arc<Plan>) {
-        let entry = self.find_or_insert(Kind::Text, context, shape);
-        let mut variants = entry.variants.write();
-        let all: Vec<u32> = {
+        if shape.len() > MAX_SHAPE_BYTES {
+            return;
+        }
+        let texts = |numbers: &[u32]| numbers.iter().map(|n| literal(*n).into()).collect();
+        let variant = Variant::new(texts(pinned), plan);
+        let Some(more) = self.room_for(shape, &variant) else { return };
+        self.put(Kind::Text, context, shape, more, |variants| {
             let mut all: Vec<u32> = variants.pinned.iter().chain(pinned).copied().collect();
             all.sort_unstable();
             all.dedup();
-            all
-        };
-        if all != variants.pinned {
-            // Plans made so far did not look at these literals, or looked at others: start again.
-            *variants = Variants { pinned: all, ..Variants::default() };
-        }
-        let texts: Vec<Box<[u8]>> = variants.pinned.iter().map(|n| literal(*n).into()).collect();
-        if let Some(same) = variants.plans.iter_mut().find(|(t, _)| *t == texts) {
-            same.1 = plan;
-        } else if variants.plans.len() < MAX_VARIANTS {
-            variants.plans.push((texts, plan));
-        } else {
-            let hand = variants.hand % MAX_VARIANTS;
-            variants.hand = hand + 1;
-            variants.plans[hand] = (texts, plan);
-        }
+            if all != variants.pinned {
+                // Plans made so far did not look at these literals, or looked at others: start again.
+                *variants = Variants { pinned: all, ..Variants::default() };
+            }
+            let variant = if variants.pinned == pinned { variant } else { Variant::new(texts(&variants.pinned), variant.plan) };
+            if variant.bytes <= more {
+                variants.put(variant);
+            }
+        });
     }
 
     /// Number of texts.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|s| s.read().len()).sum()
+        self.shards.iter().map(|s| s.read().entries.len()).sum()
+    }
+    /// What they take, with their plans.
+    pub fn bytes(&self) -> usize {
+        self.shards.iter().map(|s| s.read().bytes).sum()
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// CACHE-2: makes room for an eighth of the shard.
-fn sweep(shard: &mut HashTable<Arc<Entry>>, max: usize) {
-    shard.retain(|e| e.used.swap(false, Relaxed));
-    let mut too_many = (shard.len() + max / 8).saturating_sub(max);
-    shard.retain(|_| {
-        let goes = too_many > 0;
-        too_many -= goes as usize;
-        !goes
-    });
+impl Shard {
+    /// CACHE-2, CACHE-3: makes room for an eighth of the shard.
+    fn sweep(&mut self, max_entries: usize, max_bytes: usize) {
+        let Shard { entries, bytes } = self;
+        entries.retain(|e| {
+            let used = e.used.swap(false, Relaxed);
+            if !used {
+                *bytes -= e.bytes();
+            }
+            used
+        });
+        let mut count = entries.len();
+        entries.retain(|e| {
+            let stays = count <= max_entries - max_entries / 8 && *bytes <= max_bytes - max_bytes / 8;
+            if !stays {
+                count -= 1;
+                *bytes -= e.bytes();
+            }
+            stays
+        });
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +278,7 @@ mod tests {
 
     #[test]
     fn texts_are_found_in_their_context() {
-        let cache = PlanCache::new(100);
+        let cache = PlanCache::new(100, 1 << 20);
         let made = plan();
         cache.insert_prepared(&context("a"), b"SELECT ?", made.clone());
         assert!(Arc::ptr_eq(&cache.prepared(&context("a"), b"SELECT ?").unwrap().plan().unwrap(), &made));
@@ -214,7 +288,7 @@ mod tests {
 
     #[test]
     fn pinned_literals_tell_plans_apart() {
-        let cache = PlanCache::new(100);
+        let cache = PlanCache::new(100, 1 << 20);
         let cx = context("a");
         let (one, two) = (plan(), plan());
         let literal = |texts: [&'static [u8]; 2]| move |n: u32| texts[n as usize];
@@ -232,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded() {
-        let cache = PlanCache::new(256);
+        let cache = PlanCache::new(256, 64 << 20);
         let cx = context("a");
         let kept = cache.insert_prepared(&cx, b"kept", plan());
         for n in 0..10_000 {
@@ -243,5 +317,59 @@ mod tests {
         assert!(kept.plan().is_some());
         // What is used stays.
         assert!(cache.prepared(&cx, b"kept").is_some());
+    }
+
+    /// A plan of about so many bytes.
+    fn large(bytes: usize) -> Arc<Plan> {
+        let row = vec![redolith_types::Value::owned(vec![b'x'; bytes])];
+        Arc::new(Plan { body: Statement::Rows(vec![row]), ..Arc::into_inner(plan()).unwrap() })
+    }
+
+    #[test]
+    fn the_bytes_of_all_entries_are_bounded() {
+        // 64 KiB a shard.
+        let cache = PlanCache::new(100_000, SHARDS << 16);
+        let cx = context("a");
+        let kept = cache.insert_prepared(&cx, b"kept", large(1000));
+        for n in 0..10_000 {
+            let text = format!("text {n}");
+            cache.insert_text(&cx, text.as_bytes(), &[0], |_| b"literal", large(n % 10_000));
+            cache.insert_prepared(&cx, text.as_bytes(), large(n % 10_000));
+            cache.prepared(&cx, b"kept");
+            assert!(cache.bytes() <= SHARDS << 16);
+        }
+        assert!(cache.bytes() > SHARDS << 15, "{}", cache.bytes());
+        assert!(Arc::ptr_eq(&kept, &cache.prepared(&cx, b"kept").unwrap()));
+        // What is swept away is subtracted.
+        let sum = |shard: &RwLock<Shard>| shard.read().entries.iter().map(|e| e.bytes()).sum::<usize>();
+        assert_eq!(cache.shards.iter().map(sum).sum::<usize>(), cache.bytes());
+    }
+
+    #[test]
+    fn a_plan_that_comes_again_is_weighed_once() {
+        let cache = PlanCache::new(100, 1 << 20);
+        let cx = context("a");
+        let put = || {
+            cache.insert_prepared(&cx, b"SELECT ?", large(1000));
+            cache.insert_text(&cx, b"SELECT ?", &[], |_| b"", large(1000));
+        };
+        put();
+        let once = cache.bytes();
+        (0..100).for_each(|_| put());
+        assert_eq!((cache.bytes(), cache.len()), (once, 2));
+    }
+
+    #[test]
+    fn what_is_large_is_not_kept() {
+        let cache = PlanCache::new(100, SHARDS << 20);
+        let cx = context("a");
+        let entry = cache.insert_prepared(&cx, b"SELECT ?", large(1 << 20));
+        assert!(entry.plan().is_some() && entry.text() == b"SELECT ?");
+        cache.insert_text(&cx, b"SELECT x", &[], |_| b"", large(1 << 20));
+        cache.insert_text(&cx, &vec![b' '; MAX_SHAPE_BYTES + 1], &[], |_| b"", plan());
+        cache.insert_text(&cx, b"SELECT pinned", &[0], |_| [b' '; 1 << 20].as_slice(), plan());
+        assert_eq!((cache.len(), cache.bytes()), (0, 0));
+        cache.insert_text(&cx, &vec![b' '; MAX_SHAPE_BYTES], &[], |_| b"", plan());
+        assert_eq!(cache.len(), 1);
     }
 }

@@ -38,14 +38,6 @@ impl Binder<'_> {
                 let ty = types::arith(op, &l.ty, &r.ty);
                 Ok(Expr::new(ExprKind::Arith { op, sides: Box::new(sides) }, ty))
             }
-            BinaryOp::And => {
-                let (l, r) = (self.expr(env, left)?, self.expr(env, right)?);
-                Ok(and(vec![l, r]))
-            }
-            BinaryOp::Or => {
-                let (l, r) = (self.expr(env, left)?, self.expr(env, right)?);
-                Ok(or(vec![l, r]))
-            }
             BinaryOp::Xor => {
                 let sides = [self.expr(env, left)?, self.expr(env, right)?];
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));

@@ -1,4 +1,5 @@
 //! Expressions: one syntax node, one bound node.
+use super::compare::{and, or};
 use super::scope::{Clause, Scope, written};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
@@ -57,6 +58,8 @@ impl Binder<'_> {
             A::Default(_) | A::Values(_) => self.default_or_values(env, expr),
             A::Unary(op, value) => self.unary(env, *op, value),
             A::Binary(op, left, right) => self.binary(env, *op, left, right),
+            A::And(terms) => Ok(and(self.exprs(env, terms)?)),
+            A::Or(terms) => Ok(or(self.exprs(env, terms)?)),
             A::Between { negated, value, low, high } => self.between(env, *negated, [value, low, high]),
             A::In { negated, value, list } => self.in_list(env, *negated, value, list),
             A::InSelect { negated, value, select } => self.in_select(env, *negated, value, select),
@@ -94,6 +97,10 @@ impl Binder<'_> {
             A::Exists(select) => self.exists(env, select),
             A::Unsupported(what) => Err(SqlError::unsupported(what)),
         }
+    }
+
+    fn exprs(&mut self, env: &Env<'_>, list: &[ast::Expr]) -> Result<Vec<Expr>> {
+        list.iter().map(|e| self.expr(env, e)).collect()
     }
 
     /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.

@@ -5,6 +5,7 @@ use super::meta;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
+use crate::parse::MAX_HEIGHT;
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::{Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
 use redolith_types::SqlType;
@@ -70,6 +71,10 @@ impl Binder<'_> {
                 }
                 let env = Env { outer: Some(&names), aliases: &seen, ..Env::new(&scope, Clause::None) };
                 let bound = self.value_for(&env, table, column, value)?;
+                // A value that names a column holds a copy of what that column was given: trees would grow on each other.
+                if !seen.is_empty() && bound.height() > MAX_HEIGHT {
+                    return Err(SqlError::nested_too_deeply());
+                }
                 given.push((table.def.columns[column].name.clone(), in_column(&bound, &table.def.columns[column])));
                 values.push(InsertValue::Expr(bound));
             }

@@ -29,6 +29,8 @@ pub struct StatementSettings {
     /// Most bytes that one sort, grouping or derived table may hold.
     pub memory_limit: usize,
     pub insert_id: Option<u64>,
+    /// `@@max_allowed_packet`: most bytes that a function may make.
+    pub max_allowed_packet: usize,
 }
 
 impl Default for StatementSettings {
@@ -45,6 +47,7 @@ impl Default for StatementSettings {
             group_concat_max_len: 1024,
             memory_limit: 256 << 20,
             insert_id: None,
+            max_allowed_packet: 64 << 20,
         }
     }
 }

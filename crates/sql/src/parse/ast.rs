@@ -13,6 +13,8 @@ pub struct Span {
 pub struct Expr {
     pub kind: ExprKind,
     pub span: Span,
+    /// Levels of the tree from here down, a subquery's included: what recursion over it needs of the stack.
+    pub height: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +41,9 @@ pub enum ExprKind {
     Values(String),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// A row of ANDs is one level, however long it is; so is a row of ORs.
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
     Between {
         negated: bool,
         value: Box<Expr>,
@@ -99,6 +104,50 @@ pub enum ExprKind {
     Unsupported(&'static str),
 }
 
+impl Expr {
+    pub fn new(kind: ExprKind, span: Span) -> Expr {
+        let mut below = 0;
+        kind.heights(&mut |height| below = below.max(height));
+        Expr { kind, span, height: below + 1 }
+    }
+}
+
+impl ExprKind {
+    /// Calls `f` with the height of each part.
+    fn heights(&self, f: &mut dyn FnMut(u32)) {
+        use ExprKind::*;
+        let mut each = |list: &[Expr]| list.iter().for_each(|e| f(e.height));
+        match self {
+            Literal(_) | Introduced(..) | Temporal(..) | Null | Bool(_) | Text(_) | Number(_) | Param(_) | Name(_) | UserVariable(_)
+            | SystemVariable(..) | Default(_) | Values(_) | Unsupported(_) => {}
+            Assign(_, e) | Unary(_, e) | Cast(e, _) | Transcode(e, _) | Collate(e, _) => f(e.height),
+            IsNull { value, .. } | IsTruth { value, .. } => f(value.height),
+            Binary(_, left, right) => [left, right].iter().for_each(|e| f(e.height)),
+            And(list) | Or(list) | Row(list) => each(list),
+            Between { value, low, high, .. } => [value, low, high].iter().for_each(|e| f(e.height)),
+            In { value, list, .. } => {
+                each(list);
+                f(value.height);
+            }
+            InSelect { value, select, .. } => [value.height, select.height].into_iter().for_each(f),
+            Like { value, pattern, escape, .. } => {
+                [Some(value), Some(pattern), escape.as_ref()].into_iter().flatten().for_each(|e| f(e.height))
+            }
+            Regexp { value, pattern, .. } => [value, pattern].iter().for_each(|e| f(e.height)),
+            Case { operand, branches, otherwise } => {
+                operand.iter().chain(otherwise).for_each(|e| f(e.height));
+                branches.iter().for_each(|(when, then)| f(when.height.max(then.height)));
+            }
+            Interval { date, amount, .. } => [date, amount].iter().for_each(|e| f(e.height)),
+            Call(call) => {
+                each(&call.args);
+                call.order.iter().for_each(|o| f(o.expr.height));
+            }
+            Select(select) | Exists(select) => f(select.height),
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ColumnName {
     pub schema: Option<String>,
@@ -123,9 +172,7 @@ pub enum UnaryOp {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BinaryOp {
-    Or,
     Xor,
-    And,
     Arith(crate::plan::ArithOp),
     Compare(crate::plan::CompareOp),
 }
@@ -183,6 +230,8 @@ pub struct Select {
     /// SQL_CALC_FOUND_ROWS
     pub calc_found_rows: bool,
     pub straight_join: bool,
+    /// As of an expression.
+    pub height: u32,
     /// Further SELECTs with UNION [ALL] between; ORDER BY and LIMIT of the whole are in `union_order`, `union_limit`.
     pub union: Vec<(bool, Select)>,
     pub union_order: Vec<OrderItem>,

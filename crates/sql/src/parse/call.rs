@@ -61,7 +61,7 @@ impl Parser<'_> {
         let position = self.position();
         let token = self.peek();
         if token.kind == TokenKind::QuotedName {
-            return self.column_name().map(|name| self.node(position, ExprKind::Name(name)));
+            return self.column_name().and_then(|name| self.node(position, ExprKind::Name(name)));
         }
         let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
         let next_is_string = self.peek_at(1).kind == TokenKind::String;
@@ -75,7 +75,7 @@ impl Parser<'_> {
             "DEFAULT" => self.default_value()?,
             "EXISTS" => {
                 self.advance();
-                ExprKind::Exists(Box::new(self.in_parens(|p| p.select_statement())?))
+                ExprKind::Exists(self.subselect()?)
             }
             "ROW" => {
                 self.advance();
@@ -112,7 +112,7 @@ impl Parser<'_> {
             }
             _ => return self.call_or_column(&word),
         };
-        Ok(self.node(position, kind))
+        self.node(position, kind)
     }
 
     fn constant(&mut self, kind: ExprKind) -> ExprKind {
@@ -133,16 +133,16 @@ impl Parser<'_> {
                     }
                     Ok(())
                 })?;
-                return Ok(self.node(position, ExprKind::Unsupported("window functions")));
+                return self.node(position, ExprKind::Unsupported("window functions"));
             }
-            return Ok(self.node(position, kind));
+            return self.node(position, kind);
         }
         if BARE_FUNCTIONS.contains(&word) {
             self.advance();
-            return Ok(self.node(position, plain_call(word, Vec::new())));
+            return self.node(position, plain_call(word, Vec::new()));
         }
         let name = self.column_name()?;
-        Ok(self.node(position, ExprKind::Name(name)))
+        self.node(position, ExprKind::Name(name))
     }
 
     /// `column`, `table.column`, `database.table.column`.
@@ -184,7 +184,7 @@ impl Parser<'_> {
                     let from = p.expr()?;
                     p.expect_symbol(",")?;
                     let to = p.expr()?;
-                    let unit = Expr { kind: ExprKind::Text(format!("{unit:?}").to_ascii_uppercase()), span: Span::default() };
+                    let unit = Expr::new(ExprKind::Text(format!("{unit:?}").to_ascii_uppercase()), Span::default());
                     Ok(plain_call("TIMESTAMPDIFF", vec![unit, from, to]))
                 });
             }
@@ -218,7 +218,7 @@ impl Parser<'_> {
                     if p.accept("USING") {
                         let charset = p.word_or_string()?;
                         let position = p.position();
-                        let inner = p.node(position, plain_call("CHAR", args));
+                        let inner = p.node(position, plain_call("CHAR", args))?;
                         return Ok(ExprKind::Transcode(Box::new(inner), charset));
                     }
                     Ok(plain_call("CHAR", args))
@@ -426,7 +426,7 @@ fn extract(unit: IntervalUnit, value: Expr) -> ExprKind {
         MinuteMicrosecond => &[("MINUTE", 100_000_000), ("SECOND", 1_000_000), ("MICROSECOND", 1)],
         SecondMicrosecond => &[("SECOND", 1_000_000), ("MICROSECOND", 1)],
     };
-    let node = |kind| Expr { kind, span: value.span };
+    let node = |kind| Expr::new(kind, value.span);
     let arith = |op, l, r| ExprKind::Binary(BinaryOp::Arith(op), Box::new(node(l)), Box::new(node(r)));
     let field = |(name, factor): &(&str, i64)| {
         let call = plain_call(name, vec![value.clone()]);

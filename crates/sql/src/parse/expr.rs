@@ -3,10 +3,11 @@
 //! Loosest first: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE; comparisons, IS NULL; IN, BETWEEN, LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`;
 //! `^`; unary `- + ~ !`, BINARY, COLLATE.
 use super::ast::*;
+use super::call::plain_call;
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::error::Result;
-use crate::plan::{ArithOp, CompareOp, IntervalUnit, VariableScope};
+use crate::plan::{ArithOp, CompareOp, Function, IntervalUnit, VariableScope};
 use crate::sql_mode::SqlMode;
 
 impl Parser<'_> {
@@ -14,38 +15,50 @@ impl Parser<'_> {
         self.deeper(Self::or_expr)
     }
 
-    pub(super) fn node(&self, position: usize, kind: ExprKind) -> Expr {
-        Expr { kind, span: self.span_from(position) }
+    pub(super) fn node(&mut self, position: usize, kind: ExprKind) -> Result<Expr> {
+        let expr = Expr::new(kind, self.span_from(position));
+        self.check_height(expr.height)?;
+        Ok(expr)
     }
 
-    fn binary(&self, position: usize, op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    fn binary(&mut self, position: usize, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         self.node(position, ExprKind::Binary(op, Box::new(left), Box::new(right)))
     }
 
-    /// `operand (op operand)*`, to the left.
-    fn chain(&mut self, operand: fn(&mut Self) -> Result<Expr>, accept: fn(&mut Self) -> Option<BinaryOp>) -> Result<Expr> {
+    /// `operand (op operand)*` of an operator whose operands stand side by side.
+    fn terms(
+        &mut self,
+        operand: fn(&mut Self) -> Result<Expr>,
+        accept: fn(&mut Self) -> bool,
+        make: fn(Vec<Expr>) -> ExprKind,
+    ) -> Result<Expr> {
         let position = self.position();
-        let mut left = operand(self)?;
-        let mut links = 0;
-        while let Some(op) = accept(self) {
-            links += 1;
-            self.check_chain(links)?;
-            let right = operand(self)?;
-            left = self.binary(position, op, left, right);
+        let first = operand(self)?;
+        if !accept(self) {
+            return Ok(first);
         }
-        Ok(left)
+        let mut terms = vec![first, operand(self)?];
+        while accept(self) {
+            terms.push(operand(self)?);
+            self.check_terms(terms.len())?;
+        }
+        self.node(position, make(terms))
     }
 
     fn or_expr(&mut self) -> Result<Expr> {
-        self.chain(Self::xor_expr, |p| {
-            (p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||"))).then_some(BinaryOp::Or)
-        })
+        self.terms(Self::xor_expr, |p| p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||")), ExprKind::Or)
     }
     fn xor_expr(&mut self) -> Result<Expr> {
-        self.chain(Self::and_expr, |p| p.accept("XOR").then_some(BinaryOp::Xor))
+        let position = self.position();
+        let mut left = self.and_expr()?;
+        while self.accept("XOR") {
+            let right = self.and_expr()?;
+            left = self.binary(position, BinaryOp::Xor, left, right)?;
+        }
+        Ok(left)
     }
     fn and_expr(&mut self) -> Result<Expr> {
-        self.chain(Self::not_expr, |p| (p.accept("AND") || p.accept_symbol("&&")).then_some(BinaryOp::And))
+        self.terms(Self::not_expr, |p| p.accept("AND") || p.accept_symbol("&&"), ExprKind::And)
     }
 
     fn not_expr(&mut self) -> Result<Expr> {
@@ -54,17 +67,14 @@ impl Parser<'_> {
             return self.truth_expr();
         }
         let inner = self.deeper(Self::not_expr)?;
-        Ok(self.node(position, ExprKind::Unary(UnaryOp::Not, Box::new(inner))))
+        self.node(position, ExprKind::Unary(UnaryOp::Not, Box::new(inner)))
     }
 
     /// bool_pri IS [NOT] TRUE | FALSE | UNKNOWN | NULL, comparisons.
     fn truth_expr(&mut self) -> Result<Expr> {
         let position = self.position();
         let mut left = self.predicate()?;
-        let mut links = 0;
         loop {
-            links += 1;
-            self.check_chain(links)?;
             if self.accept("IS") {
                 let negated = self.accept("NOT");
                 let value = Box::new(left);
@@ -74,15 +84,15 @@ impl Parser<'_> {
                     Some(_) => ExprKind::IsNull { negated, value },
                     None => return self.fail(),
                 };
-                left = self.node(position, kind);
+                left = self.node(position, kind)?;
             } else if let Some(op) = self.compare_op() {
                 if let Some(_quantifier) = self.accept_any(&["ANY", "SOME", "ALL"]) {
-                    self.in_parens(|p| p.select_statement())?;
-                    left = self.node(position, ExprKind::Unsupported("ANY/ALL/SOME subquery"));
+                    self.subselect()?;
+                    left = self.node(position, ExprKind::Unsupported("ANY/ALL/SOME subquery"))?;
                     continue;
                 }
                 let right = self.predicate()?;
-                left = self.binary(position, BinaryOp::Compare(op), left, right);
+                left = self.binary(position, BinaryOp::Compare(op), left, right)?;
             } else {
                 return Ok(left);
             }
@@ -138,12 +148,12 @@ impl Parser<'_> {
         } else {
             return Ok(value);
         };
-        Ok(self.node(position, kind))
+        self.node(position, kind)
     }
 
     fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
         if self.at_symbol("(") && (self.at_nth(1, "SELECT") || self.at_nth(1, "WITH")) {
-            let select = Box::new(self.in_parens(|p| p.select_statement())?);
+            let select = self.subselect()?;
             return Ok(ExprKind::InSelect { negated, value, select });
         }
         let list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
@@ -158,13 +168,10 @@ impl Parser<'_> {
     fn binary_bits(&mut self, min: u8) -> Result<Expr> {
         let position = self.position();
         let mut left = self.unary_expr()?;
-        let mut links = 0;
         while let Some((op, precedence)) = self.peek_bit_op() {
             if precedence < min {
                 break;
             }
-            links += 1;
-            self.check_chain(links)?;
             self.advance();
             let additive = matches!(op, ArithOp::Add | ArithOp::Subtract);
             if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") {
@@ -172,7 +179,7 @@ impl Parser<'_> {
                 continue;
             }
             let right = self.deeper(|p| p.binary_bits(precedence + 1))?;
-            left = self.binary(position, BinaryOp::Arith(op), left, right);
+            left = self.binary(position, BinaryOp::Arith(op), left, right)?;
         }
         Ok(left)
     }
@@ -214,7 +221,7 @@ impl Parser<'_> {
     /// At INTERVAL: `date + INTERVAL amount unit`.
     fn plus_interval(&mut self, position: usize, subtract: bool, date: Expr) -> Result<Expr> {
         let (amount, unit) = self.interval()?;
-        Ok(self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit }))
+        self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit })
     }
 
     /// `INTERVAL amount unit`.
@@ -276,7 +283,7 @@ impl Parser<'_> {
             return self.collated();
         };
         let inner = self.deeper(Self::unary_expr)?;
-        Ok(self.node(position, ExprKind::Unary(op, Box::new(inner))))
+        self.node(position, ExprKind::Unary(op, Box::new(inner)))
     }
 
     fn collated(&mut self) -> Result<Expr> {
@@ -285,20 +292,31 @@ impl Parser<'_> {
         loop {
             if self.accept("COLLATE") {
                 let collation = self.word_or_string()?;
-                value = self.node(position, ExprKind::Collate(Box::new(value), collation));
-            } else if self.mode.has(SqlMode::PIPES_AS_CONCAT) && self.accept_symbol("||") {
-                let right = self.simple_expr()?;
-                let args = vec![value, right];
-                let call = Call { name: "CONCAT".into(), distinct: false, star: false, args, order: Vec::new(), separator: None };
-                value = self.node(position, ExprKind::Call(call));
+                value = self.node(position, ExprKind::Collate(Box::new(value), collation))?;
+            } else if self.mode.has(SqlMode::PIPES_AS_CONCAT) && self.at_symbol("||") {
+                value = self.concatenation(position, value)?;
             } else if self.at_symbol("->") || self.at_symbol("->>") {
                 self.advance();
                 self.string_literal()?;
-                value = self.node(position, ExprKind::Unsupported("JSON path operators"));
+                value = self.node(position, ExprKind::Unsupported("JSON path operators"))?;
             } else {
                 return Ok(value);
             }
         }
+    }
+
+    /// `value || x || ..` as calls of as many arguments as one may have, to keep the tree low.
+    fn concatenation(&mut self, position: usize, value: Expr) -> Result<Expr> {
+        let (_, most) = Function::Concat.arity();
+        let mut args = vec![value];
+        while self.accept_symbol("||") {
+            if args.len() == most {
+                let so_far = plain_call("CONCAT", std::mem::take(&mut args));
+                args.push(self.node(position, so_far)?);
+            }
+            args.push(self.simple_expr()?);
+        }
+        self.node(position, plain_call("CONCAT", args))
     }
 
     fn simple_expr(&mut self) -> Result<Expr> {
@@ -335,7 +353,7 @@ impl Parser<'_> {
             TokenKind::Word | TokenKind::QuotedName => return self.word_expr(),
             _ => return self.fail(),
         };
-        Ok(self.node(position, kind))
+        self.node(position, kind)
     }
 
     /// 'a' 'b' is 'ab'.
@@ -345,11 +363,11 @@ impl Parser<'_> {
         if self.kind() != TokenKind::String {
             return Ok(ExprKind::Literal(first));
         }
-        let mut args = vec![self.node(position, ExprKind::Literal(first))];
+        let mut args = vec![self.node(position, ExprKind::Literal(first))?];
         while self.kind() == TokenKind::String {
             let position = self.position();
             let number = self.string_literal()?;
-            args.push(self.node(position, ExprKind::Literal(number)));
+            args.push(self.node(position, ExprKind::Literal(number))?);
         }
         Ok(ExprKind::Call(Call { name: "CONCAT".into(), distinct: false, star: false, args, order: Vec::new(), separator: None }))
     }
@@ -357,17 +375,17 @@ impl Parser<'_> {
     fn parenthesized(&mut self) -> Result<Expr> {
         let position = self.position();
         if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") {
-            let select = self.in_parens(|p| p.deeper(|p| p.select_statement()))?;
-            return Ok(self.node(position, ExprKind::Select(Box::new(select))));
+            let select = self.subselect()?;
+            return self.node(position, ExprKind::Select(select));
         }
         let mut list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
-        Ok(match list.len() {
+        match list.len() {
             1 => {
                 let inner = list.remove(0);
                 self.node(position, inner.kind)
             }
             _ => self.node(position, ExprKind::Row(list)),
-        })
+        }
     }
 
     fn user_variable(&mut self) -> Result<Expr> {
@@ -375,9 +393,9 @@ impl Parser<'_> {
         let name = self.user_variable_name()?;
         if self.accept_symbol(":=") {
             let value = self.expr()?;
-            return Ok(self.node(position, ExprKind::Assign(name, Box::new(value))));
+            return self.node(position, ExprKind::Assign(name, Box::new(value)));
         }
-        Ok(self.node(position, ExprKind::UserVariable(name)))
+        self.node(position, ExprKind::UserVariable(name))
     }
 
     /// The name after `@`, in lower case.

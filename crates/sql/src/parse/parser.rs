@@ -7,10 +7,15 @@ use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
-/// Expressions, subqueries and parentheses within each other. MySQL's limit is its thread's stack; error 1436.
+/// Expressions, subqueries and parentheses within each other, as the parser recurses. MySQL's limit is its thread's stack; error 1436.
 const MAX_DEPTH: u32 = 128;
-/// Operators in a row (`1+1+1..`): each makes the tree one level deeper.
-const MAX_CHAIN: u32 = 4000;
+/// Levels of a tree: what binding, evaluating and dropping it recurse over. Operators in a row (`1+1+1..`) add one each, and rows of operators
+/// in parentheses of others add up, so this is counted apart from [`MAX_DEPTH`].
+pub(crate) const MAX_HEIGHT: u32 = 1000;
+/// What a SELECT within another costs, in levels of an expression: its clauses have functions of their own that recurse.
+const SELECT_LEVELS: u32 = 8;
+/// ANDs or ORs in a row.
+const MAX_TERMS: usize = 4096;
 
 pub(super) struct Parser<'t> {
     pub text: &'t [u8],
@@ -20,6 +25,8 @@ pub(super) struct Parser<'t> {
     /// Numbers of literals and parameters by token position, in order of appearance.
     numbers: Vec<u32>,
     depth: u32,
+    /// The highest tree made so far in the SELECT that is being read.
+    tallest: u32,
 }
 
 /// What the cursor found out on its way over the tokens.
@@ -57,7 +64,7 @@ impl<'t> Parser<'t> {
                 break;
             }
         }
-        (Parser { text, mode, tokens, at: 0, numbers, depth: 0 }, Scanned { literals, params })
+        (Parser { text, mode, tokens, at: 0, numbers, depth: 0, tallest: 0 }, Scanned { literals, params })
     }
 
     pub fn peek(&self) -> Token {
@@ -106,14 +113,30 @@ impl<'t> Parser<'t> {
     pub fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(too_deep());
+            return Err(SqlError::nested_too_deeply());
         }
         let result = f(self);
         self.depth -= 1;
         result
     }
-    pub fn check_chain(&self, links: u32) -> Result<()> {
-        if links > MAX_CHAIN { Err(too_deep()) } else { Ok(()) }
+    pub fn check_terms(&self, terms: usize) -> Result<()> {
+        if terms > MAX_TERMS { Err(SqlError::nested_too_deeply()) } else { Ok(()) }
+    }
+    /// Counts a tree, or refuses it.
+    pub fn check_height(&mut self, height: u32) -> Result<()> {
+        self.tallest = self.tallest.max(height);
+        if height > MAX_HEIGHT { Err(SqlError::nested_too_deeply()) } else { Ok(()) }
+    }
+    /// A SELECT begins. What is returned is for [`Self::leave_select`].
+    pub fn enter_select(&mut self) -> u32 {
+        std::mem::take(&mut self.tallest)
+    }
+    /// The height of the SELECT that ends here.
+    pub fn leave_select(&mut self, around: u32) -> Result<u32> {
+        let height = self.tallest + SELECT_LEVELS;
+        self.tallest = around;
+        self.check_height(height)?;
+        Ok(height)
     }
 
     fn is(&self, token: Token, kind: TokenKind, text: &str) -> bool {
@@ -279,9 +302,4 @@ impl<'t> Parser<'t> {
         let end = if self.at > position { self.tokens[self.at - 1].end } else { start };
         Span { start, end }
     }
-}
-
-#[cold]
-fn too_deep() -> SqlError {
-    SqlError::new(1436, "Thread stack overrun: the expression is nested too deeply")
 }

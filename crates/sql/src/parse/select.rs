@@ -8,6 +8,19 @@ use crate::plan::OnConflict;
 impl Parser<'_> {
     /// A query expression: SELECT .. [UNION ..], perhaps in parentheses.
     pub fn select_statement(&mut self) -> Result<Select> {
+        let around = self.enter_select();
+        let mut select = self.query_expression()?;
+        select.height = self.leave_select(around)?;
+        Ok(select)
+    }
+
+    /// `(SELECT ..)` within another statement. A function of its own, so that only those who read a SELECT have room for one in their frames.
+    #[inline(never)]
+    pub(super) fn subselect(&mut self) -> Result<Box<Select>> {
+        self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new)
+    }
+
+    fn query_expression(&mut self) -> Result<Select> {
         if self.at("WITH") {
             // Common table expressions: known to MySQL, refused by the binder.
             return self.unsupported_select("WITH (common table expressions)");
@@ -50,8 +63,7 @@ impl Parser<'_> {
             }
             self.advance();
         }
-        let kind = ExprKind::Unsupported(what);
-        let expr = Expr { kind, span: Span::default() };
+        let expr = Expr::new(ExprKind::Unsupported(what), Span::default());
         Ok(Select { items: vec![SelectItem::Expr { expr, alias: None }], ..Select::default() })
     }
 
@@ -185,7 +197,7 @@ impl Parser<'_> {
         } else if self.accept_all(&["RIGHT", "JOIN"]) || self.accept_all(&["RIGHT", "OUTER", "JOIN"]) {
             Some(Join::Right(None))
         } else if self.at("NATURAL") {
-            self.advance();
+            while self.accept("NATURAL") {}
             self.join_operator();
             Some(Join::Unsupported("NATURAL JOIN"))
         } else {
@@ -221,9 +233,9 @@ impl Parser<'_> {
         self.accept("LATERAL");
         if self.at_symbol("(") {
             if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") || self.at_symbol_nth(1, "(") {
-                let select = self.in_parens(|p| p.deeper(|p| p.select_statement()))?;
+                let select = self.subselect()?;
                 let alias = self.alias()?;
-                return Ok(TableFactor { kind: FactorKind::Derived(Box::new(select)), alias, join: Join::None });
+                return Ok(TableFactor { kind: FactorKind::Derived(select), alias, join: Join::None });
             }
             let mut inner = self.in_parens(|p| p.table_references())?;
             if inner.len() != 1 {
@@ -303,7 +315,7 @@ impl Parser<'_> {
             _ => return self.fail(),
         };
         self.advance();
-        Ok(self.node(position, kind))
+        self.node(position, kind)
     }
 
     fn lock_clause(&mut self) -> Result<Option<Lock>> {

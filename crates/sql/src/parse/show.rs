@@ -226,8 +226,8 @@ impl Parser<'_> {
             let span = self.span_from(position);
             let field = ExprKind::Name(ColumnName { schema: None, table: None, column: "Field".into() });
             let equal = BinaryOp::Compare(crate::plan::CompareOp::Eq);
-            let (field, column) = (Expr { kind: field, span }, Expr { kind: ExprKind::Text(column), span });
-            ShowFilter::Where(Expr { kind: ExprKind::Binary(equal, Box::new(field), Box::new(column)), span })
+            let (field, column) = (Expr::new(field, span), Expr::new(ExprKind::Text(column), span));
+            ShowFilter::Where(Expr::new(ExprKind::Binary(equal, Box::new(field), Box::new(column)), span))
         } else {
             ShowFilter::None
         };

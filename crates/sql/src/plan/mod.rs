@@ -12,6 +12,7 @@ pub mod select;
 pub mod show;
 pub mod ty;
 mod walk;
+mod weight;
 
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
 pub use admin::*;

@@ -110,6 +110,13 @@ impl Expr {
         self.parts(&mut |part| part.walk(f));
     }
 
+    /// Levels of the tree from here down.
+    pub fn height(&self) -> u32 {
+        let mut below = 0;
+        self.parts(&mut |part| below = below.max(part.height()));
+        below + 1
+    }
+
     /// Does any node satisfy the test?
     pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         let mut found = test(self);

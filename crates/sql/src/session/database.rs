@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table too.)
 const MAX_PLANS: usize = 32 << 10;
+/// What texts and plans may take in memory, by the plans' own estimate.
+const MAX_PLAN_BYTES: usize = 64 << 20;
 
 pub struct Database {
     pub engine: Arc<Engine>,
@@ -27,7 +29,7 @@ impl Database {
     pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
-        let plans = PlanCache::new(MAX_PLANS);
+        let plans = PlanCache::new(MAX_PLANS, MAX_PLAN_BYTES);
         Arc::new(Database {
             engine,
             catalog,

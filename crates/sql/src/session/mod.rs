@@ -6,10 +6,14 @@
 //! **SES-1** A result is acknowledged only after the transaction that it ends is durable (as far as innodb_flush_log_at_trx_commit asks).
 //! **SES-2** A plan is run under its tables' metadata locks and only if it is current then; otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
+#[cfg(test)]
+mod bounds;
 mod count;
 #[cfg(test)]
 mod counted;
 mod database;
+#[cfg(test)]
+mod deep;
 #[cfg(test)]
 mod handlers;
 mod plans;

@@ -89,7 +89,8 @@ pub(super) fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> V
     out.lines
 }
 
-const TABLE: &str = "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k))";
+pub(super) const TABLE: &str =
+    "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k))";
 
 #[test]
 fn statements_run_from_text() {

@@ -6,6 +6,7 @@ use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{Expr, ExprType, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::{Charset, Collation, Decimal, Value};
+use std::borrow::Cow;
 
 /// Brings a value to the kind its type promises, quietly: for result columns and alternatives, whose values may be of other kinds where
 /// a type was only known with the value.
@@ -158,18 +159,26 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Bytes(b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
             value => Value::owned(self.string_in(e, value, to).into_owned()),
         };
+        let binary = ty.collation == Collation::Binary;
+        let name = if binary { "cast_as_binary" } else { "cast_as_char" };
+        if matches!(&text, Value::Bytes(Cow::Owned(made)) if made.len() > self.most_bytes()) {
+            return self.too_long(name);
+        }
         if ty.length == u32::MAX {
             return Ok(text);
         }
         let bytes = text.as_bytes().unwrap_or_default();
         let keep = to.prefix_len(bytes, ty.length as usize);
         if keep < bytes.len() {
-            let kind = if ty.collation == Collation::Binary { "BINARY" } else { "CHAR" };
+            let kind = if binary { "BINARY" } else { "CHAR" };
             self.env.warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
             return Ok(cut(text, keep));
         }
         // CAST(x AS BINARY(n)) pads with zeros; numbers that are made strings on the way do not.
-        if ty.collation == Collation::Binary && !e.ty.kind.is_numeric() && bytes.len() < ty.length as usize {
+        if binary && !e.ty.kind.is_numeric() && bytes.len() < ty.length as usize {
+            if ty.length as usize > self.most_bytes() {
+                return self.too_long(name);
+            }
             let mut padded = bytes.to_vec();
             padded.resize(ty.length as usize, 0);
             return Ok(Value::owned(padded));
@@ -203,9 +212,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// A value that is not a string, as text with the digits its expression has.
-    pub(super) fn text_of<'x>(&self, e: &Expr, value: &'x Value<'_>) -> std::borrow::Cow<'x, [u8]> {
+    pub(super) fn text_of<'x>(&self, e: &Expr, value: &'x Value<'_>) -> Cow<'x, [u8]> {
         match value {
-            Value::Bytes(b) => std::borrow::Cow::Borrowed(b),
+            Value::Bytes(b) => Cow::Borrowed(b),
             value => {
                 let mut out = Vec::with_capacity(32);
                 match (value, e.ty.kind) {
@@ -219,7 +228,7 @@ impl<'v> Eval<'v, '_, '_> {
                     }
                     (value, _) => value.write_text(None, &mut out),
                 }
-                std::borrow::Cow::Owned(out)
+                Cow::Owned(out)
             }
         }
     }
@@ -227,7 +236,6 @@ impl<'v> Eval<'v, '_, '_> {
 
 /// The first `len` bytes of a string.
 pub(super) fn cut(text: Value<'_>, len: usize) -> Value<'_> {
-    use std::borrow::Cow;
     match text {
         Value::Bytes(Cow::Borrowed(b)) => Value::bytes(&b[..len]),
         Value::Bytes(Cow::Owned(mut b)) => {

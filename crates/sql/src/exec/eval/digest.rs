@@ -127,6 +127,7 @@ impl<'v> Eval<'v, '_, '_> {
                 Some(512) => Value::owned(hex(&Sha512::digest(&text), false)),
                 _ => Value::Null,
             },
+            F::ToBase64 if text.len() / 3 > self.most_bytes() / 4 => return self.too_long("to_base64"),
             F::ToBase64 => Value::owned(to_base64(&text)),
             F::FromBase64 => from_base64(&text).map_or(Value::Null, Value::owned),
             F::InetAton => inet_aton(&text).map_or(Value::Null, Value::UInt),

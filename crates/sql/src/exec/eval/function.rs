@@ -8,7 +8,20 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl<'v> Eval<'v, '_, '_> {
+    /// **EVAL-3** No function gives more than `max_allowed_packet` bytes. Functions that multiply what they are given look before they allocate.
     pub(super) fn call(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+        let value = self.call_unbounded(function, args, node)?;
+        // What is borrowed was not made here, nor what was only chosen.
+        if let Value::Bytes(Cow::Owned(made)) = &value
+            && made.len() > self.most_bytes()
+            && !chooses(function)
+        {
+            return self.too_long(&function.name().to_ascii_lowercase());
+        }
+        Ok(value)
+    }
+
+    fn call_unbounded(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         use Function as F;
         match function {
             F::If => {
@@ -133,6 +146,17 @@ impl<'v> Eval<'v, '_, '_> {
             F::DateFormat | F::TimeFormat | F::StrToDate => self.format_function(function, args, node),
             _ => self.date_function(function, args, node),
         }
+    }
+
+    /// `@@max_allowed_packet`.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.env.settings.max_allowed_packet
+    }
+    /// NULL and a warning for what would be longer than that.
+    #[cold]
+    pub(super) fn too_long(&mut self, function: &str) -> Result<Value<'v>> {
+        self.env.warn(SqlError::result_over_packet(function, self.most_bytes()))?;
+        Ok(Value::Null)
     }
 
     pub(super) fn arg_int(&mut self, e: &'v Expr) -> Result<Option<i64>> {
@@ -264,4 +288,10 @@ impl<'v> Eval<'v, '_, '_> {
         }
         Ok(Value::Int(position))
     }
+}
+
+/// Whether it gives one of its arguments as it is.
+fn chooses(function: Function) -> bool {
+    use Function as F;
+    matches!(function, F::If | F::IfNull | F::Coalesce | F::NullIf | F::Elt | F::Greatest | F::Least)
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Longest name of GET_LOCK, in bytes.
 const LOCK_NAME: usize = 64 * 4;
+/// Longest wait of GET_LOCK, in seconds: "for ever", which a clock can still reach.
+const LONGEST_WAIT_S: u64 = 1 << 32;
 /// A waiting GET_LOCK looks again after this.
 const LOOK_AGAIN_US: i64 = 10_000;
 /// BENCHMARK looks whether it has been killed after so many rounds.
@@ -111,8 +113,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let now = self.env.disk.now();
         // A negative timeout waits for ever.
-        let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or(Duration::from_secs(1 << 32));
-        let deadline = *self.env.lock_deadline.get_or_insert(now + timeout);
+        let longest = Duration::from_secs(LONGEST_WAIT_S);
+        let timeout = Duration::try_from_secs_f64(timeout_s).unwrap_or(longest).min(longest);
+        let deadline = *self.env.lock_deadline.get_or_insert(now.saturating_add(timeout));
         if now < deadline && self.env.may_repeat {
             self.env.again = true;
             self.env.sleep_us = LOOK_AGAIN_US;

@@ -1,13 +1,10 @@
 //! Functions that make strings of strings. Lengths and positions count characters.
 use super::Eval;
 use super::cast::cut;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::plan::{Expr, Function};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
-
-/// Most bytes a function may make, `@@max_allowed_packet`'s default.
-const MAX_BYTES: usize = 64 << 20;
 
 /// Byte offset of the character `n` (from 0), at most the length.
 fn offset(charset: Charset, text: &[u8], n: usize) -> usize {
@@ -26,32 +23,22 @@ fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    fn too_long(&mut self, function: &str) -> Result<Value<'v>> {
-        self.env
-            .warn(SqlError::new(1301, format!("Result of {function}() was larger than max_allowed_packet ({MAX_BYTES}) - truncated")))?;
-        Ok(Value::Null)
-    }
-
     pub(super) fn string_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         use Function as F;
-        let to = self.charset_of(node);
+        let (to, most) = (self.charset_of(node), self.most_bytes());
         match function {
             F::Concat => {
                 let mut out = Vec::new();
                 for e in args {
                     let Some(part) = self.arg_text(e, to)? else { return Ok(Value::Null) };
+                    if out.len() + part.len() > most {
+                        return self.too_long("concat");
+                    }
                     out.extend_from_slice(&part);
                 }
-                return if out.len() > MAX_BYTES { self.too_long("concat") } else { Ok(Value::owned(out)) };
+                return Ok(Value::owned(out));
             }
-            F::ConcatWs => {
-                let Some(separator) = self.arg_text(&args[0], to)? else { return Ok(Value::Null) };
-                let mut parts = Vec::new();
-                for e in &args[1..] {
-                    parts.extend(self.arg_text(e, to)?);
-                }
-                return Ok(Value::owned(parts.join(&separator[..])));
-            }
+            F::ConcatWs => return self.concat_ws(args, to),
             F::Length => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.len() as i64))),
             F::BitLength => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.len() as i64 * 8))),
             F::CharLength => {
@@ -60,7 +47,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             F::Space => {
                 let Some(n) = self.arg_int(&args[0])? else { return Ok(Value::Null) };
-                return if n > MAX_BYTES as i64 { self.too_long("space") } else { Ok(Value::owned(vec![b' '; n.max(0) as usize])) };
+                return if n > most as i64 { self.too_long("space") } else { Ok(Value::owned(vec![b' '; n.max(0) as usize])) };
             }
             _ => {}
         }
@@ -142,7 +129,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Repeat => {
                 let Some(n) = self.arg_int(&args[1])? else { return Ok(Value::Null) };
                 let n = n.max(0) as usize;
-                if text.len().saturating_mul(n) > MAX_BYTES {
+                if text.len().saturating_mul(n) > most {
                     return self.too_long("repeat");
                 }
                 Value::owned(text.repeat(n))
@@ -155,12 +142,12 @@ impl<'v> Eval<'v, '_, '_> {
                 let mut out = Vec::with_capacity(text.len());
                 let mut rest = &text[..];
                 while let Some(at) = find(rest, &from) {
+                    if out.len() + at + with.len() > most {
+                        return self.too_long("replace");
+                    }
                     out.extend_from_slice(&rest[..at]);
                     out.extend_from_slice(&with);
                     rest = &rest[at + from.len()..];
-                    if out.len() > MAX_BYTES {
-                        return self.too_long("replace");
-                    }
                 }
                 out.extend_from_slice(rest);
                 Value::owned(out)
@@ -183,6 +170,23 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
+    /// CONCAT_WS leaves NULLs out.
+    fn concat_ws(&mut self, args: &'v [Expr], to: Charset) -> Result<Value<'v>> {
+        let Some(separator) = self.arg_text(&args[0], to)? else { return Ok(Value::Null) };
+        let (mut out, mut first) = (Vec::new(), true);
+        for e in &args[1..] {
+            let Some(part) = self.arg_text(e, to)? else { continue };
+            let between = if first { &[] } else { &separator[..] };
+            if out.len() + between.len() + part.len() > self.most_bytes() {
+                return self.too_long("concat_ws");
+            }
+            out.extend_from_slice(between);
+            out.extend_from_slice(&part);
+            first = false;
+        }
+        Ok(Value::owned(out))
+    }
+
     fn pad(&mut self, left: bool, text: Cow<'v, [u8]>, args: &'v [Expr], to: Charset) -> Result<Value<'v>> {
         let (Some(len), Some(with)) = (self.arg_int(&args[1])?, self.arg_text(&args[2], to)?) else { return Ok(Value::Null) };
         let Ok(len) = usize::try_from(len) else { return Ok(Value::Null) };
@@ -196,7 +200,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let missing = len - chars;
         let per = to.char_count(&with).max(1);
-        if missing.saturating_mul(with.len()) / per > MAX_BYTES {
+        if missing.saturating_mul(with.len()) / per + text.len() > self.most_bytes() {
             return self.too_long(if left { "lpad" } else { "rpad" });
         }
         let mut padding = with.repeat(missing / per);

@@ -38,6 +38,7 @@ impl<'v> Eval<'v, '_, '_> {
             }
             F::Hex => match self.number(&args[0])? {
                 Value::Null => Ok(Value::Null),
+                Value::Bytes(b) if b.len() > self.most_bytes() / 2 => self.too_long("hex"),
                 Value::Bytes(b) => self.made(super::digest::hex(&b, true)),
                 value if args[0].ty.kind.is_temporal() => self.made(super::digest::hex(&self.text_of(&args[0], &value), true)),
                 value => {

@@ -1,0 +1,103 @@
+//! About how much memory a plan takes: its nodes and the values in them. Tables and names are shared with the catalog and not counted.
+use super::*;
+use redolith_types::Value;
+
+impl Plan {
+    /// An estimate, for caches.
+    pub fn bytes(&self) -> usize {
+        let body = match &self.body {
+            Statement::Select(select) => select_plan(select),
+            Statement::Insert(insert) => insert_plan(insert),
+            Statement::Update(update) => {
+                let assignments: usize = update.assignments.iter().map(|a| expr(&a.value)).sum();
+                access(&update.access) + assignments + exprs(&update.sort.exprs) + limit(&update.limit)
+            }
+            Statement::Delete(delete) => access(&delete.access) + exprs(&delete.sort.exprs) + limit(&delete.limit),
+            Statement::Do(list) => exprs(list),
+            Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
+            // No larger than their text, which is counted beside the plan.
+            _ => 0,
+        };
+        size_of::<Plan>() + columns(&self.columns) + size_of_val(&self.param_types[..]) + size_of_val(&self.tables[..]) + body
+    }
+}
+
+fn value(value: &Value<'_>) -> usize {
+    size_of::<Value<'_>>() + value.as_bytes().map_or(0, <[u8]>::len)
+}
+
+fn expr(e: &Expr) -> usize {
+    let mut bytes = 0;
+    e.walk(&mut |node| {
+        bytes += size_of::<Expr>();
+        bytes += match &node.kind {
+            ExprKind::Literal(v) => value(v),
+            ExprKind::Subquery(q) => size_of::<Subquery>() + select_plan(&q.plan),
+            _ => 0,
+        };
+    });
+    bytes
+}
+fn exprs<'e>(list: impl IntoIterator<Item = &'e Expr>) -> usize {
+    list.into_iter().map(expr).sum()
+}
+fn limit(limit: &Limit) -> usize {
+    exprs(&limit.count) + exprs(&limit.offset)
+}
+fn columns(list: &[ColumnMeta]) -> usize {
+    list.iter().map(|c| size_of::<ColumnMeta>() + c.name.len()).sum()
+}
+
+fn access(access: &TableAccess) -> usize {
+    let range =
+        |r: &KeyRange| size_of::<KeyRange>() + exprs(&r.prefix) + r.low.iter().chain(&r.high).map(|b| expr(&b.value)).sum::<usize>();
+    let path = match &access.path.kind {
+        AccessKind::Point(values) => exprs(values),
+        AccessKind::Ranges(ranges) => ranges.iter().map(range).sum(),
+        AccessKind::Empty | AccessKind::FullScan => 0,
+    };
+    path + exprs(&access.filter) + size_of_val(&access.columns[..])
+}
+
+fn select_plan(plan: &SelectPlan) -> usize {
+    let source = |s: &Source| {
+        let rows = match &s.kind {
+            SourceKind::Table(table) => access(table),
+            SourceKind::Derived(inner) => select_plan(inner),
+            SourceKind::Virtual(_) => 0,
+        };
+        size_of::<Source>() + rows + exprs(&s.on) + exprs(&s.filter)
+    };
+    let grouping = plan.grouping.as_ref().map_or(0, |g| {
+        let aggregates: usize = g.aggregates.iter().map(|a| size_of::<AggregateCall>() + exprs(&a.args) + a.separator.len()).sum();
+        exprs(&g.keys) + aggregates
+    });
+    size_of::<SelectPlan>()
+        + plan.sources.iter().map(source).sum::<usize>()
+        + grouping
+        + exprs(plan.condition.iter().chain(&plan.having).chain(&plan.output))
+        + limit(&plan.limit)
+        + columns(&plan.columns)
+}
+
+fn insert_plan(plan: &InsertPlan) -> usize {
+    let insert_value = |v: &InsertValue| match v {
+        InsertValue::Expr(e) => expr(e),
+        InsertValue::Default => size_of::<InsertValue>(),
+    };
+    let rows = match &plan.rows {
+        InsertRows::Rows(rows) => rows.iter().map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>()).sum(),
+        InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
+        InsertRows::Select { select, .. } => select_plan(select),
+    };
+    let default = |d: &DefaultFill| match d {
+        DefaultFill::Literal(v) => value(v),
+        DefaultFill::Expr(e) => expr(e),
+        DefaultFill::AutoIncrement | DefaultFill::Missing => size_of::<DefaultFill>(),
+    };
+    let update = match &plan.on_duplicate {
+        OnDuplicate::Update(assignments) => assignments.iter().map(|a| expr(&a.value)).sum(),
+        OnDuplicate::Error | OnDuplicate::Replace => 0,
+    };
+    rows + plan.defaults.iter().map(default).sum::<usize>() + update
+}
