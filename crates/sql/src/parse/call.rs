@@ -75,7 +75,7 @@ impl Parser<'_> {
             "DEFAULT" => self.default_value()?,
             "EXISTS" => {
                 self.advance();
-                ExprKind::Exists(Box::new(self.in_parens(|p| p.select_statement())?))
+                ExprKind::Exists(self.subselect()?)
             }
             "ROW" => {
                 self.advance();

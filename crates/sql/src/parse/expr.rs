@@ -77,7 +77,7 @@ impl Parser<'_> {
                 left = self.node(position, kind);
             } else if let Some(op) = self.compare_op() {
                 if let Some(_quantifier) = self.accept_any(&["ANY", "SOME", "ALL"]) {
-                    self.in_parens(|p| p.select_statement())?;
+                    self.subselect()?;
                     left = self.node(position, ExprKind::Unsupported("ANY/ALL/SOME subquery"));
                     continue;
                 }
@@ -143,7 +143,7 @@ impl Parser<'_> {
 
     fn in_list(&mut self, negated: bool, value: Box<Expr>) -> Result<ExprKind> {
         if self.at_symbol("(") && (self.at_nth(1, "SELECT") || self.at_nth(1, "WITH")) {
-            let select = Box::new(self.in_parens(|p| p.select_statement())?);
+            let select = self.subselect()?;
             return Ok(ExprKind::InSelect { negated, value, select });
         }
         let list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
@@ -357,8 +357,8 @@ impl Parser<'_> {
     fn parenthesized(&mut self) -> Result<Expr> {
         let position = self.position();
         if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") {
-            let select = self.in_parens(|p| p.deeper(|p| p.select_statement()))?;
-            return Ok(self.node(position, ExprKind::Select(Box::new(select))));
+            let select = self.subselect()?;
+            return Ok(self.node(position, ExprKind::Select(select)));
         }
         let mut list = self.in_parens(|p| p.comma_list(|p| p.expr()))?;
         Ok(match list.len() {
