@@ -136,6 +136,97 @@ fn write_read_roll_back_and_start_again() {
     });
 }
 
+/// Opens a table whose rows have ids that its counter was never told of, as after a crash, and gives the counter's value.
+async fn counter_of(e: &Engine, name: &str) -> u64 {
+    let t = e.table("test", name).await.unwrap().unwrap();
+    t.auto_increment.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn the_counter_is_above_every_id_whichever_index_its_column_leads() {
+    let dir = Dir::new("counter");
+    let down = |mut index: IndexDef| {
+        index.columns[0].desc = true;
+        index
+    };
+    let by_c = || IndexDef::primary([2]);
+    let tables = [
+        ("key_after_another_primary", vec![by_c(), IndexDef::secondary("id", false, [0])]),
+        ("unique_after_another_primary", vec![by_c(), IndexDef::secondary("id", true, [0, 1])]),
+        ("descending_key", vec![by_c(), down(IndexDef::secondary("id", false, [0]))]),
+        ("descending_primary", vec![down(IndexDef::primary([0]))]),
+        ("unique_alone", vec![IndexDef::secondary("id", true, [0])]),
+        ("ascending_primary", vec![IndexDef::primary([0, 1])]),
+    ];
+    let (e, _) = open(&dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        for (name, indexes) in &tables {
+            let mut def = TableDef { indexes: indexes.clone(), ..def(name) };
+            def.columns[0].auto_increment = true;
+            let t = e.create_table(def, 1).await.unwrap();
+            let mut trx = e.begin(KillFlag::new());
+            for id in 1..=2000 {
+                trx.insert(&t, &row(&t, id, 0, &format!("{:0150}", 3000 - id))).await.unwrap();
+            }
+            trx.commit().await.unwrap().durable().await;
+        }
+        e.close().await.unwrap();
+    });
+    drop(e);
+    let (e, _) = open(&dir);
+    block_on(async {
+        for (name, _) in &tables {
+            assert_eq!(counter_of(&e, name).await, 2001, "{name}");
+        }
+        e.close().await.unwrap();
+    });
+}
+
+/// Entries that are marked or purged, and the leaves that this leaves empty, are no reason to stop looking.
+#[test]
+fn the_counter_is_found_behind_rows_that_were_deleted() {
+    let dir = Dir::new("counter-behind");
+    for descending in [false, true] {
+        let (e, _) = open(&dir);
+        let name = if descending { "down" } else { "up" };
+        block_on(async {
+            if !descending {
+                e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+            }
+            let mut def = TableDef { indexes: vec![IndexDef::primary([1]), IndexDef::secondary("id", true, [0])], ..def(name) };
+            def.columns[0].auto_increment = true;
+            def.indexes[1].columns[0].desc = descending;
+            let t = e.create_table(def, 1).await.unwrap();
+            let mut trx = e.begin(KillFlag::new());
+            for id in 1..=4000 {
+                trx.insert(&t, &row(&t, id, id, "")).await.unwrap();
+            }
+            trx.commit().await.unwrap().durable().await;
+            for k in 1001..=4000 {
+                assert!(delete(&mut trx, &t, k).await.unwrap());
+            }
+            trx.commit().await.unwrap().durable().await;
+            e.close().await.unwrap();
+        });
+        drop(e);
+        let (e, _) = open(&dir);
+        block_on(async {
+            assert!((1001..=4001).contains(&counter_of(&e, name).await), "{name}");
+            let t = e.table("test", name).await.unwrap().unwrap();
+            let mut waited = 0;
+            while !e.history.is_empty() && waited < 2000 {
+                e.host.sleep(std::time::Duration::from_millis(5)).await;
+                waited += 1;
+            }
+            // Asked again, as ALTER TABLE .. AUTO_INCREMENT = 1 asks.
+            e.redefine_table(&t, t.def.clone(), Some(1)).await.unwrap();
+            assert_eq!(counter_of(&e, name).await, 1001, "{name}");
+            e.close().await.unwrap();
+        });
+    }
+}
+
 #[test]
 fn concurrent_writers_wait_for_each_other() {
     let dir = Dir::new("writers");

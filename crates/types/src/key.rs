@@ -137,6 +137,29 @@ impl Kind {
         }
     }
 
+    /// The number at the start of `key`; None: the column is not of a type that AUTO_INCREMENT can have.
+    fn number(self, key: &[u8], desc: bool) -> Option<Value<'static>> {
+        let flip = if desc { 0xff } else { 0 };
+        let width = self.width()?;
+        let bits = |key: &[u8]| key[..width].iter().fold(0u64, |n, byte| n << 8 | u64::from(byte ^ flip));
+        Some(match self {
+            Kind::UInt(_) => Value::UInt(bits(key)),
+            Kind::Int(_) => {
+                let unused = 64 - 8 * width as u32;
+                Value::Int(((bits(key) << unused ^ 1 << 63) as i64) >> unused)
+            }
+            Kind::Float => {
+                let bits = bits(key) as u32;
+                Value::Float(f32::from_bits(if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits }))
+            }
+            Kind::Double => {
+                let bits = bits(key);
+                Value::Double(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
+            }
+            _ => return None,
+        })
+    }
+
     /// Bytes of this column at the start of `key`, which is not NULL.
     fn skip(self, key: &[u8], desc: bool) -> usize {
         let Kind::String { collation, .. } = self else { return self.width().expect("not a string") };
@@ -191,12 +214,18 @@ impl Part {
         }
     }
 
-    fn skip(&self, key: &[u8]) -> usize {
-        if !self.nullable {
-            return self.kind.skip(key, self.desc);
-        }
+    /// The value's bytes at the start of `key`, without the NULL byte; None: it is NULL.
+    fn value_in<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let null = if self.desc { 0xff } else { 0 };
-        if key[0] == null { 1 } else { 1 + self.kind.skip(&key[1..], self.desc) }
+        match key {
+            value if !self.nullable => Some(value),
+            [flag, value @ ..] if *flag != null => Some(value),
+            _ => None,
+        }
+    }
+
+    fn skip(&self, key: &[u8]) -> usize {
+        self.value_in(key).map_or(0, |value| self.kind.skip(value, self.desc)) + usize::from(self.nullable)
     }
 }
 
@@ -247,6 +276,12 @@ impl KeyLayout {
     pub fn external_column(&self, rows: &RowLayout, payload: &[u8]) -> Option<usize> {
         let external = |col: &usize| rows.external(payload, *col).is_some();
         if rows.has_externals(payload) { self.columns().find(external) } else { None }
+    }
+
+    /// The value of a key's first column, if that is an integer, FLOAT or DOUBLE and not NULL.
+    pub fn leading_number(&self, key: &[u8]) -> Option<Value<'static>> {
+        let part = self.parts.first()?;
+        part.kind.number(part.value_in(key)?, part.desc)
     }
 
     /// Length in bytes of the first `n` columns' bytes of a key.

@@ -363,8 +363,8 @@ fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a
     }
 }
 
-/// TIMESTAMP's last second, 2038-01-19 03:14:07 UTC.
-const MAX_TIMESTAMP_SECS: i64 = i32::MAX as i64;
+/// Microseconds since 1970 UTC that a TIMESTAMP can hold beside the zero date: up to the end of 2038-01-19 03:14:07.
+pub const TIMESTAMP_US: std::ops::Range<i64> = 1_000_000..(i32::MAX as i64 + 1) * 1_000_000;
 
 fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
     let lose = |at, warning| lose_temporal("datetime", value, Value::DateTime(at), warning, mode);
@@ -373,8 +373,7 @@ fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'
         return fit(Value::DateTime(DateTime::ZERO));
     }
     let Some(us) = parsed.value.to_unix_us(mode.zone_offset_secs) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
-    let in_range = (1_000_000..(MAX_TIMESTAMP_SECS + 1) * 1_000_000).contains(&us);
-    match DateTime::from_unix_us(us, 0).filter(|_| in_range) {
+    match DateTime::from_unix_us(us, 0).filter(|_| TIMESTAMP_US.contains(&us)) {
         None => lose(DateTime::ZERO, ConvertError::OutOfRange),
         Some(utc) if parsed.truncated => lose(utc, ConvertError::Truncated),
         Some(utc) => fit(Value::DateTime(utc)),

@@ -157,6 +157,33 @@ fn encodings_are_frozen() {
 }
 
 #[test]
+fn leading_numbers_are_read_back() {
+    use redolith_types::IntSize;
+    use redolith_types::sql_type::Sign;
+    let unsigned = Sign { unsigned: true, ..Sign::SIGNED };
+    let ints = [IntSize::Tiny, IntSize::Small, IntSize::Medium, IntSize::Int, IntSize::Big];
+    let mut cases = Vec::new();
+    for size in ints {
+        let signed = [size.min_signed(), -1, 0, 1, size.max_signed()].map(Value::Int);
+        cases.extend(signed.map(|v| (SqlType::Int { size, sign: Sign::SIGNED, display: None }, v)));
+        cases.extend([0, 1, size.max_unsigned()].map(|v| (SqlType::Int { size, sign: unsigned, display: None }, Value::UInt(v))));
+    }
+    cases.extend([-1.5f32, 0.0, 3.0].map(|v| (SqlType::Float { digits: None, sign: Sign::SIGNED }, Value::Float(v))));
+    cases.extend([-1.5f64, 0.0, 3.0].map(|v| (SqlType::Double { digits: None, sign: Sign::SIGNED }, Value::Double(v))));
+    cases.extend([(SqlType::INT, Value::Null), (SqlType::Date, Value::Null)]);
+    for ((ty, value), desc) in cases.iter().flat_map(|case| [(case, false), (case, true)]) {
+        let column = |nullable| KeyColumn { ty: ty.clone(), nullable, desc, prefix: None };
+        for nullable in [true, value.is_null()] {
+            let (_, keys) = layouts(&[column(nullable), column(true)]);
+            let read = keys.leading_number(&key(&keys, &[value.clone(), Value::Null]));
+            assert_eq!(read, Some(value.clone()).filter(|v| !v.is_null()), "{ty:?} {desc}");
+        }
+    }
+    let (_, date) = layouts(&[KeyColumn { ty: SqlType::Date, nullable: false, desc: false, prefix: None }]);
+    assert_eq!(date.leading_number(&[0; 4]), None);
+}
+
+#[test]
 fn the_greatest_length_is_known() {
     let layout = |ty, nullable, prefix| {
         let columns = [Column { nullable, ..Column::new("c", ty) }];

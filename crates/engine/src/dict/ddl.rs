@@ -3,14 +3,12 @@
 //! The callers hold the metadata locks: the table's exclusively, the schema's shared (or exclusively, to create or drop it).
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::{Index, Table};
-use crate::btree::{Seek, Tree};
-use crate::buf::Latch;
+use crate::btree::Tree;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
 use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
-use crate::page::{Patch, u64_at};
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::row::insert::duplicate;
 use crate::trx::Trx;
@@ -19,8 +17,6 @@ use redolith_types::{Collation, IndexDef, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Where page 0 of a table's space keeps the AUTO_INCREMENT counter.
-const COUNTER: usize = 40;
 /// Keys sorted in memory at a time while an index is built.
 const SORT_BYTES: usize = 64 << 20;
 
@@ -32,58 +28,6 @@ impl Engine {
             self.ready_counters(&t).await?;
         }
         Ok(Some(t))
-    }
-    /// Finds where AUTO_INCREMENT, hidden row ids and the row estimate stand: from the saved counter and the last key, delete-marked or not.
-    async fn ready_counters(&self, t: &Table) -> Result<()> {
-        self.store.spaces.open(t.space, &t.full_name())?;
-        let tree = &t.clustered().tree;
-        let (saved, last) = self
-            .settled(|| {
-                let saved = u64_at(&self.store.pool.fix(PageId { space: t.space, no: 0 }, Latch::S)?[..], COUNTER);
-                let mut path = crate::btree::Path::default();
-                let mut g = tree.descend(&self.store, Seek::Last, 0, Latch::S, Some(&mut path))?;
-                // Leaves at the end may be empty: one before has the greatest key.
-                while index::first_rec(&g).is_none() && !path.low.is_empty() {
-                    let low = std::mem::take(&mut path.low);
-                    drop(g);
-                    g = tree.descend(&self.store, Seek::Before(&low), 0, Latch::S, Some(&mut path))?;
-                }
-                let end = index::search_end(&g).prev;
-                let copy = |r| (index::key(&g, r).to_vec(), crate::row::value::payload(index::value(&g, r)).to_vec());
-                Ok((saved, (end != index::INFIMUM).then(|| copy(end))))
-            })
-            .await?;
-        if let Some((key, payload)) = last {
-            if t.hidden_key {
-                let id = u64::from_be_bytes(key[..8].try_into().expect("a row id"));
-                t.row_id.fetch_max(id + 1, AcqRel);
-            } else if let Some(c) = t.def.auto_increment_column()
-                && t.clustered().key.columns().next() == Some(c)
-            {
-                match t.layout.get(&payload, c) {
-                    redolith_types::Value::Int(v) if v > 0 => t.auto_increment.fetch_max(v as u64 + 1, AcqRel),
-                    redolith_types::Value::UInt(v) => t.auto_increment.fetch_max(v.saturating_add(1), AcqRel),
-                    _ => 0,
-                };
-            }
-        }
-        t.auto_increment.fetch_max(saved, AcqRel);
-        t.rows.store(self.settled(|| estimate_rows(&self.store, tree)).await? as i64, Relaxed);
-        t.counters_ready.store(true, Release);
-        Ok(())
-    }
-    pub(crate) async fn save_counter(&self, t: &Table) -> Result<()> {
-        let value = t.auto_increment.load(Acquire);
-        self.settled(|| {
-            let mut m = Mtr::begin_reserved(&self.store)?;
-            let p = m.x(PageId { space: t.space, no: 0 })?;
-            if u64_at(m.page(p), COUNTER) != value {
-                m.patch(p).write_u64(COUNTER, value);
-                m.commit();
-            }
-            Ok(())
-        })
-        .await
     }
 
     pub async fn create_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
@@ -455,19 +399,4 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     space::free(&mut m, target, map);
     m.commit();
     Ok(child.is_none())
-}
-/// Rows of a tree, roughly: the records of some leaves times the pages that the levels above tell of.
-fn estimate_rows(store: &crate::mtr::Store, tree: &Tree) -> Try<u64> {
-    let leaf = tree.leaf(store, Seek::Key(b""))?;
-    let per_leaf = index::n_recs(&leaf) as u64;
-    drop(leaf);
-    let g = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
-    match index::level(&g) {
-        0 => Ok(per_leaf),
-        1 => Ok(per_leaf * index::n_recs(&g) as u64),
-        level => {
-            let below = index::n_recs(&g) as u64;
-            Ok(per_leaf.max(1) * below * 300u64.saturating_pow(level as u32 - 1))
-        }
-    }
 }

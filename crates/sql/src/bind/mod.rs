@@ -29,7 +29,7 @@ use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Parsed, ast};
-use crate::plan::{AggregateCall, ExprType, Plan, Statement, TableUse};
+use crate::plan::{AggregateCall, ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Collation, Value};
 use std::collections::BTreeSet;
@@ -103,6 +103,8 @@ pub(crate) struct Binder<'a> {
     aggregates: Option<Vec<AggregateCall>>,
     /// The VALUES list stands for many rows like its one: parameters per row.
     row_stride: Option<u32>,
+    /// The lock of rows that are read without a locking clause.
+    reads: RowLock,
     /// Columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
@@ -121,12 +123,16 @@ impl<'a> Binder<'a> {
             subqueries: 0,
             aggregates: None,
             row_stride: None,
+            reads: RowLock::None,
             rows_columns: Vec::new(),
         }
     }
 
     fn statement(&mut self, statement: &ast::Statement) -> Result<Statement> {
         use ast::Statement as S;
+        if matches!(statement, S::Insert(_) | S::Update(_) | S::Delete(_)) {
+            self.reads = RowLock::ShareForChange;
+        }
         match statement {
             S::Select(select) => Ok(Statement::Select(self.select(select, None)?)),
             S::Insert(insert) => Ok(Statement::Insert(self.insert(insert)?)),

@@ -60,8 +60,10 @@ pub struct ScopeSource {
 #[derive(Default)]
 pub struct Scope {
     pub sources: Vec<ScopeSource>,
-    /// `a RIGHT JOIN b` is read as `b LEFT JOIN a`; `*` still has a's columns first.
-    pub first_two_swapped: bool,
+    /// What `*` means: source and column of each.
+    pub star: Vec<(usize, usize)>,
+    /// Where the joins since the last comma begin: in `sources` and in `star`.
+    pub joined_from: (usize, usize),
 }
 
 impl Scope {
@@ -111,8 +113,28 @@ impl Scope {
         if self.sources.iter().any(same) {
             return Err(SqlError::not_unique_table(&source.alias));
         }
+        let number = self.sources.len();
+        self.star.extend(source.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(|(c, _)| (number, c)));
         self.sources.push(source);
-        Ok(self.sources.len() as u16 - 1)
+        Ok(number as u16)
+    }
+
+    /// A comma: what is added from now on is a join of its own.
+    pub fn comma(&mut self) {
+        self.joined_from = (self.sources.len(), self.star.len());
+    }
+    /// `a RIGHT JOIN b` is read as `b LEFT JOIN a`; `*` still has a's columns first.
+    pub fn swap_first_two(&mut self) {
+        let of_first = self.star.iter().filter(|(source, _)| *source == 0).count();
+        self.star.rotate_left(of_first);
+    }
+    /// USING made these columns of earlier sources one with columns of the newest: they come first in the join's part of `*`, in the order they had.
+    pub fn put_common_first(&mut self, common: &[(usize, usize)]) {
+        let sources = &self.sources;
+        self.star.retain(|(s, c)| !sources[*s].columns[*c].merged);
+        let joined = self.star.split_off(self.joined_from.1);
+        let (first, rest): (Vec<_>, Vec<_>) = joined.into_iter().partition(|at| common.contains(at));
+        self.star.extend(first.into_iter().chain(rest));
     }
 
     /// Sources that a `t.` or `db.t.` prefix means; without a prefix all.

@@ -4,7 +4,7 @@ use super::compare::and;
 use super::expr::Env;
 use super::order::Wanted;
 use super::path;
-use super::scope::{Clause, Scope};
+use super::scope::{Clause, Scope, ScopeSource};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
@@ -87,7 +87,7 @@ impl Binder<'_> {
             flatten(having, &mut conjuncts);
         }
         let limit = self.limit(&select.limit)?;
-        let lock = row_lock(select.lock.as_ref());
+        let lock = select.lock.as_ref().map_or(self.reads, row_lock);
         let mut plan = SelectPlan {
             sources: Vec::new(),
             condition: None,
@@ -112,7 +112,6 @@ impl Binder<'_> {
     fn from(&mut self, factors: &[ast::TableFactor], scope: &mut Scope, outer: Option<&Scope>) -> Result<Vec<Raw>> {
         let mut raw = Vec::with_capacity(factors.len());
         let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
-        scope.first_two_swapped = swapped;
         for n in 0..factors.len() {
             let factor = &factors[if swapped && n < 2 { 1 - n } else { n }];
             let join = match &factors[n].join {
@@ -121,6 +120,9 @@ impl Binder<'_> {
                 join => join,
             };
             let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
+            if matches!(join, Join::Comma) {
+                scope.comma();
+            }
             let kind = match &factor.kind {
                 FactorKind::Table { name, hints } => match self.virtual_table(name)? {
                     Some(table) => {
@@ -143,7 +145,7 @@ impl Binder<'_> {
             };
             let mut on = Vec::new();
             match join {
-                Join::None | Join::Right(_) => {}
+                Join::None | Join::Comma | Join::Right(_) => {}
                 Join::Inner(condition) | Join::Left(condition) => {
                     self.aggregates = None;
                     if let Some(condition) = condition {
@@ -155,6 +157,9 @@ impl Binder<'_> {
                 Join::Using { columns, .. } => self.using(scope, columns, &mut on)?,
                 Join::Unsupported(what) => return Err(SqlError::unsupported(what)),
             }
+            if swapped && n == 1 {
+                scope.swap_first_two();
+            }
             raw.push(Raw { kind, join: if left { JoinKind::Left } else { JoinKind::Inner }, on });
         }
         Ok(raw)
@@ -163,21 +168,24 @@ impl Binder<'_> {
     /// USING (columns): equal in the new source and one before it; the new source's is hidden from `*` and from plain names.
     fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
         let last = scope.sources.len() - 1;
+        let mut common = Vec::with_capacity(columns.len());
         for name in columns {
-            let find = |sources: &[super::scope::ScopeSource]| {
-                sources
-                    .iter()
-                    .enumerate()
-                    .find_map(|(s, source)| source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name)).map(|c| (s, c)))
+            let find = |sources: std::ops::Range<usize>| {
+                sources.into_iter().find_map(|s| {
+                    let column = scope.sources[s].columns.iter().position(|c| c.name.eq_ignore_ascii_case(name));
+                    column.map(|c| (s, c))
+                })
             };
-            let before = find(&scope.sources[..last]);
-            let new = find(&scope.sources[last..]).map(|(_, c)| (last, c));
-            let (Some(before), Some(new)) = (before, new) else { return Err(SqlError::unknown_column(name, Clause::On.name())) };
+            let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1)) else {
+                return Err(SqlError::unknown_column(name, Clause::On.name()));
+            };
             let (l, r) = (scope.column(before), scope.column(new));
             let (l, r) = (Expr::new(l.expr.clone(), l.ty()), Expr::new(r.expr.clone(), r.ty()));
             on.push(self.compare(CompareOp::Eq, l, r)?);
             scope.sources[last].columns[new.1].merged = true;
+            common.push(before);
         }
+        scope.put_common_first(&common);
         Ok(())
     }
 
@@ -206,21 +214,25 @@ impl Binder<'_> {
         if env.scope.sources.is_empty() {
             return Err(SqlError::no_tables_used());
         }
-        let (schema, table) = (of.and_then(|n| n.schema.as_deref()), of.map(|n| n.name.as_str()));
-        let mut sources: Vec<_> = env.scope.matching(schema, table).collect();
-        if env.scope.first_two_swapped {
-            sources.sort_by_key(|(n, _)| if *n < 2 { 1 - *n } else { *n });
-        }
-        let found = !sources.is_empty();
-        for (_, source) in sources {
-            for column in source.columns.iter().filter(|c| !(c.hidden || c.merged && of.is_none())) {
-                bound.output.push(Expr::new(column.expr.clone(), column.ty()));
-                bound.columns.push(column.meta.clone());
-                bound.aliases.push((column.name.to_string(), Expr::new(column.expr.clone(), column.ty())));
+        let places: Vec<(usize, usize)> = match of {
+            None => env.scope.star.clone(),
+            Some(name) => {
+                let mut sources = env.scope.matching(name.schema.as_deref(), Some(&name.name)).peekable();
+                if sources.peek().is_none() {
+                    return Err(SqlError::new(1051, format!("Unknown table '{}'", name.name)));
+                }
+                let shown = |(s, source): (usize, &'_ ScopeSource)| {
+                    let columns = source.columns.iter().enumerate().filter(|(_, c)| !c.hidden);
+                    columns.map(|(c, _)| (s, c)).collect::<Vec<_>>()
+                };
+                sources.flat_map(shown).collect()
             }
-        }
-        if !found {
-            return Err(SqlError::new(1051, format!("Unknown table '{}'", table.unwrap_or_default())));
+        };
+        for column in places.into_iter().map(|at| env.scope.column(at)) {
+            let value = Expr::new(column.expr.clone(), column.ty());
+            bound.columns.push(column.meta.clone());
+            bound.aliases.push((column.name.to_string(), value.clone()));
+            bound.output.push(value);
         }
         Ok(())
     }
@@ -374,7 +386,7 @@ impl Binder<'_> {
                         wanted.satisfied(plan, &chosen, &table);
                     }
                     let lock = match select.lock.as_ref() {
-                        Some(l) if !l.of.is_empty() && !l.of.iter().any(|t| **t == *scope.sources[s].alias) => RowLock::None,
+                        Some(l) if !l.of.is_empty() && !l.of.iter().any(|t| **t == *scope.sources[s].alias) => self.reads,
                         _ => lock,
                     };
                     if matches!(lock, RowLock::Exclusive(_)) {
@@ -411,12 +423,8 @@ pub(super) fn flatten(expr: Expr, into: &mut Vec<Expr>) {
     }
 }
 
-fn row_lock(lock: Option<&ast::Lock>) -> RowLock {
-    match lock {
-        None => RowLock::None,
-        Some(l) if l.exclusive => RowLock::Exclusive(l.conflict),
-        Some(l) => RowLock::Share(l.conflict),
-    }
+fn row_lock(lock: &ast::Lock) -> RowLock {
+    if lock.exclusive { RowLock::Exclusive(lock.conflict) } else { RowLock::Share(lock.conflict) }
 }
 
 /// The lock of rows that a statement changes.

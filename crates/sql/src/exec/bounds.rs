@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_time};
-use redolith_types::store::StoreMode;
-use redolith_types::{Charset, Collation, Column, Decimal, SqlType, TableDef, Value, convert_for_column};
+use redolith_types::store::{StoreMode, TIMESTAMP_US};
+use redolith_types::{Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Value, convert_for_column};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -329,12 +329,28 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
                 },
                 other => redolith_types::convert::to_number(&other).value,
             };
-            let near = convert_for_column(number.borrow(), ty, from, StoreMode::LENIENT).ok()?.value.into_owned();
+            let near = convert_for_column(clamped(number.borrow(), ty), ty, from, StoreMode::LENIENT).ok()?;
+            let near = near.value.into_owned();
             let side = near.compare(&number, Collation::Binary);
             Some((near, side))
         }
     }
 }
+
+/// A number brought into the range of YEAR or BIT, where storing it would do something else: give two digits a century, take what is out of range for 0, take
+/// the bits of a negative one.
+fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
+    let below = |limit: i64| number.compare(&Value::Int(limit), Collation::Binary).is_lt();
+    match ty {
+        SqlType::Year if below(MIN_YEAR) => Value::Int(0),
+        SqlType::Year if !below(MAX_YEAR) => Value::Int(MAX_YEAR),
+        SqlType::Bit { .. } if below(0) => Value::Int(0),
+        _ => number,
+    }
+}
+/// The years beside 0 that a YEAR column holds.
+const MIN_YEAR: i64 = 1901;
+const MAX_YEAR: i64 = 2155;
 
 fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<(Value<'static>, Ordering)> {
     let zone = env.settings.zone_offset_secs;
@@ -346,7 +362,35 @@ fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<
     let side = near.cmp(&wanted);
     Some(match ty {
         SqlType::Date => (Value::Date(near.date()), side),
-        SqlType::Timestamp { .. } => (Value::DateTime(if near.is_zero() { near } else { near.shift_zone(zone, 0)? }), side),
+        SqlType::Timestamp { .. } => {
+            let (near, side) = nearest_timestamp(near, side, zone)?;
+            (Value::DateTime(near), side)
+        }
         _ => (Value::DateTime(near), side),
     })
 }
+
+/// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's precision, on `side` of the one wanted.
+fn nearest_timestamp(near: DateTime, side: Ordering, zone: i32) -> Option<(DateTime, Ordering)> {
+    if near.is_zero() {
+        return Some((near, side));
+    }
+    let (us, side) = match near.to_unix_us(zone) {
+        Some(us) => (us, side),
+        None => (day_after(near.date())?.at(0).to_unix_us(zone)?, Ordering::Greater),
+    };
+    let (us, side) = match us {
+        us if us < TIMESTAMP_US.start => (TIMESTAMP_US.start, Ordering::Greater),
+        us if us >= TIMESTAMP_US.end => (TIMESTAMP_US.end - 1, Ordering::Less),
+        us => (us, side),
+    };
+    Some((DateTime::from_unix_us(us, 0)?, side))
+}
+/// The first real day behind a date whose month or day is 0.
+fn day_after(date: Date) -> Option<Date> {
+    let day = if date.month() == 0 { 1 } else { date.day().max(1) };
+    Date::new(date.year(), date.month().max(1), day)
+}
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,7 @@ pub struct StatementSettings {
     pub group_concat_max_len: usize,
     /// Most bytes that one sort, grouping or derived table may hold.
     pub memory_limit: usize,
+    /// `@@insert_id`: where the first statement that generates AUTO_INCREMENT values begins. That statement takes it.
     pub insert_id: Option<u64>,
     /// `@@max_allowed_packet`: most bytes that a function may make.
     pub max_allowed_packet: usize,

@@ -16,7 +16,7 @@ use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::row::update::RowAt;
-use redolith_types::convert::{to_f64, to_integer};
+use redolith_types::convert::to_integer;
 use redolith_types::{Charset, KeyLayout, SqlType, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -103,34 +103,42 @@ struct AutoIncrement {
 }
 
 impl AutoIncrement {
-    fn generate(&mut self, table: &Table, env: &Env<'_>) -> u64 {
+    fn generate(&mut self, table: &Table, env: &mut Env<'_>) -> u64 {
         let step = env.settings.auto_increment_increment.max(1);
+        let offset = env.settings.auto_increment_offset.clamp(1, step);
         if self.taken == 0 {
-            if let (Some(wanted), None) = (env.settings.insert_id, self.first) {
-                return wanted;
-            }
-            self.taken = self.rows_left.max(1);
-            if step == 1 {
-                self.next = table.take_auto_increment(self.taken);
-            } else {
-                // Values are offset, offset + step, ...
-                let offset = env.settings.auto_increment_offset.clamp(1, step);
-                let aligned =
-                    |v: u64| if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) };
-                let taken = self.taken;
-                let before = table
-                    .auto_increment
-                    .fetch_update(Relaxed, Relaxed, |v| Some(aligned(v).saturating_add(taken.saturating_mul(step))))
-                    .unwrap_or_else(|v| v);
-                self.next = aligned(before);
-                table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
+            match env.settings.insert_id.take() {
+                // The statement's values go on from there, whatever the table's counter says.
+                Some(wanted) => (self.next, self.taken) = (wanted, u64::MAX),
+                None => self.take(table, step, offset),
             }
         }
         self.taken -= 1;
         let value = self.next;
-        self.next = self.next.saturating_add(step);
+        self.next = aligned(value.saturating_add(1), step, offset);
         value
     }
+
+    /// Takes values from the table's counter, for all rows that are left.
+    fn take(&mut self, table: &Table, step: u64, offset: u64) {
+        self.taken = self.rows_left.max(1);
+        if step == 1 {
+            self.next = table.take_auto_increment(self.taken);
+            return;
+        }
+        let taken = self.taken;
+        let before = table
+            .auto_increment
+            .fetch_update(Relaxed, Relaxed, |v| Some(aligned(v, step, offset).saturating_add(taken.saturating_mul(step))))
+            .unwrap_or_else(|v| v);
+        self.next = aligned(before, step, offset);
+        table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
+    }
+}
+
+/// The least value from `v` on of offset, offset + step, ...
+fn aligned(v: u64, step: u64, offset: u64) -> u64 {
+    if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) }
 }
 
 /// A generated value as its column holds it.
@@ -230,7 +238,7 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// NULL and 0 take the next number.
+    /// NULL and what the column holds as 0 take the next number.
     fn auto_value<'v>(
         &mut self,
         table: &Table,
@@ -239,16 +247,19 @@ impl<'p> Work<'p> {
         from: Charset,
         env: &mut Env<'_>,
     ) -> Result<Value<'v>> {
-        let zero = |v: &Value<'_>| !env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO) && to_f64(v).value == 0.0;
-        if value.is_null() || zero(&value) {
-            let next = self.auto.generate(table, env);
-            self.auto.current = Some((next, true));
-            return generated(next, &column.ty);
+        let stored = if value.is_null() { None } else { Some(store::convert(value, column, from, env.row, env)?) };
+        let zero_counts = env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        match stored.map(|stored| (to_integer(&stored).value, stored)) {
+            Some((number, stored)) if number != 0 || zero_counts => {
+                self.auto.current = u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
+                Ok(stored)
+            }
+            _ => {
+                let next = self.auto.generate(table, env);
+                self.auto.current = Some((next, true));
+                generated(next, &column.ty)
+            }
         }
-        let stored = store::convert(value, column, from, env.row, env)?;
-        let number = to_integer(&stored).value;
-        self.auto.current = u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
-        Ok(stored)
     }
 
     async fn insert(&mut self, cx: &mut ExecContext<'_>, payload: &mut Vec<u8>, after: Scope<'_>) -> Result<()> {
@@ -274,15 +285,13 @@ impl<'p> Work<'p> {
     }
     fn inserted(&mut self, table: &Table) {
         self.affected += 1;
-        match self.auto.current {
-            Some((value, true)) => {
-                self.auto.first.get_or_insert(value);
-            }
-            Some((value, false)) => {
-                self.auto.given = Some(value);
-                table.saw_auto_increment(value);
-            }
-            None => {}
+        let Some((value, generated)) = self.auto.current else { return };
+        // One that INSERT_ID began with has not come from the counter either.
+        table.saw_auto_increment(value);
+        if generated {
+            self.auto.first.get_or_insert(value);
+        } else {
+            self.auto.given = Some(value);
         }
     }
 

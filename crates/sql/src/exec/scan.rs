@@ -72,11 +72,11 @@ pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
         OnConflict::NoWait => EngineConflict::NoWait,
         OnConflict::SkipLocked => EngineConflict::Skip,
     };
+    let share = Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait };
     match lock {
-        RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => {
-            Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait }
-        }
-        RowLock::None => Read::Consistent,
+        RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => share,
+        RowLock::ShareForChange if trx.isolation >= Isolation::RepeatableRead => share,
+        RowLock::None | RowLock::ShareForChange => Read::Consistent,
         RowLock::Share(c) => Read::Locking { mode: Mode::S, conflict: conflict(c) },
         RowLock::Exclusive(c) => Read::Locking { mode: Mode::X, conflict: conflict(c) },
     }

@@ -3,7 +3,7 @@
 //! | type | bytes after one for "not NULL" (0: NULL, nothing follows) |
 //! |---|---|
 //! | integers | 0 negative / 1, then 8 bytes big-endian |
-//! | DECIMAL | packed with 65 digits, 30 of them after the point |
+//! | DECIMAL | packed with 65 digits, as many of them after the point as the type has |
 //! | FLOAT, DOUBLE | big-endian bits, flipped |
 //! | dates | packed, big-endian |
 //! | strings | as index keys have them |
@@ -39,7 +39,7 @@ pub fn push(value: &Value<'_>, ty: &ExprType, collation: Collation, env: &mut En
         _ => match coerce(value.borrow(), ty, env) {
             Value::Int(n) => push_integer(n as i128, out),
             Value::UInt(n) => push_integer(n as i128, out),
-            Value::Decimal(d) => push_decimal(&d, out),
+            Value::Decimal(d) => push_decimal(&d, ty.decimals.min(MAX_SCALE), out),
             Value::Float(x) => push_double(x as f64, out),
             Value::Double(x) => push_double(x, out),
             Value::Date(d) => out.extend_from_slice(&d.packed().to_be_bytes()),
@@ -70,9 +70,11 @@ fn push_double(x: f64, out: &mut Vec<u8>) {
     let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
     out.extend_from_slice(&(bits ^ flip).to_be_bytes());
 }
-fn push_decimal(d: &Decimal, out: &mut Vec<u8>) {
-    let widened = d.round(MAX_SCALE).unwrap_or_else(|_| Decimal::max_value(MAX_PRECISION, MAX_SCALE, d.is_negative()));
+/// With the type's scale, so that 65 digits have room for whatever it holds. A value of another scale that has more digits before the point (an expression may
+/// mix a long DECIMAL with one of many decimals) counts as the greatest of the type.
+fn push_decimal(d: &Decimal, scale: u8, out: &mut Vec<u8>) {
+    let scaled = d.round(scale).unwrap_or_else(|_| Decimal::max_value(MAX_PRECISION, scale, d.is_negative()));
     let start = out.len();
-    out.resize(start + packed_len(MAX_PRECISION, MAX_SCALE), 0);
-    widened.pack(MAX_PRECISION, MAX_SCALE, &mut out[start..]);
+    out.resize(start + packed_len(MAX_PRECISION, scale), 0);
+    scaled.pack(MAX_PRECISION, scale, &mut out[start..]);
 }

@@ -260,7 +260,9 @@ pub enum FactorKind {
 pub enum Join {
     /// The first one.
     None,
-    /// Comma, [INNER|CROSS] JOIN, STRAIGHT_JOIN.
+    /// Binds less than the others: what joins stand on each side of it do not see each other.
+    Comma,
+    /// [INNER|CROSS] JOIN, STRAIGHT_JOIN.
     Inner(Option<Expr>),
     Left(Option<Expr>),
     /// Of the first two factors only.

@@ -69,6 +69,9 @@ pub struct Bound {
 pub enum RowLock {
     /// Consistent read (SERIALIZABLE in a transaction turns it into Share at run time).
     None,
+    /// What a statement that changes rows reads beside them: the newest rows, locked as Share does, from REPEATABLE READ on; a consistent read below. Else it would
+    /// copy rows of its view and change the newest.
+    ShareForChange,
     Share(OnConflict),
     Exclusive(OnConflict),
 }

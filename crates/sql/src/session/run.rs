@@ -9,6 +9,7 @@ use crate::exec::{self, Env, ExecContext, StatementSettings};
 use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
+use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::Handlers;
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
@@ -158,6 +159,7 @@ impl Session {
         }
         let goes_on = self.transaction.active;
         self.trx.single_read = !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
+        let mut insert_id_taken = false;
         let ran = match self.lock_tables_of(plan).await {
             Ok(()) => {
                 let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
@@ -167,10 +169,16 @@ impl Session {
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
                 let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
-                exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error)
+                let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
+                insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
+                ran
             }
             Err(failure) => Err(failure),
         };
+        if insert_id_taken {
+            self.vars.store_bits(Var::InsertId, 0);
+            self.refresh();
+        }
         if !plan.tables.is_empty() && !matches!(ran, Err(Failure::Stale)) {
             // Also of a statement within a transaction: MySQL's engines commit statements.
             let handlers = &mut self.scratch.handlers;

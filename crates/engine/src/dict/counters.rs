@@ -1,0 +1,106 @@
+//! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is opened, and how the first of them is saved.
+//!
+//! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be older than the newest rows, so the greatest entry of an
+//!   index that the column leads is asked too, delete-marked or not.
+use super::table::{Index, Table};
+use crate::btree::{Path, Seek, Tree};
+use crate::buf::{Latch, PageGuard};
+use crate::engine::Engine;
+use crate::mtr::{Mtr, Store};
+use crate::page::index::{self, Rec};
+use crate::page::{Patch, u64_at};
+use crate::{PageId, Result, Try};
+use redolith_types::convert::to_integer;
+use std::sync::atomic::Ordering::*;
+
+/// Where page 0 of a table's space keeps the AUTO_INCREMENT counter.
+const COUNTER: usize = 40;
+
+impl Engine {
+    /// Finds where the counters stand.
+    pub(super) async fn ready_counters(&self, t: &Table) -> Result<()> {
+        self.store.spaces.open(t.space, &t.full_name())?;
+        let saved = self.settled(|| Ok(u64_at(&self.store.pool.fix(PageId { space: t.space, no: 0 }, Latch::S)?[..], COUNTER))).await?;
+        t.auto_increment.fetch_max(saved, AcqRel);
+        if t.hidden_key
+            && let Some(key) = self.settled(|| greatest_key(&self.store, t.clustered())).await?
+        {
+            let id = u64::from_be_bytes(key[..8].try_into().expect("a row id"));
+            t.row_id.fetch_max(id + 1, AcqRel);
+        }
+        if let Some(ix) = counting_index(t)
+            && let Some(key) = self.settled(|| greatest_key(&self.store, ix)).await?
+        {
+            let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
+            let next = u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1);
+            t.auto_increment.fetch_max(next, AcqRel);
+        }
+        t.rows.store(self.settled(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64, Relaxed);
+        t.counters_ready.store(true, Release);
+        Ok(())
+    }
+    pub(crate) async fn save_counter(&self, t: &Table) -> Result<()> {
+        let value = t.auto_increment.load(Acquire);
+        self.settled(|| {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            let p = m.x(PageId { space: t.space, no: 0 })?;
+            if u64_at(m.page(p), COUNTER) != value {
+                m.patch(p).write_u64(COUNTER, value);
+                m.commit();
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// An index that the AUTO_INCREMENT column leads. A definition with such a column has one.
+fn counting_index(t: &Table) -> Option<&Index> {
+    let column = t.def.auto_increment_column()?;
+    t.indexes.iter().find(|ix| ix.key.columns().next() == Some(column))
+}
+
+/// The key of the entry with the greatest value of the index's first column, delete-marked or not. None: the tree is empty.
+fn greatest_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
+    let descending = ix.def.columns.first().is_some_and(|c| c.desc);
+    let (leaf, entry) = if descending { first_entry(store, &ix.tree)? } else { last_entry(store, &ix.tree)? };
+    Ok(entry.map(|r| index::key(&leaf, r).to_vec()))
+}
+/// Leaves at the start may be empty: one behind them has the least key.
+fn first_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
+    let mut leaf = tree.leaf(store, Seek::Key(b""))?;
+    while index::first_rec(&leaf).is_none() {
+        let Some(next) = tree.right_of(store, &leaf)? else { return Ok((leaf, None)) };
+        leaf = next;
+    }
+    let first = index::first_rec(&leaf);
+    Ok((leaf, first))
+}
+/// Leaves at the end may be empty: one before them has the greatest key.
+fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
+    let mut path = Path::default();
+    let mut leaf = tree.descend(store, Seek::Last, 0, Latch::S, Some(&mut path))?;
+    while index::first_rec(&leaf).is_none() && !path.low.is_empty() {
+        let low = std::mem::take(&mut path.low);
+        drop(leaf);
+        leaf = tree.descend(store, Seek::Before(&low), 0, Latch::S, Some(&mut path))?;
+    }
+    let end = index::search_end(&leaf).prev;
+    Ok((leaf, (end != index::INFIMUM).then_some(end)))
+}
+
+/// Rows of a tree, roughly: the records of some leaves times the pages that the levels above tell of.
+fn estimate_rows(store: &Store, tree: &Tree) -> Try<u64> {
+    let leaf = tree.leaf(store, Seek::Key(b""))?;
+    let per_leaf = index::n_recs(&leaf) as u64;
+    drop(leaf);
+    let g = store.pool.fix(PageId { space: tree.space, no: tree.root }, Latch::S)?;
+    match index::level(&g) {
+        0 => Ok(per_leaf),
+        1 => Ok(per_leaf * index::n_recs(&g) as u64),
+        level => {
+            let below = index::n_recs(&g) as u64;
+            Ok(per_leaf.max(1) * below * 300u64.saturating_pow(level as u32 - 1))
+        }
+    }
+}

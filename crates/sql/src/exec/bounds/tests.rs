@@ -1,0 +1,131 @@
+//! A range of an index gives the rows that a scan of the table gives, whatever the bound.
+use crate::exec::fixture::Server;
+use crate::exec::tests::Client;
+
+/// Compares every operator with every constant, through the index `k` on `c` and without it. `held` are the column's values.
+fn index_and_scan_agree(zones: &[i32], ty: &str, held: &[&str], constants: &[&str]) {
+    let server = Server::new();
+    for order in ["", "DESC"] {
+        let mut c = Client::new(&server);
+        c.ddl(&format!("CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, c {ty} NULL, KEY k(c {order}))"));
+        for value in held {
+            c.done(&format!("INSERT IGNORE INTO t(c) VALUES ({value})"), &[]);
+        }
+        assert_eq!(c.rows("SELECT COUNT(*) FROM t", &[]), held.len().to_string());
+        let mut conditions: Vec<String> = Vec::new();
+        for constant in constants {
+            conditions.extend(["=", "<=>", "<", "<=", ">", ">="].map(|op| format!("c {op} {constant}")));
+            conditions.extend(constants.iter().map(|high| format!("c BETWEEN {constant} AND {high}")));
+        }
+        for (zone, condition) in zones.iter().flat_map(|zone| conditions.iter().map(move |condition| (zone, condition))) {
+            c.settings.zone_offset_secs = *zone;
+            let mut rows = |hint: &str| c.rows(&format!("SELECT id FROM t {hint} INDEX (k) WHERE {condition} ORDER BY id"), &[]);
+            assert_eq!(rows("FORCE"), rows("IGNORE"), "{ty} {order} {condition}, {zone} s east of UTC");
+        }
+        c.ddl("DROP TABLE t");
+    }
+}
+
+#[test]
+fn of_years() {
+    let held = ["NULL", "'0000'", "1901", "1970", "2000", "2024", "2155"];
+    let constants = [
+        "NULL",
+        "-1",
+        "-0.5",
+        "0",
+        "0.5",
+        "1",
+        "20",
+        "69",
+        "70",
+        "99",
+        "100",
+        "1900",
+        "1900.5",
+        "1901",
+        "1999.5",
+        "2000",
+        "2000.5",
+        "2024e0",
+        "'2024'",
+        "'24'",
+        "2155",
+        "2155.5",
+        "2156",
+        "3000",
+        "9999",
+        "18446744073709551615",
+        "1e300",
+        "'x'",
+    ];
+    index_and_scan_agree(&[0], "YEAR", &held, &constants);
+}
+
+#[test]
+fn of_bits() {
+    let held = ["NULL", "b'0'", "b'1'", "b'101'", "b'1111'"];
+    let constants = [
+        "NULL",
+        "-9223372036854775808",
+        "-1",
+        "-0.5",
+        "-0.5e0",
+        "0",
+        "0.4",
+        "1",
+        "4.5",
+        "5e0",
+        "15",
+        "15.5",
+        "16",
+        "1e30",
+        "18446744073709551615",
+    ];
+    index_and_scan_agree(&[0], "BIT(4)", &held, &constants);
+}
+
+#[test]
+fn of_timestamps() {
+    let held = ["NULL", "0", "'1970-01-02 00:00:00'", "'2023-12-31 23:59:59'", "'2024-02-29 12:00:00'", "'2038-01-17 00:00:00'"];
+    let constants = [
+        "'0000-00-00 00:00:00'",
+        "'0000-01-01 00:00:00'",
+        "'0001-01-01 00:00:00'",
+        "'1960-01-01 00:00:00'",
+        "'1970-01-01 00:00:00'",
+        "'2023-12-31 23:59:59'",
+        "'2024-00-10 00:00:00'",
+        "'2024-02-00 00:00:00'",
+        "'2024-02-29 12:00:00'",
+        "'2024-02-29 12:00:00.5'",
+        "'2038-02-01 00:00:00'",
+        "'9999-12-31 23:59:59'",
+        "'9999-12-31'",
+        "19600101",
+    ];
+    index_and_scan_agree(&[-5 * 3600, 0, 14 * 3600], "TIMESTAMP", &held, &constants);
+}
+
+/// What numbers and dates beyond the column's are to give, not only that both ways agree.
+#[test]
+fn beyond_the_range_of_the_column() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(id INT PRIMARY KEY, y YEAR, b BIT(4), ts TIMESTAMP NULL, KEY(y), KEY(b), KEY(ts))");
+    c.done("INSERT INTO t VALUES (1, '0000', b'0', '2023-01-01'), (2, 2000, b'1', '2024-01-01'), (3, 2155, b'1111', '2038-01-01')", &[]);
+    c.settings.zone_offset_secs = -5 * 3600;
+    for (condition, rows) in [
+        ("y BETWEEN 2000 AND 9999", "2|3"),
+        ("y < 3000", "1|2|3"),
+        ("y > 3000", ""),
+        ("y > 20", "2|3"),
+        ("b > -1", "1|2|3"),
+        ("b < -1", ""),
+        ("ts <= '9999-12-31 23:59:59'", "1|2|3"),
+        ("ts > '9999-12-31 23:59:59'", ""),
+        ("ts BETWEEN '1000-01-01' AND '2023-12-31'", "1"),
+    ] {
+        assert_eq!(c.rows(&format!("SELECT id FROM t WHERE {condition} ORDER BY id"), &[]), rows, "{condition}");
+    }
+}
