@@ -1,7 +1,7 @@
 //! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by the fake of the tests.
 use crate::protocol::capabilities::Capabilities;
 use redolith_sql::processes::Process;
-use redolith_sql::{ResultSink, SqlError};
+use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
@@ -29,7 +29,6 @@ pub struct Client {
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub max_connections: u32,
-    pub max_prepared_statements: u32,
     pub connect_timeout_s: u32,
 }
 
@@ -37,6 +36,8 @@ pub trait Session: Send {
     /// Runs the statements of a COM_QUERY; every outcome goes to `out`.
     fn query(&mut self, text: &[u8], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send;
     fn prepare(&mut self, text: &[u8]) -> impl Future<Output = Result<Prepared, SqlError>> + Send;
+    /// The columns of a statement's rows.
+    fn describe(&mut self, text: &[u8]) -> impl Future<Output = Result<Vec<ColumnMeta>, SqlError>> + Send;
     fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send;
     fn close_statement(&mut self, id: u32);
     /// The text of a prepared statement, for the process list.

@@ -9,6 +9,7 @@ use crate::protocol::handshake::Login;
 use crate::protocol::lenenc::Reader;
 use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
+use crate::socket::Ended;
 use crate::wire::{Format, RowState, Wire};
 use redolith_sql::plan::ty::ExprType;
 use redolith_sql::processes::{Command, Kill};
@@ -67,7 +68,7 @@ impl<B: Backend> Connection<B> {
             command::STMT_PREPARE => {
                 process.begin(Command::Prepare, args);
                 counters.add(Counter::ComStmtPrepare, 1);
-                self.prepare(args_at).await;
+                self.prepare(args_at).await?;
             }
             command::STMT_CLOSE => {
                 process.begin(Command::CloseStmt, b"");
@@ -126,7 +127,7 @@ impl<B: Backend> Connection<B> {
                 process.begin(Command::ResetConnection, b"");
                 counters.add(Counter::ComAdminCommands, 1);
                 self.session.reset().await;
-                self.server.give_back_statements(self.statements.clear());
+                self.statements.clear();
                 self.answer_ok();
             }
             command::CHANGE_USER => {
@@ -155,23 +156,17 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    async fn prepare(&mut self, text: Range<usize>) {
-        let max = self.server.backend.limits().max_prepared_statements;
-        if !self.server.take_statement(max) {
-            return self.answer_error(&error::too_many_statements(max));
-        }
+    async fn prepare(&mut self, text: Range<usize>) -> Result<(), Ended> {
         let prepared = match self.session.prepare(self.channel.input.body(text)).await {
             Ok(p) if p.params.len() <= u16::MAX as usize => p,
-            other => {
-                self.server.give_back_statements(1);
-                let e = match other {
-                    Ok(p) => {
-                        self.session.close_statement(p.id);
-                        error::too_many_parameters()
-                    }
-                    Err(e) => e,
-                };
-                return self.answer_error(&e);
+            Ok(p) => {
+                self.session.close_statement(p.id);
+                self.answer_error(&error::too_many_parameters());
+                return Ok(());
+            }
+            Err(e) => {
+                self.answer_error(&e);
+                return Ok(());
             }
         };
         self.statements.add(prepared.id, prepared.params.len() as u16);
@@ -183,18 +178,20 @@ impl<B: Backend> Connection<B> {
             b.push(0);
             b.extend_from_slice(&prepared.warnings.to_le_bytes());
         });
-        self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p));
+        self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p)).await?;
         let results = self.session.results_collation();
-        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results));
+        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results)).await
     }
 
-    fn put_definitions<T>(&mut self, definitions: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    async fn put_definitions<T: Sync>(&mut self, definitions: &[T], put: impl Fn(&mut Vec<u8>, &T) + Send + Sync) -> Result<(), Ended> {
         for d in definitions {
             self.channel.output.packet(|b| put(b, d));
+            self.channel.drain().await?;
         }
         if !definitions.is_empty() && !self.capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.channel.output.definitions_end(self.session.status(), 0);
         }
+        Ok(())
     }
 
     async fn execute(&mut self, args: Range<usize>) {
@@ -242,7 +239,6 @@ impl<B: Backend> Connection<B> {
             && self.statements.remove(id)
         {
             self.session.close_statement(id);
-            self.server.give_back_statements(1);
         }
     }
 
@@ -283,13 +279,12 @@ impl<B: Backend> Connection<B> {
         let mut text = b"SELECT * FROM `".to_vec();
         table.iter().for_each(|&b| text.extend(std::iter::repeat_n(b, if b == b'`' { 2 } else { 1 })));
         text.push(b'`');
-        let prepared = match self.session.prepare(&text).await {
-            Ok(p) => p,
+        let columns = match self.session.describe(&text).await {
+            Ok(columns) => columns,
             Err(e) => return self.answer_error(&e),
         };
-        self.session.close_statement(prepared.id);
         let results = self.session.results_collation();
-        for c in &prepared.columns {
+        for c in &columns {
             self.channel.output.packet(|b| {
                 column::put(b, c, results);
                 // The default value: clients get NULL and ask SHOW COLUMNS if they want to know.
@@ -327,7 +322,7 @@ impl<B: Backend> Connection<B> {
         let body = self.channel.input.body(args).to_vec();
         let login = Login::read_change_user(&body, self.capabilities, 0).map_err(|_| Over::Refused(error::malformed_packet()))?;
         self.session.end().await;
-        self.server.give_back_statements(self.statements.clear());
+        self.statements.clear();
         let changed = login::change_user(&self.server, &mut self.channel, &self.peer, &login).await?;
         self.session = self.server.backend.session(crate::backend::Client {
             process: self.channel.process.clone(),

@@ -1,14 +1,14 @@
 //! One connection: a task that logs its client in and then answers its commands, one after the other.
 //!
 //! CONN-1: between commands a connection holds no buffer that it has not used for seconds.
-//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows still come.
+//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows, definitions or results of further statements still come.
 //! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its counts are given back.
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login;
 use crate::protocol::auth::Peer;
 use crate::protocol::capabilities::Capabilities;
-use crate::protocol::output::Output;
+use crate::protocol::output::{DRAIN_ABOVE, Output};
 use crate::protocol::packet::{PacketBuffer, PacketError};
 use crate::protocol::row::RowColumn;
 use crate::server::{LoginSlot, Server};
@@ -104,6 +104,15 @@ impl Channel {
         bytes > 0
     }
 
+    /// Sends a part of an answer that grows long (CONN-2).
+    pub async fn drain(&mut self) -> Result<(), Ended> {
+        if self.output.buf.len() > DRAIN_ABOVE {
+            self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
+            self.socket.write_all(&self.output.buf, self.write_timeout_s).await?;
+            self.output.buf.clear();
+        }
+        Ok(())
+    }
     /// Sends the answer.
     pub async fn flush(&mut self) -> Result<(), Ended> {
         if !self.output.buf.is_empty() {
@@ -172,7 +181,6 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
                 server.status.counters.add(Counter::AbortedClients, 1);
             }
             connection.session.end().await;
-            server.give_back_statements(connection.statements.clear());
             // Before a goodbye that may take seconds.
             drop(seat);
             say_goodbye(&mut connection.channel, over).await;
@@ -192,6 +200,10 @@ impl<B: Backend> Drop for Entry<'_, B> {
 }
 
 async fn say_goodbye(channel: &mut Channel, over: Over) {
+    // The answers of commands that the client sent before it left.
+    if channel.socket.settle(channel.write_timeout_s).await.is_err() {
+        return;
+    }
     let error = match over {
         Over::Refused(e) => e,
         Over::Ended(Ended::Killed) if channel.process.killed() == redolith_sql::processes::Kill::Shutdown => error::shutdown(),
@@ -232,5 +244,102 @@ impl<B: Backend> Connection<B> {
                 return over;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::Stream;
+    use redolith_sql::processes::{Kill, Processes};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    /// More than a socket holds.
+    const REST: usize = 4 << 20;
+
+    fn channel(processes: &Processes) -> (Channel, UnixStream) {
+        let process = processes.add("h", 10);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let socket = Socket::new(Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), process.clone());
+        let (input, output, status) = (PacketBuffer::default(), Output::default(), Arc::new(Status::new()));
+        (Channel { socket, input, output, process, status, read_timeout_s: 5, write_timeout_s: 5 }, theirs)
+    }
+
+    #[tokio::test]
+    async fn the_last_answer_reaches_a_client_that_has_said_goodbye() {
+        for over in [Over::Quit, Over::Ended(Ended::Gone)] {
+            let (mut channel, mut theirs) = channel(&Processes::new());
+            channel.socket.leave(vec![9; REST]);
+            let reader = std::thread::spawn(move || {
+                let mut got = Vec::new();
+                theirs.read_to_end(&mut got).unwrap();
+                got.len()
+            });
+            say_goodbye(&mut channel, over).await;
+            drop(channel);
+            assert_eq!(reader.join().unwrap(), REST);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_client_that_stays_is_read_from_for_a_while_only() {
+        let processes = Processes::new();
+        let (mut channel, mut theirs) = channel(&processes);
+        let process = channel.process.clone();
+        channel.socket.leave(vec![9; REST]);
+        let reader = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            theirs.read_to_end(&mut got).unwrap();
+            (theirs, got.len())
+        });
+        let lingering = tokio::spawn(async move {
+            std::future::poll_fn(|cx| {
+                channel.process.set_waker(cx.waker());
+                std::task::Poll::Ready(())
+            })
+            .await;
+            channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
+            channel.socket.linger(LINGER_BYTES).await;
+        });
+        let reader = tokio::task::spawn_blocking(|| reader.join().unwrap());
+        // It has read everything, and neither sends nor closes.
+        let (_theirs, got) = reader.await.unwrap();
+        assert_eq!(got, REST);
+        processes.tick(LINGER_S);
+        assert_eq!(process.killed(), Kill::None);
+        processes.tick(LINGER_S + 1);
+        assert_eq!(process.killed(), Kill::Connection);
+        tokio::time::timeout(Duration::from_secs(20), lingering).await.expect("an end").unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_an_answer_late_still_has_to_speak() {
+        let processes = Processes::new();
+        let (mut channel, mut theirs) = channel(&processes);
+        let process = channel.process.clone();
+        process.idle(7, false);
+        channel.socket.leave(vec![9; REST]);
+        let conversation = tokio::spawn(async move {
+            std::future::poll_fn(|cx| {
+                channel.process.set_waker(cx.waker());
+                std::task::Poll::Ready(())
+            })
+            .await;
+            channel.receive(100).await.map(drop)
+        });
+        let taken = tokio::task::spawn_blocking(move || {
+            theirs.read_exact(&mut vec![0; REST]).unwrap();
+            theirs
+        });
+        let _theirs = taken.await.unwrap();
+        while process.waits().0 == State::SendingToClient {
+            tokio::task::yield_now().await;
+        }
+        processes.tick(8);
+        assert_eq!(process.killed(), Kill::Connection);
+        assert!(matches!(conversation.await.unwrap(), Err(Over::Ended(Ended::Killed))));
     }
 }

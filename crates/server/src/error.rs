@@ -60,10 +60,6 @@ pub fn no_open_cursor(id: u32) -> SqlError {
     error(1421, b"HY000", format!("The statement ({id}) has no open cursor."))
 }
 #[cold]
-pub fn too_many_statements(max: u32) -> SqlError {
-    error(1461, b"42000", format!("Can't create more than max_prepared_stmt_count statements (current value: {max})"))
-}
-#[cold]
 pub fn malformed_packet() -> SqlError {
     error(1835, b"HY000", "Malformed communication packet.".into())
 }

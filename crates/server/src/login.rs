@@ -6,6 +6,7 @@ use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Privileges, Scramble};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::handshake::{self, Login};
 use crate::server::Server;
+use redolith_sql::processes::State;
 
 /// The largest packet taken from a client that has not logged in.
 const MAX_LOGIN_BODY: usize = 16 << 10;
@@ -37,7 +38,11 @@ pub async fn change_user<B: Backend>(server: &Server<B>, channel: &mut Channel, 
     let (logged_in, answer, _) = owned(login);
     // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts as one of another plug-in.
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
-    verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await
+    // Meanwhile it keeps its seat: it has as long as for a login.
+    channel.process.wait_in_command(State::Login, server.backend.limits().connect_timeout_s);
+    let verified = verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await;
+    channel.process.wait_in_command(State::Executing, 0);
+    verified
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use redolith_disk::Disk;
 use redolith_sql::processes::{Kill, Processes};
 use redolith_sql::status::{Counter, Status, StatusValue};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -28,7 +28,6 @@ pub struct Server<B: Backend> {
     disk: Arc<dyn Disk>,
     logins: Arc<Semaphore>,
     seats: Arc<Seats>,
-    statements: Arc<AtomicU64>,
     started: Duration,
 }
 
@@ -67,7 +66,6 @@ impl<B: Backend> Server<B> {
             accounts: Accounts::root_without_password(),
             logins: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
             seats: Arc::default(),
-            statements: Arc::default(),
             started: disk.now(),
             disk,
         };
@@ -78,11 +76,10 @@ impl<B: Backend> Server<B> {
     }
 
     fn register_status(&self) {
-        let (seats, statements, processes) = (self.seats.clone(), self.statements.clone(), self.processes.clone());
+        let (seats, processes) = (self.seats.clone(), self.processes.clone());
         let (disk, started) = (self.disk.clone(), self.started);
         self.status.register(Box::new(move |put| {
             put("Max_used_connections", StatusValue::Int(seats.most.load(Relaxed) as u64));
-            put("Prepared_stmt_count", StatusValue::Int(statements.load(Relaxed)));
             put("Threads_connected", StatusValue::Int(seats.taken.load(Relaxed) as u64));
             put("Threads_running", StatusValue::Int(processes.running() as u64));
             // Sessions are tasks: no thread is made or kept for a connection.
@@ -115,18 +112,6 @@ impl<B: Backend> Server<B> {
     /// A seat for a client that has logged in, or None when all of `max_connections` are taken.
     pub fn take_seat(&self, privileges: Privileges) -> Option<Seat> {
         self.seats.take(self.backend.limits().max_connections, privileges)
-    }
-
-    /// Counts one more prepared statement, unless there are `max`.
-    pub fn take_statement(&self, max: u32) -> bool {
-        let taken = self.statements.fetch_add(1, Relaxed) < max as u64;
-        if !taken {
-            self.statements.fetch_sub(1, Relaxed);
-        }
-        taken
-    }
-    pub fn give_back_statements(&self, n: usize) {
-        self.statements.fetch_sub(n as u64, Relaxed);
     }
 
     /// The answer to COM_STATISTICS.

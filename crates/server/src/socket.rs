@@ -134,9 +134,9 @@ impl Socket {
         }
     }
 
-    /// Writes all of `bytes`. While the client does not take them, `write_timeout_s` runs.
+    /// Writes all of `bytes`. While the client takes none of them, `write_timeout_s` runs; what was waited for before has its whole time again afterwards.
     async fn write(&mut self, mut bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
-        let mut waited = false;
+        let (mut before, mut stands) = (None, false);
         let done = poll_fn(|cx| {
             while !bytes.is_empty() {
                 let polled = match &mut self.stream {
@@ -144,12 +144,15 @@ impl Socket {
                     Stream::Unix(s) => Pin::new(s).poll_write(cx, bytes),
                 };
                 match polled {
-                    Poll::Ready(Ok(n)) if n > 0 => bytes = &bytes[n..],
+                    Poll::Ready(Ok(n)) if n > 0 => (bytes, stands) = (&bytes[n..], false),
                     Poll::Ready(_) => return Poll::Ready(Err(Ended::Gone)),
                     Poll::Pending if self.process.killed() >= Kill::Connection => return Poll::Ready(Err(Ended::Killed)),
                     Poll::Pending => {
-                        self.process.wait_in_command(State::SendingToClient, write_timeout_s);
-                        waited = true;
+                        before.get_or_insert_with(|| self.process.waits());
+                        // Once: who wakes the task for another reason gives the client no more time.
+                        if !std::mem::replace(&mut stands, true) {
+                            self.process.wait_in_command(State::SendingToClient, write_timeout_s);
+                        }
                         return Poll::Pending;
                     }
                 }
@@ -157,8 +160,8 @@ impl Socket {
             Poll::Ready(Ok(()))
         })
         .await;
-        if waited {
-            self.process.wait_in_command(State::Executing, 0);
+        if let Some((state, limit_s)) = before {
+            self.process.wait_in_command(state, limit_s);
         }
         done
     }
@@ -180,10 +183,83 @@ impl Socket {
     }
 }
 
+#[cfg(test)]
+impl Socket {
+    /// As if the kernel had not taken this end of the last answer.
+    pub fn leave(&self, rest: Vec<u8>) {
+        self.post.leave(rest);
+    }
+}
+
 /// The duty of whoever put the first answer into an outbox; done also when its task ends early (OUT-3).
 struct Turn(SharedOutbox);
 impl Drop for Turn {
     fn drop(&mut self) {
         self.0.lock().send();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_sql::processes::{Command, Processes};
+    use std::io::Read;
+
+    #[tokio::test]
+    async fn a_wait_for_room_leaves_other_limits_as_they_were() {
+        let processes = Processes::new();
+        let process = processes.add("h", 10);
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut socket = Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        process.idle(7, false);
+        let answer = vec![1; 4 << 20];
+        let all = processes.clone();
+        let reader = std::thread::spawn(move || {
+            while all.rows()[0].state != "Sending to client" {
+                std::thread::yield_now();
+            }
+            let mut got = vec![0; 4 << 20];
+            theirs.read_exact(&mut got).unwrap();
+            (got, theirs)
+        });
+        socket.write_all(&answer, 3).await.unwrap();
+        assert!(reader.join().unwrap().0 == answer);
+        assert_eq!((process.waits(), processes.rows()[0].command), ((State::None, 7), "Sleep"));
+        processes.tick(7);
+        assert_eq!(process.killed(), Kill::None);
+        processes.tick(8);
+        assert_eq!(process.killed(), Kill::Connection);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_ended_whatever_else_wakes_the_task() {
+        let processes = Processes::new();
+        let process = processes.add("h", 10);
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut socket = Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        poll_fn(|cx| {
+            process.set_waker(cx.waker());
+            Poll::Ready(())
+        })
+        .await;
+        // It holds buffers, for which the sweeper wakes it again and again.
+        process.begin(Command::Ping, b"");
+        process.idle(1000, true);
+        let clock = async {
+            for second in 1..=20 {
+                processes.tick(second);
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            // So that a write that nothing ends is an error and not a test that hangs.
+            assert_eq!(process.killed(), Kill::Connection);
+            process.kill(Kill::Shutdown);
+        };
+        let answer = vec![1; 4 << 20];
+        let (ended, ()) = tokio::join!(socket.write_all(&answer, 5), clock);
+        assert_eq!(ended, Err(Ended::Killed));
     }
 }

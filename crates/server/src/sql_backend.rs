@@ -4,7 +4,7 @@ use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
 use redolith_sql::session::{self, Database};
 use redolith_sql::settings::Var;
-use redolith_sql::{ResultSink, SqlError};
+use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
@@ -30,11 +30,7 @@ impl Backend for SqlBackend {
     }
     fn limits(&self) -> Limits {
         let bits = |var| self.0.settings.bits(var) as u32;
-        Limits {
-            max_connections: bits(Var::MaxConnections),
-            max_prepared_statements: bits(Var::MaxPreparedStmtCount),
-            connect_timeout_s: bits(Var::ConnectTimeout),
-        }
+        Limits { max_connections: bits(Var::MaxConnections), connect_timeout_s: bits(Var::ConnectTimeout) }
     }
 }
 
@@ -45,6 +41,9 @@ impl Session for session::Session {
     }
     async fn prepare(&mut self, text: &[u8]) -> Result<Prepared, SqlError> {
         self.prepare(text).await
+    }
+    async fn describe(&mut self, text: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
+        self.describe(text).await
     }
     fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
         self.execute(id, params, out)

@@ -1,7 +1,8 @@
 //! What the protocol remembers of a connection's prepared statements: how many parameters, which types they were last bound with, long data.
 //!
 //! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000): lists of parameter types are kept once per connection and pointed at.
-//! STMT-2: long data of all statements together is at most `max_allowed_packet` bytes.
+//! STMT-2: long data of all statements together, with an entry for each parameter, takes at most `max_allowed_packet` bytes.
+//! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
 use crate::protocol::parameters::ParameterType;
 use hashbrown::HashMap;
 
@@ -19,6 +20,12 @@ struct LongData {
     parameter: u16,
     bytes: Vec<u8>,
 }
+impl LongData {
+    /// What it counts: clients may send it without any data.
+    fn charge(&self) -> usize {
+        size_of::<LongData>() + self.bytes.len()
+    }
+}
 
 /// Long data of one statement, taken out for its execution.
 #[derive(Debug, Default)]
@@ -33,6 +40,7 @@ impl TakenLongData {
 pub struct Statements {
     map: HashMap<u32, Statement>,
     type_lists: Vec<Box<[ParameterType]>>,
+    type_lists_bytes: usize,
     long_data: Vec<LongData>,
     long_data_bytes: usize,
     /// Statements whose long data was too much, or for a parameter that they do not have: their next execution fails.
@@ -41,6 +49,8 @@ pub struct Statements {
 
 /// Distinct type lists that a connection may have; one more, and the older ones are forgotten with the bindings that use them.
 const MAX_TYPE_LISTS: usize = 4096;
+/// And what they may take: a few dozen of the longest.
+const TYPE_LISTS_BYTES: usize = 4 << 20;
 
 impl Statements {
     pub fn add(&mut self, id: u32, params: u16) {
@@ -56,9 +66,9 @@ impl Statements {
     pub fn len(&self) -> usize {
         self.map.len()
     }
-    /// Forgets all; returns how many there were.
-    pub fn clear(&mut self) -> usize {
-        std::mem::take(self).map.len()
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        *self = Statements::default();
     }
 
     /// The types the statement was last bound with.
@@ -75,10 +85,13 @@ impl Statements {
         let at = match self.type_lists.iter().position(|l| known(l)) {
             Some(at) => at,
             None => {
-                if self.type_lists.len() == MAX_TYPE_LISTS {
-                    self.type_lists.clear();
+                let bytes = types.len() * size_of::<ParameterType>();
+                if self.type_lists.len() == MAX_TYPE_LISTS || self.type_lists_bytes + bytes > TYPE_LISTS_BYTES {
+                    self.type_lists = Vec::new();
+                    self.type_lists_bytes = 0;
                     self.map.values_mut().for_each(|s| s.types = 0);
                 }
+                self.type_lists_bytes += bytes;
                 self.type_lists.push(types.clone().collect());
                 self.type_lists.len() - 1
             }
@@ -91,14 +104,16 @@ impl Statements {
     /// COM_STMT_SEND_LONG_DATA. It has no answer: a failure is told at the next execution.
     pub fn add_long_data(&mut self, id: u32, parameter: u16, bytes: &[u8], max_bytes: usize) {
         let Some(s) = self.get(id) else { return };
-        if parameter >= s.params || self.long_data_bytes + bytes.len() > max_bytes {
+        let known = self.long_data.iter_mut().find(|d| d.statement == id && d.parameter == parameter);
+        let charge = bytes.len() + if known.is_some() { 0 } else { size_of::<LongData>() };
+        if parameter >= s.params || self.long_data_bytes + charge > max_bytes {
             if !self.long_data_failed.contains(&id) {
                 self.long_data_failed.push(id);
             }
             return;
         }
-        self.long_data_bytes += bytes.len();
-        match self.long_data.iter_mut().find(|d| d.statement == id && d.parameter == parameter) {
+        self.long_data_bytes += charge;
+        match known {
             Some(d) => d.bytes.extend_from_slice(bytes),
             None => self.long_data.push(LongData { statement: id, parameter, bytes: bytes.to_vec() }),
         }
@@ -110,7 +125,7 @@ impl Statements {
         }
         let failed = self.long_data_failed.contains(&id);
         let taken: Vec<LongData> = self.long_data.extract_if(.., |d| d.statement == id).collect();
-        self.long_data_bytes -= taken.iter().map(|d| d.bytes.len()).sum::<usize>();
+        self.long_data_bytes -= taken.iter().map(LongData::charge).sum::<usize>();
         self.long_data_failed.retain(|f| *f != id);
         (!failed).then_some(TakenLongData(taken))
     }
@@ -145,7 +160,9 @@ mod tests {
         let bound = s.bind(7, [ty(8), ty(253)].into_iter());
         assert_eq!(s.types(bound), Some(&[ty(8), ty(253)][..]));
         assert_eq!(s.types(s.get(8).unwrap()), Some(&[ty(3), ty(253)][..]));
-        assert_eq!((s.len(), s.remove(7), s.remove(7), s.clear()), (100, true, false, 99));
+        assert_eq!((s.len(), s.remove(7), s.remove(7), s.len()), (100, true, false, 99));
+        s.clear();
+        assert_eq!(s.len(), 0);
     }
 
     #[test]
@@ -160,17 +177,31 @@ mod tests {
     }
 
     #[test]
+    fn long_type_lists_stay_bounded_by_their_bytes() {
+        let mut s = Statements::default();
+        s.add(1, u16::MAX);
+        for i in 0..100u16 {
+            let types = (0..u16::MAX).map(|n| ty(if n == 0 { i as u8 } else { 3 }));
+            let bound = s.bind(1, types);
+            assert_eq!(s.types(bound).unwrap()[0], ty(i as u8));
+            assert!(s.type_lists.iter().map(|l| size_of_val(&**l)).sum::<usize>() <= TYPE_LISTS_BYTES, "STMT-3");
+        }
+    }
+
+    const ENTRY: usize = size_of::<LongData>();
+
+    #[test]
     fn long_data_adds_up_and_is_taken_once() {
         let mut s = Statements::default();
         s.add(1, 2);
         s.add(2, 1);
-        s.add_long_data(1, 1, b"ab", 10);
-        s.add_long_data(1, 1, b"cd", 10);
-        s.add_long_data(2, 0, b"x", 10);
+        s.add_long_data(1, 1, b"ab", 1000);
+        s.add_long_data(1, 1, b"cd", 1000);
+        s.add_long_data(2, 0, b"x", 1000);
         let taken = s.take_long_data(1).unwrap();
         assert_eq!((taken.of(0), taken.of(1)), (None, Some(&b"abcd"[..])));
         assert_eq!(s.take_long_data(1).unwrap().of(1), None);
-        assert_eq!(s.long_data_bytes, 1);
+        assert_eq!(s.long_data_bytes, ENTRY + 1);
         s.remove(2);
         assert_eq!(s.long_data_bytes, 0);
     }
@@ -179,13 +210,24 @@ mod tests {
     fn too_much_long_data_fails_the_next_execution_only() {
         let mut s = Statements::default();
         s.add(1, 1);
-        s.add_long_data(1, 0, &[0; 8], 10);
-        s.add_long_data(1, 0, &[0; 3], 10);
+        s.add_long_data(1, 0, &[0; 8], ENTRY + 10);
+        s.add_long_data(1, 0, &[0; 3], ENTRY + 10);
         assert!(s.take_long_data(1).is_none());
         assert!(s.take_long_data(1).is_some());
         s.add_long_data(1, 1, b"no such parameter", 100);
         assert!(s.take_long_data(1).is_none());
         s.add_long_data(9, 0, b"no such statement", 100);
         assert_eq!(s.long_data_bytes, 0);
+    }
+
+    #[test]
+    fn long_data_without_data_counts_too() {
+        let mut s = Statements::default();
+        s.add(1, 1000);
+        (0..1000).for_each(|parameter| s.add_long_data(1, parameter, b"", 10 * ENTRY));
+        assert_eq!(s.long_data.len(), 10, "STMT-2");
+        assert!(s.take_long_data(1).is_none());
+        s.add_long_data(1, 7, b"", 10 * ENTRY);
+        assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
     }
 }

@@ -3,6 +3,7 @@
 //! PROC-1: an entry is written by its own connection only; what it does for each command is a few relaxed stores and one copy of the
 //! statement's beginning under a lock that nobody else holds, unless someone looks at the list.
 //! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
+//! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins is cleared. A kill of the connection stays.
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use redolith_engine::lock::KillFlag;
@@ -125,7 +126,6 @@ pub struct ProcessRow {
 }
 
 /// The State column.
-const STATES: [&str; 6] = ["", "executing", "Waiting for client", "Sending to client", "Reading from net", "login"];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     None,
@@ -134,6 +134,17 @@ pub enum State {
     SendingToClient,
     ReadingFromNet,
     Login,
+}
+
+impl State {
+    const ALL: [(State, &'static str); 6] = [
+        (State::None, ""),
+        (State::Executing, "executing"),
+        (State::WaitingForClient, "Waiting for client"),
+        (State::SendingToClient, "Sending to client"),
+        (State::ReadingFromNet, "Reading from net"),
+        (State::Login, "login"),
+    ];
 }
 
 impl Process {
@@ -181,6 +192,11 @@ impl Process {
         self.limit_s.store(limit_s, Relaxed);
     }
 
+    /// What is waited for now, and for how long at most; as [`Process::wait_in_command`] takes it.
+    pub fn waits(&self) -> (State, u32) {
+        (State::ALL[self.state.load(Relaxed) as usize].0, self.limit_s.load(Relaxed))
+    }
+
     pub fn kill(&self, how: Kill) {
         self.kill.fetch_max(how as u8, SeqCst);
         self.interrupt.kill();
@@ -201,12 +217,24 @@ impl Process {
             _ => Kill::Shutdown,
         }
     }
-    /// At the start of a statement: an old KILL QUERY has nothing to end.
+    /// At the start of a statement: an old KILL QUERY has nothing to end (PROC-3).
     pub fn forget_kill_query(&self) {
-        if self.kill.load(Relaxed) == Kill::Query as u8 {
-            // A kill of the connection may come in between: it is looked at again.
+        self.forget_kill_query_between(|| {});
+    }
+    /// `others` runs before each step: for the test, which lets kills come in between. A KILL that was interrupted after its first step may do its
+    /// second one only after the statement it was for: then the interrupt is set and `kill` is not.
+    #[inline]
+    fn forget_kill_query_between(&self, mut others: impl FnMut()) {
+        others();
+        let seen = self.kill.load(SeqCst);
+        others();
+        if seen < Kill::Connection as u8 && (seen == Kill::Query as u8 || self.interrupt.is_killed()) {
+            others();
             self.interrupt.clear();
-            if self.kill.compare_exchange(Kill::Query as u8, 0, SeqCst, SeqCst).is_err() {
+            others();
+            // What has come in between wants its interrupt, which may have been cleared.
+            if self.kill.compare_exchange(seen, 0, SeqCst, SeqCst).is_err() {
+                others();
                 self.interrupt.kill();
             }
         }
@@ -240,7 +268,7 @@ impl Process {
             schema: who.schema.clone(),
             command: Command::ALL[self.command.load(Relaxed) as usize].1,
             time_s: self.waited_s(),
-            state: STATES[self.state.load(Relaxed) as usize],
+            state: State::ALL[self.state.load(Relaxed) as usize].1,
             info: has_info.then(|| String::from_utf8_lossy(&info).into_owned()),
         }
     }
@@ -392,6 +420,54 @@ mod tests {
         p.forget_kill_query();
         assert_eq!(p.killed(), Kill::Connection);
         assert!(!all.kill(p.id + 1, Kill::Query));
+    }
+
+    /// Runs `forget_kill_query` once, with the steps of `kills` done before its steps of the numbers in `at` (all of the rest after it), and then once
+    /// more undisturbed. A kill has two steps: its entry in `kill`, then the interrupt.
+    fn interleave(kills: &[Kill], order: &[usize], at: &[usize]) {
+        let p = Processes::new().add("h", 0);
+        let mut begun = vec![false; kills.len()];
+        let mut due = order.iter().zip(at).peekable();
+        let mut run = |now: usize| {
+            while let Some((&killer, _)) = due.next_if(|(_, at)| **at <= now) {
+                if std::mem::replace(&mut begun[killer], true) {
+                    p.interrupt.kill();
+                } else {
+                    p.kill.fetch_max(kills[killer] as u8, SeqCst);
+                }
+            }
+        };
+        let mut now = 0;
+        p.forget_kill_query_between(|| {
+            run(now);
+            now += 1;
+        });
+        run(usize::MAX);
+        let case = format!("{kills:?} in the order {order:?} at {at:?}");
+        assert!(p.killed() == Kill::None || p.interrupt.is_killed(), "a kill has lost its interrupt: {case}");
+        p.forget_kill_query();
+        let stays = if kills.contains(&Kill::Connection) { Kill::Connection } else { Kill::None };
+        assert_eq!((p.killed(), p.interrupt.is_killed()), (stays, stays != Kill::None), "{case}");
+    }
+
+    /// Calls `f` with every list of `len` numbers that do not fall, below `n`.
+    fn rising(len: usize, n: usize, f: &mut impl FnMut(&[usize])) {
+        let mut all = vec![vec![]];
+        for _ in 0..len {
+            all = all.iter().flat_map(|l: &Vec<usize>| (l.last().copied().unwrap_or(0)..n).map(move |x| [&l[..], &[x]].concat())).collect();
+        }
+        all.iter().for_each(|l| f(l));
+    }
+
+    #[test]
+    fn a_kill_that_races_with_the_next_command_leaves_nothing_behind() {
+        const STEPS: usize = 6;
+        for kill in [Kill::Query, Kill::Connection] {
+            rising(2, STEPS, &mut |at| interleave(&[kill], &[0, 0], at));
+            for order in [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]] {
+                rising(4, STEPS, &mut |at| interleave(&[Kill::Query, kill], &order, at));
+            }
+        }
     }
 
     #[test]

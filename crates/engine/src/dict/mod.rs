@@ -38,8 +38,7 @@ pub const FIRST_ID: u64 = 1024;
 #[derive(Default)]
 pub struct Dictionary {
     state: RwLock<State>,
-    /// Metadata locks by name; names that were used once stay (a few bytes each).
-    mdl: Mutex<HashMap<String, Arc<MdlLock>>>,
+    mdl: Mutex<MdlLocks>,
     version: AtomicU64,
 }
 #[derive(Default)]
@@ -48,6 +47,26 @@ struct State {
     /// By schema, then name.
     tables: BTreeMap<String, BTreeMap<String, Arc<Table>>>,
     ids: HashMap<u64, Arc<Table>>,
+}
+
+/// Metadata locks by name.
+#[derive(Default)]
+struct MdlLocks {
+    by_name: HashMap<String, Arc<MdlLock>>,
+    /// How many were in use when the others were forgotten last.
+    in_use: usize,
+}
+/// Below this many nothing is forgotten.
+const FEW_MDL_LOCKS: usize = 64;
+
+impl MdlLocks {
+    /// A lock that only the map has is held and waited for by nobody, and nobody can get it meanwhile but through the map.
+    fn forget_unused(&mut self) {
+        if self.by_name.len() >= 2 * self.in_use.max(FEW_MDL_LOCKS) {
+            self.by_name.retain(|_, lock| Arc::strong_count(lock) > 1);
+            self.in_use = self.by_name.len();
+        }
+    }
 }
 
 impl Dictionary {
@@ -74,8 +93,11 @@ impl Dictionary {
     pub fn by_id(&self, id: u64) -> Option<Arc<Table>> {
         self.state.read().ids.get(&id).cloned()
     }
+    /// The one metadata lock of a name, as long as anybody has it.
     pub fn mdl(&self, name: &str) -> Arc<MdlLock> {
-        self.mdl.lock().entry_ref(name).or_default().clone()
+        let mut locks = self.mdl.lock();
+        locks.forget_unused();
+        locks.by_name.entry_ref(name).or_default().clone()
     }
     pub fn require_schema(&self, name: &str) -> Result<SchemaRecord> {
         self.schema(name).ok_or_else(|| Error::NoSuchDatabase(name.to_string()))
@@ -115,5 +137,22 @@ impl Dictionary {
             t.remove(&table.def.name);
         }
         self.version.fetch_add(1, AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_locks_that_nobody_has_are_forgotten() {
+        let dict = Dictionary::default();
+        let had: Vec<_> = (0..200).map(|i| dict.mdl(&format!("t/had/{i}"))).collect();
+        for i in 0..10_000 {
+            dict.mdl(&format!("t/once/{i}"));
+            let len = dict.mdl.lock().by_name.len();
+            assert!(len <= 2 * had.len() + 1, "{len} locks kept");
+        }
+        assert!(had.iter().enumerate().all(|(i, lock)| Arc::ptr_eq(lock, &dict.mdl(&format!("t/had/{i}")))), "one lock for a name");
     }
 }

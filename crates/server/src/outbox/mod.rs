@@ -51,6 +51,12 @@ impl Post {
     pub fn has_rest(&self) -> bool {
         self.state.load(Acquire) == LEFT
     }
+    /// OUT-4
+    pub fn leave(&self, rest: Vec<u8>) {
+        *self.rest.lock() = rest;
+        self.state.store(LEFT, Release);
+        self.process.wake();
+    }
     pub fn take_rest(&self) -> Vec<u8> {
         let rest = std::mem::take(&mut *self.rest.lock());
         let _ = self.state.compare_exchange(LEFT, GONE, AcqRel, Relaxed);
@@ -152,9 +158,7 @@ impl Outbox {
             let sent = usize::try_from(*sent).unwrap_or(0);
             if sent < answer.len() {
                 answer.drain(..sent);
-                *post.rest.lock() = answer;
-                post.state.store(LEFT, Release);
-                post.process.wake();
+                post.leave(answer);
                 continue;
             }
             post.state.store(GONE, Release);

@@ -119,6 +119,9 @@ impl Session for FakeSession {
         let columns = if params == 0 { vec![column("1", ExprType::bigint(2))] } else { vec![] };
         Ok(Prepared { id: self.last_id, params: vec![ExprType::string(0, Collation::Binary); params], columns, warnings: 0 })
     }
+    async fn describe(&mut self, _: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
+        Ok(vec![column("1", ExprType::bigint(2))])
+    }
     /// Gives the parameters back as a row.
     async fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
         assert!(self.statements.contains_key(&id));
@@ -171,7 +174,7 @@ pub struct TestServer {
     _runtime: tokio::runtime::Runtime,
 }
 
-pub const LIMITS: Limits = Limits { max_connections: 100, max_prepared_statements: 100, connect_timeout_s: 10 };
+pub const LIMITS: Limits = Limits { max_connections: 100, connect_timeout_s: 10 };
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 

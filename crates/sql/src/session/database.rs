@@ -5,9 +5,10 @@ use crate::exec::global_read_lock::GlobalReadLock;
 use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::Settings;
-use crate::status::Status;
+use crate::status::{Status, StatusValue};
 use redolith_engine::Engine;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table too.)
 const MAX_PLANS: usize = 32 << 10;
@@ -23,6 +24,8 @@ pub struct Database {
     pub processes: Arc<Processes>,
     pub(crate) global_read_lock: Arc<GlobalReadLock>,
     pub(crate) user_locks: UserLocks,
+    /// Prepared statements of all sessions, for `max_prepared_stmt_count`.
+    pub(crate) prepared_statements: Arc<AtomicU64>,
 }
 
 impl Database {
@@ -30,6 +33,9 @@ impl Database {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
         let plans = PlanCache::new(MAX_PLANS, MAX_PLAN_BYTES);
+        let prepared_statements = Arc::new(AtomicU64::new(0));
+        let count = prepared_statements.clone();
+        status.register(Box::new(move |put| put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))));
         Arc::new(Database {
             engine,
             catalog,
@@ -39,6 +45,7 @@ impl Database {
             processes,
             global_read_lock: Arc::default(),
             user_locks: UserLocks::default(),
+            prepared_statements,
         })
     }
 }

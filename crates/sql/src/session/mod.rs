@@ -114,7 +114,7 @@ impl Session {
             transaction: Transaction::default(),
             locks: SessionLocks::new(db.global_read_lock.clone(), client.process.id),
             scratch: exec::Scratch::default(),
-            statements: Statements::default(),
+            statements: Statements::new(db.prepared_statements.clone()),
             named: HashMap::new(),
             lifted: Lifted::default(),
             multi_statements: client.multi_statements,
@@ -160,8 +160,6 @@ impl Session {
     /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and database.
     pub async fn reset(&mut self) {
         self.end().await;
-        self.statements.clear();
-        self.named.clear();
         self.state.user_variables.clear();
         self.state.warnings.clear();
         (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
@@ -171,7 +169,7 @@ impl Session {
         self.refresh();
     }
 
-    /// The connection ends: rolls back, gives its locks back.
+    /// The connection ends: rolls back, gives its locks and statements back.
     pub async fn end(&mut self) {
         // A failing rollback poisons the engine or leaves the transaction to recovery; there is nobody to tell.
         let _ = self.rollback_open().await;
@@ -179,6 +177,8 @@ impl Session {
         self.locks.unlock_tables();
         self.locks.unlock_everything();
         self.db.user_locks.release_all(self.state.id);
+        self.statements.clear();
+        self.named.clear();
     }
 
     pub fn set_multi_statements(&mut self, on: bool) {

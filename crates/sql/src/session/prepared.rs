@@ -2,14 +2,17 @@
 //!
 //! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its statement runs, the plan is out of the handle, so
 //! running it touches no shared count.
+//! **PREP-2** Statements of the protocol and of PREPARE count alike towards `max_prepared_stmt_count`, until they are closed or their session ends.
 use super::Session;
 use super::run::{Failure, keeps_warnings};
 use crate::error::{Result, SqlError};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
+use crate::settings::Var;
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_types::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What COM_STMT_PREPARE answers.
 #[derive(Clone, Debug)]
@@ -27,14 +30,42 @@ struct Handle {
 // The budget is 200 bytes per handle.
 const _: () = assert!(size_of::<Option<Handle>>() <= 16);
 
+/// A session's part of the count of all sessions' statements (PREP-2).
+struct Places {
+    taken: u64,
+    all: Arc<AtomicU64>,
+}
+impl Places {
+    fn take(&mut self, max: u64) -> Result<()> {
+        let one_more = |n| (n < max).then_some(n + 1);
+        self.all.fetch_update(Relaxed, Relaxed, one_more).map_err(|_| SqlError::too_many_statements(max))?;
+        self.taken += 1;
+        Ok(())
+    }
+    fn give_back(&mut self, n: u64) {
+        self.all.fetch_sub(n, Relaxed);
+        self.taken -= n;
+    }
+}
+impl Drop for Places {
+    fn drop(&mut self) {
+        self.give_back(self.taken);
+    }
+}
+
 /// Handles by id, from 1; ids of closed statements are used again.
-#[derive(Default)]
 pub(super) struct Statements {
     handles: Vec<Option<Handle>>,
     free: Vec<u32>,
+    /// One for each handle, and one while a statement is prepared.
+    places: Places,
 }
 
 impl Statements {
+    pub fn new(all: Arc<AtomicU64>) -> Statements {
+        Statements { handles: Vec::new(), free: Vec::new(), places: Places { taken: 0, all } }
+    }
+    /// Adds a statement, for which a place has been taken.
     fn add(&mut self, handle: Handle) -> u32 {
         match self.free.pop() {
             Some(id) => {
@@ -55,11 +86,12 @@ impl Statements {
         let found = self.handles.get_mut((id as usize).wrapping_sub(1)).is_some_and(|h| h.take().is_some());
         if found {
             self.free.push(id);
+            self.places.give_back(1);
         }
         found
     }
     pub fn clear(&mut self) {
-        *self = Statements::default();
+        *self = Statements::new(self.places.all.clone());
     }
 }
 
@@ -70,14 +102,26 @@ impl Session {
         prepared.inspect_err(|e| self.failed(e))
     }
     async fn prepare_text(&mut self, text: &[u8]) -> Result<Prepared> {
+        self.statements.places.take(self.db.settings.bits(Var::MaxPreparedStmtCount))?;
+        let found = self.find_described(text).await;
+        let (entry, plan) = found.inspect_err(|_| self.statements.places.give_back(1))?;
+        let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
+        let id = self.statements.add(Handle { entry, plan: Some(plan) });
+        Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })
+    }
+    async fn find_described(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
         let before = std::mem::take(&mut self.state.warnings);
         let (entry, plan) = self.find_prepared(text).await?;
         if keeps_warnings(&plan.body) {
             self.state.warnings = before;
         }
-        let (params, columns) = (plan.param_types.clone(), plan.columns.clone());
-        let id = self.statements.add(Handle { entry, plan: Some(plan) });
-        Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })
+        Ok((entry, plan))
+    }
+
+    /// The columns of a statement's rows, for COM_FIELD_LIST.
+    pub async fn describe(&mut self, text: &[u8]) -> Result<Vec<ColumnMeta>> {
+        let found = self.find_described(text).await;
+        Ok(found.inspect_err(|e| self.failed(e))?.1.columns.clone())
     }
 
     pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {

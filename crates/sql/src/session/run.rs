@@ -43,7 +43,11 @@ impl Session {
         while let Some(start) = next {
             lifted.read(&text, start, self.derived.exec.sql_mode);
             next = lifted.next;
-            if let Err(e) = self.run_statement(&text, start, &lifted, out).await {
+            let mut ran = self.run_statement(&text, start, &lifted, out).await;
+            if ran.is_ok() && next.is_some() && out.wants_drain() {
+                ran = out.drain().await;
+            }
+            if let Err(e) = ran {
                 self.failed(&e);
                 out.error(&e);
                 break;
@@ -153,6 +157,7 @@ impl Session {
         ran
     }
     async fn run_in_transaction(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+        let next = self.transaction.next;
         if !self.transaction.active {
             self.begin_engine_transaction(None);
             self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
@@ -184,6 +189,10 @@ impl Session {
             let handlers = &mut self.scratch.handlers;
             (handlers.commit, handlers.rollback) = (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
             self.transaction.used |= goes_on;
+        }
+        if !goes_on && matches!(ran, Err(Failure::Stale)) {
+            // The statement runs again: what SET TRANSACTION has said is for that transaction.
+            self.transaction.next = next;
         }
         match &ran {
             _ if !goes_on => self.end_autocommit(ran.is_ok()).await?,
@@ -256,6 +265,9 @@ impl Session {
             in_transaction: self.transaction.active,
         };
         let ran = admin::run(&mut cx, plan, params, self.bound_at, out).await;
+        if let Statement::Ddl(ddl) = &plan.body {
+            self.db.catalog.forget_after(ddl);
+        }
         // Also after a list of SETs of which only the first ones were done.
         self.forget_dropped_schema();
         self.refresh();

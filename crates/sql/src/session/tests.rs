@@ -46,6 +46,51 @@ impl ResultSink for Lines {
     }
 }
 
+/// Counts what it holds: one for each column, row and end; asks for a drain above ten.
+#[derive(Default)]
+struct Narrow {
+    held: usize,
+    most: usize,
+    results: usize,
+    /// The client is gone: a drain fails.
+    gone: bool,
+    errors: Vec<u16>,
+}
+impl Narrow {
+    fn hold(&mut self, n: usize) {
+        self.held += n;
+        self.most = self.most.max(self.held);
+    }
+}
+impl ResultSink for Narrow {
+    fn columns(&mut self, columns: &[ColumnMeta]) {
+        self.hold(columns.len());
+    }
+    fn begin_row(&mut self) {}
+    fn value(&mut self, _: &Value<'_>) {}
+    fn end_row(&mut self) {
+        self.hold(1);
+    }
+    fn finish_rows(&mut self, _: &OkInfo) {
+        self.hold(1);
+        self.results += 1;
+    }
+    fn ok(&mut self, _: &OkInfo) {
+        self.hold(1);
+        self.results += 1;
+    }
+    fn error(&mut self, error: &SqlError) {
+        self.errors.push(error.code);
+    }
+    fn wants_drain(&self) -> bool {
+        self.held > 10
+    }
+    async fn drain(&mut self) -> Result<(), SqlError> {
+        self.held = 0;
+        if self.gone { Err(SqlError::interrupted()) } else { Ok(()) }
+    }
+}
+
 pub(super) struct World {
     // Before the server, whose drop closes the engine.
     pub db: Arc<Database>,
@@ -171,6 +216,89 @@ fn prepared_statements() {
     a.close_statement(select.id);
     assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["error 1243"]);
     assert_eq!(block_on(a.prepare(b"SELECT 1; SELECT 2")).unwrap_err().code, 1064);
+}
+
+#[test]
+fn results_of_many_statements_are_drained_between_them() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    for (text, kept) in [("SELECT * FROM t LIMIT 0;", 13), ("DO 1;", 11)] {
+        let mut out = Narrow::default();
+        block_on(s.query(text.repeat(100).as_bytes(), &mut out));
+        assert_eq!((out.results, &out.errors[..]), (100, &[][..]));
+        assert!(out.most <= kept, "{} held at once", out.most);
+    }
+    let mut gone = Narrow { gone: true, ..Narrow::default() };
+    block_on(s.query("DO 1;".repeat(100).as_bytes(), &mut gone));
+    assert_eq!((gone.results, &gone.errors[..]), (11, &[1317][..]));
+}
+
+#[test]
+fn every_way_of_preparing_counts() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    let count = |world: &World| world.db.prepared_statements.load(std::sync::atomic::Ordering::Relaxed);
+    query(&mut a, TABLE);
+    query(&mut a, "SET GLOBAL max_prepared_stmt_count = 3");
+    let first = block_on(a.prepare(b"SELECT 1")).unwrap();
+    assert_eq!(lines(&mut a, "PREPARE s1 FROM 'SELECT 1'; PREPARE s2 FROM 'SELECT 2'"), ["ok 0 0", "ok 0 0"]);
+    assert_eq!(lines(&mut b, "PREPARE s1 FROM 'SELECT 1'"), ["error 1461"]);
+    assert_eq!(block_on(b.prepare(b"SELECT 1")).unwrap_err().code, 1461);
+    assert_eq!(lines(&mut a, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'"), ["Prepared_stmt_count|3"]);
+    assert_eq!(block_on(b.describe(b"SELECT * FROM t")).unwrap().len(), 3, "COM_FIELD_LIST keeps no statement");
+    // Another statement of the name takes its place; one that is not understood takes none.
+    assert_eq!(lines(&mut a, "PREPARE s1 FROM 'SELECT 3'; EXECUTE s1; PREPARE s1 FROM 'SELEKT'"), ["ok 0 0", "3", "error 1064"]);
+    assert_eq!(count(&world), 2);
+    a.close_statement(first.id);
+    a.close_statement(first.id);
+    query(&mut a, "DEALLOCATE PREPARE s2");
+    assert_eq!(count(&world), 0);
+    // A session gives its places back when it is reset, when it ends, and when it goes without an end.
+    for _ in 0..3 {
+        block_on(b.prepare(b"SELECT 1")).unwrap();
+    }
+    block_on(b.reset());
+    assert_eq!((count(&world), lines(&mut b, "PREPARE s1 FROM 'SELECT 1'; EXECUTE s1").len()), (0, 2));
+    block_on(b.end());
+    assert_eq!(count(&world), 0);
+    block_on(a.prepare(b"SELECT 1")).unwrap();
+    drop(a);
+    assert_eq!(count(&world), 0);
+}
+
+#[test]
+fn dropped_tables_are_let_go() {
+    let world = World::new();
+    let mut s = world.session();
+    let before = world.db.catalog.kept();
+    query(&mut s, "CREATE DATABASE d");
+    for i in 0..3 {
+        query(&mut s, &format!("CREATE TABLE t{i} (x INT); CREATE TABLE d.t{i} (x INT)"));
+        assert_eq!(lines(&mut s, &format!("SELECT * FROM t{i}; SELECT * FROM d.t{i}")), [] as [&str; 0]);
+    }
+    assert_eq!(world.db.catalog.kept(), before + 6);
+    for ddl in ["DROP TABLE t0", "RENAME TABLE t1 TO u1", "TRUNCATE TABLE t2", "DROP DATABASE d"] {
+        assert!(lines(&mut s, ddl)[0].starts_with("ok"), "{ddl}");
+    }
+    assert_eq!(world.db.catalog.kept(), before);
+    assert_eq!(lines(&mut s, "SELECT * FROM u1; SELECT * FROM t2; SELECT * FROM t0"), ["error 1146"]);
+}
+
+#[test]
+fn set_transaction_outlives_a_stale_plan() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    query(&mut a, "INSERT INTO t (k) VALUES (1)");
+    let update = block_on(a.prepare(b"UPDATE t SET k = k + 1")).unwrap().id;
+    assert_eq!(execute(&mut a, update, &[]), ["ok 1 0"]);
+    assert_eq!(lines(&mut b, "ALTER TABLE t ADD INDEX ck (c, k)"), ["ok 0 0"]);
+    query(&mut a, "SET TRANSACTION READ ONLY");
+    assert_eq!(execute(&mut a, update, &[]), ["error 1792"]);
+    assert_eq!(lines(&mut a, "SELECT k FROM t"), ["2"]);
+    // It was for one transaction.
+    assert_eq!(execute(&mut a, update, &[]), ["ok 1 0"]);
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub struct Settings {
     /// The bits of the snapshot, for readers on hot paths (SET-2).
     bits: [AtomicU64; COUNT],
     snapshot: RwLock<Arc<Snapshot>>,
+    /// Locked before `snapshot` is written and until the hooks have run: of two SET GLOBALs, the one whose value stays is told last.
     hooks: Mutex<Vec<(Var, Hook)>>,
 }
 
@@ -108,13 +109,14 @@ impl Settings {
         if only_default {
             return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
         }
-        let refused = if var.is_order() { self.call_hooks(var, &taken.setting) } else { self.store(var, taken.setting) };
+        let refused = if var.is_order() { call_hooks(&self.hooks.lock(), var, &taken.setting) } else { self.store(var, taken.setting) };
         Ok(Applied { truncated: taken.truncated, refused })
     }
 
     /// Stores a value that is known to be valid, with that of the variable's twin.
     pub(super) fn store(&self, var: Var, setting: Setting) -> Vec<String> {
         let mut hooked = vec![(var, setting.clone())];
+        let hooks = self.hooks.lock();
         {
             let mut slot = self.snapshot.write();
             let mut next = Snapshot::clone(&slot);
@@ -129,10 +131,7 @@ impl Settings {
             }
             *slot = Arc::new(next);
         }
-        hooked.iter().flat_map(|(changed, to)| self.call_hooks(*changed, to)).collect()
-    }
-    fn call_hooks(&self, var: Var, to: &Setting) -> Vec<String> {
-        self.hooks.lock().iter().filter(|(v, _)| *v == var).flat_map(|(_, hook)| hook(to)).collect()
+        hooked.iter().flat_map(|(changed, to)| call_hooks(&hooks, *changed, to)).collect()
     }
 
     /// What the server knows and tells (`hostname`, `server_uuid`, the port it got).
@@ -156,6 +155,10 @@ impl Settings {
         let all = Var::all().iter().filter(|v| v.get().scope != Scope::Session);
         all.map(|v| (v.get().name, v.get().show(snapshot.get(*v)).unwrap_or_default())).collect()
     }
+}
+
+fn call_hooks(hooks: &[(Var, Hook)], var: Var, to: &Setting) -> Vec<String> {
+    hooks.iter().filter(|(v, _)| *v == var).flat_map(|(_, hook)| hook(to)).collect()
 }
 
 /// Positions in the values of `redolith_log_writer`.
@@ -193,6 +196,23 @@ mod tests {
         assert_eq!(s.global_value(Var::MaxConnections).unwrap(), int(1));
         s.set_global(Var::MaxConnections, None).unwrap();
         assert_eq!(s.bits(Var::MaxConnections), 151);
+    }
+
+    #[test]
+    fn the_value_that_stays_is_told_last() {
+        let s = Arc::new(Settings::default());
+        let (seen, told) = (Arc::downgrade(&s), Arc::new(AtomicU64::new(0)));
+        let late = told.clone();
+        s.on_change(Var::MaxConnections, move |n| {
+            late.fetch_add(seen.upgrade().is_some_and(|s| s.bits(Var::MaxConnections) != n) as u64, Relaxed);
+        });
+        std::thread::scope(|scope| {
+            for n in 0..4 {
+                let s = &s;
+                scope.spawn(move || (0..5_000).for_each(|i| drop(s.set_global(Var::MaxConnections, Some(&int(1 + 4 * i + n))))));
+            }
+        });
+        assert_eq!(told.load(Relaxed), 0, "a hook was told a value that another had replaced");
     }
 
     #[test]
