@@ -67,13 +67,6 @@ impl Parser<'_> {
         Ok(Select { items: vec![SelectItem::Expr { expr, alias: None }], ..Select::default() })
     }
 
-    /// `(SELECT ..)` within an expression or FROM. Boxed and never inlined: what parses expressions calls itself a hundred levels deep, and has no room in its
-    /// frames for a SELECT.
-    #[inline(never)]
-    pub(super) fn subselect(&mut self) -> Result<Box<Select>> {
-        self.in_parens(|p| p.deeper(Self::select_statement)).map(Box::new)
-    }
-
     fn select_operand(&mut self) -> Result<Select> {
         if self.at_symbol("(") {
             let mut inner = self.in_parens(|p| p.deeper(Self::select_statement))?;
