@@ -250,24 +250,22 @@ impl Trx {
     #[inline]
     pub async fn give_way(&mut self) {
         self.turn.rows += 1;
-        if self.turn.rows == ROWS_PER_LOOK {
-            self.turn.rows = 0;
-            self.look_at_clock().await;
+        if self.turn.rows == ROWS_PER_LOOK && self.turn_is_over() {
+            // Boxed: the futures of all that works row by row have this one inside.
+            Box::pin(async {
+                self.engine.host.before_blocking();
+                self.engine.host.yield_now().await;
+            })
+            .await;
         }
     }
     #[cold]
-    async fn look_at_clock(&mut self) {
+    fn turn_is_over(&mut self) -> bool {
         let now = self.engine.disk.now();
-        match self.turn.began {
-            None => self.turn.began = Some(now),
-            Some(began) if now.saturating_sub(began) < TURN => {}
-            Some(_) => {
-                let host = self.engine.host.clone();
-                host.before_blocking();
-                host.yield_now().await;
-                self.turn.began = None;
-            }
-        }
+        let began = *self.turn.began.get_or_insert(now);
+        let over = now.saturating_sub(began) >= TURN;
+        self.turn = Turn { rows: 0, began: if over { None } else { Some(began) } };
+        over
     }
     /// Before a change of a row: slowed if the log is nearly full.
     #[inline]
