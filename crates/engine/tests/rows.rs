@@ -3,6 +3,7 @@ mod common;
 
 use common::Dir;
 use redolith_disk::{Disk, RealDisk};
+use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
@@ -220,7 +221,8 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
                 waited += 1;
             }
             // Asked again, as ALTER TABLE .. AUTO_INCREMENT = 1 asks.
-            e.redefine_table(&t, t.def.clone(), Some(1)).await.unwrap();
+            let to = Alteration { def: t.def.clone(), added: 0, dropped: vec![], auto_increment: Some(1) };
+            e.alter_table(&t, to, KillFlag::new()).await.unwrap();
             assert_eq!(counter_of(&e, name).await, 1001, "{name}");
             e.close().await.unwrap();
         });

@@ -2,6 +2,7 @@
 use crate::executor::Rng;
 use crate::load::{LOCK, Shared, encode, int, key, number, table};
 use redolith_disk::{Disk, SimDisk};
+use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
@@ -45,6 +46,8 @@ enum Statement {
     Rename(Vec<(String, String)>),
     AddIndex(String, bool),
     DropIndex(String),
+    /// The index goes, one like it comes, and the table gets another name: one statement.
+    Alter(String, bool, String),
     /// Rows to put, and to delete.
     Write(String, Vec<(i64, (i64, usize))>, Vec<i64>),
 }
@@ -62,6 +65,7 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
         1 => Truncate(name),
         2 | 3 if other != name && defs.contains_key(&other) => Rename(vec![(name.clone(), other.clone()), (other, name)]),
         2 | 3 if other != name => Rename(vec![(name, other)]),
+        4 if d.index.is_some() && (other == name || !defs.contains_key(&other)) => Alter(name, rng.chance(2), other),
         4..7 if d.index.is_some() => DropIndex(name),
         4..7 => AddIndex(name, rng.chance(2)),
         _ => {
@@ -91,6 +95,14 @@ impl Statement {
                 d.get_mut(name)?.index = Some(*unique);
             }
             DropIndex(name) => d.get_mut(name)?.index = None,
+            Alter(name, unique, to) => {
+                let mut t = d.remove(name)?;
+                if *unique && has_duplicates(&t) {
+                    return None;
+                }
+                t.index = Some(*unique);
+                d.insert(to.clone(), t);
+            }
             Write(name, put, gone) => {
                 let t = d.get_mut(name)?;
                 for (id, row) in put {
@@ -129,6 +141,13 @@ impl Statement {
             }
             AddIndex(name, unique) => e.create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new()).await.map(drop),
             DropIndex(name) => e.drop_indexes(&find(e, name).await?, &[1]).await.map(drop),
+            Alter(name, unique, to) => {
+                let t = find(e, name).await?;
+                let mut def = t.def.clone();
+                def.name = to.clone();
+                def.indexes[1] = index_on_k(*unique);
+                e.alter_table(&t, Alteration { def, added: 1, dropped: vec![1], auto_increment: None }, KillFlag::new()).await.map(drop)
+            }
             Write(name, put, gone) => write(e, &find(e, name).await?, put, gone).await,
         }
     }

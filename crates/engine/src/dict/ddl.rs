@@ -2,23 +2,17 @@
 //!
 //! The callers hold the metadata locks: the table's exclusively, the schema's shared (or exclusively, to create or drop it).
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
-use super::table::{Index, Table};
-use crate::btree::Tree;
+use super::table::Table;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
-use crate::mtr::Mtr;
-use crate::page::index::{self, Builder};
+use crate::page::index::Builder;
 use crate::row::cursor::{Cursor, OnConflict, Read};
-use crate::row::insert::duplicate;
 use crate::trx::Trx;
-use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId, Try, space};
-use redolith_types::{Collation, IndexDef, TableDef};
+use crate::{Error, PageNo, Result, SpaceId, TrxId};
+use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-
-/// Keys sorted in memory at a time while an index is built.
-const SORT_BYTES: usize = 64 << 20;
 
 impl Engine {
     /// The table, ready for use. None if there is none of that name.
@@ -164,153 +158,8 @@ impl Engine {
         }
         Ok(())
     }
-    /// Changes what is only in the definition (comments, names of indexes, visibility, the AUTO_INCREMENT start). The indexes stay the same ones.
-    pub async fn redefine_table(self: &Arc<Self>, t: &Arc<Table>, def: TableDef, auto_increment: Option<u64>) -> Result<Arc<Table>> {
-        let mut r = t.record();
-        r.def = def;
-        if let Some(n) = auto_increment {
-            r.auto_increment = n;
-        }
-        let new = self.replace_record(t, r).await?;
-        if let Some(n) = auto_increment {
-            // It goes up only: no value below one that is there.
-            new.auto_increment.store(n, Release);
-            new.counters_ready.store(false, Release);
-            self.save_counter(&new).await?;
-            self.ready_counters(&new).await?;
-        }
-        Ok(new)
-    }
-    async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
-        let name = record::table_name(&r.def.schema, &r.def.name);
-        let trx = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await?;
-        let same = t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id) && r.trees.len() >= t.indexes.len();
-        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| made_by(t, tree, trx));
-        copy_counters(t, &new);
-        self.dict.put_table(new.clone());
-        Ok(new)
-    }
-
-    /// Adds secondary indexes, built from the rows that are there. `DuplicateKey` if a unique one finds two rows with one key.
-    pub async fn create_indexes(self: &Arc<Self>, t: &Arc<Table>, defs: Vec<IndexDef>, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
-        self.wait_for_rollbacks().await?;
-        let first = self.take_ids(defs.len() as u64).await?;
-        let mut trees = Vec::new();
-        for i in 0..defs.len() as u64 {
-            match self.settled_in_time(|| new_root(&self.store, t.space, first + i)).await {
-                Ok(root) => trees.push(TreeRecord { id: first + i, root }),
-                Err(e) => {
-                    self.free_trees(t.space, &trees).await?;
-                    return Err(e);
-                }
-            }
-        }
-        // Until the indexes are in the definition, the record names their trees as unfinished: what a crash leaves of them is freed.
-        let mut r = t.record();
-        r.unfinished = trees.clone();
-        let t = &self.replace_record(t, r.clone()).await?;
-        r.unfinished.clear();
-        r.trees.extend(&trees);
-        r.def.indexes.extend(defs.clone());
-        let plan = make_table(&self.dict, r.clone(), t.numbered_since, |_| TrxId::NONE);
-        let mut built = Ok(());
-        for (i, ix) in plan.indexes.iter().enumerate().skip(t.indexes.len()) {
-            built = self.build(t, &plan, i, ix, kill.clone()).await;
-            if built.is_err() {
-                break;
-            }
-        }
-        if let Err(e) = built {
-            self.free_trees(t.space, &trees).await?;
-            self.replace_record(t, t.record()).await?;
-            return Err(e);
-        }
-        self.replace_record(t, r).await
-    }
-    async fn build(self: &Arc<Self>, t: &Arc<Table>, plan: &Table, no: usize, ix: &Index, kill: Arc<KillFlag>) -> Result<()> {
-        let mut trx = self.begin(kill.clone());
-        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
-        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) = (Vec::new(), 0, true);
-        let mut e = Vec::new();
-        while more {
-            more = rows.next(&mut trx).await?;
-            if more {
-                let row = rows.row();
-                if ix.key.external_column(&plan.layout, row.stored).is_some() {
-                    // Columns of a key are kept in the row, and this one is too long for that.
-                    return Err(Error::RowTooLarge { size: row.stored.len(), max: index::max_value(row.key.len()) });
-                }
-                plan.entry_key(no, row.stored, row.key, &mut e);
-                if e.len() > index::MAX_KEY {
-                    return Err(Error::KeyTooLong { size: e.len(), max: index::MAX_KEY });
-                }
-                bytes += e.len() + 16;
-                keys.push((e.as_slice().into(), ix.key.has_null(&plan.layout, row.stored)));
-            }
-            if bytes >= SORT_BYTES || !more {
-                if kill.is_killed() {
-                    return Err(Error::Interrupted);
-                }
-                keys.sort_unstable();
-                self.add_sorted(plan, no, ix, &keys).await?;
-                keys.clear();
-                bytes = 0;
-                self.host.yield_now().await;
-            }
-        }
-        trx.rollback().await
-    }
-    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)]) -> Result<()> {
-        for (e, has_null) in keys {
-            if ix.def.unique && !has_null {
-                let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
-                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered, |_| Ok(()))).await?.is_some() {
-                    return Err(duplicate(plan, no));
-                }
-            }
-            self.settled_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
-        }
-        Ok(())
-    }
-    /// Drops secondary indexes by their numbers in the definition.
-    pub async fn drop_indexes(self: &Arc<Self>, t: &Arc<Table>, numbers: &[usize]) -> Result<Arc<Table>> {
-        self.wait_for_rollbacks().await?;
-        let mut r = t.record();
-        let gone: Vec<TreeRecord> = numbers.iter().map(|n| r.trees[t.index_no(*n)]).collect();
-        let keep = |i: usize| !numbers.contains(&i);
-        r.def.indexes = t.def.indexes.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, d)| d.clone()).collect();
-        r.trees.retain(|x| !gone.contains(x));
-        r.unfinished = gone.clone();
-        // Purge takes no metadata lock: it may be in one of these trees.
-        let _held = self.hold_purge().await;
-        let new = self.replace_record(t, r).await?;
-        self.free_trees(t.space, &gone).await?;
-        self.replace_record(&new, new.record()).await
-    }
-
-    /// At start: frees trees that no index has.
-    pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
-        let list = std::mem::take(&mut *self.unfinished.lock());
-        for r in list {
-            self.free_trees(SpaceId(r.space), &r.unfinished).await?;
-            if let Some(t) = self.dict.by_id(r.id) {
-                self.replace_record(&t, t.record()).await?;
-            }
-        }
-        Ok(())
-    }
-    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so that it can be begun again. It is never given up for lack of
-    /// room in the log: like a rollback it waits.
-    async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
-        for tree in trees {
-            let t = Tree::new(space, tree.root, tree.id);
-            while !self.settled(|| free_leftmost(&self.store, &t)).await? {}
-        }
-        Ok(())
-    }
-
     /// Makes changes of the dictionary's rows, durably, in one transaction; its id.
-    async fn change_dictionary(self: &Arc<Self>, changes: &[Change]) -> Result<TrxId> {
+    pub(super) async fn change_dictionary(self: &Arc<Self>, changes: &[Change]) -> Result<TrxId> {
         let mut trx = self.begin(KillFlag::new());
         let mut done = Ok(());
         for c in changes {
@@ -346,57 +195,17 @@ impl Engine {
     }
 }
 
-enum Change {
+pub(super) enum Change {
     Put(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
 }
 /// The transaction that made a tree of table `t`: `now` if it is new.
-fn made_by(t: &Table, tree: &TreeRecord, now: TrxId) -> TrxId {
+pub(super) fn made_by(t: &Table, tree: &TreeRecord, now: TrxId) -> TrxId {
     t.indexes.iter().find(|i| i.id == tree.id).map_or(now, |i| i.since)
 }
-fn copy_counters(from: &Table, to: &Table) {
+pub(super) fn copy_counters(from: &Table, to: &Table) {
     to.auto_increment.store(from.auto_increment.load(Acquire), Release);
     to.row_id.store(from.row_id.load(Acquire), Release);
     to.rows.store(from.rows.load(Acquire), Release);
     to.counters_ready.store(from.counters_ready.load(Acquire), Release);
-}
-fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
-    let mut m = Mtr::begin(store)?;
-    let free = space::reserve(&mut m, space, 1, 0)?;
-    let at = m.create(PageId { space, no: free.pages[0] })?;
-    free.take(&mut m);
-    m.init(at);
-    Builder::new(id, 0).store(&mut m.patch(at));
-    m.commit();
-    Ok(free.pages[0])
-}
-/// Frees the leftmost leaf's page, or a node that has lost its children; true when the root has gone too.
-fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
-    let mut m = Mtr::begin_reserved(store)?;
-    let mut parent = m.x(PageId { space: t.space, no: t.root })?;
-    if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
-        return Ok(true);
-    }
-    let mut child = None;
-    while index::level(m.page(parent)) > 0 {
-        let Some(first) = index::first_rec(m.page(parent)) else { break };
-        let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
-        let c = m.x(id)?;
-        if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
-            child = Some(c);
-            break;
-        }
-        parent = c;
-    }
-    let target = child.unwrap_or(parent);
-    let id = m.id(target);
-    let map = space::prepare_free(&mut m, id)?;
-    if child.is_some() {
-        let first = index::first_rec(m.page(parent)).expect("it has the child");
-        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        index::remove(&mut m.patch(parent), pos);
-    }
-    space::free(&mut m, target, map);
-    m.commit();
-    Ok(child.is_none())
 }

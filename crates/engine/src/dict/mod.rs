@@ -7,6 +7,7 @@
 //!
 //! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the record's end is durable. So a file without a record is rubbish.
 //! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again by name.
+pub mod alter;
 mod counters;
 pub mod ddl;
 mod estimate;

@@ -446,7 +446,7 @@ impl Parser<'_> {
     }
 
     /// Table options, with or without commas and `=`.
-    pub(super) fn table_options(&mut self) -> Result<TableOptions> {
+    fn table_options(&mut self) -> Result<TableOptions> {
         let mut options = TableOptions::default();
         loop {
             self.accept_symbol(",");
@@ -454,6 +454,12 @@ impl Parser<'_> {
                 return Ok(options);
             }
         }
+    }
+    /// Those of ALTER TABLE up to a comma: behind it another action may stand.
+    pub(super) fn options_of_one_action(&mut self) -> Result<TableOptions> {
+        let mut options = TableOptions::default();
+        while self.table_option(&mut options)? {}
+        Ok(options)
     }
 
     fn table_option(&mut self, options: &mut TableOptions) -> Result<bool> {

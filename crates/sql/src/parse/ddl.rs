@@ -72,7 +72,7 @@ impl Parser<'_> {
             Alter::Unsupported("this form of ALTER TABLE")
         } else {
             let before = self.position();
-            let options = self.table_options()?;
+            let options = self.options_of_one_action()?;
             if self.position() == before {
                 return self.fail();
             }

@@ -125,13 +125,14 @@ impl Session {
     }
 
     pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
-        if let Err(e) = self.try_prepared(id, params, out).await {
+        if let Err(e) = self.try_prepared(id, params, false, out).await {
             self.failed(&e);
             out.error(&e);
         }
     }
 
-    async fn try_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> Result<()> {
+    /// `more`: another statement follows in the text.
+    async fn try_prepared(&mut self, id: u32, params: &[Value<'_>], more: bool, out: &mut impl ResultSink) -> Result<()> {
         loop {
             let Some(handle) = self.statements.get(id) else {
                 return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
@@ -151,7 +152,7 @@ impl Session {
             if params.len() != plan.param_types.len() {
                 return Err(SqlError::wrong_arguments("EXECUTE"));
             }
-            let ran = self.run(&plan, params, false, out).await;
+            let ran = self.run(&plan, params, more, out).await;
             let stale = matches!(ran, Err(Failure::Stale));
             if let Some(handle) = self.statements.get(id)
                 && !stale
@@ -196,10 +197,10 @@ impl Session {
         Ok(())
     }
     /// EXECUTE name USING @a, ..: its result goes out as text.
-    pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], out: &mut impl ResultSink) -> Result<()> {
+    pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], more: bool, out: &mut impl ResultSink) -> Result<()> {
         let id = self.named(name, "EXECUTE")?;
         let values: Vec<Value<'static>> =
             using.iter().map(|v| self.state.user_variables.get(v).map_or(Value::Null, |u| u.value.clone())).collect();
-        self.try_prepared(id, &values, out).await
+        self.try_prepared(id, &values, more, out).await
     }
 }

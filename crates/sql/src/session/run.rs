@@ -78,7 +78,7 @@ impl Session {
             match &plan.body {
                 Statement::Execute { name, using } => {
                     self.state.warnings.clear();
-                    return self.execute_named(name, using, out).await;
+                    return self.execute_named(name, using, lifted.next.is_some(), out).await;
                 }
                 Statement::Prepare { name, text } => {
                     let text = match &text.kind {

@@ -1,11 +1,12 @@
 //! ALTER TABLE, CREATE INDEX and DROP INDEX: what changes indexes and what is only in the definition.
 //!
-//! All actions are checked against the definition before anything is done. What can fail on the rows (a new index) comes first; what follows cannot.
+//! All actions are checked against the definition before anything is done, and become one change of it (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};
 use crate::session::state::Done;
 use hashbrown::HashSet;
+use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Engine, Error as EngineError};
@@ -78,10 +79,6 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 impl Changes {
-    /// Whether something changes that is in the definition only.
-    fn redefines(&self) -> bool {
-        self.comment.is_some() || self.collation.is_some() || self.auto_increment.is_some() || !self.rename_index.is_empty()
-    }
     /// Whether an index of the definition stays.
     fn keeps(&self, no: usize) -> bool {
         !self.drop.contains(&no)
@@ -125,32 +122,22 @@ impl Changes {
     }
 }
 
-async fn apply(cx: &mut DdlContext<'_>, mut table: Arc<Table>, changes: Changes) -> Result<()> {
-    let engine = cx.engine;
-    if !changes.add.is_empty() {
-        let added = engine.create_indexes(&table, changes.add.clone(), cx.session.process.interrupt.clone()).await;
-        table = match added {
-            Ok(table) => table,
-            Err(EngineError::DuplicateKey { index, .. }) => return Err(duplicate(engine, cx, &table, &changes.add, &index).await?),
-            Err(e) => return Err(e.into()),
-        };
-    }
-    if !changes.drop.is_empty() {
-        table = engine.drop_indexes(&table, &changes.drop).await?;
-    }
-    if changes.redefines() {
-        let mut def = table.def.clone();
-        def.indexes.iter_mut().for_each(|x| x.name = changes.new_name(&x.name).to_string());
-        if let Some(comment) = changes.comment {
-            def.comment = comment;
-        }
-        def.collation = changes.collation.unwrap_or(def.collation);
-        table = engine.redefine_table(&table, def, changes.auto_increment).await?;
-    }
+async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> Result<()> {
+    let mut def = table.def.clone();
+    let kept = table.def.indexes.iter().enumerate().filter(|(no, _)| changes.keeps(*no));
+    def.indexes = kept.map(|(_, x)| IndexDef { name: changes.new_name(&x.name).to_string(), ..x.clone() }).collect();
+    def.indexes.extend_from_slice(&changes.add);
+    def.comment = changes.comment.unwrap_or(def.comment);
+    def.collation = changes.collation.unwrap_or(def.collation);
     if let Some(to) = changes.rename {
-        engine.rename_tables(&[(table, to.schema.into(), to.name.into())]).await?;
+        (def.schema, def.name) = (to.schema.into(), to.name.into());
     }
-    Ok(())
+    let to = Alteration { def, added: changes.add.len(), dropped: changes.drop, auto_increment: changes.auto_increment };
+    match cx.engine.alter_table(&table, to, cx.session.process.interrupt.clone()).await {
+        Ok(_) => Ok(()),
+        Err(EngineError::DuplicateKey { index, .. }) => Err(duplicate(cx.engine, cx, &table, &changes.add, &index).await?),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// 1062 with the value that the new unique index found twice: the rows are gone through once more to find it.

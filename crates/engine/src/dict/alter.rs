@@ -1,0 +1,260 @@
+//! ALTER TABLE: indexes come and go, names and comments change, in one change of the table's record.
+//!
+//! 1. The record names the trees of new indexes as unfinished: what a crash leaves of them is freed. They are built.
+//! 2. **The change:** one dictionary transaction puts the record that has everything new, and names the trees of dropped indexes as unfinished.
+//! 3. Those are freed, and the record forgets them.
+//!
+//! ALTER-1: an error or a crash before the end of step 2 leaves the table as it was, one after it the table as it was to be.
+use super::ddl::{Change, copy_counters, made_by};
+use super::record::{self, TableRecord, TreeRecord, make_table};
+use super::table::{Index, Table};
+use crate::btree::Tree;
+use crate::engine::Engine;
+use crate::lock::KillFlag;
+use crate::mtr::Mtr;
+use crate::page::index::{self, Builder};
+use crate::row::cursor::{Cursor, Read};
+use crate::row::insert::duplicate;
+use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
+use redolith_types::{IndexDef, TableDef};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// Keys sorted in memory at a time while an index is built.
+const SORT_BYTES: usize = 64 << 20;
+
+/// What becomes of a table.
+pub struct Alteration {
+    /// With its new name and schema, and its indexes: those that stay, in their order, then the new ones.
+    pub def: TableDef,
+    /// How many of the definition's last indexes are new.
+    pub added: usize,
+    /// Which indexes of the definition as it is go, by their numbers.
+    pub dropped: Vec<usize>,
+    /// What the counter begins with, if nothing greater is there.
+    pub auto_increment: Option<u64>,
+}
+
+impl Engine {
+    /// `DuplicateKey` if a new unique index finds two rows with one key.
+    pub async fn alter_table(self: &Arc<Self>, t: &Arc<Table>, to: Alteration, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
+        let moved = (&to.def.schema, &to.def.name) != (&t.def.schema, &t.def.name);
+        if moved {
+            self.dict.require_schema(&to.def.schema)?;
+            if self.dict.table(&to.def.schema, &to.def.name).is_some() {
+                return Err(Error::TableExists(to.def.name));
+            }
+        }
+        if to.added > 0 || !to.dropped.is_empty() {
+            self.wait_for_rollbacks().await?;
+        }
+        let (t, trees) = match to.added {
+            0 => (t.clone(), Vec::new()),
+            added => self.build_trees(t, &to.def.indexes[to.def.indexes.len() - added..], kill).await?,
+        };
+        let mut r = t.record();
+        let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
+        r.trees.retain(|tree| !gone.contains(tree));
+        r.trees.extend(&trees);
+        (r.def, r.unfinished) = (to.def, gone.clone());
+        r.auto_increment = to.auto_increment.unwrap_or(r.auto_increment);
+        // Purge takes no metadata lock: it may be in one of these trees.
+        let _held = if gone.is_empty() { None } else { Some(self.hold_purge().await) };
+        let new = match self.replace_record(&t, r).await {
+            Ok(new) => new,
+            Err(e) => {
+                self.forget_trees(&t, &trees).await?;
+                return Err(e);
+            }
+        };
+        if moved && let Some(s) = self.store.spaces.get(new.space) {
+            s.set_label(&new.full_name());
+        }
+        if let Some(n) = to.auto_increment {
+            // It goes up only: no value below one that is there.
+            new.auto_increment.store(n, Release);
+            new.counters_ready.store(false, Release);
+            self.save_counter(&new).await?;
+            self.ready_counters(&new).await?;
+        }
+        if gone.is_empty() {
+            return Ok(new);
+        }
+        self.free_trees(new.space, &gone).await?;
+        self.replace_record(&new, new.record()).await
+    }
+    /// Adds secondary indexes.
+    pub async fn create_indexes(self: &Arc<Self>, t: &Arc<Table>, defs: Vec<IndexDef>, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
+        let (mut def, added) = (t.def.clone(), defs.len());
+        def.indexes.extend(defs);
+        self.alter_table(t, Alteration { def, added, dropped: Vec::new(), auto_increment: None }, kill).await
+    }
+    /// Drops secondary indexes by their numbers in the definition.
+    pub async fn drop_indexes(self: &Arc<Self>, t: &Arc<Table>, numbers: &[usize]) -> Result<Arc<Table>> {
+        let mut def = t.def.clone();
+        let keep = |i: usize| !numbers.contains(&i);
+        def.indexes = t.def.indexes.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, d)| d.clone()).collect();
+        self.alter_table(t, Alteration { def, added: 0, dropped: numbers.to_vec(), auto_increment: None }, KillFlag::new()).await
+    }
+    /// Changes the table's record, and its name with it.
+    async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
+        let (old, name) = (record::table_name(&t.def.schema, &t.def.name), record::table_name(&r.def.schema, &r.def.name));
+        let mut changes = vec![Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))];
+        if old != name {
+            changes.insert(0, Change::Remove(old));
+        }
+        let trx = self.change_dictionary(&changes).await?;
+        let same = r.trees.len() >= t.indexes.len() && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
+        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| made_by(t, tree, trx));
+        copy_counters(t, &new);
+        self.dict.put_table(new.clone());
+        Ok(new)
+    }
+    /// Trees of indexes to come, with the entries of the rows that are there; and the table, whose record names them as unfinished.
+    async fn build_trees(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        defs: &[IndexDef],
+        kill: Arc<KillFlag>,
+    ) -> Result<(Arc<Table>, Vec<TreeRecord>)> {
+        let first = self.take_ids(defs.len() as u64).await?;
+        let mut trees = Vec::new();
+        for i in 0..defs.len() as u64 {
+            match self.settled_in_time(|| new_root(&self.store, t.space, first + i)).await {
+                Ok(root) => trees.push(TreeRecord { id: first + i, root }),
+                Err(e) => {
+                    self.free_trees(t.space, &trees).await?;
+                    return Err(e);
+                }
+            }
+        }
+        let mut r = t.record();
+        r.unfinished = trees.clone();
+        let t = self.replace_record(t, r.clone()).await?;
+        r.unfinished.clear();
+        r.trees.extend(&trees);
+        r.def.indexes.extend_from_slice(defs);
+        let plan = make_table(&self.dict, r, t.numbered_since, |_| crate::TrxId::NONE);
+        for (i, ix) in plan.indexes.iter().enumerate().skip(t.indexes.len()) {
+            if let Err(e) = self.build(&t, &plan, i, ix, kill.clone()).await {
+                self.forget_trees(&t, &trees).await?;
+                return Err(e);
+            }
+        }
+        Ok((t, trees))
+    }
+    /// New indexes that have come to nothing.
+    async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
+        if !trees.is_empty() {
+            self.free_trees(t.space, trees).await?;
+            self.replace_record(t, t.record()).await?;
+        }
+        Ok(())
+    }
+    async fn build(self: &Arc<Self>, t: &Arc<Table>, plan: &Table, no: usize, ix: &Index, kill: Arc<KillFlag>) -> Result<()> {
+        let mut trx = self.begin(kill.clone());
+        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
+        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) = (Vec::new(), 0, true);
+        let mut e = Vec::new();
+        while more {
+            more = rows.next(&mut trx).await?;
+            if more {
+                let row = rows.row();
+                if ix.key.external_column(&plan.layout, row.stored).is_some() {
+                    // Columns of a key are kept in the row, and this one is too long for that.
+                    return Err(Error::RowTooLarge { size: row.stored.len(), max: index::max_value(row.key.len()) });
+                }
+                plan.entry_key(no, row.stored, row.key, &mut e);
+                if e.len() > index::MAX_KEY {
+                    return Err(Error::KeyTooLong { size: e.len(), max: index::MAX_KEY });
+                }
+                bytes += e.len() + 16;
+                keys.push((e.as_slice().into(), ix.key.has_null(&plan.layout, row.stored)));
+            }
+            if bytes >= SORT_BYTES || !more {
+                if kill.is_killed() {
+                    return Err(Error::Interrupted);
+                }
+                keys.sort_unstable();
+                self.add_sorted(plan, no, ix, &keys).await?;
+                keys.clear();
+                bytes = 0;
+                self.host.yield_now().await;
+            }
+        }
+        trx.rollback().await
+    }
+    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)]) -> Result<()> {
+        for (e, has_null) in keys {
+            if ix.def.unique && !has_null {
+                let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
+                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered, |_| Ok(()))).await?.is_some() {
+                    return Err(duplicate(plan, no));
+                }
+            }
+            self.settled_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
+        }
+        Ok(())
+    }
+
+    /// At start: frees trees that no index has.
+    pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
+        let list = std::mem::take(&mut *self.unfinished.lock());
+        for r in list {
+            self.free_trees(SpaceId(r.space), &r.unfinished).await?;
+            if let Some(t) = self.dict.by_id(r.id) {
+                self.replace_record(&t, t.record()).await?;
+            }
+        }
+        Ok(())
+    }
+    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so that it can be begun again. It is never given up for lack of
+    /// room in the log: like a rollback it waits.
+    async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
+        for tree in trees {
+            let t = Tree::new(space, tree.root, tree.id);
+            while !self.settled(|| free_leftmost(&self.store, &t)).await? {}
+        }
+        Ok(())
+    }
+}
+fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
+    let mut m = Mtr::begin(store)?;
+    let free = space::reserve(&mut m, space, 1, 0)?;
+    let at = m.create(PageId { space, no: free.pages[0] })?;
+    free.take(&mut m);
+    m.init(at);
+    Builder::new(id, 0).store(&mut m.patch(at));
+    m.commit();
+    Ok(free.pages[0])
+}
+/// Frees the leftmost leaf's page, or a node that has lost its children; true when the root has gone too.
+fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
+    let mut m = Mtr::begin_reserved(store)?;
+    let mut parent = m.x(PageId { space: t.space, no: t.root })?;
+    if !index::is_index(m.page(parent)) || index::index_id(m.page(parent)) != t.index {
+        return Ok(true);
+    }
+    let mut child = None;
+    while index::level(m.page(parent)) > 0 {
+        let Some(first) = index::first_rec(m.page(parent)) else { break };
+        let id = PageId { space: t.space, no: index::child(m.page(parent), first) };
+        let c = m.x(id)?;
+        if index::level(m.page(c)) == 0 || index::first_rec(m.page(c)).is_none() {
+            child = Some(c);
+            break;
+        }
+        parent = c;
+    }
+    let target = child.unwrap_or(parent);
+    let id = m.id(target);
+    let map = space::prepare_free(&mut m, id)?;
+    if child.is_some() {
+        let first = index::first_rec(m.page(parent)).expect("it has the child");
+        let pos = index::search(m.page(parent), index::key(m.page(parent), first));
+        index::remove(&mut m.patch(parent), pos);
+    }
+    space::free(&mut m, target, map);
+    m.commit();
+    Ok(child.is_none())
+}
