@@ -27,7 +27,9 @@ use std::time::Duration;
 const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
 /// How long a definition's change waits for room in the log, where it can still be given up.
 const ROOM_WAIT: Duration = Duration::from_secs(50);
-/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a definition's change.
+/// How long what can be begun later waits for it.
+const ROOM_LATER: Duration = Duration::from_millis(200);
+/// When it is said why those wait that cannot give up: rollbacks, what follows a definition's change.
 const ROOM_TOLD: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.
@@ -181,6 +183,15 @@ impl Engine {
                     return Err(Error::LogFull);
                 }
             }
+        }
+    }
+    /// For what can be begun later: waits a little for ordinary room in the log, or fails with `Error::LogFull`.
+    pub(crate) async fn room_for_later(&self) -> Result<()> {
+        let log = &self.store.log;
+        let Err(stall) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
+        match stall {
+            Stall::LogSpace => in_time(&mut log.wait_space(), &mut self.host.sleep(ROOM_LATER)).await.unwrap_or(Err(Error::LogFull)),
+            other => self.settle(other).await,
         }
     }
     /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).

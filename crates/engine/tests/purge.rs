@@ -15,7 +15,8 @@ use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::page::index;
-use redolith_engine::{Config, Engine, Error, PAGE_SIZE};
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -102,6 +103,44 @@ fn long_columns_of_later_transactions_are_purged_too() {
         let c = e.check_table(&t).await.unwrap();
         assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
         drop((first, second));
+        e.close().await.unwrap();
+    });
+}
+
+/// What READ UNCOMMITTED finds of a row with long columns is committed, and their pages stay until it has read them.
+#[test]
+fn long_columns_are_kept_for_dirty_readers_too() {
+    let dir = Dir::new("dirty-long");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = long_table(&e).await;
+        let (mut writer, mut reader) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        reader.isolation = Isolation::ReadUncommitted;
+        for id in 0..3 {
+            writer.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
+        }
+        writer.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let at = locked(&mut writer, &t, 2).await.unwrap();
+        writer.update(&t, at.row(), &long_row(&t, 2, b'c')).await.unwrap();
+        let mut other = e.begin(KillFlag::new());
+        let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        for id in 0..3 {
+            assert!(c.next(&mut reader).await.unwrap());
+            let row = locked(&mut other, &t, 1).await.unwrap();
+            other.update(&t, row.row(), &long_row(&t, 1, b'b')).await.unwrap();
+            other.commit().await.unwrap().durable().await;
+            for _ in 0..20 {
+                e.host.sleep(Duration::from_millis(5)).await;
+            }
+            assert!(c.payload(&reader).await.unwrap() == long_row(&t, id, b'a'), "row {id}");
+        }
+        reader.commit().await.unwrap().durable().await;
+        writer.commit().await.unwrap().durable().await;
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 3));
+        drop((at, writer, reader, other));
         e.close().await.unwrap();
     });
 }

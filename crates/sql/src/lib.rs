@@ -17,7 +17,7 @@ pub mod status;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of it (`session::deep`); pages that no statement
 /// reaches cost nothing.
-pub const STACK_BYTES: usize = 8 << 20;
+pub const STACK_BYTES: usize = 32 << 20;
 
 pub use catalog::{Catalog, TableInfo};
 pub use error::SqlError;

@@ -3,11 +3,8 @@
 mod threads;
 pub use threads::Threads;
 
-use crate::buf::event::Event;
-use parking_lot::Mutex;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -28,23 +25,6 @@ pub trait Host: Send + Sync + 'static {
     fn yield_now(&self) -> BoxFuture<()>;
     /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.
     fn before_blocking(&self) {}
-}
-
-/// Runs work that takes long and waits for nothing in a thread of its own, where there are threads: the caller's has other tasks.
-pub async fn apart<T: Send + 'static>(host: &dyn Host, name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> T {
-    let place: Arc<(Mutex<Option<T>>, Event)> = Arc::default();
-    let seen = place.1.seen();
-    let there = place.clone();
-    host.spawn_thread(
-        name,
-        Box::pin(async move {
-            let done = work();
-            *there.0.lock() = Some(done);
-            there.1.notify();
-        }),
-    );
-    place.1.after(seen).await;
-    place.0.lock().take().expect("it has been put there")
 }
 
 /// Runs a future on the calling thread, which sleeps while it waits.

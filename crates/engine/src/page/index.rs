@@ -244,7 +244,7 @@ fn shift_slots(p: &mut impl Patch, i: u16, by: i32) {
     let n = n_slots(p.bytes());
     // Slots lie downwards: slot n-1 is at the lowest address.
     let (low, high) = (slot_at(n - 1), slot_at(i) + SLOT);
-    let mut moved = [0; PAGE_SIZE / 4];
+    let mut moved = [0; PAGE_SIZE / 2]; // 1,255 slots, if every record had one
     if by > 0 {
         let len = high - low;
         moved[..len].copy_from_slice(&p.bytes()[low..high]);

@@ -10,9 +10,10 @@
 //! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
 //! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk is full) is the history's first again, and is tried again; after an error of the disk so often and
+//! - PURGE-5: a log that cannot be purged for now (the disk or the log is full) is the history's first again, and is tried again; after an error of the disk so often and
 //!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
-//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks.
+//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait long for that: a definition's change may wait
+//!   for purge ([`Engine::hold_purge`]).
 //!
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
 //! index, which is safe (PURGE-2).
@@ -265,6 +266,7 @@ impl Engine {
         if let Left::Chains(chains) = &mut item.left {
             // What is freed is forgotten: its pages may be others' when the rest is tried again.
             while let Some((space, first)) = chains.last() {
+                self.room_for_later().await?;
                 overflow::free_chain(self, *space, *first, overflow::Writer::Any).await?;
                 chains.pop();
             }
@@ -295,7 +297,7 @@ impl Engine {
                     changes += 1;
                     let (obsolete, _) = rest.obsolete();
                     let roll = RollPtr::new(*no, at, false);
-                    self.settled(|| Mtr::begin(&self.store).map(drop)).await?; // PURGE-6
+                    self.room_for_later().await?; // PURGE-6
                     let numbered = owner >= table.numbered_since;
                     let done = self.purge_change(&table, key, &obsolete, numbered, old.flags & index::DELETE_MARK == 0, roll).await;
                     match done {
@@ -383,7 +385,7 @@ impl Engine {
         Ok(())
     }
     /// Whether a version of the row up to the horizon has the entry in index `no`.
-    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
+    pub(crate) fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
         let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
         let horizon = self.horizon.read();
         match index::search(&g, key).found {
@@ -428,7 +430,7 @@ impl Drop for Held<'_> {
 /// Whether it may be otherwise later.
 fn may_pass(e: &Error, errors: &mut u32) -> bool {
     match e {
-        Error::DiskFull(_) => true,
+        Error::DiskFull(_) | Error::LogFull => true,
         Error::Io { .. } => {
             *errors += 1;
             *errors <= ERRORS

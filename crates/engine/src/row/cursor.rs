@@ -214,9 +214,9 @@ impl Cursor {
                 self.stop(trx);
                 return Ok(false);
             }
-            if self.place == Place::Start && self.read == Read::Consistent && trx.isolation != Isolation::ReadUncommitted {
+            if self.place == Place::Start && self.read == Read::Consistent {
                 trx.open_view();
-                if !trx.view.sees(self.table.indexes[self.no].since) {
+                if trx.isolation != Isolation::ReadUncommitted && !trx.view.sees(self.table.indexes[self.no].since) {
                     return Err(Error::TableChanged(self.table.full_name()));
                 }
             }
@@ -405,11 +405,14 @@ impl Cursor {
         match self.read {
             Read::Consistent => {
                 let v = index::value(g, r);
-                if sees(trx, value::trx(v)) {
+                // Pages of long columns are kept for views: at READ UNCOMMITTED too such a row is read as it is committed.
+                let dirty = trx.isolation == Isolation::ReadUncommitted && !self.table.layout.has_externals(value::payload(v));
+                let sees = |id: TrxId| dirty || id == trx.id && id != TrxId::NONE || trx.view.sees(id);
+                if sees(value::trx(v)) {
                     if !index::is_marked(g, r) {
                         self.batch.push(index::key(g, r), value::payload(v), leaf);
                     }
-                } else if version::visible(&trx.engine.store, g, r, |t| sees(trx, t), &mut self.version)? {
+                } else if version::visible(&trx.engine.store, g, r, sees, &mut self.version)? {
                     let stored = std::mem::take(&mut self.version.payload);
                     self.batch.push(index::key(g, r), &stored, (0, 0));
                     self.version.payload = stored;
@@ -497,7 +500,4 @@ impl Cursor {
         }
         Ok(())
     }
-}
-fn sees(trx: &Trx, id: TrxId) -> bool {
-    id == trx.id && id != TrxId::NONE || trx.isolation == Isolation::ReadUncommitted || trx.view.sees(id)
 }

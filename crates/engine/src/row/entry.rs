@@ -5,7 +5,7 @@ use crate::btree::structure;
 use crate::dict::table::Index;
 use crate::lock::{LockTable, TrxLocks};
 use crate::mtr::{Mtr, Store};
-use crate::page::index::{self, DELETE_MARK};
+use crate::page::index::{self, DELETE_MARK, MAX_KEY};
 use std::sync::Arc;
 
 /// Inserts an entry, or revives a marked one. Waits for range locks of others.
@@ -17,6 +17,7 @@ pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_checked(store, ix, key, || Ok(()))
 }
 fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
+    assert!(key.len() <= MAX_KEY, "pages could not be split");
     loop {
         let mut m = Mtr::begin(store)?;
         let leaf = ix.tree.leaf_x(&mut m, key)?;

@@ -25,7 +25,7 @@ pub(crate) fn duplicate(table: &Table, no: usize) -> Error {
     let name = if no == 0 { "PRIMARY" } else { &table.indexes[no].def.name };
     Error::DuplicateKey { table: table.def.name.clone(), index: name.to_string(), index_no: no }
 }
-fn check_key(key: &[u8]) -> Result<()> {
+pub(super) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY { Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY }) } else { Ok(()) }
 }
 

@@ -170,10 +170,7 @@ pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, w
 }
 /// Frees the chain's second page, or the first when it is the last; true when nothing is left.
 fn free_one(engine: &Engine, first: PageId, writer: Writer) -> Try<bool> {
-    let mut m = match writer {
-        Writer::Exactly(_) => Mtr::begin_reserved(&engine.store)?,
-        Writer::Any => Mtr::begin(&engine.store)?, // PURGE-6
-    };
+    let mut m = Mtr::begin_reserved(&engine.store)?;
     let a = m.x(first)?;
     let wrote = u64_at(m.page(a), OWNER);
     let is_it = match writer {

@@ -2,7 +2,7 @@
 //!
 //! An update that leaves the clustered key alone changes the record in place, with an undo record that holds the difference; for each secondary index whose key
 //! changes the old entry is marked and the new one added. Otherwise it is a delete and an insert.
-use super::insert::{Tried, deletable};
+use super::insert::{Tried, check_key, deletable};
 use super::{entry, overflow, value};
 use crate::dict::table::Table;
 use crate::lock::Mode;
@@ -69,6 +69,7 @@ impl Trx {
             table.entry_key(no, new, row.key, &mut b);
             entries += record::ENTRY_HEAD + b.len();
             if a != b {
+                check_key(&b)?;
                 gone.push((no as u8, SmallVec::from_slice(&a)));
                 come.push((no as u8, SmallVec::from_slice(&b)));
             }

@@ -196,6 +196,11 @@ impl Engine {
                 if thin {
                     entry::merge(&self.store, ix, key);
                 }
+                // Purge may have left entries for the version that was in its place.
+                for (no, ix) in table.secondary().filter(|_| !was_marked) {
+                    table.entry_key(no, &now, key, &mut b);
+                    entry::remove(&self.store, ix, &b, |marked| Ok(marked && !self.is_needed(table, no, &b, key)?))?;
+                }
                 return Ok(());
             }
             let len = value::HEAD + old.payload.len();

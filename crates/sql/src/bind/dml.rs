@@ -113,10 +113,12 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
 
 /// A column that changes moves rows within the index that is scanned, so that the scan could meet them again.
 fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &[u16]) -> bool {
-    if matches!(access.path.kind, AccessKind::Point(_) | AccessKind::Empty) {
+    let def = &access.table.def;
+    // A point of a unique secondary index is a range that the row's new entry is in too.
+    let point = matches!(access.path.kind, AccessKind::Point(_)) && access.path.index == def.clustered_index();
+    if point || matches!(access.path.kind, AccessKind::Empty) {
         return false;
     }
-    let def = &access.table.def;
     let keys = [access.path.index, def.clustered_index()];
     let mut columns = keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
     columns.any(|c| assignments.iter().map(|a| a.column).chain(on_update_now.iter().copied()).any(|changed| changed as usize == c))

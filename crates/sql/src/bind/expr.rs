@@ -115,6 +115,9 @@ impl Binder<'_> {
     pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         match expr.kind {
             ast::ExprKind::Literal(number) => self.lifted(number),
+            ast::ExprKind::Unary(ast::UnaryOp::Minus, ref v) if matches!(v.kind, ast::ExprKind::Literal(_)) && !self.is_hex(v) => {
+                Ok(negate(self.by_value(env, v)?))
+            }
             _ => self.expr(env, expr),
         }
     }

@@ -1,5 +1,6 @@
 //! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
 use hashbrown::HashTable;
+use redolith_engine::host::Host;
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 use smallvec::SmallVec;
@@ -128,8 +129,15 @@ struct Sorted {
 /// With a limit, that many rows beyond it are collected before the greatest are thrown away.
 const SLACK_ROWS: usize = 1024;
 
-/// About a millisecond's.
-const LONG_SORT: usize = 20_000;
+/// Rows sorted at a time: about a millisecond's work.
+const RUN: usize = 16 << 10;
+
+async fn give_way(host: &dyn Host, rows: usize) {
+    if rows == RUN {
+        host.before_blocking();
+        host.yield_now().await;
+    }
+}
 
 impl Sorter {
     pub fn new(limit: Option<usize>) -> Sorter {
@@ -187,13 +195,31 @@ impl Sorter {
         }
         self.bytes = kept;
     }
-    /// With many rows it is better done apart.
-    pub fn is_long(&self) -> bool {
-        self.rows.len() > LONG_SORT
-    }
-    pub fn sort(&mut self) {
+    /// Sorts runs, and merges them: between them others run.
+    pub async fn sort(&mut self, host: &dyn Host) {
         let bytes = &self.bytes;
-        self.rows.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
+        for run in self.rows.chunks_mut(RUN) {
+            run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
+            give_way(host, run.len()).await;
+        }
+        let mut width = RUN;
+        while width < self.rows.len() {
+            let mut merged = Vec::with_capacity(self.rows.len());
+            for pair in self.rows.chunks(2 * width) {
+                let (mut left, mut right) = pair.split_at(width.min(pair.len()));
+                while let (Some(a), Some(b)) = (left.first(), right.first()) {
+                    let from = if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
+                    merged.extend(from.split_off_first().cloned());
+                    if merged.len().is_multiple_of(RUN) {
+                        give_way(host, RUN).await;
+                    }
+                }
+                merged.extend_from_slice(left);
+                merged.extend_from_slice(right);
+            }
+            self.rows = merged;
+            width *= 2;
+        }
     }
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -213,6 +239,9 @@ impl Sorter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redolith_disk::RealDisk;
+    use redolith_engine::host::{Threads, block_on};
+    use std::sync::Arc;
 
     #[test]
     fn values_read_back() {
@@ -239,11 +268,12 @@ mod tests {
 
     #[test]
     fn a_sorter_with_a_limit_keeps_the_least() {
+        let host = Threads::new(Arc::new(RealDisk::new()));
         for limit in [None, Some(0), Some(1), Some(7), Some(5000)] {
             let mut s = Sorter::new(limit);
             let mut x = 1u32;
             let mut all = Vec::new();
-            for _ in 0..10_000 {
+            for _ in 0..100_000 {
                 x = x.wrapping_mul(1664525).wrapping_add(1013904223);
                 let key = (x >> 8).to_be_bytes();
                 all.push(x >> 8);
@@ -251,10 +281,10 @@ mod tests {
                     s.push(&key, &[Value::UInt((x >> 8) as u64)]);
                 }
             }
-            s.sort();
+            block_on(s.sort(&*host));
             all.sort_unstable();
             let n = limit.unwrap_or(all.len()).min(s.len());
-            assert!(n >= limit.unwrap_or(10_000).min(10_000));
+            assert!(n >= limit.unwrap_or(100_000).min(100_000));
             for (i, wanted) in all[..n].iter().enumerate() {
                 assert_eq!(s.row(i)[0], Value::UInt(*wanted as u64));
             }

@@ -92,6 +92,8 @@ pub struct Env<'a> {
     pub(super) again: bool,
     /// The values being made are made again where that is asked for.
     pub(super) may_repeat: bool,
+    /// The row is one BENCHMARK() and nothing else, which is made again as often as it likes.
+    pub(super) is_benchmark: bool,
     /// Rounds that a BENCHMARK() has done, by the place of its node.
     pub(super) benchmarks: Vec<(usize, i64)>,
     now_us: Option<i64>,
@@ -116,6 +118,7 @@ impl<'a> Env<'a> {
             lock_deadline: None,
             again: false,
             may_repeat: false,
+            is_benchmark: false,
             benchmarks: Vec::new(),
             now_us: settings.timestamp_us,
             random: None,

@@ -8,10 +8,10 @@ use super::rows::{Collected, Loops, out_of_memory};
 use super::subquery::{Found, SubqueryResult};
 use super::{ExecContext, doze, sortkey};
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
+use crate::plan::{Expr, ExprKind, Function, Kind, Limit, SelectPlan};
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::{Host, apart};
+use redolith_engine::host::Host;
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -130,6 +130,7 @@ async fn stream(
     sink: &mut impl ResultSink,
 ) -> Result<u64> {
     let mut given = 0;
+    cx.env.is_benchmark = matches!(&plan.output[..], [Expr { kind: ExprKind::Call { function: Function::Benchmark, .. }, .. }]);
     while given < count && loops.next(cx, at.params, at.subqueries).await? {
         if skip > 0 {
             skip -= 1;
@@ -251,12 +252,7 @@ impl<'p> Keep<'p> {
     /// Sends the sorted rows.
     async fn finish(mut self, host: &dyn Host, sink: &mut impl ResultSink) -> Result<u64> {
         if let Some(mut sorter) = self.sorter.take() {
-            let long = sorter.is_long();
-            let sorted = move || {
-                sorter.sort();
-                sorter
-            };
-            let sorter = if long { apart(host, "sort", sorted).await } else { sorted() };
+            sorter.sort(host).await;
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {

@@ -115,7 +115,7 @@ fn heights_of_rows_within_each_other_add_up() {
         assert_eq!(lines(s, &format!("SELECT 'a'{}", " COLLATE binary".repeat(50_000))), ["error 1436"]);
         // A value that names a column is as high as what that column was given.
         lines(s, "CREATE TABLE w (a INT, b INT, c INT, d INT)");
-        let row = "+1".repeat(400);
+        let row = "+1".repeat(1600);
         assert_eq!(lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, 1, 1)")), ["ok 1 0"]);
         assert_eq!(lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, b{row}, c{row})")), ["error 1436"]);
         // Refused for what it is, not for its length.
@@ -132,6 +132,6 @@ fn rows_of_terms_are_flat() {
         assert_eq!(lines(s, &format!("SELECT id FROM t WHERE id IN ({})", terms(9000, ",", "2"))), ["2"]);
         assert_eq!(lines(s, &format!("SELECT LENGTH({})", terms(20_000, "||", "'ab'"))), ["40000"]);
         assert_eq!(lines(s, &format!("SELECT LENGTH(CONCAT({}))", terms(255, ",", "'ab'"))), ["510"]);
-        assert_eq!(lines(s, &format!("SELECT 1 WHERE {}", terms(10_000, " OR ", "1"))), ["error 1436"]);
+        assert_eq!(lines(s, &format!("SELECT 1 WHERE {}", terms(20_000, " OR ", "1"))), ["error 1436"]);
     });
 }

@@ -60,7 +60,10 @@ impl<'v> Eval<'v, '_, '_> {
                 (Value::Int(a), Value::Int(b)) => a.cmp(b),
                 _ => self.integer(a)?.cmp(&self.integer(b)?),
             },
-            CompareAs::Decimal => to_decimal(a).value.cmp(&to_decimal(b).value),
+            CompareAs::Decimal => match (a, b) {
+                (Value::Int(a), Value::Int(b)) => a.cmp(b),
+                _ => to_decimal(a).value.cmp(&to_decimal(b).value),
+            },
             CompareAs::Double => {
                 let (a, b) = (self.double(a)?, self.double(b)?);
                 a.partial_cmp(&b).unwrap_or(Ordering::Equal)
