@@ -27,9 +27,9 @@ use std::time::Duration;
 const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
 /// How long a definition's change waits for room in the log, where it can still be given up.
 const ROOM_WAIT: Duration = Duration::from_secs(50);
-/// How long what can be begun later waits for it.
-const ROOM_LATER: Duration = Duration::from_millis(200);
-/// When it is said why those wait that cannot give up: rollbacks, what follows a definition's change.
+/// How often purge, which waits for it, looks whether it is waited for.
+const ROOM_LOOK: Duration = Duration::from_millis(200);
+/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a definition's change.
 const ROOM_TOLD: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.
@@ -185,13 +185,20 @@ impl Engine {
             }
         }
     }
-    /// For what can be begun later: waits a little for ordinary room in the log, or fails with `Error::LogFull`.
-    pub(crate) async fn room_for_later(&self) -> Result<()> {
-        let log = &self.store.log;
+    /// For purge: waits for ordinary room in the log, or fails with `Error::LogFull` when others wait for purge.
+    pub(crate) async fn room_for_purge(&self) -> Result<()> {
         let Err(stall) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
-        match stall {
-            Stall::LogSpace => in_time(&mut log.wait_space(), &mut self.host.sleep(ROOM_LATER)).await.unwrap_or(Err(Error::LogFull)),
-            other => self.settle(other).await,
+        if !matches!(stall, Stall::LogSpace) {
+            return self.settle(stall).await;
+        }
+        let (mut wait, begun) = (self.store.log.wait_space(), self.disk.now());
+        loop {
+            match in_time(&mut wait, &mut self.host.sleep(ROOM_LOOK)).await {
+                Some(done) => return done,
+                None if self.history.is_held() || self.closing.load(std::sync::atomic::Ordering::Acquire) => return Err(Error::LogFull),
+                None if self.disk.now().saturating_sub(begun) >= ROOM_TOLD => self.tell_log_full(),
+                None => {}
+            }
         }
     }
     /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).

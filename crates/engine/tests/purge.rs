@@ -320,6 +320,48 @@ fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
     });
 }
 
+/// An index with a damaged page can be dropped, in this life of the engine and at the start after one that ended before.
+#[test]
+fn an_index_with_a_damaged_page_can_be_dropped() {
+    let dir = Dir::new("drop-damaged");
+    let (e, _) = open(&dir);
+    let (file, page) = block_on(async {
+        let t = create(&e, "t", vec![("c", text(1000))], vec![IndexDef::secondary("c", false, [1])]).await;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..100 {
+            let (mut out, c) = (Vec::new(), vec![b'a' + (id % 26) as u8; 900]);
+            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Borrowed(&c))], &mut out);
+            trx.insert(&t, &out).await.unwrap();
+        }
+        trx.commit().await.unwrap().durable().await;
+        drop(trx);
+        let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"m")) else { panic!("it is in memory") };
+        let page = leaf.id().no as usize;
+        drop(leaf);
+        assert_ne!(page as u32, t.indexes[1].tree.root);
+        e.close().await.unwrap();
+        (dir.0.join(format!("tables/{}.rdl", t.space.0)), page)
+    });
+    drop(e);
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[page * PAGE_SIZE + 5000] ^= 0x55;
+    std::fs::write(&file, bytes).unwrap();
+    for dropped in [false, true] {
+        let (e, _) = open(&dir);
+        block_on(async {
+            let t = e.table("test", "t").await.unwrap().unwrap();
+            if !dropped {
+                assert_eq!(e.check_table(&t).await.unwrap().errors.len(), 1);
+                assert_eq!(e.drop_indexes(&t, &[1]).await.unwrap().indexes.len(), 1);
+            } else {
+                let c = e.check_table(&t).await.unwrap();
+                assert_eq!((c.errors, c.notes.len(), c.rows), (vec![], 1, 100), "pages of the index are in use");
+            }
+            e.close().await.unwrap();
+        });
+    }
+}
+
 /// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
 #[test]
 fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {

@@ -70,6 +70,7 @@ impl Engine {
         if moved && let Some(s) = self.store.spaces.get(new.space) {
             s.set_label(&new.full_name());
         }
+        let new = if gone.is_empty() { new } else { self.clear_away(new, &gone).await? };
         if let Some(n) = to.auto_increment {
             // It goes up only: no value below one that is there.
             new.auto_increment.store(n, Release);
@@ -77,11 +78,14 @@ impl Engine {
             self.save_counter(&new).await?;
             self.ready_counters(&new).await?;
         }
-        if gone.is_empty() {
-            return Ok(new);
+        Ok(new)
+    }
+    /// Frees the trees that the record names as unfinished. What cannot be freed, because a page of it is damaged, stays in use: the table needs it no more.
+    async fn clear_away(self: &Arc<Self>, t: Arc<Table>, trees: &[TreeRecord]) -> Result<Arc<Table>> {
+        if let Err(e) = self.free_trees(t.space, trees).await {
+            eprintln!("redolith: pages of indexes that are gone stay in the file of {}: {e}", t.full_name());
         }
-        self.free_trees(new.space, &gone).await?;
-        self.replace_record(&new, new.record()).await
+        self.replace_record(&t, t.record()).await
     }
     /// Adds secondary indexes.
     pub async fn create_indexes(self: &Arc<Self>, t: &Arc<Table>, defs: Vec<IndexDef>, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
@@ -201,9 +205,8 @@ impl Engine {
     pub(crate) async fn free_unfinished(self: &Arc<Self>) -> Result<()> {
         let list = std::mem::take(&mut *self.unfinished.lock());
         for r in list {
-            self.free_trees(SpaceId(r.space), &r.unfinished).await?;
             if let Some(t) = self.dict.by_id(r.id) {
-                self.replace_record(&t, t.record()).await?;
+                self.clear_away(t, &r.unfinished).await?;
             }
         }
         Ok(())

@@ -12,7 +12,7 @@
 //! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
 //! - PURGE-5: a log that cannot be purged for now (the disk or the log is full) is the history's first again, and is tried again; after an error of the disk so often and
 //!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
-//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait long for that: a definition's change may wait
+//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait for that while a definition's change waits
 //!   for purge ([`Engine::hold_purge`]).
 //!
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
@@ -145,13 +145,16 @@ impl History {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(SeqCst) > 0
+    }
     pub(crate) fn is_purging(&self) -> bool {
         self.purging.load(SeqCst)
     }
     /// Announces that purge works, unless it is stopped or held off.
     fn start(&self) -> bool {
         self.purging.store(true, SeqCst);
-        if self.held.load(SeqCst) > 0 || self.is_stopped() {
+        if self.is_held() || self.is_stopped() {
             self.purging.store(false, SeqCst);
             return false;
         }
@@ -234,7 +237,7 @@ impl Engine {
                 if passes {
                     self.history.counts.retries.fetch_add(1, Relaxed);
                     self.history.put_back(item);
-                    return false;
+                    return n > 0;
                 }
             }
             for page in &item.pages {
@@ -266,7 +269,7 @@ impl Engine {
         if let Left::Chains(chains) = &mut item.left {
             // What is freed is forgotten: its pages may be others' when the rest is tried again.
             while let Some((space, first)) = chains.last() {
-                self.room_for_later().await?;
+                self.room_for_purge().await?;
                 overflow::free_chain(self, *space, *first, overflow::Writer::Any).await?;
                 chains.pop();
             }
@@ -297,7 +300,7 @@ impl Engine {
                     changes += 1;
                     let (obsolete, _) = rest.obsolete();
                     let roll = RollPtr::new(*no, at, false);
-                    self.room_for_later().await?; // PURGE-6
+                    self.room_for_purge().await?; // PURGE-6
                     let numbered = owner >= table.numbered_since;
                     let done = self.purge_change(&table, key, &obsolete, numbered, old.flags & index::DELETE_MARK == 0, roll).await;
                     match done {
@@ -385,7 +388,7 @@ impl Engine {
         Ok(())
     }
     /// Whether a version of the row up to the horizon has the entry in index `no`.
-    pub(crate) fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
+    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
         let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
         let horizon = self.horizon.read();
         match index::search(&g, key).found {

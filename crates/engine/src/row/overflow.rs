@@ -162,6 +162,7 @@ pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, w
     loop {
         match free_one(engine, PageId { space, no: first }, writer) {
             Ok(true) => return Ok(()),
+            Ok(false) if matches!(writer, Writer::Any) => engine.room_for_purge().await?,
             Ok(false) => {}
             Err(Stall::Failed(Error::NoSuchTable(_))) => return Ok(()),
             Err(s) => engine.settle(s).await?,

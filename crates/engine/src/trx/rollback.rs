@@ -163,6 +163,8 @@ impl Engine {
     fn take_back_change(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8], flags: u8, head: [u8; value::HEAD]) -> Try<()> {
         let mut old = version::Version::default();
         let Some((now, was_marked)) = self.own_version(table, trx, at, key, Some(&mut old))? else { return Ok(()) };
+        let is_over = || flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(&head));
+        let was_over = is_over();
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for (no, ix) in table.secondary() {
             table.entry_key(no, &old.payload, key, &mut a);
@@ -189,17 +191,17 @@ impl Engine {
             }
             // A deleted version that nobody needs: purge may have looked for it, under this latch, while this transaction's was in its place, and would not come
             // again; what it named has been freed.
-            if flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(&head)) {
+            if is_over() {
+                if !was_over {
+                    // Entries that were kept for it are of no use either, and purge may have left them for the version in its place.
+                    drop(m);
+                    return self.take_back_change(table, trx, at, key, flags, head);
+                }
                 index::remove(&mut m.patch(leaf), pos);
                 let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
                 m.commit();
                 if thin {
                     entry::merge(&self.store, ix, key);
-                }
-                // Purge may have left entries for the version that was in its place.
-                for (no, ix) in table.secondary().filter(|_| !was_marked) {
-                    table.entry_key(no, &now, key, &mut b);
-                    entry::remove(&self.store, ix, &b, |marked| Ok(marked && !self.is_needed(table, no, &b, key)?))?;
                 }
                 return Ok(());
             }

@@ -69,8 +69,8 @@ pub struct Bound {
 pub enum RowLock {
     /// Consistent read (SERIALIZABLE in a transaction turns it into Share at run time).
     None,
-    /// What a statement that changes rows reads beside them: the newest rows, locked as Share does, from REPEATABLE READ on; a consistent read below. Else it would
-    /// copy rows of its view and change the newest.
+    /// What a statement that changes rows reads beside them. At SERIALIZABLE, and in a transaction at REPEATABLE READ, the newest rows, locked as Share does: its
+    /// view may be older than the statement, and it would copy rows of that and change the newest. Else a consistent read.
     ShareForChange,
     Share(OnConflict),
     Exclusive(OnConflict),

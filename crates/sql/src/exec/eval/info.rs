@@ -84,7 +84,7 @@ impl<'v> Eval<'v, '_, '_> {
                 continue;
             }
             crate::exec::scan::check_killed(self.env)?;
-            if self.env.is_benchmark && self.env.disk.now() - began >= TURN {
+            if self.env.is_benchmark && self.env.may_repeat && self.env.disk.now() - began >= TURN {
                 self.env.benchmarks.push((node, n + 1));
                 self.env.again = true;
                 return Ok(());
