@@ -200,6 +200,13 @@ fn change_user_makes_a_new_session() {
     assert!(raw.try_read().is_err(), "the connection is closed");
 }
 
+/// Waits a little; false.
+#[allow(clippy::disallowed_methods)] // a thread of the test's own
+fn pause() -> bool {
+    std::thread::sleep(Duration::from_millis(5));
+    false
+}
+
 #[test]
 fn a_change_of_user_takes_as_long_as_a_login_at_most() {
     let server = start(Limits { connect_timeout_s: 1, ..LIMITS });
@@ -214,14 +221,8 @@ fn a_change_of_user_takes_as_long_as_a_login_at_most() {
     assert_eq!(silent.ask(0x11, BODY)[0], 0xfe);
     assert_eq!(silent.try_read().unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof, "the connection is closed");
     // Its seat is given back after its socket is closed.
-    #[allow(clippy::disallowed_methods)] // a thread of the test
     let processes = &server.server.processes;
-    let gone = (0..1000).any(|_| {
-        processes.len() == 1 || {
-            std::thread::sleep(Duration::from_millis(5));
-            false
-        }
-    });
+    let gone = (0..1000).any(|_| processes.len() == 1 || pause());
     let rows = processes.rows();
     assert!(gone && (rows[0].command, rows[0].state) == ("Query", "executing"));
     assert!(processes.kill(rows[0].id, Kill::Query));
