@@ -5,6 +5,7 @@ use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
 use crate::dict::table::Table;
 use crate::engine::Engine;
+use crate::host::let_others_run;
 use crate::page::{index, kind, u16_at, u32_at};
 use crate::row::value;
 use crate::space::bitmap;
@@ -87,8 +88,7 @@ impl Engine {
                 }
                 c.pages += 1;
                 if c.pages.is_multiple_of(PAGES_PER_TURN) {
-                    self.host.before_blocking();
-                    self.host.yield_now().await;
+                    let_others_run(&*self.host).await;
                 }
                 let id = PageId { space: t.space, no: x.no };
                 let page = self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;

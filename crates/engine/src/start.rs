@@ -200,9 +200,13 @@ impl Engine {
             return Ok(removed);
         }
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
-            if let Ok(n) = name.trim_end_matches(".rdl").parse() {
-                self.discard_space(SpaceId(n)).await?;
+            let space = name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
+            // Only what the engine names so itself. A file of another name is somebody's, and its number may be a living one.
+            if space >= SpaceId::FIRST_TABLE && name == format!("{}.rdl", space.0) {
+                self.discard_space(space).await?;
                 removed.push(format!("tables/{name}"));
+            } else {
+                eprintln!("redolith: tables/{name} is no file of this server; it is left alone");
             }
         }
         Ok(removed)

@@ -1,5 +1,4 @@
 //! Purge takes everything that is obsolete, once, also when something stops it; and what rollbacks and definitions leave to it.
-#![allow(clippy::disallowed_methods)] // one damages a file behind the engine's back
 mod common;
 #[path = "common/filling.rs"]
 mod filling;
@@ -12,10 +11,10 @@ use filling::Filling;
 use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
-use redolith_engine::lock::KillFlag;
+use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::page::index;
-use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
@@ -29,9 +28,7 @@ async fn long_table(e: &Arc<Engine>) -> Arc<Table> {
     create(e, "long", vec![("c", SqlType::Blob { size: LobSize::Long })], vec![]).await
 }
 fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
-    let mut out = Vec::new();
-    t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))], &mut out);
-    out
+    encoded(t, &[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))])
 }
 
 /// A transaction that comes back to an undo page has several parts of its log in it; each is purged, once.
@@ -44,16 +41,15 @@ fn purge_finds_every_part_of_a_log() {
         let t = create(&e, "wide", vec![("c", text(7000))], vec![]).await;
         // What differs from the row before it is what its undo record has.
         let row = |id: i64, c: u8, differs: usize| {
-            let (mut out, mut text) = (Vec::new(), vec![b'.'; 7000]);
+            let mut text = vec![b'.'; 7000];
             text[..differs].fill(c);
-            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Owned(text))], &mut out);
-            out
+            encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(text))])
         };
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &row(id, b'.', 0)).await.unwrap();
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         purged(&e).await;
         e.history.stop();
         let counted = || e.history.counts.changes.load(SeqCst);
@@ -71,7 +67,7 @@ fn purge_finds_every_part_of_a_log() {
                 expected += 1;
             }
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         let removed = e.history.counts.removed.load(SeqCst);
         e.history.resume();
         purged(&e).await;
@@ -93,15 +89,13 @@ fn long_columns_of_later_transactions_are_purged_too() {
         let (mut first, mut second) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
         first.insert(&t, &long_row(&t, 1, b'a')).await.unwrap();
         second.insert(&t, &long_row(&t, 2, b'b')).await.unwrap();
-        second.commit().await.unwrap().durable().await;
+        commit(&mut second).await;
         for id in [1, 2] {
             let at = locked(&mut first, &t, id).await.unwrap();
             first.delete(&t, at.row()).await.unwrap();
         }
-        first.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
+        commit(&mut first).await;
+        clean(&e, &t, 0).await;
         drop((first, second));
         e.close().await.unwrap();
     });
@@ -119,7 +113,7 @@ fn long_columns_are_kept_for_dirty_readers_too() {
         for id in 0..3 {
             writer.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
         }
-        writer.commit().await.unwrap().durable().await;
+        commit(&mut writer).await;
         purged(&e).await;
         let at = locked(&mut writer, &t, 2).await.unwrap();
         writer.update(&t, at.row(), &long_row(&t, 2, b'c')).await.unwrap();
@@ -129,17 +123,15 @@ fn long_columns_are_kept_for_dirty_readers_too() {
             assert!(c.next(&mut reader).await.unwrap());
             let row = locked(&mut other, &t, 1).await.unwrap();
             other.update(&t, row.row(), &long_row(&t, 1, b'b')).await.unwrap();
-            other.commit().await.unwrap().durable().await;
+            commit(&mut other).await;
             for _ in 0..20 {
                 e.host.sleep(Duration::from_millis(5)).await;
             }
             assert!(c.payload(&reader).await.unwrap() == long_row(&t, id, b'a'), "row {id}");
         }
-        reader.commit().await.unwrap().durable().await;
-        writer.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 3));
+        commit(&mut reader).await;
+        commit(&mut writer).await;
+        clean(&e, &t, 3).await;
         drop((at, writer, reader, other));
         e.close().await.unwrap();
     });
@@ -154,11 +146,10 @@ fn a_row_that_could_not_be_deleted_does_not_come_in() {
         let names: Vec<String> = (0..400).map(|n| format!("c{n}")).collect();
         let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![]).await;
         let row = |id: i64, len: usize| {
-            let (c, mut out) = (vec![b'x'; len], Vec::new());
+            let c = vec![b'x'; len];
             let values: Vec<Value> =
                 [Value::Int(id)].into_iter().chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..])))).collect();
-            t.layout.encode(&values, &mut out);
-            out
+            encoded(&t, &values)
         };
         let mut trx = e.begin(KillFlag::new());
         assert!(matches!(trx.insert(&t, &row(1, 100)).await, Err(Error::RowTooLarge { .. })));
@@ -167,10 +158,8 @@ fn a_row_that_could_not_be_deleted_does_not_come_in() {
         assert!(matches!(trx.update(&t, at.row(), &row(2, 100)).await, Err(Error::RowTooLarge { .. })));
         let at = locked(&mut trx, &t, 2).await.unwrap();
         trx.delete(&t, at.row()).await.unwrap();
-        trx.commit().await.unwrap().durable().await;
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
+        commit(&mut trx).await;
+        clean(&e, &t, 0).await;
         drop((at, trx));
         e.close().await.unwrap();
     });
@@ -185,23 +174,19 @@ fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
         let indexes = vec![IndexDef::secondary("a", false, [1]), IndexDef::secondary("b", false, [2])];
         block_on(async {
             let t = create(&e, "two", vec![("a", int()), ("b", int())], indexes).await;
-            let row = |id: i64, n: i64| {
-                let mut out = Vec::new();
-                t.layout.encode(&[Value::Int(id), Value::Int(n), Value::Int(n)], &mut out);
-                out
-            };
+            let row = |id: i64, n: i64| encoded(&t, &[Value::Int(id), Value::Int(n), Value::Int(n)]);
             let mut trx = e.begin(KillFlag::new());
             for id in 0..10 {
                 trx.insert(&t, &row(id, id)).await.unwrap();
             }
-            trx.commit().await.unwrap().durable().await;
+            commit(&mut trx).await;
             purged(&e).await;
             e.history.stop();
             for id in 0..10 {
                 let at = locked(&mut trx, &t, id).await.unwrap();
                 if id < 5 { trx.delete(&t, at.row()).await.unwrap() } else { trx.update(&t, at.row(), &row(id, id + 100)).await.unwrap() }
             }
-            trx.commit().await.unwrap().durable().await;
+            commit(&mut trx).await;
             drop(trx);
             let t = e.drop_indexes(&t, &[1]).await.unwrap();
             assert_eq!((entries(&e, &t), e.history.len()), (15, 3), "with the marked ones; the definition's own two changes");
@@ -237,23 +222,20 @@ fn purge_leaves_the_reserve_of_the_log_alone() {
     let (e, _) = open_with(&dir, |c| (c.log_capacity_bytes, c.log_buffer_bytes) = (4 << 20, 16 << 20));
     block_on(async {
         let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
-        let row = |id: i64, k: i64| {
-            let mut out = Vec::new();
-            t.layout.encode(&[Value::Int(id), Value::Int(k)], &mut out);
-            out
-        };
+        let row = |id: i64, k: i64| encoded(&t, &[Value::Int(id), Value::Int(k)]);
         let mut trx = e.begin(KillFlag::new());
         for id in 0..20 {
             trx.insert(&t, &row(id, 0)).await.unwrap();
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         purged(&e).await;
         e.history.stop();
-        for (id, undone) in [(0..10, false), (10..20, true)].into_iter().flat_map(|(ids, undone)| ids.map(move |id| (id, undone))) {
+        // The first ten are committed.
+        for id in 0..20 {
             let at = locked(&mut trx, &t, id).await.unwrap();
             trx.update(&t, at.row(), &row(id, 1)).await.unwrap();
-            if id == 9 && !undone {
-                trx.commit().await.unwrap().durable().await;
+            if id == 9 {
+                commit(&mut trx).await;
             }
         }
         let held = hold_room(&e.store.log, false, 0);
@@ -266,12 +248,19 @@ fn purge_leaves_the_reserve_of_the_log_alone() {
         trx.rollback().await.unwrap();
         assert!(e.store.log.tail() > tail && e.history.len() == 1, "a rollback does not");
         drop(held);
-        purged(&e).await;
-        let c = e.check_table(&t).await.unwrap();
-        assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 20));
+        clean(&e, &t, 20).await;
         drop(trx);
         e.close().await.unwrap();
     });
+}
+
+/// Changes a byte of a page in a table's file.
+#[allow(clippy::disallowed_methods)] // behind the engine's back
+fn damage(dir: &Dir, space: u32, page: u32) {
+    let file = dir.0.join(format!("tables/{space}.rdl"));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[page as usize * PAGE_SIZE + 5000] ^= 0x55;
+    std::fs::write(&file, bytes).unwrap();
 }
 
 /// TRX-C at start: a rollback that a damaged page stops goes on in the background, and nobody takes a unique key that it may bring back.
@@ -280,33 +269,26 @@ fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
     const ROWS: i64 = 100;
     let dir = Dir::new("unique-recovered");
     let (e, _) = open(&dir);
-    let row = |t: &Table, id: i64, k: i64| {
-        let (mut out, c) = (Vec::new(), vec![b'c'; 900]);
-        t.layout.encode(&[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(&c))], &mut out);
-        out
-    };
-    let (file, page) = block_on(async {
+    let row = |t: &Table, id: i64, k: i64| encoded(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(vec![b'c'; 900]))]);
+    let (space, page) = block_on(async {
         let t = create(&e, "u", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", true, [1])]).await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &row(&t, id, id)).await.unwrap();
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         let at = locked(&mut trx, &t, 1).await.unwrap();
         trx.update(&t, at.row(), &row(&t, 1, 1000)).await.unwrap();
         let at = locked(&mut trx, &t, ROWS / 2).await.unwrap();
         trx.update(&t, at.row(), &row(&t, ROWS / 2, 1001)).await.unwrap();
-        let page = u64::from(at.row().leaf.0);
+        let page = at.row().leaf.0;
         drop(at);
         std::mem::forget(trx); // unfinished when the process ends
         e.close().await.unwrap();
-        (dir.0.join(format!("tables/{}.rdl", t.space.0)), page)
+        (t.space.0, page)
     });
     drop(e);
-    let mut bytes = std::fs::read(&file).unwrap();
-    let at = page as usize * PAGE_SIZE + 5000;
-    bytes[at..at + 100].iter_mut().for_each(|b| *b ^= 0x55);
-    std::fs::write(&file, bytes).unwrap();
+    damage(&dir, space, page);
     let (e, _) = open(&dir);
     block_on(async {
         let t = e.table("test", "u").await.unwrap().unwrap();
@@ -320,32 +302,29 @@ fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
     });
 }
 
-/// An index with a damaged page can be dropped, in this life of the engine and at the start after one that ended before.
+/// An index with a damaged page can be dropped, and the engine starts afterwards.
 #[test]
 fn an_index_with_a_damaged_page_can_be_dropped() {
     let dir = Dir::new("drop-damaged");
     let (e, _) = open(&dir);
-    let (file, page) = block_on(async {
+    let (space, page) = block_on(async {
         let t = create(&e, "t", vec![("c", text(1000))], vec![IndexDef::secondary("c", false, [1])]).await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..100 {
-            let (mut out, c) = (Vec::new(), vec![b'a' + (id % 26) as u8; 900]);
-            t.layout.encode(&[Value::Int(id), Value::Bytes(Cow::Borrowed(&c))], &mut out);
-            trx.insert(&t, &out).await.unwrap();
+            let c = vec![b'a' + (id % 26) as u8; 900];
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))])).await.unwrap();
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         drop(trx);
         let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"m")) else { panic!("it is in memory") };
-        let page = leaf.id().no as usize;
+        let page = leaf.id().no;
         drop(leaf);
-        assert_ne!(page as u32, t.indexes[1].tree.root);
+        assert_ne!(page, t.indexes[1].tree.root);
         e.close().await.unwrap();
-        (dir.0.join(format!("tables/{}.rdl", t.space.0)), page)
+        (t.space.0, page)
     });
     drop(e);
-    let mut bytes = std::fs::read(&file).unwrap();
-    bytes[page * PAGE_SIZE + 5000] ^= 0x55;
-    std::fs::write(&file, bytes).unwrap();
+    damage(&dir, space, page);
     for dropped in [false, true] {
         let (e, _) = open(&dir);
         block_on(async {
@@ -385,7 +364,7 @@ fn purge_is_stopped_after(spare: usize) {
         for id in 0..ROWS {
             trx.insert(&t, &long_row(&t, id, b'a')).await.unwrap();
         }
-        trx.commit().await.unwrap().durable().await;
+        commit(&mut trx).await;
         purged(&e).await;
         e.history.stop();
         for (n, c) in [(0, Some(b'b')), (1, None)] {
@@ -396,7 +375,7 @@ fn purge_is_stopped_after(spare: usize) {
                     None => trx.delete(&t, row.row()).await.unwrap(),
                 }
             }
-            trx.commit().await.unwrap().durable().await;
+            commit(&mut trx).await;
             assert_eq!(e.history.len(), n + 1);
         }
         let retries = || e.history.counts.retries.load(SeqCst);
@@ -422,6 +401,116 @@ fn purge_is_stopped_after(spare: usize) {
         let c = e.check_table(&t).await.unwrap();
         assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0), "nothing is left");
         drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// A deleted row may be older than an index, with a column that no key can be made of: one that takes its place can be taken back.
+#[test]
+fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
+    let dir = Dir::new("purge-older");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = long_table(&e).await;
+        let mut trx = e.begin(KillFlag::new());
+        trx.insert(&t, &long_row(&t, 1, b'a')).await.unwrap();
+        commit(&mut trx).await;
+        purged(&e).await;
+        e.history.stop();
+        let at = locked(&mut trx, &t, 1).await.unwrap();
+        trx.delete(&t, at.row()).await.unwrap();
+        commit(&mut trx).await;
+        drop(at);
+        let mut by_prefix = IndexDef::secondary("c", false, [1]);
+        by_prefix.columns[0].prefix = Some(10);
+        let t = e.create_indexes(&t, vec![by_prefix], KillFlag::new()).await.unwrap();
+        let short = encoded(&t, &[Value::Int(1), Value::Bytes(Cow::Borrowed(b"short"))]);
+        trx.insert(&t, &short).await.unwrap();
+        trx.rollback().await.unwrap();
+        sound(&e, &t, 0).await;
+        let mut trx = e.begin(KillFlag::new());
+        trx.insert(&t, &short).await.unwrap();
+        commit(&mut trx).await;
+        e.history.resume();
+        clean(&e, &t, 1).await;
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// PURGE-7: a definition does not wait for the end of a long log, and the rest of that is purged afterwards.
+#[test]
+fn purge_leaves_a_long_log_to_a_definition_and_goes_on_with_it() {
+    const ROWS: i64 = 50_000;
+    let dir = Dir::new("purge-leaves");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let other = create(&e, "other", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Int(id % 100)])).await.unwrap();
+        }
+        commit(&mut trx).await;
+        purged(&e).await;
+        e.history.stop();
+        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+        while rows.next(&mut trx).await.unwrap() {
+            trx.delete(&t, rows.row()).await.unwrap();
+        }
+        commit(&mut trx).await;
+        drop(rows);
+        let before = e.history.counts.removed.load(SeqCst);
+        let removed = || e.history.counts.removed.load(SeqCst) - before;
+        e.history.resume();
+        while removed() == 0 {
+            e.host.sleep(Duration::from_millis(1)).await;
+        }
+        e.drop_indexes(&other, &[1]).await.unwrap();
+        let then = removed();
+        assert!(then < ROWS as u64, "it waited for the whole log");
+        clean(&e, &t, 0).await;
+        assert_eq!(removed(), ROWS as u64);
+        drop(trx);
+        e.close().await.unwrap();
+    });
+}
+
+/// VERS-1: a row's older versions may be on more undo pages than the pool holds.
+#[test]
+fn versions_on_more_pages_than_the_pool_has() {
+    const VERSIONS: i64 = 700;
+    let dir = Dir::new("purge-versions");
+    let (e, _) = open_with(&dir, |c| c.pool_bytes = 5 << 20);
+    block_on(async {
+        let t = create(&e, "t", vec![("k", int()), ("c", text(7000))], vec![IndexDef::secondary("k", false, [1])]).await;
+        let row = |n: i64| encoded(&t, &[Value::Int(1), Value::Int(n), Value::Bytes(Cow::Owned(vec![b'a' + (n % 26) as u8; 7000]))]);
+        let (mut reader, mut writer) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
+        writer.insert(&t, &row(0)).await.unwrap();
+        commit(&mut writer).await;
+        let whole = || Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        let mut first = whole();
+        assert!(first.next(&mut reader).await.unwrap());
+        for n in 1..VERSIONS {
+            let at = locked(&mut writer, &t, 1).await.unwrap();
+            writer.update(&t, at.row(), &row(n)).await.unwrap();
+            if n % 100 == 0 {
+                commit(&mut writer).await;
+            }
+        }
+        commit(&mut writer).await;
+        assert!(e.store.pool.pages().data + e.store.pool.pages().free < VERSIONS as usize / 2, "or the pool has room for all");
+        let mut again = whole();
+        assert!(again.next(&mut reader).await.unwrap());
+        assert!(again.payload(&reader).await.unwrap() == row(0));
+        // An entry that goes may be an older version's: all of them are looked at.
+        let at = locked(&mut writer, &t, 1).await.unwrap();
+        writer.update(&t, at.row(), &row(VERSIONS)).await.unwrap();
+        drop(at);
+        writer.rollback().await.unwrap();
+        commit(&mut reader).await;
+        clean(&e, &t, 1).await;
+        drop((first, again, reader, writer));
         e.close().await.unwrap();
     });
 }

@@ -4,7 +4,7 @@ use crate::cpu_quota::CpuQuota;
 use crate::failure::{Failure, Result, failed};
 use crate::machine::{self, Device};
 use crate::options::{Options, Study};
-use crate::point::{self, Run, SysbenchLoad};
+use crate::point::{Run, SlapLoad, SysbenchLoad};
 use crate::redo::{self, Facts};
 use crate::report;
 use crate::results::{Figures, Point, Results, ServerInfo};
@@ -20,8 +20,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A quick run takes no point that would end later than this: three minutes, less stopping and writing.
+/// A quick run takes no point that would end later than this, and gives up one that does: three minutes, less stopping and writing.
 const QUICK_LIMIT: Duration = Duration::from_secs(165);
+const POINT_LIMIT: Duration = Duration::from_secs(3600);
 const PREPARE_LIMIT: Duration = Duration::from_secs(3600);
 /// How long is waited at most for servers to come to rest before a point.
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
@@ -71,7 +72,7 @@ impl Bench {
         let mut machine = machine::about(&dir, &device);
         machine.insert(0, ("date".into(), crate::clock::day(&stamp)));
         machine.extend(quota.iter().map(|q| ("CPU quota of each server".to_string(), q.describe())));
-        let results = Results {
+        let mut results = Results {
             study: o.study.word().into(),
             title: title(o.study).into(),
             command,
@@ -79,6 +80,13 @@ impl Bench {
             load: about_load(&o),
             ..Results::default()
         };
+        if o.peers.contains(&crate::options::Peer::MySql)
+            && programs.mysql_root.as_ref().is_some_and(|root| !machine::same_device(&root.join("tmp"), &dir))
+        {
+            results
+                .notes
+                .push("mysql: its data are below --mysql-root, on another device than the others'. Its flushes are not counted.".into());
+        }
         let folders = Folders { data: dir.join("data"), sockets, keep_data: o.keep_data };
         Ok(Bench {
             stop,
@@ -190,7 +198,7 @@ impl Bench {
     fn tables(&self, server: &Server, verb: &str) -> Result<()> {
         let threads = self.o.tables.min(machine::cores().len() as u32);
         let words = sysbench::command(&self.load, sysbench::SCRIPTS[0], &server.socket, self.shape(), threads, &[], verb);
-        let out = child::run(&words, &self.stop, PREPARE_LIMIT)?;
+        let out = child::run(&words, &self.stop, self.at_most(PREPARE_LIMIT))?;
         if out.contains("FATAL") {
             return Err(Failure::Failed(format!("{verb}, {}: {}", server.spec.name, child::tail(&out, 500))));
         }
@@ -199,13 +207,18 @@ impl Bench {
 
     /// Every point begins with the same rows.
     fn mend_tables(&mut self, job: &Job) -> Result<()> {
-        if std::mem::take(&mut self.worn[job.server]) {
+        if self.worn[job.server] {
             self.tables(&self.servers[job.server], "cleanup")?;
             self.tables(&self.servers[job.server], "prepare")?;
         }
         let script = &self.results.sections[job.section].script;
         self.worn[job.server] = sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
         Ok(())
+    }
+
+    /// So long, or what is left of a quick run.
+    fn at_most(&self, limit: Duration) -> Duration {
+        if self.o.quick { limit.min(QUICK_LIMIT.saturating_sub(self.began.elapsed())) } else { limit }
     }
 
     fn shape(&self) -> Shape {
@@ -281,20 +294,22 @@ impl Bench {
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
         self.mend_tables(job)?;
+        // Before the rest: with purge on again, what it was stopped for is worked off now and not in the windows.
+        self.servers[job.server].apply(&job.setup)?;
         servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
-        let shape = self.shape();
+        let (shape, limit) = (self.shape(), self.at_most(POINT_LIMIT));
         let server = &mut self.servers[job.server];
         match self.o.study {
             Study::Redo => {
                 let script = &self.results.sections[job.section].script;
-                let load = SysbenchLoad { program: &self.load, script, shape, warmup_s: self.o.warmup_s, time_s: self.o.time_s };
+                let load = SysbenchLoad { program: &self.load, script, shape, warmup_s: self.o.warmup_s, time_s: self.o.time_s, limit };
                 let settings = group.iter().map(|j| &j.setup[..]).collect();
                 let run = Run { connections: job.connections, turn: job.turn, settings };
                 load.measure(server, &run, &self.device, &self.stop)
             }
             Study::Writers => {
-                server.apply(&job.setup)?;
-                Ok(vec![point::slap(&self.load, server, job.connections, self.o.writes, &self.device, &self.stop)?])
+                let load = SlapLoad { program: &self.load, connections: job.connections, writes: self.o.writes, limit };
+                Ok(vec![load.measure(server, &self.device, &self.stop)?])
             }
         }
     }
@@ -305,7 +320,8 @@ fn one_line(f: &Figures) -> String {
         (Some(s), _) => format!("{s:8.2} s {:9.0} stmt/s", f.per_s),
         (None, p95) => format!("{:8.0} txn/s  p95 {:7.2} ms", f.per_s, p95.unwrap_or(0.0)),
     };
-    format!("{what}  server {:6.1} us  {:.3} flushes", f.server_us, f.flushes)
+    let flushes = f.flushes.map_or(String::new(), |n| format!("  {n:.3} flushes"));
+    format!("{what}  server {:6.1} us{flushes}", f.server_us)
 }
 
 fn about_load(o: &Options) -> Vec<(String, String)> {
@@ -362,7 +378,8 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
     let mut next = || found.next().unwrap_or_default();
     let load = next();
     let (_, taskset) = (next(), next());
-    let mut p = Programs { taskset, mysql_root: o.mysql_root.clone(), ..Programs::default() };
+    let mysql_root = o.mysql_root.as_ref().map(|root| fs::canonicalize(root).map_err(failed(root.display()))).transpose()?;
+    let mut p = Programs { taskset, mysql_root, ..Programs::default() };
     (p.mariadbd, p.mariadb_install) = (next(), next());
     let own = std::env::current_exe().map_err(failed("where this program is"))?;
     p.redolith = program(o.redolith.clone().unwrap_or(own.clone()), "")?;
@@ -371,11 +388,16 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
         p.null = program(o.null_server.clone().unwrap_or(beside), "make bench-build builds it, --null-server=FILE names it")?;
     }
     if o.peers.contains(&Peer::MySql) {
-        let inside = o.mysql_root.as_ref().map(|r| r.join("usr/sbin/mysqld"));
+        let inside = p.mysql_root.as_ref().map(|r| r.join("usr/sbin/mysqld"));
         let mysqld = o.mysqld.clone().or(inside).unwrap_or_else(|| "/usr/sbin/mysqld".into());
         p.mysqld = program(mysqld, "--mysqld=FILE names it; Debian sid and Ubuntu: apt-get install mysql-server-core")?;
-        if o.mysql_root.is_some() && !rustix::process::getuid().is_root() {
-            return Err(Failure::Failed("--mysql-root needs root: mysqld is run by chroot".into()));
+        if let Some(root) = &p.mysql_root {
+            if !rustix::process::getuid().is_root() {
+                return Err(Failure::Failed("--mysql-root needs root: mysqld is run by chroot".into()));
+            }
+            if !Path::new(&p.mysqld).starts_with(root) {
+                return Err(Failure::Failed(format!("{} is not below --mysql-root={}", p.mysqld, root.display())));
+            }
         }
     }
     Ok((load, p))

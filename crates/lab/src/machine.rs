@@ -91,6 +91,11 @@ pub struct DeviceCounts {
     pub written_kib: u64,
 }
 
+pub fn same_device(a: &Path, b: &Path) -> bool {
+    let dev = |path: &Path| fs::metadata(path).ok().map(|m| m.dev());
+    dev(a) == dev(b)
+}
+
 impl Device {
     pub fn below(dir: &Path) -> Device {
         let find = || -> Option<String> {
@@ -115,17 +120,16 @@ impl Device {
         format!("{name}: {model}{kind}, cache {}", says("queue/write_cache").unwrap_or_else(|| "unknown".into()))
     }
 
-    /// Flushes completed and KiB written so far; zeros where the kernel does not say.
-    pub fn counts(&self) -> DeviceCounts {
-        let Some(name) = &self.name else { return DeviceCounts::default() };
-        fs::read_to_string("/proc/diskstats").ok().and_then(|text| counts_of(&text, name)).unwrap_or_default()
+    /// Flushes completed and KiB written so far; None where the kernel does not say.
+    pub fn counts(&self) -> Option<DeviceCounts> {
+        counts_of(&fs::read_to_string("/proc/diskstats").ok()?, self.name.as_ref()?)
     }
 }
 
 fn counts_of(diskstats: &str, name: &str) -> Option<DeviceCounts> {
     let fields: Vec<&str> = diskstats.lines().map(|l| l.split_whitespace().collect::<Vec<_>>()).find(|f| f.get(2) == Some(&name))?;
     let number = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok());
-    Some(DeviceCounts { flushes: number(18).unwrap_or(0), written_kib: number(9)? / 2 })
+    Some(DeviceCounts { flushes: number(18)?, written_kib: number(9)? / 2 })
 }
 
 #[cfg(test)]

@@ -215,7 +215,12 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         }
         "--schemes" => {
             let known = o.study.all_schemes();
-            o.schemes = value.split(',').map(str::to_lowercase).collect();
+            o.schemes.clear();
+            for scheme in value.split(',').map(str::to_lowercase) {
+                if !o.schemes.contains(&scheme) {
+                    o.schemes.push(scheme);
+                }
+            }
             if !o.schemes.iter().all(|s| known.contains(&s.as_str())) {
                 return Err(format!("{name}: '{value}': there is {}", known.join(", ")));
             }
@@ -278,7 +283,7 @@ mod tests {
             (quick.time_s, quick.warmup_s, quick.table_size, quick.peers.as_slice()),
             (4, 1, 2500, &[Peer::MariaDb, Peer::Null][..])
         );
-        let some = read("redo --threads=4,1 --schemes=auto,leader").unwrap().unwrap();
+        let some = read("redo --threads=4,1 --schemes=auto,leader,auto").unwrap().unwrap();
         assert_eq!((some.threads, some.placement_threads, some.schemes), (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()]));
         let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
         assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 1000));

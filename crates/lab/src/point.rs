@@ -17,7 +17,7 @@ struct Mark {
     at: Instant,
     server: Duration,
     client: Duration,
-    device: DeviceCounts,
+    device: Option<DeviceCounts>,
     counters: counters::Reading,
 }
 
@@ -37,14 +37,20 @@ impl Mark {
 fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
     let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0);
     let us = |a: Duration, b: Duration| b.saturating_sub(a).as_secs_f64() * 1e6;
+    // Of a device that does not count there is nothing to tell.
+    let counts = |of: fn(&DeviceCounts) -> u64| {
+        let known = stretches.iter().all(|(a, b)| a.device.is_some() && b.device.is_some());
+        let each = |a: &Mark, b: &Mark| a.device.zip(b.device).map_or(0, |(a, b)| of(&b).saturating_sub(of(&a))) as f64;
+        known.then(|| sum(&each))
+    };
     let mut counted = Vec::new();
     stretches.iter().for_each(|(a, b)| counters::add(&mut counted, counters::differences(&a.counters, &b.counters)));
     Figures {
         done,
         server_us: sum(&|a, b| us(a.server, b.server)),
         client_us: sum(&|a, b| us(a.client, b.client)),
-        flushes: sum(&|a, b| b.device.flushes.saturating_sub(a.device.flushes) as f64),
-        written_kib: sum(&|a, b| b.device.written_kib.saturating_sub(a.device.written_kib) as f64),
+        flushes: counts(|d| d.flushes),
+        written_kib: counts(|d| d.written_kib),
         counters: counted,
         ..Figures::default()
     }
@@ -60,6 +66,8 @@ pub struct SysbenchLoad<'a> {
     pub shape: Shape,
     pub warmup_s: u32,
     pub time_s: u32,
+    /// It is ended after so long.
+    pub limit: Duration,
 }
 
 /// One run of it, for rows with these settings.
@@ -83,7 +91,7 @@ impl SysbenchLoad<'_> {
         let mut connection = counting(server)?;
         let mut client =
             Child::with_lines(&sysbench::command(self.program, self.script, &server.socket, self.shape, threads, &more, "run"))?;
-        let until = Instant::now() + Duration::from_secs(u64::from(end) + 60);
+        let until = Instant::now() + self.limit.min(Duration::from_secs(u64::from(end) + 60));
         let (mut lines, mut marks) = (Vec::new(), Vec::new());
         while let Some(line) = client.line(stop, until)? {
             if sysbench::is_checkpoint(&line) && marks.len() < checkpoints.len() {
@@ -131,40 +139,48 @@ fn of_windows(stretches: &[(&Mark, &Mark)], parts: &[&sysbench::Part]) -> Figure
     }
 }
 
-/// How long one run of mysqlslap may take.
-const SLAP_LIMIT: Duration = Duration::from_secs(3600);
+pub struct SlapLoad<'a> {
+    pub program: &'a str,
+    pub connections: u32,
+    pub writes: u32,
+    /// It is ended after so long.
+    pub limit: Duration,
+}
 
-/// Runs mysqlslap to its end. CPU, flushes and counters are of the whole run, which also writes as many rows beforehand as one client executes statements.
-pub fn slap(program: &str, server: &Server, connections: u32, writes: u32, device: &Device, stop: &Stop) -> Result<Figures> {
-    let allow = format!("SET GLOBAL max_connections = {}", connections + 1);
-    // Closed before the load begins: those connections are all for mysqlslap.
-    server.connect()?.query(&allow).map_err(crate::failure::failed(&allow))?;
-    let first = Mark::take(server, Duration::ZERO, device, &mut counting(server)?)?;
-    let mut client = Child::with_lines(&slap::command(program, &server.socket, connections, writes))?;
-    let until = Instant::now() + SLAP_LIMIT;
-    let (mut cpu, mut out) = (Duration::ZERO, String::new());
-    while client.alive() && Instant::now() < until {
-        cpu = machine::cpu_time(client.pid()).max(cpu);
-        stop.pause(crate::stop::LOOK)?;
+impl SlapLoad<'_> {
+    /// Runs mysqlslap to its end. CPU, flushes and counters are of the whole run, which also writes as many rows beforehand as one client executes statements.
+    pub fn measure(&self, server: &Server, device: &Device, stop: &Stop) -> Result<Figures> {
+        let (connections, writes) = (self.connections, self.writes);
+        let allow = format!("SET GLOBAL max_connections = {}", connections + 1);
+        // Closed before the load begins: those connections are all for mysqlslap.
+        server.connect()?.query(&allow).map_err(crate::failure::failed(&allow))?;
+        let first = Mark::take(server, Duration::ZERO, device, &mut counting(server)?)?;
+        let mut client = Child::with_lines(&slap::command(self.program, &server.socket, connections, writes))?;
+        let until = Instant::now() + self.limit;
+        let (mut cpu, mut out) = (Duration::ZERO, String::new());
+        while client.alive() && Instant::now() < until {
+            cpu = machine::cpu_time(client.pid()).max(cpu);
+            stop.pause(crate::stop::LOOK)?;
+        }
+        let status = client.wait(stop, Duration::ZERO)?;
+        while let Some(line) = client.line(stop, until)? {
+            out.push_str(&line);
+            out.push('\n');
+        }
+        let mut connection = connect_patiently(server, stop)?;
+        let last = Mark::take(server, cpu, device, &mut connection)?;
+        let Some(seconds) = slap::seconds(&out).filter(|_| !out.contains("ERROR")) else {
+            return Err(Failure::Failed(format!(
+                "mysqlslap ended with {}: {}",
+                status.map_or("a kill".into(), describe),
+                slap::complaint(&out)
+            )));
+        };
+        let timed = f64::from(connections) * f64::from(writes);
+        let per_s = timed / seconds.max(1e-3);
+        let f = figures(&[(&first, &last)], timed + f64::from(writes));
+        Ok(Figures { per_s, queries_per_s: per_s, seconds: Some(seconds), ..f })
     }
-    let status = client.wait(stop, Duration::ZERO)?;
-    while let Some(line) = client.line(stop, until)? {
-        out.push_str(&line);
-        out.push('\n');
-    }
-    let mut connection = connect_patiently(server, stop)?;
-    let last = Mark::take(server, cpu, device, &mut connection)?;
-    let Some(seconds) = slap::seconds(&out).filter(|_| !out.contains("ERROR")) else {
-        return Err(Failure::Failed(format!(
-            "mysqlslap ended with {}: {}",
-            status.map_or("a kill".into(), describe),
-            slap::complaint(&out)
-        )));
-    };
-    let timed = f64::from(connections) * f64::from(writes);
-    let per_s = timed / seconds.max(1e-3);
-    let f = figures(&[(&first, &last)], timed + f64::from(writes));
-    Ok(Figures { per_s, queries_per_s: per_s, seconds: Some(seconds), ..f })
 }
 
 /// The clients have left, but the server may not have noticed yet that it has room again.

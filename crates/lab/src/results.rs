@@ -76,8 +76,9 @@ pub struct Figures {
     pub p95_ms: Option<f64>,
     pub server_us: f64,
     pub client_us: f64,
-    pub flushes: f64,
-    pub written_kib: f64,
+    /// Of the device; None where it does not count.
+    pub flushes: Option<f64>,
+    pub written_kib: Option<f64>,
     pub ignored_errors: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<Counted>,
@@ -131,14 +132,14 @@ pub const SYSBENCH: &[Metric] = &[
     metric("Queries", "queries/s", 0, Better::Higher, false, |f| Some(f.queries_per_s)),
     metric("Latency, 95th percentile", "ms", 2, Better::Lower, true, |f| f.p95_ms),
     metric("Server CPU", "us per transaction", 1, Better::Lower, false, |f| Some(f.server_us)),
-    metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| Some(f.flushes)),
+    metric("Flushes of the device", "per commit", 3, Better::Lower, true, |f| f.flushes),
     metric("Client CPU", "us per transaction", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 pub const SLAP: &[Metric] = &[
     metric("Time", "seconds", 2, Better::Lower, false, |f| f.seconds),
     metric("Throughput", "statements/s", 0, Better::Higher, false, |f| Some(f.per_s)),
     metric("Server CPU", "us per statement", 1, Better::Lower, false, |f| Some(f.server_us)),
-    metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| Some(f.flushes)),
+    metric("Flushes of the device", "per statement", 3, Better::Lower, true, |f| f.flushes),
     metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 /// Which of them have a plot.

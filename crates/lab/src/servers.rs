@@ -60,11 +60,22 @@ pub struct Server {
     pub socket: PathBuf,
     child: Child,
     said: PathBuf,
-    folders: Vec<PathBuf>,
     known: HashSet<String>,
     applied: Vec<String>,
-    /// Goes after the child: a group that holds a process cannot be removed.
+    /// These go after the child: a group that holds a process cannot be removed.
     _group: Option<Group>,
+    scratch: Scratch,
+}
+
+/// Folders that go with this, also if a server never comes to be.
+struct Scratch(Vec<PathBuf>);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
 }
 
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -184,6 +195,10 @@ impl Server {
     pub fn start(spec: Spec, pool: &str, quota: Option<&CpuQuota>, programs: &Programs, folders: &Folders, stop: &Stop) -> Result<Server> {
         let start = spec.start(programs, folders);
         let said = folders.data.join(format!("{}.out", spec.file()));
+        // In a chroot the folder above holds the socket too.
+        let own = if programs.mysql_root.is_some() && spec.kind == Kind::MySql { start.outer_data.parent() } else { None };
+        let own = own.unwrap_or(&start.outer_data).to_path_buf();
+        let scratch = Scratch(if folders.keep_data { Vec::new() } else { vec![own] });
         fs::create_dir_all(start.outer_data.parent().unwrap_or(&start.outer_data)).map_err(failed(start.outer_data.display()))?;
         let data = format!("--datadir={}", start.data.display());
         initialise(&spec, &start, &data, programs, stop)?;
@@ -201,12 +216,6 @@ impl Server {
             None => words,
         };
         let child = Child::with_output_in(&words, &said)?;
-        let mut folders_of_it = Vec::new();
-        if !folders.keep_data {
-            // In a chroot the folder above holds the socket too.
-            let own = if programs.mysql_root.is_some() && spec.kind == Kind::MySql { start.outer_data.parent() } else { None };
-            folders_of_it.push(own.unwrap_or(&start.outer_data).to_path_buf());
-        }
         let (applied, known) = (Vec::new(), HashSet::new());
         let mut server = Server {
             spec,
@@ -215,10 +224,10 @@ impl Server {
             socket: start.outer_socket,
             child,
             said,
-            folders: folders_of_it,
             known,
             applied,
             _group: group,
+            scratch,
         };
         server.wait_for_answer(stop)?;
         Ok(server)
@@ -302,13 +311,10 @@ impl Server {
 impl Drop for Server {
     /// Its data are scratch: nobody needs a clean shutdown, unless they are kept.
     fn drop(&mut self) {
-        if self.folders.is_empty() {
+        if self.scratch.0.is_empty() {
             self.child.end(END_LIMIT);
         }
         self.child.kill();
-        for folder in &self.folders {
-            let _ = fs::remove_dir_all(folder);
-        }
     }
 }
 

@@ -134,17 +134,22 @@ pub struct Connection<B: Backend> {
     pub columns: Vec<RowColumn>,
 }
 
+/// A kill wakes the calling task from now on.
+pub(crate) async fn be_woken_by(process: &Process) {
+    std::future::poll_fn(|cx| {
+        process.set_waker(cx.waker());
+        std::task::Poll::Ready(())
+    })
+    .await;
+}
+
 /// Serves a client from its first byte to its last.
 pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, slot: LoginSlot) {
     let (input, output) = (PacketBuffer::default(), Output::default());
     let timeout = server.backend.limits().connect_timeout_s;
     let mut channel =
         Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
-    std::future::poll_fn(|cx| {
-        channel.process.set_waker(cx.waker());
-        std::task::Poll::Ready(())
-    })
-    .await;
+    be_woken_by(&channel.process).await;
     let id = channel.process.id;
     let _entry = Entry { server: &*server, id };
     match login::log_in(&server, &mut channel, &peer).await {
@@ -296,11 +301,7 @@ mod tests {
             (theirs, got.len())
         });
         let lingering = tokio::spawn(async move {
-            std::future::poll_fn(|cx| {
-                channel.process.set_waker(cx.waker());
-                std::task::Poll::Ready(())
-            })
-            .await;
+            be_woken_by(&channel.process).await;
             channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
             channel.socket.linger(LINGER_BYTES).await;
         });
@@ -323,11 +324,7 @@ mod tests {
         process.idle(7, false);
         channel.socket.leave(vec![9; REST]);
         let conversation = tokio::spawn(async move {
-            std::future::poll_fn(|cx| {
-                channel.process.set_waker(cx.waker());
-                std::task::Poll::Ready(())
-            })
-            .await;
+            be_woken_by(&channel.process).await;
             channel.receive(100).await.map(drop)
         });
         let taken = tokio::task::spawn_blocking(move || {

@@ -24,20 +24,26 @@ impl TokioHost {
     pub fn new(runtime: Handle) -> TokioHost {
         TokioHost { runtime, placed: Mutex::default() }
     }
-    /// Changes where threads of this name run, now and later. Returns what the system refused.
+    /// Changes where threads of this name run, now and later. Returns what the system refused, or would refuse: where there is no such thread yet, another
+    /// is asked for it.
     pub fn place(&self, name: &'static str, change: impl FnOnce(&mut Placement)) -> Vec<String> {
         let mut placed = self.placed.lock();
         let place = placed.places.entry(name).or_default();
         change(place);
         let place = place.clone();
-        placed.threads.iter().filter(|(n, _)| *n == name).flat_map(|(_, thread)| place_thread(thread, &place)).collect()
+        let mut threads = placed.threads.iter().filter(|(n, _)| *n == name).peekable();
+        if threads.peek().is_some() || place == Placement::default() {
+            return threads.flat_map(|(_, thread)| place_thread(thread, &place)).collect();
+        }
+        std::thread::spawn(move || place_thread(&this_thread(), &place)).join().unwrap_or_default()
     }
     /// The calling thread is one of this name.
     fn join(&self, name: &'static str) {
         let mut placed = self.placed.lock();
         let thread = this_thread();
         if let Some(place) = placed.places.get(name).filter(|p| **p != Placement::default()) {
-            place_thread(&thread, place).iter().for_each(|why| eprintln!("redolith: {name}: {why}"));
+            // What was refused was told when it was asked for.
+            place_thread(&thread, place);
         }
         placed.threads.push((name, thread));
     }
@@ -82,5 +88,18 @@ impl Host for EngineHost {
     }
     fn before_blocking(&self) {
         crate::outbox::send_held_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_would_be_refused_is_told_before_there_is_a_thread() {
+        let host = TokioHost::new(tokio::runtime::Handle::current());
+        let refused = host.place("log-writer", |p| p.cpus = vec![1023]);
+        assert!(refused.len() == 1 && refused[0].starts_with("CPUs [1023]: refused by the system"), "{refused:?}");
+        assert!(host.place("log-writer", |p| p.cpus.clear()).is_empty());
     }
 }

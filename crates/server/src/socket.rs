@@ -239,11 +239,7 @@ mod tests {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let mut socket = Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
-        poll_fn(|cx| {
-            process.set_waker(cx.waker());
-            Poll::Ready(())
-        })
-        .await;
+        crate::connection::be_woken_by(&process).await;
         // It holds buffers, for which the sweeper wakes it again and again.
         process.begin(Command::Ping, b"");
         process.idle(1000, true);

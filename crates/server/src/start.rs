@@ -165,24 +165,31 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbIoCapacityMax, io_capacity_max, n => n as u32);
     flush!(InnodbIdleFlushPct, idle_flush_pct, n => n as u32);
     flush!(InnodbLruScanDepth, lru_scan_depth, n => n as u32);
-    flush!(InnodbMaxDirtyPagesPct, max_dirty_pct, x => f64::from_bits(x) as u32);
-    flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_pct_lwm, x => f64::from_bits(x) as u32);
-    flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm_pct, x => f64::from_bits(x) as u32);
+    let hundredths = |percent: u64| (f64::from_bits(percent) * 100.0).round() as u32;
+    flush!(InnodbMaxDirtyPagesPct, max_dirty, x => hundredths(x));
+    flush!(InnodbMaxDirtyPagesPctLwm, max_dirty_lwm, x => hundredths(x));
+    flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm, x => hundredths(x));
 }
 
 /// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is told: at the start on standard error, later to who sets it.
 fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
+    let tell = |var: Var, refused: Vec<String>| refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name));
     const THREADS: [(&str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
         let h = host.clone();
         let place = move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
-        place(&s.text(cpus).unwrap_or_default());
+        tell(cpus, place(&s.text(cpus).unwrap_or_default()));
         s.on_change_of_place(cpus, move |_, text| place(text));
     }
     let everywhere = |var: Var, change: fn(&mut Placement, i64)| {
         let h = host.clone();
-        let place = move |n: u64| THREADS.iter().flat_map(|(name, _)| h.place(name, |p| change(p, n as i64))).collect::<Vec<_>>();
-        place(s.bits(var));
+        let place = move |n: u64| {
+            let mut refused: Vec<String> = THREADS.iter().flat_map(|(name, _)| h.place(name, |p| change(p, n as i64))).collect();
+            // Of all of them for the same reason.
+            refused.dedup();
+            refused
+        };
+        tell(var, place(s.bits(var)));
         s.on_change_of_place(var, move |n, _| place(n));
     };
     everywhere(Var::RedolithLogThreadsNice, |p, n| p.nice = n as i32);
@@ -195,8 +202,11 @@ fn apply_monitors(parts: &Parts) -> Result<(), String> {
     for var in [Var::InnodbMonitorDisable, Var::InnodbMonitorEnable, Var::InnodbMonitorReset, Var::InnodbMonitorResetAll] {
         let Some(pattern) = parts.settings.text(var).filter(|p| !p.is_empty()) else { continue };
         let Some(action) = MonitorAction::of(var) else { continue };
-        if !parts.status.monitors.act(action, &pattern, &parts.engine.metrics(), parts.engine.disk.wall_us()) {
-            return Err(format!("--{}: there is no counter or group '{pattern}'", var.get().name.replace('_', "-")));
+        // As in MySQL several may be named here, and only here.
+        for pattern in pattern.split([' ', ',', ';']).filter(|p| !p.is_empty()) {
+            if !parts.status.monitors.act(action, pattern, &parts.engine.metrics(), parts.engine.disk.wall_us()) {
+                return Err(format!("--{}: there is no counter or group '{pattern}'", var.get().name.replace('_', "-")));
+            }
         }
     }
     Ok(())

@@ -31,6 +31,7 @@ pub struct PlanContext {
     /// [`SqlMode::parsing_part`]
     pub mode: SqlMode,
     pub collation: Collation,
+    pub div_precision_increment: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -268,12 +269,18 @@ mod tests {
             columns: Vec::new(),
             params: 0,
             param_types: Vec::new(),
+            untyped: Box::default(),
             tables: Vec::new(),
             cacheable: true,
         })
     }
     fn context(schema: &str) -> PlanContext {
-        PlanContext { schema: Some(schema.into()), mode: SqlMode::default(), collation: Collation::Utf8mb4GeneralCi }
+        PlanContext {
+            schema: Some(schema.into()),
+            mode: SqlMode::default(),
+            collation: Collation::Utf8mb4GeneralCi,
+            div_precision_increment: 4,
+        }
     }
 
     #[test]

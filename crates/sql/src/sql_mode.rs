@@ -1,4 +1,5 @@
-//! `@@sql_mode`: the flags that change how statements are read and how strict values are taken, with MySQL's bit numbers.
+//! `@@sql_mode`: the flags that change how statements are read and how strict values are taken, with MySQL's bit numbers. Those that this server does
+//! not obey are not known to it, but for a few that change nothing here or that scripts set as a matter of course (docs/compatibility.md).
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SqlMode(pub u64);
@@ -32,8 +33,6 @@ modes! {
     TRADITIONAL = 27;
     HIGH_NOT_PRECEDENCE = 29;
     NO_ENGINE_SUBSTITUTION = 30;
-    PAD_CHAR_TO_FULL_LENGTH = 31;
-    TIME_TRUNCATE_FRACTIONAL = 32;
 }
 
 impl Default for SqlMode {
@@ -119,5 +118,9 @@ mod tests {
         assert_eq!(SqlMode::parse(text), Ok(SqlMode::default()));
         assert_eq!(SqlMode::parse("ANSI_QUOTES,NONSENSE"), Err("NONSENSE"));
         assert!(SqlMode::parse("traditional").unwrap().strict());
+        assert!(SqlMode::parse("TRADITIONAL,ALLOW_INVALID_DATES").is_ok());
+        for not_obeyed in ["PAD_CHAR_TO_FULL_LENGTH", "TIME_TRUNCATE_FRACTIONAL"] {
+            assert_eq!(SqlMode::parse(not_obeyed), Err(not_obeyed));
+        }
     }
 }

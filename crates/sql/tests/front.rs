@@ -44,7 +44,10 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         account: ("root", "localhost"),
         mode,
         collation: Collation::Utf8mb4GeneralCi,
+        div_precision_increment: 4,
         variable_type: &known,
+        user_variable_type: &|_| None,
+        untyped: &[],
     };
     let mut lifted = Lifted::default();
     lifted.read(sql.as_bytes(), 0, mode);

@@ -7,6 +7,7 @@
 //! - `utf8mb4_general_ci`: the character's weight (`general_ci`), written as UTF-8 would write it: order is kept and ASCII takes one byte.
 //!
 //! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte each in both.
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::Hasher;
 
@@ -205,6 +206,28 @@ impl Collation {
         }
     }
 
+    /// The weight bytes with trailing spaces, to look for strings in strings: where they are UTF-8 no character's begin inside another's.
+    pub fn weight_bytes(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        match self.weights() {
+            Weights::Table(table) => bytes.iter().map(|byte| table[usize::from(*byte)]).collect::<Vec<u8>>().into(),
+            Weights::Identity if !self.charset().is_utf8() || std::str::from_utf8(bytes).is_ok() => Cow::Borrowed(bytes),
+            Weights::Identity => self.chars(bytes).collect::<String>().into_bytes().into(),
+            Weights::General => {
+                let mut out = Vec::with_capacity(bytes.len());
+                append_general(bytes, &mut out);
+                out.into()
+            }
+        }
+    }
+    /// The weights of UTF-8 characters, as characters.
+    fn chars(self, mut bytes: &[u8]) -> impl Iterator<Item = char> {
+        std::iter::from_fn(move || {
+            let (weight, len) = (!bytes.is_empty()).then(|| self.char_weight(bytes))?;
+            bytes = &bytes[len..];
+            Some(char::from_u32(weight).unwrap_or(char::REPLACEMENT_CHARACTER))
+        })
+    }
+
     /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash joins): with the weight bytes, in blocks whose borders do
     /// not depend on the characters.
     pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
@@ -362,6 +385,26 @@ mod tests {
         assert_ne!(hash(general, "ab"), hash(general, "ac"));
         assert_ne!(hash(Collation::Binary, "a"), hash(Collation::Binary, "a "));
         assert_eq!(hash(Collation::Latin1SwedishCi, "aB"), hash(Collation::Latin1SwedishCi, "Ab "));
+    }
+
+    #[test]
+    fn weight_bytes_are_weights_one_after_the_other() {
+        for collation in Collation::ALL {
+            for text in
+                ["", "aB c  ", "éßж東😀", "caf\u{e9} \u{ff80}"].map(str::as_bytes).into_iter().chain([&b"a\x80\xe6\x9d"[..], b"\xa9\xc3"])
+            {
+                let (mut rest, mut wanted) = (text, Vec::new());
+                while !rest.is_empty() {
+                    let (weight, len) = collation.char_weight(rest);
+                    rest = &rest[len..];
+                    match char::from_u32(weight) {
+                        Some(c) if collation.charset().is_utf8() => wanted.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                        _ => wanted.push(weight as u8),
+                    }
+                }
+                assert_eq!(*collation.weight_bytes(text), wanted, "{collation:?} {text:x?}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! warning (1292 "Truncated incorrect INTEGER value: 'x'"). NULL converts to 0 or None: test for it first.
 use std::borrow::Cow;
 
-use crate::temporal::{Parsed, parse_date, parse_datetime, parse_time};
+use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
 use crate::{Date, DateTime, Decimal, Time, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,6 +213,16 @@ pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
             let (value, over) = Time::clamped(time.us() + us);
             Some(Parsed { value, fsp: number.scale().min(6), truncated: clamped || over })
         }
+    }
+}
+
+/// Is it one moment of a day rather than a time? As [`to_time`] reads it.
+pub fn has_date(value: &Value<'_>) -> bool {
+    match value {
+        Value::Date(_) | Value::DateTime(_) => true,
+        Value::Time(_) | Value::Null => false,
+        Value::Bytes(text) => temporal::has_date(text),
+        number => to_decimal(number).value >= Decimal::from(FIRST_WITH_DATE),
     }
 }
 

@@ -56,7 +56,7 @@ impl Tree {
     fn page_id(&self, no: PageNo) -> PageId {
         PageId { space: self.space, no }
     }
-    fn expect(&self, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
+    pub(crate) fn expect(&self, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
         let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
         if ok {
             return Ok(());

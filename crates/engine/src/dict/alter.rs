@@ -14,7 +14,8 @@ use crate::lock::KillFlag;
 use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
 use crate::row::cursor::{Cursor, Read};
-use crate::row::insert::duplicate;
+use crate::row::insert::{check_key, deletable, duplicate};
+use crate::undo::record as undo_record;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
 use std::sync::Arc;
@@ -150,8 +151,7 @@ impl Engine {
     /// New indexes that have come to nothing.
     async fn forget_trees(self: &Arc<Self>, t: &Arc<Table>, trees: &[TreeRecord]) -> Result<()> {
         if !trees.is_empty() {
-            self.free_trees(t.space, trees).await?;
-            self.replace_record(t, t.record()).await?;
+            self.clear_away(t.clone(), trees).await?;
         }
         Ok(())
     }
@@ -159,7 +159,9 @@ impl Engine {
         let mut trx = self.begin(kill.clone());
         let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
         let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) = (Vec::new(), 0, true);
-        let mut e = Vec::new();
+        let (mut e, mut other) = (Vec::new(), Vec::new());
+        // With few indexes the undo record of a row's deletion has room for all entries.
+        let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY) > undo_record::MAX / 2;
         while more {
             more = rows.next(&mut trx).await?;
             if more {
@@ -169,8 +171,15 @@ impl Engine {
                     return Err(Error::RowTooLarge { size: row.stored.len(), max: index::max_value(row.key.len()) });
                 }
                 plan.entry_key(no, row.stored, row.key, &mut e);
-                if e.len() > index::MAX_KEY {
-                    return Err(Error::KeyTooLong { size: e.len(), max: index::MAX_KEY });
+                check_key(&e)?;
+                if many {
+                    // An index that its own build refuses needs no room.
+                    let others = plan.secondary().filter(|(_, ix)| ix.key.external_column(&plan.layout, row.stored).is_none());
+                    let entries = others.map(|(no, _)| {
+                        plan.entry_key(no, row.stored, row.key, &mut other);
+                        undo_record::ENTRY_HEAD + other.len()
+                    });
+                    deletable(plan, row.key, entries.sum(), row.stored)?;
                 }
                 bytes += e.len() + 16;
                 keys.push((e.as_slice().into(), ix.key.has_null(&plan.layout, row.stored)));

@@ -145,17 +145,17 @@ impl Engine {
             changes.push(Change::Put(new.clone(), record::row(&self.dict_table, new, r)));
         }
         self.change_dictionary(&changes).await?;
-        for (t, ..) in renames {
-            self.dict.remove_table(t);
-        }
-        for ((t, ..), (_, r)) in renames.iter().zip(records) {
+        let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
             let new = make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
             copy_counters(t, &new);
             if let Some(s) = self.store.spaces.get(new.space) {
                 s.set_label(&new.full_name());
             }
-            self.dict.put_table(new);
-        }
+            new
+        });
+        let renamed: Vec<_> = renamed.collect();
+        let old: Vec<&Table> = renames.iter().map(|(t, ..)| &**t).collect();
+        self.dict.replace_tables(&old, renamed);
         Ok(())
     }
     /// Makes changes of the dictionary's rows, durably, in one transaction; its id.

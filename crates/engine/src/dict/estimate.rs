@@ -5,7 +5,7 @@ use crate::buf::Latch;
 use crate::engine::Engine;
 use crate::page::index;
 use crate::{PageId, Result, Try};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// Leaves that are looked at.
 const LEAVES: usize = 8;
@@ -18,10 +18,14 @@ struct Sample {
 }
 
 impl Engine {
-    /// Different values of the first column of index `no`, of the first two, and so on. Exact where the index is one page.
+    /// Different values of the first column of index `no`, of the first two, and so on. Exact where the index is one page. Of a definition that
+    /// has been replaced meanwhile, whose trees may be gone, nothing is known.
     pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
         let rows = t.rows.load(Relaxed).max(0) as u64;
-        let sample = self.settled(|| self.sample(t, no)).await?;
+        let sample = match self.settled(|| self.sample(t, no)).await {
+            Err(_) if t.dropped.load(Acquire) => return Ok(vec![0; t.indexes[no].columns]),
+            sample => sample?,
+        };
         let estimate = |changes: &u64| {
             let share = (rows as u128 * u128::from(*changes) / u128::from(sample.pairs.max(1))) as u64;
             share.max(changes + 1).min(rows.max(1))
@@ -33,6 +37,7 @@ impl Engine {
         let mut found = Sample { pairs: 0, different: vec![0; ix.columns] };
         let starts = {
             let root = self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
+            ix.tree.expect(&root, None)?;
             let mut keys: Vec<Vec<u8>> = Vec::new();
             let n = if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
             let mut at = index::first_rec(&root);

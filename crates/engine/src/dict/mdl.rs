@@ -16,7 +16,7 @@
 //! - MDL-2: who holds `Exclusive` waits for another lock at most a second, then gives everything back and begins again (`lock_all`); and DDL begins
 //!   by ending the session's transaction.
 //! - MDL-3: whoever waits while holding other metadata locks waits for *queued* requests at most a second; then only for holders (it is hurried).
-//! - MDL-4: at most one holder of a lock waits to convert it; a second would be a deadlock and is told so at once.
+//! - MDL-4: holders who wait to convert a lock do not keep each other out; one that would keep another out, or be kept out by it, is told "deadlock" at once.
 //! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under the queue's mutex.
 use crate::host::Host;
 use crate::lock::KillFlag;
@@ -175,7 +175,10 @@ impl MdlLock {
     fn enqueue(&self, mode: MdlMode, converts: Option<MdlMode>) -> Result<Arc<Waiter>> {
         let waiter = Arc::new(Waiter { mode, converts, hurried: AtomicBool::new(false), state: Mutex::default() });
         let mut queue = self.queue.lock();
-        if converts.is_some() && queue.iter().any(|other| other.converts.is_some()) {
+        let excludes = |wanted: MdlMode, held: MdlMode| wanted.excluded_by() & held.unit() != 0;
+        if let Some(held) = converts
+            && queue.iter().any(|other| other.converts.is_some_and(|its| excludes(mode, its) || excludes(other.mode, held)))
+        {
             return Err(Error::Deadlock); // MDL-4
         }
         // A conversion goes before those who will have to wait for its owner anyway.

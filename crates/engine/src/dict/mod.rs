@@ -114,28 +114,35 @@ impl Dictionary {
     }
     /// Enters a table, in the place of one with its id (perhaps under another name) or its name.
     pub(crate) fn put_table(&self, table: Arc<Table>) {
-        let mut s = self.state.write();
-        if let Some(old) = s.ids.insert(table.id, table.clone()) {
-            old.dropped.store(true, Release);
-            if let Some(t) = s.tables.get_mut(&old.def.schema) {
-                t.remove(&old.def.name);
-            }
-        }
-        if table.id != DICT_TABLE {
-            let old = s.tables.entry(table.def.schema.clone()).or_default().insert(table.def.name.clone(), table);
-            if let Some(old) = old {
-                old.dropped.store(true, Release);
-                s.ids.remove(&old.id);
-            }
-        }
-        self.version.fetch_add(1, AcqRel);
+        self.replace_tables(&[], [table]);
     }
     pub(crate) fn remove_table(&self, table: &Table) {
+        self.replace_tables(&[table], []);
+    }
+    /// All of it at once: who looks meanwhile sees what was before, or what is after.
+    pub(crate) fn replace_tables(&self, removed: &[&Table], entered: impl IntoIterator<Item = Arc<Table>>) {
         let mut s = self.state.write();
-        table.dropped.store(true, Release);
-        s.ids.remove(&table.id);
-        if let Some(t) = s.tables.get_mut(&table.def.schema) {
-            t.remove(&table.def.name);
+        for table in removed {
+            table.dropped.store(true, Release);
+            s.ids.remove(&table.id);
+            if let Some(t) = s.tables.get_mut(&table.def.schema) {
+                t.remove(&table.def.name);
+            }
+        }
+        for table in entered {
+            if let Some(old) = s.ids.insert(table.id, table.clone()) {
+                old.dropped.store(true, Release);
+                if let Some(t) = s.tables.get_mut(&old.def.schema) {
+                    t.remove(&old.def.name);
+                }
+            }
+            if table.id != DICT_TABLE {
+                let old = s.tables.entry(table.def.schema.clone()).or_default().insert(table.def.name.clone(), table);
+                if let Some(old) = old {
+                    old.dropped.store(true, Release);
+                    s.ids.remove(&old.id);
+                }
+            }
         }
         self.version.fetch_add(1, AcqRel);
     }

@@ -221,14 +221,14 @@ impl Flusher {
     }
     fn limits(&self) -> Limits {
         let s = &self.settings;
-        let percent = |setting: &crate::buf::Setting| f64::from(setting.get()) / 100.0;
+        let share = |setting: &crate::buf::Setting| f64::from(setting.get()) / 10_000.0;
         Limits {
             io_capacity: f64::from(s.io_capacity.get()),
             io_capacity_max: f64::from(s.io_capacity_max.get().max(s.io_capacity.get())),
-            max_dirty: percent(&s.max_dirty_pct),
-            max_dirty_lwm: percent(&s.max_dirty_pct_lwm),
-            age_lwm: percent(&s.adaptive_lwm_pct),
-            idle_flush: percent(&s.idle_flush_pct),
+            max_dirty: share(&s.max_dirty),
+            max_dirty_lwm: share(&s.max_dirty_lwm),
+            age_lwm: share(&s.adaptive_lwm),
+            idle_flush: f64::from(s.idle_flush_pct.get()) / 100.0,
         }
     }
 

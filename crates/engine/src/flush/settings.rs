@@ -1,4 +1,4 @@
-//! What an administrator may set, while the server runs, about flushing.
+//! What an administrator may set, while the server runs, about flushing. Shares that have fractions are in hundredths of a percent.
 use crate::buf::Setting;
 
 pub struct FlushSettings {
@@ -6,12 +6,12 @@ pub struct FlushSettings {
     pub io_capacity: Setting,
     /// Pages per second that it may go up to under pressure (innodb_io_capacity_max); past 7/8 of the log there is no limit.
     pub io_capacity_max: Setting,
-    /// Percent of dirty pages at which writing goes at full speed (innodb_max_dirty_pages_pct).
-    pub max_dirty_pct: Setting,
-    /// Percent at which it begins (innodb_max_dirty_pages_pct_lwm); 0: not for the share's sake.
-    pub max_dirty_pct_lwm: Setting,
-    /// Percent of the log capacity at which writing for the log's sake begins (innodb_adaptive_flushing_lwm).
-    pub adaptive_lwm_pct: Setting,
+    /// Share of dirty pages at which writing goes at full speed (innodb_max_dirty_pages_pct).
+    pub max_dirty: Setting,
+    /// Share at which it begins (innodb_max_dirty_pages_pct_lwm); 0: not for the share's sake.
+    pub max_dirty_lwm: Setting,
+    /// Share of the log capacity at which writing for the log's sake begins (innodb_adaptive_flushing_lwm).
+    pub adaptive_lwm: Setting,
     /// Percent of io_capacity that is written while nothing changes (innodb_idle_flush_pct).
     pub idle_flush_pct: Setting,
     /// Free frames kept at hand per GiB-sized instance, at most 1/16 of the pool (innodb_lru_scan_depth).
@@ -24,9 +24,9 @@ impl Default for FlushSettings {
         FlushSettings {
             io_capacity: Setting::new(10_000),
             io_capacity_max: Setting::new(20_000),
-            max_dirty_pct: Setting::new(90),
-            max_dirty_pct_lwm: Setting::new(10),
-            adaptive_lwm_pct: Setting::new(12),
+            max_dirty: Setting::new(9_000),
+            max_dirty_lwm: Setting::new(1_000),
+            adaptive_lwm: Setting::new(1_200),
             idle_flush_pct: Setting::new(100),
             lru_scan_depth: Setting::new(1024),
             checkpoint_interval_ms: Setting::new(1000),

@@ -27,6 +27,12 @@ pub trait Host: Send + Sync + 'static {
     fn before_blocking(&self) {}
 }
 
+/// Between two parts of long work: what is held back leaves, and the other tasks have their turn.
+pub async fn let_others_run(host: &dyn Host) {
+    host.before_blocking();
+    host.yield_now().await;
+}
+
 /// Runs a future on the calling thread, which sleeps while it waits.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);

@@ -69,6 +69,8 @@ impl Host for Threads {
 }
 impl Drop for Threads {
     fn drop(&mut self) {
+        // Under the mutex: not between the thread's look at `closed` and its sleep.
+        let _due = self.timers.due.lock();
         self.timers.closed.store(true, Release);
         self.timers.changed.notify_one();
     }

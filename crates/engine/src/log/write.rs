@@ -38,7 +38,10 @@ impl Log {
             return;
         }
         self.write_out(false);
-        self.publish(false, |_, _| {});
+        // Who waits for a write only is done here, and counts as elsewhere: by these counts `auto` compares the ways.
+        self.publish(false, |_, woken| {
+            self.counters.writer.log_flush_waiters.fetch_add(woken as u64, Relaxed);
+        });
     }
     /// For the flusher: makes durable all that is written.
     pub(super) fn sync_only(&self) {
@@ -47,7 +50,8 @@ impl Log {
         flush.end(self, false);
     }
 
-    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets how many were woken and, after a flush, the bytes that are durable since the last.
+    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the bytes that are durable since the last flush that was told, and how many
+    /// were woken.
     fn publish(&self, flushed: bool, count: impl FnOnce(u64, usize)) {
         let (written, durable, gained, mut wake) = {
             let mut w = self.writing.lock();

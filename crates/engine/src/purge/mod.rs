@@ -14,6 +14,8 @@
 //!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
 //! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait for that while a definition's change waits
 //!   for purge ([`Engine::hold_purge`]).
+//! - PURGE-7: purge is one task among others. Within a log, too, it lets others run, and goes away if a definition's change or the end wants it to; where it has been
+//!   is kept.
 //!
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
 //! index, which is safe (PURGE-2).
@@ -24,9 +26,11 @@ use crate::buf::Latch;
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
 use crate::engine::Engine;
+use crate::host::let_others_run;
 use crate::mtr::Mtr;
 use crate::page::{Patch, index};
-use crate::row::{entry, overflow, value, version};
+use crate::row::version::{self, Version};
+use crate::row::{entry, overflow, value};
 use crate::undo::record::{self, Entry, Obsolete, RollPtr};
 use crate::{Error, PageNo, Result, SpaceId, TrxId, Try, undo};
 use parking_lot::Mutex;
@@ -47,9 +51,20 @@ struct Item {
 }
 /// What is to be done of it.
 enum Left {
-    Changes,
+    Changes(Place),
     /// To free what these pages begin.
     Chains(Vec<(SpaceId, PageNo)>),
+}
+/// How far the changes of a log are purged.
+#[derive(Default)]
+struct Place {
+    owner: TrxId,
+    /// The next part, and the next entry's offset in its page; 0: its first.
+    part: usize,
+    at: usize,
+    changes: u64,
+    /// What is to be freed for those before.
+    chains: Vec<(SpaceId, PageNo)>,
 }
 /// Committed transactions that are to be purged, in the order of their commits.
 #[derive(Default)]
@@ -136,7 +151,7 @@ impl History {
         let mut q = self.queue.lock();
         // Before purge can see it and count it down.
         self.len.fetch_add(1, Relaxed);
-        q.push_back(Item { no, first, pages, left: Left::Changes, errors: 0 });
+        q.push_back(Item { no, first, pages, left: Left::Changes(Place::default()), errors: 0 });
     }
     /// Innodb_history_list_length.
     pub fn len(&self) -> u64 {
@@ -185,8 +200,9 @@ impl History {
     }
 }
 
-/// Logs purged between two looks at the clock and the other tasks.
+/// Logs, changes and pages purged between two looks at the other tasks.
 const ROUND: usize = 32;
+const CHANGES_PER_TURN: u64 = 64;
 const IDLE: Duration = Duration::from_millis(20);
 /// The longest pause before a log is tried again (PURGE-5).
 const LAST_PAUSE: Duration = Duration::from_secs(5);
@@ -227,7 +243,12 @@ impl Engine {
         let mut n = 0;
         while self.history.start() {
             let Some(mut item) = self.history.pop_below(limit) else { break };
-            if let Err(e) = self.purge_log(&mut item).await {
+            let purged = self.purge_log(&mut item).await;
+            if let Ok(false) = purged {
+                self.history.put_back(item);
+                return n > 0;
+            }
+            if let Err(e) = purged {
                 let passes = may_pass(&e, &mut item.errors);
                 let what = if passes { "waits, and tries again and again" } else { "passed over an undo log" };
                 let line = self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"));
@@ -250,21 +271,24 @@ impl Engine {
                 if self.closing.load(Acquire) {
                     return false;
                 }
-                self.host.yield_now().await;
+                let_others_run(&*self.host).await;
             }
         }
         self.history.purging.store(false, SeqCst);
         n > 0
     }
 
-    async fn purge_log(&self, item: &mut Item) -> Result<()> {
-        if let Left::Changes = item.left {
-            let (changes, chains) = self.purge_changes(item).await?;
-            if !chains.is_empty() {
+    /// False: it is to be gone on with later (PURGE-7).
+    async fn purge_log(&self, item: &mut Item) -> Result<bool> {
+        if let Left::Changes(place) = &mut item.left {
+            if !self.purge_changes(item.first, &item.pages, place).await? {
+                return Ok(false);
+            }
+            if !place.chains.is_empty() {
                 self.end_log(item.first).await?;
             }
-            self.history.counts.changes.fetch_add(changes, Relaxed);
-            item.left = Left::Chains(chains);
+            self.history.counts.changes.fetch_add(place.changes, Relaxed);
+            item.left = Left::Chains(std::mem::take(&mut place.chains));
         }
         if let Left::Chains(chains) = &mut item.left {
             // What is freed is forgotten: its pages may be others' when the rest is tried again.
@@ -274,45 +298,53 @@ impl Engine {
                 chains.pop();
             }
         }
-        Ok(())
+        Ok(true)
     }
-    /// Removes what the log's changes made obsolete, but for the long columns: those are returned, with how many changes there are.
-    /// What has been removed already is left alone.
-    async fn purge_changes(&self, item: &Item) -> Result<(u64, Vec<(SpaceId, PageNo)>)> {
-        let mut chains = Vec::new();
+    /// Removes what the log's changes made obsolete, but for the long columns: those are in `place`. What has been removed already is left alone.
+    async fn purge_changes(&self, first: (PageNo, u16), pages: &[PageNo], place: &mut Place) -> Result<bool> {
         let mut copy = Vec::new();
-        let mut owner = TrxId::NONE;
-        let mut changes = 0;
-        for (i, no) in item.pages.iter().enumerate() {
-            let part = match i {
-                0 => Part::First(item.first.1),
-                _ => Part::More(item.pages[1..i].iter().filter(|p| *p == no).count()),
+        while let Some(no) = pages.get(place.part) {
+            let part = match place.part {
+                0 => Part::First(first.1),
+                i => Part::More(pages[1..i].iter().filter(|p| *p == no).count()),
             };
-            let Some(start) = self.settled(|| self.copy_log(*no, part, &mut owner, &mut copy)).await? else { continue };
-            let mut at = start;
-            while at - start < copy.len() {
+            let start = self.settled(|| self.copy_log(*no, part, &mut place.owner, &mut copy)).await?.unwrap_or_else(|| {
+                copy.clear();
+                0
+            });
+            place.at = place.at.max(start);
+            while place.at - start < copy.len() {
                 // Entries keep their offsets: roll pointers are made of them.
-                let Some(e) = parse_shifted(&copy, at, start) else { break };
-                let len = e.0;
-                if let Entry::Change { head, old, key, rest } = e.1
+                let Some((len, e)) = parse_shifted(&copy, place.at, start) else { break };
+                if let Entry::Change { head, old, key, rest } = e
                     && let Some(table) = self.dict.by_id(head.table)
                 {
-                    changes += 1;
                     let (obsolete, _) = rest.obsolete();
-                    let roll = RollPtr::new(*no, at, false);
+                    let roll = RollPtr::new(*no, place.at, false);
                     self.room_for_purge().await?; // PURGE-6
-                    let numbered = owner >= table.numbered_since;
+                    let numbered = place.owner >= table.numbered_since;
                     let done = self.purge_change(&table, key, &obsolete, numbered, old.flags & index::DELETE_MARK == 0, roll).await;
                     match done {
                         Err(e) if !table.dropped.load(Acquire) => return Err(e),
                         _ => {}
                     }
-                    chains.extend(obsolete.iter().filter_map(|o| if let Obsolete::Chain(p) = o { Some((table.space, *p)) } else { None }));
+                    let chains = obsolete.iter().filter_map(|o| if let Obsolete::Chain(p) = o { Some((table.space, *p)) } else { None });
+                    place.chains.extend(chains);
+                    place.changes += 1;
+                    place.at += len;
+                    if place.changes.is_multiple_of(CHANGES_PER_TURN) {
+                        let_others_run(&*self.host).await;
+                        if self.history.is_held() || self.closing.load(Acquire) {
+                            return Ok(false);
+                        }
+                    }
+                } else {
+                    place.at += len;
                 }
-                at += len;
             }
+            (place.part, place.at) = (place.part + 1, 0);
         }
-        Ok((changes, chains))
+        Ok(true)
     }
     /// Holds purge off: it is in no log, and begins none until what is returned is dropped.
     pub(crate) async fn hold_purge(&self) -> Held<'_> {
@@ -379,7 +411,9 @@ impl Engine {
                 continue;
             }
             for (no, ix) in table.secondary().filter(|(no, _)| !numbered || *no == *index as usize) {
-                self.settled(|| entry::remove(&self.store, ix, e, |marked| Ok(marked && !self.is_needed(table, no, e, key)?))).await?;
+                let mut walk = Version::default();
+                self.settled(|| entry::remove(&self.store, ix, e, |marked| Ok(marked && !self.is_needed(table, no, e, key, &mut walk)?)))
+                    .await?;
             }
         }
         if was_live {
@@ -388,11 +422,11 @@ impl Engine {
         Ok(())
     }
     /// Whether a version of the row up to the horizon has the entry in index `no`.
-    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8]) -> Try<bool> {
+    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8], walk: &mut Version) -> Try<bool> {
         let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
         let horizon = self.horizon.read();
         match index::search(&g, key).found {
-            Some(r) => version::has_entry(&self.store, table, no, e, &g, r, |t| horizon.sees(t), false),
+            Some(r) => version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), false, walk),
             None => Ok(false),
         }
     }

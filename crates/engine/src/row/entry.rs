@@ -16,10 +16,17 @@ pub fn insert(store: &Store, locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, ix: &I
 pub fn add(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
     add_checked(store, ix, key, || Ok(()))
 }
+/// The same for a rollback, which may use the log's reserve.
+pub fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
+    add_by(store, ix, key, || Mtr::begin_reserved(store), || Ok(()))
+}
 fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
+    add_by(store, ix, key, || Mtr::begin(store), check)
+}
+fn add_by<'s>(store: &'s Store, ix: &Index, key: &[u8], begin: impl Fn() -> Try<Mtr<'s>>, check: impl Fn() -> Try<()>) -> Try<()> {
     assert!(key.len() <= MAX_KEY, "pages could not be split");
     loop {
-        let mut m = Mtr::begin(store)?;
+        let mut m = begin()?;
         let leaf = ix.tree.leaf_x(&mut m, key)?;
         check()?;
         let pos = index::search(m.page(leaf), key);

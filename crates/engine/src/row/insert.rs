@@ -25,12 +25,12 @@ pub(crate) fn duplicate(table: &Table, no: usize) -> Error {
     let name = if no == 0 { "PRIMARY" } else { &table.indexes[no].def.name };
     Error::DuplicateKey { table: table.def.name.clone(), index: name.to_string(), index_no: no }
 }
-pub(super) fn check_key(key: &[u8]) -> Result<()> {
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY { Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY }) } else { Ok(()) }
 }
 
 /// Whether the undo record of the row's deletion will fit a page: it names all entries of the row, which need so many bytes, and its long columns.
-pub(super) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
+pub(crate) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
     let chains = table.layout.externals(stored).count();
     let size = record::CHANGE_HEAD + key.len() + entries + chains * record::CHAIN_LEN;
     if size > record::MAX || table.secondary().count() + chains > record::OBSOLETE_MAX {

@@ -11,11 +11,12 @@
 //! it has gone. It is freed from behind its first page, which goes last: so freeing can be begun again.
 use crate::dict::table::Table;
 use crate::engine::Engine;
+use crate::host::let_others_run;
 use crate::mtr::Mtr;
 use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
 use crate::trx::Trx;
 use crate::undo::record;
-use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, TrxId, Try, space};
+use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, space};
 use std::borrow::Cow;
 
 const NEXT: usize = 24;
@@ -157,15 +158,29 @@ pub(crate) enum Writer {
     /// Purge comes once (PURGE-4); what it frees may be of a transaction that began later than the one that made it obsolete.
     Any,
 }
+/// Pages freed before others have their turn.
+const PAGES_PER_TURN: u64 = 64;
+
 /// Frees a chain; one that is gone already is left alone.
 pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, writer: Writer) -> Result<()> {
+    let mut freed = 0u64;
     loop {
         match free_one(engine, PageId { space, no: first }, writer) {
             Ok(true) => return Ok(()),
-            Ok(false) if matches!(writer, Writer::Any) => engine.room_for_purge().await?,
-            Ok(false) => {}
-            Err(Stall::Failed(Error::NoSuchTable(_))) => return Ok(()),
-            Err(s) => engine.settle(s).await?,
+            Ok(false) => {
+                freed += 1;
+                if freed.is_multiple_of(PAGES_PER_TURN) {
+                    let_others_run(&*engine.host).await;
+                }
+                if matches!(writer, Writer::Any) {
+                    engine.room_for_purge().await?;
+                }
+            }
+            Err(s) => match engine.settle(s).await {
+                // Its pages are gone with it.
+                Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => return Ok(()),
+                settled => settled?,
+            },
         }
     }
 }

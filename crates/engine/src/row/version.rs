@@ -2,6 +2,9 @@
 //!
 //! The walk begins at a record under its leaf's latch and keeps that latch: so nobody can roll the newest version back meanwhile, and older ones
 //! are kept by the reader's view (or, for purge and rollback, end at a version that every view sees).
+//!
+//! - VERS-1: a walk that has to wait for an undo page gives up the latch, and goes on from where it was if the newest version is still the one that it began with:
+//!   nothing before that has changed. So a chain may have more pages than the pool holds.
 use super::value;
 use crate::dict::table::Table;
 use crate::mtr::Store;
@@ -16,6 +19,10 @@ pub struct Version {
     pub roll: RollPtr,
     pub marked: bool,
     pub payload: Vec<u8>,
+    /// A walk that waits for a page: the row, and the newest version, that it began with (VERS-1).
+    waits: bool,
+    key: Vec<u8>,
+    newest: (TrxId, RollPtr),
 }
 impl Version {
     pub fn load(&mut self, p: &Page, r: Rec) {
@@ -25,6 +32,19 @@ impl Version {
         self.marked = index::is_marked(p, r);
         self.payload.clear();
         self.payload.extend_from_slice(value::payload(v));
+    }
+    /// At the newest version of the row at `r`, or where a walk from there was when it had to wait. True if that is the newest version.
+    fn begin(&mut self, p: &Page, r: Rec) -> bool {
+        let v = index::value(p, r);
+        let newest = (value::trx(v), value::roll(v));
+        if !(self.waits && self.newest == newest && self.key == index::key(p, r)) {
+            self.load(p, r);
+            self.newest = newest;
+            self.key.clear();
+            self.key.extend_from_slice(index::key(p, r));
+        }
+        self.waits = true;
+        (self.trx, self.roll) == newest
     }
     /// Goes one version back. False if this was the row's first.
     pub fn step(&mut self, store: &Store) -> Try<bool> {
@@ -50,41 +70,43 @@ impl Version {
 
 /// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a deleted one.
 pub fn visible(store: &Store, p: &Page, r: Rec, sees: impl Fn(TrxId) -> bool, out: &mut Version) -> Try<bool> {
-    out.load(p, r);
-    while !sees(out.trx) {
-        if !out.step(store)? {
-            return Ok(false);
-        }
+    out.begin(p, r);
+    let mut found = true;
+    while found && !sees(out.trx) {
+        found = out.step(store)?;
     }
-    Ok(!out.marked)
+    out.waits = false;
+    Ok(found && !out.marked)
 }
 
 /// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index `no`. `settled` tells that every view sees a
-/// transaction: versions before such a one are of no use. With `older_only` the newest version does not count.
+/// transaction: versions before such a one are of no use. With `older_only` the newest version does not count. `v` is kept between calls that wait (VERS-1).
+#[allow(clippy::too_many_arguments)]
 pub fn has_entry(
     store: &Store,
     table: &Table,
     no: usize,
     entry: &[u8],
-    p: &Page,
-    r: Rec,
+    (p, r): (&Page, Rec),
     settled: impl Fn(TrxId) -> bool,
     older_only: bool,
+    v: &mut Version,
 ) -> Try<bool> {
-    let (mut v, mut key) = (Version::default(), Vec::new());
-    v.load(p, r);
-    let mut skip = older_only;
-    loop {
+    let mut key = Vec::new();
+    let mut skip = v.begin(p, r) && older_only;
+    let has = loop {
         // A version with a column of the key outside of it is older than the index.
         if !v.marked && !skip && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none() {
             table.entry_key(no, &v.payload, index::key(p, r), &mut key);
             if key == entry {
-                return Ok(true);
+                break true;
             }
         }
         skip = false;
         if settled(v.trx) || !v.step(store)? {
-            return Ok(false);
+            break false;
         }
-    }
+    };
+    v.waits = false;
+    Ok(has)
 }

@@ -13,6 +13,7 @@ pub mod view;
 
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
+use crate::host::let_others_run;
 use crate::lock::{KillFlag, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
@@ -252,11 +253,7 @@ impl Trx {
         self.turn.rows += 1;
         if self.turn.rows == ROWS_PER_LOOK && self.turn_is_over() {
             // Boxed: the futures of all that works row by row have this one inside.
-            Box::pin(async {
-                self.engine.host.before_blocking();
-                self.engine.host.yield_now().await;
-            })
-            .await;
+            Box::pin(let_others_run(&*self.engine.host)).await;
         }
     }
     #[cold]
@@ -267,7 +264,7 @@ impl Trx {
         self.turn = Turn { rows: 0, began: if over { None } else { Some(began) } };
         over
     }
-    /// Before a change of a row: slowed if the log is nearly full.
+    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is nearly full.
     #[inline]
     pub(crate) async fn pace(&mut self) {
         self.give_way().await;

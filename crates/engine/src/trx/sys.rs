@@ -73,7 +73,8 @@ impl TrxSys {
     pub fn reserve_needed(&self) -> Option<TrxId> {
         let next = self.next.load(Ordering::Relaxed);
         let mark = self.high_water.load(Ordering::Relaxed);
-        (next + ID_BLOCK / 2 >= mark).then_some(TrxId(next + 2 * ID_BLOCK))
+        let active = self.state.lock().ids.len() as u64;
+        (next + active + ID_BLOCK / 2 >= mark).then_some(TrxId(next + active + 2 * ID_BLOCK))
     }
     /// Called when `mark` is durable.
     pub fn set_high_water(&self, mark: TrxId) {

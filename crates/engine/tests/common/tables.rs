@@ -41,7 +41,8 @@ pub async fn create(e: &Arc<Engine>, name: &str, columns: Vec<(&str, SqlType)>, 
         collation: DEFAULT_COLLATION,
         comment: String::new(),
     };
-    e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+    // It may be there, with another table.
+    let _ = e.create_schema("test", DEFAULT_COLLATION).await;
     e.create_table(def, 1).await.unwrap()
 }
 /// At a row that is there, locked.
@@ -65,6 +66,22 @@ pub async fn sound(e: &Arc<Engine>, t: &Arc<Table>, rows: u64) {
     let c = e.check_table(t).await.unwrap();
     assert!(c.errors.is_empty(), "{:?}", c.errors);
     assert_eq!(c.rows, rows);
+}
+
+/// The same, and nothing is left that belongs to no row.
+pub async fn clean(e: &Arc<Engine>, t: &Arc<Table>, rows: u64) {
+    purged(e).await;
+    let c = e.check_table(t).await.unwrap();
+    assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], rows));
+}
+/// A row's payload.
+pub fn encoded(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    t.layout.encode(values, &mut out);
+    out
+}
+pub async fn commit(trx: &mut Trx) {
+    trx.commit().await.unwrap().durable().await;
 }
 
 /// All the room there is in the log but for `spare` bytes, taken away for as long as this is held.

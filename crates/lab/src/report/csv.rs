@@ -32,7 +32,8 @@ pub fn points(r: &Results) -> String {
             Some(f) => {
                 let maybe = |x: Option<f64>| x.map_or(String::new(), real);
                 fields.extend([real(f.per_s), real(f.queries_per_s), maybe(f.seconds), maybe(f.p95_ms)]);
-                fields.extend([f.server_us, f.client_us, f.flushes, f.written_kib].map(real));
+                fields.extend([f.server_us, f.client_us].map(real));
+                fields.extend([f.flushes, f.written_kib].map(maybe));
                 fields.push(f.ignored_errors.to_string());
             }
             None => fields.extend(std::iter::repeat_n(String::new(), 9)),
@@ -65,7 +66,7 @@ mod tests {
         let text = points(&super::super::tests::example());
         assert_eq!(
             text.lines().nth(1),
-            Some("schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,0.000,0,")
+            Some("schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,,0,")
         );
         assert_eq!(
             text.lines().nth(1 + 8),

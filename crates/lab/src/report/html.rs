@@ -1,4 +1,5 @@
 //! report.html: one file that needs nothing else.
+use super::failures;
 use super::plot;
 use super::table::{Cell, Table, escape};
 use super::tables;
@@ -54,20 +55,4 @@ fn section(r: &Results, s: &Section) -> String {
         escape(&s.text),
         plot::legend(s)
     )
-}
-
-/// Points that failed, and whether there are some whose errors sysbench ignored.
-fn failures(r: &Results) -> Vec<String> {
-    let failed = r.points.iter().filter(|p| !p.error.is_empty());
-    let mut notes: Vec<String> =
-        failed.map(|p| format!("Failed: {}, {}, {}, turn {}: {}", p.section, p.row, p.column, p.turn + 1, p.error)).collect();
-    let ignored: Vec<u64> = r.points.iter().filter_map(|p| Some(p.figures.as_ref()?.ignored_errors)).filter(|n| *n > 0).collect();
-    if !ignored.is_empty() {
-        let (errors, points) = (ignored.iter().sum::<u64>(), ignored.len());
-        notes.push(format!(
-            "sysbench ignored {errors} errors (deadlocks, lock waits) in {points} of {} points; points.csv has them.",
-            r.points.len()
-        ));
-    }
-    notes
 }

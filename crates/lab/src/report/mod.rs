@@ -44,7 +44,7 @@ fn markdown(results: &Results) -> String {
         let cores = if s.cores.is_empty() { String::new() } else { format!(", on cores {}", s.cores) };
         out.push_str(&format!("- {} ({}){cores}: `{}`\n", s.name, s.version, s.options.join(" ")));
     }
-    for note in &results.notes {
+    for note in results.notes.iter().chain(&failures(results)) {
         out.push_str(&format!("- Note: {note}\n"));
     }
     for s in &results.sections {
@@ -54,6 +54,22 @@ fn markdown(results: &Results) -> String {
         }
     }
     out
+}
+
+/// Points that failed, and whether there are some whose errors sysbench ignored.
+fn failures(r: &Results) -> Vec<String> {
+    let failed = r.points.iter().filter(|p| !p.error.is_empty());
+    let mut notes: Vec<String> =
+        failed.map(|p| format!("Failed: {}, {}, {}, turn {}: {}", p.section, p.row, p.column, p.turn + 1, p.error)).collect();
+    let ignored: Vec<u64> = r.points.iter().filter_map(|p| Some(p.figures.as_ref()?.ignored_errors)).filter(|n| *n > 0).collect();
+    if !ignored.is_empty() {
+        let (errors, points) = (ignored.iter().sum::<u64>(), ignored.len());
+        notes.push(format!(
+            "sysbench ignored {errors} errors (deadlocks, lock waits) in {points} of {} points; points.csv has them.",
+            r.points.len()
+        ));
+    }
+    notes
 }
 
 #[cfg(test)]
@@ -83,7 +99,7 @@ pub(crate) mod tests {
                         queries_per_s: 6.0 * per_s,
                         p95_ms: Some(1.5),
                         server_us: 40.0,
-                        flushes: 0.25,
+                        flushes: Some(0.25),
                         counters,
                         ..Figures::default()
                     };
@@ -146,6 +162,7 @@ pub(crate) mod tests {
             "| log_writes | 500,000 | 500,000 |",
             "| log_flush_lsn_avg_rate | 77 (after) | 77 (after) |",
             "- Note: left <out>",
+            "- Note: Failed: schemes, the floor, 128, turn 1: sysbench <ended>, \"badly\"",
         ] {
             assert!(text.replace("**", "").contains(must), "{must}\n{text}");
         }

@@ -3,7 +3,8 @@
 //! HTTP of the smallest kind: one request to a connection, heads of at most `HEAD_BYTES`, an answer whose length is said, and the end. There is nothing to
 //! see here but numbers, but nobody is asked who he is either: bind it where only those who may look can reach it.
 //!
-//! MET-HTTP-1: a client that sends nothing, or reads nothing, is gone after `PATIENCE`; no more than `AT_ONCE` are served at one time.
+//! MET-HTTP-1: a client that has not asked within `HEAD_PATIENCE`, or has not read the answer within `PATIENCE`, is gone; no more than `AT_ONCE` are served
+//! at one time.
 mod text;
 
 use redolith_engine::Engine;
@@ -17,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 const HEAD_BYTES: usize = 8 << 10;
+const HEAD_PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 
@@ -55,15 +57,12 @@ pub async fn serve(listener: TcpListener, source: Source) {
 }
 
 async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
-    let mut head = Vec::with_capacity(1024);
-    while !head.windows(4).any(|w| w == b"\r\n\r\n") {
-        if head.len() >= HEAD_BYTES {
-            return respond(&mut client, "431 Request Header Fields Too Large", "", true).await;
-        }
-        if client.read_buf(&mut head).await? == 0 {
-            return Ok(());
-        }
-    }
+    let Ok(head) = tokio::time::timeout(HEAD_PATIENCE, head_of(&mut client)).await else { return Ok(()) };
+    let head = match head? {
+        head if head.is_empty() => return Ok(()),
+        head if head.len() >= HEAD_BYTES => return respond(&mut client, "431 Request Header Fields Too Large", "", true).await,
+        head => head,
+    };
     match request(&head) {
         Some(("GET", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), true).await,
         Some(("HEAD", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), false).await,
@@ -72,6 +71,18 @@ async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
         Some(_) => respond(&mut client, "405 Method Not Allowed", "", true).await,
         None => respond(&mut client, "400 Bad Request", "", true).await,
     }
+}
+
+/// What a client sends up to the empty line, or to `HEAD_BYTES`; nothing, if it leaves before.
+async fn head_of(client: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(1024);
+    while head.len() < HEAD_BYTES && !head.windows(4).any(|w| w == b"\r\n\r\n") {
+        if client.read_buf(&mut head).await? == 0 {
+            head.clear();
+            break;
+        }
+    }
+    Ok(head)
 }
 
 /// Method and path of a request's first line, without the query.

@@ -93,23 +93,47 @@ impl<'a> Histograms<'a> {
     }
 }
 
-/// Families of status variables that mysqld_exporter makes one metric with a label of: (prefix, metric, label, type).
-const FAMILIES: [(&str, &str, &str, &str); 4] = [
-    ("Com_", "mysql_global_status_commands_total", "command", "counter"),
-    ("Handler_", "mysql_global_status_handlers_total", "handler", "counter"),
-    ("Innodb_rows_", "mysql_global_status_innodb_row_ops_total", "operation", "counter"),
-    ("Innodb_buffer_pool_pages_", "mysql_global_status_buffer_pool_pages", "state", "gauge"),
-];
+/// Status variables that mysqld_exporter makes one metric with a label of.
+struct Family {
+    prefix: &'static str,
+    /// Those of them; none named: all.
+    members: &'static [&'static str],
+    metric: &'static str,
+    label: &'static str,
+    kind: &'static str,
+}
+const FAMILIES: [Family; 6] = {
+    const fn family(
+        prefix: &'static str,
+        members: &'static [&'static str],
+        metric: &'static str,
+        label: &'static str,
+        kind: &'static str,
+    ) -> Family {
+        Family { prefix, members, metric, label, kind }
+    }
+    [
+        family("Com_", &[], "mysql_global_status_commands_total", "command", "counter"),
+        family("Handler_", &[], "mysql_global_status_handlers_total", "handler", "counter"),
+        family("Connection_errors_", &[], "mysql_global_status_connection_errors_total", "error", "counter"),
+        family("Innodb_rows_", &[], "mysql_global_status_innodb_row_ops_total", "operation", "counter"),
+        family(POOL_PAGES, &["data", "dirty", "free", "misc"], "mysql_global_status_buffer_pool_pages", "state", "gauge"),
+        family(POOL_PAGES, &["flushed", "made_young"], "mysql_global_status_buffer_pool_page_changes_total", "operation", "counter"),
+    ]
+};
+const POOL_PAGES: &str = "Innodb_buffer_pool_pages_";
 
 fn global_status(status: &Status, out: &mut String) -> Result {
     let mut families: [Vec<(String, String)>; FAMILIES.len()] = Default::default();
     for (name, value) in status.list() {
-        if matches!(value, StatusValue::Text(_)) || name.starts_with("Redolith_") {
+        // The sum of the pool's pages is that of their states.
+        if matches!(value, StatusValue::Text(_)) || name.starts_with("Redolith_") || name == "Innodb_buffer_pool_pages_total" {
             continue;
         }
         let (lower, value) = (name.to_ascii_lowercase(), value.to_string());
-        match FAMILIES.iter().position(|f| name.starts_with(f.0)) {
-            Some(f) => families[f].push((lower[FAMILIES[f].0.len()..].to_string(), value)),
+        let member = |f: &Family| name.strip_prefix(f.prefix).is_some_and(|rest| f.members.is_empty() || f.members.contains(&rest));
+        match FAMILIES.iter().position(member) {
+            Some(f) => families[f].push((lower[FAMILIES[f].prefix.len()..].to_string(), value)),
             None => {
                 let name_here = format!("mysql_global_status_{lower}");
                 head(out, &name_here, "untyped", &format!("{name} of SHOW GLOBAL STATUS"))?;
@@ -117,7 +141,10 @@ fn global_status(status: &Status, out: &mut String) -> Result {
             }
         }
     }
-    for ((prefix, metric, label, kind), members) in FAMILIES.iter().zip(families) {
+    for (Family { prefix, metric, label, kind, .. }, members) in FAMILIES.iter().zip(families) {
+        if members.is_empty() {
+            continue;
+        }
         head(out, metric, kind, &format!("{prefix}* of SHOW GLOBAL STATUS"))?;
         for (member, value) in members {
             writeln!(out, "{metric}{{{label}=\"{member}\"}} {value}")?;
@@ -140,6 +167,9 @@ mod tests {
         status.register(Box::new(|put| {
             put("Uptime", StatusValue::Int(9));
             put("Innodb_rows_read", StatusValue::Int(4));
+            put("Innodb_buffer_pool_pages_data", StatusValue::Int(0));
+            put("Innodb_buffer_pool_pages_total", StatusValue::Int(1));
+            put("Innodb_buffer_pool_pages_flushed", StatusValue::Int(2));
             put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
         }));
         page(&all, &status)
@@ -154,11 +184,14 @@ mod tests {
             "mysql_global_status_uptime 9\n",
             "mysql_global_status_commands_total{command=\"select\"} 3\n",
             "mysql_global_status_innodb_row_ops_total{operation=\"read\"} 4\n",
+            "mysql_global_status_connection_errors_total{error=\"max_connections\"} 0\n",
+            "mysql_global_status_buffer_pool_pages{state=\"data\"} 0\n",
+            "mysql_global_status_buffer_pool_page_changes_total{operation=\"flushed\"} 2\n",
             "log_scheme=\"leader\"} 1\n",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }
-        assert!(!page.contains("redo_log_enabled"));
+        assert!(!page.contains("redo_log_enabled") && !page.contains("state=\"total\""));
     }
 
     #[test]

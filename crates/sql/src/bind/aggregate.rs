@@ -1,6 +1,6 @@
 //! Aggregate functions.
 use super::expr::Env;
-use super::{Binder, types};
+use super::{Binder, slot, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
@@ -41,7 +41,7 @@ impl Binder<'_> {
         let Some(list) = self.aggregates.take() else { return Err(SqlError::invalid_group_function()) };
         let bound = self.aggregate_call(env, function, call);
         let mut list = list;
-        let result = bound.map(|call| {
+        let result = bound.and_then(|call| {
             let ty = call.ty;
             let same = |other: &AggregateCall| {
                 other.function == call.function
@@ -52,11 +52,11 @@ impl Binder<'_> {
                     && other.args.len() == call.args.len()
                     && other.args.iter().zip(&call.args).all(|(a, b)| a.same(b))
             };
-            let slot = list.iter().position(same).unwrap_or_else(|| {
+            let place = list.iter().position(same).unwrap_or_else(|| {
                 list.push(call.clone());
                 list.len() - 1
             });
-            Expr::new(ExprKind::Aggregate(slot as u16), ty)
+            Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
         });
         self.aggregates = Some(list);
         result
@@ -71,7 +71,7 @@ impl Binder<'_> {
         let ty = match function {
             Aggregate::Count => ExprType::bigint(21),
             Aggregate::Sum => types::sum(&arg),
-            Aggregate::Avg => types::avg(&arg),
+            Aggregate::Avg => types::avg(&arg, self.cx.div_precision_increment),
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => arg.nullable(true),
             Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => ExprType::unsigned_bigint(21),
             Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => ExprType::double().nullable(true),
@@ -96,7 +96,7 @@ impl Binder<'_> {
         // DISTINCT changes nothing here.
         let distinct = call.distinct && !matches!(function, Aggregate::Min | Aggregate::Max | Aggregate::AnyValue);
         debug_assert!(order.is_empty() || args.len() >= values);
-        Ok(AggregateCall { function, distinct, args, ty, order, separator: separator.into(), values: values as u16 })
+        Ok(AggregateCall { function, distinct, args, ty, order, separator: separator.into(), values: slot(values)? })
     }
 
     /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
@@ -112,7 +112,7 @@ impl Binder<'_> {
                 }
             };
             let collation = args[output].ty.collation;
-            keys.push(SortKey { output: output as u16, descending: item.descending, collation });
+            keys.push(SortKey { output: slot(output)?, descending: item.descending, collation });
         }
         Ok(keys)
     }

@@ -18,6 +18,8 @@ impl Binder<'_> {
         }
         Ok(match &def.default {
             None if def.nullable => DefaultFill::Literal(Value::Null),
+            // The first name, without a word.
+            None if matches!(def.ty, SqlType::Enum { .. }) => DefaultFill::Literal(Value::UInt(1)),
             None => DefaultFill::Missing,
             Some(DefaultValue::Null) => DefaultFill::Literal(Value::Null),
             Some(DefaultValue::Literal(text)) => match literal_default(def, text) {
@@ -33,7 +35,13 @@ impl Binder<'_> {
     pub(super) fn column_default(&mut self, table: &TableInfo, column: usize) -> Result<Expr> {
         let def = &table.def.columns[column];
         Ok(match self.default_fill(table, column)? {
-            DefaultFill::Literal(value) => Expr::literal(value, meta::column_type(def)),
+            // What an ENUM takes without a word is no default.
+            DefaultFill::Literal(_) if def.default.is_none() && !def.nullable => return Err(SqlError::no_default(&def.name)),
+            DefaultFill::Literal(value) => {
+                let named = matches!(def.ty, SqlType::Enum { .. } | SqlType::Set { .. });
+                let value = if named { def.ty.present(value).into_owned() } else { value };
+                Expr::literal(value, meta::column_type(def))
+            }
             DefaultFill::Expr(expr) => *expr,
             DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),
             DefaultFill::Missing => return Err(SqlError::no_default(&def.name)),

@@ -167,9 +167,7 @@ impl Binder<'_> {
         let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
         let mut text = Vec::new();
         column.ty.write_text(&stored.value, &mut text);
-        if let Some(collation) = column.ty.collation()
-            && column.ty.is_string()
-        {
+        if let Some(collation) = column.ty.collation() {
             text = collation.charset().convert(&text, Charset::Utf8mb4).map_err(|_| invalid())?.into_owned();
         }
         Ok(Some(DefaultValue::Literal(text)))

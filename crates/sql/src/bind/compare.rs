@@ -1,9 +1,10 @@
 //! Operators that compare, and logic.
-use super::expr::{Env, as_number, in_charset};
+use super::expr::{Env, as_number, in_compared_charset};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest};
+use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest};
+use crate::sql_mode::SqlMode;
 use redolith_types::Value;
 
 impl Binder<'_> {
@@ -33,9 +34,13 @@ impl Binder<'_> {
                     }
                 }
                 let [l, r] = &sides;
-                self.learn(l, &r.ty);
-                self.learn(r, &l.ty);
-                let ty = types::arith(op, &l.ty, &r.ty);
+                // A number of any kind goes with a number.
+                self.guess(l, &r.ty);
+                self.guess(r, &l.ty);
+                let mut ty = types::arith(op, &l.ty, &r.ty, self.cx.div_precision_increment);
+                if op == ArithOp::Subtract && self.cx.mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) {
+                    ty.unsigned = false;
+                }
                 Ok(Expr::new(ExprKind::Arith { op, sides: Box::new(sides) }, ty))
             }
             BinaryOp::Xor => {
@@ -48,6 +53,15 @@ impl Binder<'_> {
 
     /// A parameter of which nothing is known takes the type of what it meets.
     pub(super) fn learn(&mut self, param: &Expr, from: &ExprType) {
+        self.guess(param, from);
+        if let ExprKind::Param(n) = param.kind
+            && from.kind != Kind::Null
+        {
+            self.untyped.remove(&n);
+        }
+    }
+    /// The same for what clients are told only.
+    fn guess(&mut self, param: &Expr, from: &ExprType) {
         if let ExprKind::Param(n) = param.kind
             && let Some(ty) = self.param_types.get_mut(n as usize)
             && ty.kind == Kind::Null
@@ -162,12 +176,12 @@ impl Binder<'_> {
             return Err(SqlError::operand_columns(1));
         }
         let ty = plan.output[0].ty.nullable(true);
-        Ok(self.subquery(plan, SubqueryTest::Scalar, ty))
+        self.subquery(plan, SubqueryTest::Scalar, ty)
     }
 
     pub(super) fn exists(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
         let plan = self.subselect(env, select)?;
-        Ok(self.subquery(plan, SubqueryTest::Exists { negated: false }, ExprType::boolean()))
+        self.subquery(plan, SubqueryTest::Exists { negated: false }, ExprType::boolean())
     }
 
     pub(super) fn in_select(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, select: &ast::Select) -> Result<Expr> {
@@ -178,13 +192,13 @@ impl Binder<'_> {
         }
         let how = types::compare_as(&value.ty, &plan.output[0].ty)?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
-        Ok(self.subquery(plan, SubqueryTest::In { negated, how, value }, ty))
+        self.subquery(plan, SubqueryTest::In { negated, how, value }, ty)
     }
 
-    fn subquery(&mut self, plan: crate::plan::SelectPlan, test: SubqueryTest, ty: ExprType) -> Expr {
+    fn subquery(&mut self, plan: crate::plan::SelectPlan, test: SubqueryTest, ty: ExprType) -> Result<Expr> {
         let slot = self.subqueries;
-        self.subqueries += 1;
-        Expr::new(ExprKind::Subquery(Box::new(Subquery { plan, test, slot })), ty)
+        self.subqueries = slot.checked_add(1).ok_or_else(SqlError::nested_too_deeply)?;
+        Ok(Expr::new(ExprKind::Subquery(Box::new(Subquery { plan, test, slot })), ty))
     }
 
     fn subselect(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<crate::plan::SelectPlan> {
@@ -237,7 +251,7 @@ pub(super) fn not(value: Expr) -> Expr {
     Expr::new(ExprKind::Unary(crate::plan::UnaryOp::Not, Box::new(value)), ty)
 }
 
-/// A side of a comparison made ready for it: constants that meet dates become dates, strings come into the character set compared in.
+/// A side of a comparison made ready for it: constants that meet dates become dates, strings come into the character set compared in, whole.
 pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
     match how {
         CompareAs::Date | CompareAs::DateTime | CompareAs::Time if !value.ty.kind.is_temporal() && value.is_constant() => {
@@ -250,7 +264,7 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
             };
             Expr::new(ExprKind::ConvertTo(Box::new(value)), ty.nullable(true))
         }
-        CompareAs::String(collation) => in_charset(value, &ExprType::string(0, collation)),
+        CompareAs::String(collation) => in_compared_charset(value, collation),
         _ => value,
     }
 }

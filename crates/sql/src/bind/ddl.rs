@@ -122,12 +122,21 @@ impl Binder<'_> {
         indexes.extend(create.indexes.iter().cloned());
         let nullable: Vec<Option<bool>> = create.columns.iter().map(|c| c.nullable).collect();
         for index in &indexes {
+            self.check_comment(index)?;
             index_def::add(&mut def, index, &nullable)?;
         }
         index_def::sort(&mut def);
         index_def::check_auto_increment(&def)?;
         check_table(&def)?;
         Ok(CreateTable { def, if_not_exists: create.if_not_exists, auto_increment: options.auto_increment, notes })
+    }
+
+    /// An index has no room for one.
+    fn check_comment(&mut self, index: &ast::IndexSpec) -> Result<()> {
+        match index.comment {
+            Some(number) if !self.literal_text(number)?.is_empty() => Err(SqlError::unsupported("COMMENT of an index")),
+            _ => Ok(()),
+        }
     }
 
     /// ENGINE=: whatever is named, it is the one engine that takes its place, and a warning says so; NO_ENGINE_SUBSTITUTION does not forbid it.
@@ -141,6 +150,7 @@ impl Binder<'_> {
     fn alter(&mut self, def: &mut TableDef, action: &Alter, out: &mut Vec<AlterAction>) -> Result<()> {
         match action {
             Alter::AddIndex(spec) => {
+                self.check_comment(spec)?;
                 let nullable = vec![None; def.columns.len()];
                 let index = index_def::add(def, spec, &nullable)?;
                 out.push(AlterAction::AddIndex(index));

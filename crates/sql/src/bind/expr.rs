@@ -9,6 +9,9 @@ use crate::parse::lift::is_wide_integer;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Value};
 
+/// Nodes that aliases may stand for, per byte of the statement: a hundred times what is ever asked for.
+const COPIES_PER_BYTE: usize = 64;
+
 /// What names mean where an expression stands.
 #[derive(Clone, Copy)]
 pub struct Env<'s> {
@@ -42,10 +45,17 @@ impl Binder<'_> {
             // A text statement has nobody to give it values.
             A::Param(_) if self.lift => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
-                Ok(Expr::new(ExprKind::Param(*number), self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())))
+                let ty = match self.cx.untyped.iter().find(|(n, _)| n == number) {
+                    Some((_, ty)) => *ty,
+                    None => self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null()),
+                };
+                if ty.kind == Kind::Null {
+                    self.untyped.insert(*number);
+                }
+                Ok(Expr::new(ExprKind::Param(*number), ty))
             }
             A::Name(name) => self.name(env, name),
-            A::UserVariable(name) => Ok(Expr::new(ExprKind::UserVariable(name.as_str().into()), self.user_variable_type())),
+            A::UserVariable(name) => Ok(Expr::new(ExprKind::UserVariable(name.as_str().into()), self.user_variable_type(name))),
             A::Assign(name, value) => {
                 let value = self.expr(env, value)?;
                 let ty = value.ty;
@@ -183,26 +193,46 @@ impl Binder<'_> {
             }
             ast::TemporalLiteral::Timestamp => {
                 let at = convert::to_datetime(&value, today, 0).filter(|d| !d.truncated).ok_or_else(|| wrong("DATETIME"))?;
-                Expr::literal(Value::DateTime(at.value), ExprType::datetime(at.fsp))
+                let ty = ExprType::datetime(at.fsp);
+                // With an offset it is what the session's zone makes of it, which the plan does not know.
+                let has_offset = convert::to_datetime(&value, today, 1).is_none_or(|other| other.value != at.value);
+                if has_offset {
+                    let text = Expr::literal(value, ExprType::string(0, self.cx.collation));
+                    return Ok(Expr::new(ExprKind::Cast(Box::new(text)), ty.nullable(true)));
+                }
+                Expr::literal(Value::DateTime(at.value), ty)
             }
         })
     }
 
-    /// A variable's type is that of the value it will have; what is known now is that it prints.
-    fn user_variable_type(&self) -> ExprType {
-        ExprType { coercibility: Coercibility::Implicit, ..ExprType::null() }
+    /// That of the value it has; what it has none of is yet to come.
+    fn user_variable_type(&mut self, name: &str) -> ExprType {
+        self.reads_user_variables = true;
+        let ty = (self.cx.user_variable_type)(name).unwrap_or(ExprType::null());
+        ExprType { coercibility: Coercibility::Implicit, nullable: true, ..ty }
+    }
+
+    /// What an alias stands for. Copies of copies would make a large tree of a short text.
+    fn copy(&mut self, env: &Env<'_>, expr: &Expr) -> Result<Expr> {
+        expr.walk(&mut |_| self.copied += 1);
+        let in_aggregate = self.aggregates.is_none() && env.clause != Clause::Group;
+        if in_aggregate && expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
+            return Err(SqlError::invalid_group_function());
+        }
+        if self.copied > COPIES_PER_BYTE * self.parsed.text.len() { Err(SqlError::nested_too_deeply()) } else { Ok(expr.clone()) }
     }
 
     fn name(&mut self, env: &Env<'_>, name: &ColumnName) -> Result<Expr> {
         let alias = || {
             let mut found = env.aliases.iter().filter(|(alias, _)| name.table.is_none() && alias.eq_ignore_ascii_case(&name.column));
-            found.next().map(|(_, expr)| expr.clone())
+            found.next().map(|(_, expr)| expr)
         };
-        // ORDER BY and HAVING look at the select list first, GROUP BY at the columns.
-        if env.clause != Clause::Group
+        // HAVING looks at the select list first, but for what is inside an aggregate; other clauses look at the columns first.
+        if env.clause == Clause::Having
+            && self.aggregates.is_some()
             && let Some(expr) = alias()
         {
-            return Ok(expr);
+            return self.copy(env, expr);
         }
         match env.scope.find(name, env.clause)? {
             Some(at) => {
@@ -210,7 +240,7 @@ impl Binder<'_> {
                 Ok(Expr::new(column.expr.clone(), column.ty()))
             }
             None => match alias() {
-                Some(expr) => Ok(expr),
+                Some(expr) => self.copy(env, expr),
                 None if env.outer.is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) => {
                     Err(SqlError::unsupported("correlated subqueries"))
                 }
@@ -336,7 +366,7 @@ impl Binder<'_> {
         }
         let ty = ExprType { collation, coercibility: Coercibility::Explicit, ..value.ty };
         // The value stays as it is: only how it compares changes. A bare column is taken for one in the order of its indexes, so it is one no more.
-        if matches!(value.kind, ExprKind::Column { .. }) && value.ty.collation != collation {
+        if matches!(value.kind, ExprKind::Column { .. } | ExprKind::Member { .. }) && value.ty.collation != collation {
             return Ok(Expr::new(ExprKind::Collate(Box::new(value)), ty));
         }
         Ok(Expr { ty, ..value })
@@ -397,12 +427,24 @@ pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
 
 /// The value in the character set of `ty`, if both are strings and it is in another one.
 pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
-    let differs = |a: Collation, b: Collation| a.charset() != b.charset() && a != Collation::Binary && b != Collation::Binary;
-    if value.ty.kind.is_string() && ty.kind.is_string() && differs(value.ty.collation, ty.collation) {
-        transcode(value, ty.collation)
-    } else {
-        value
+    if differs(&value.ty, ty) { transcode(value, ty.collation) } else { value }
+}
+/// In character sets between which a string has to be converted?
+fn differs(a: &ExprType, b: &ExprType) -> bool {
+    let (x, y) = (a.collation, b.collation);
+    a.kind.is_string() && b.kind.is_string() && x.charset() != y.charset() && x != Collation::Binary && y != Collation::Binary
+}
+/// A string in the character set that it is compared in. Not with '?' for what that set lacks: nothing that is compared has it.
+pub(super) fn in_compared_charset(value: Expr, collation: Collation) -> Expr {
+    let ty = ExprType::string(u32::MAX, collation);
+    // That a parameter is a string may show with its value only.
+    let is_open = value.ty.kind == Kind::Null && matches!(value.kind, ExprKind::Param(_));
+    let may_lack = !matches!(collation.charset(), Charset::Utf8mb4 | Charset::Binary);
+    if differs(&value.ty, &ty) || (is_open && may_lack) {
+        let ty = ExprType { coercibility: Coercibility::Implicit, nullable: value.ty.nullable, ..ty };
+        return Expr::new(ExprKind::ConvertTo(Box::new(value)), ty);
     }
+    value
 }
 
 pub(super) fn check_fsp(fsp: u8, function: &str) -> Result<u8> {

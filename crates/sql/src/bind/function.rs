@@ -22,7 +22,7 @@ impl Binder<'_> {
         }
         if call.name == "MOD" && call.args.len() == 2 {
             let sides = [self.expr(env, &call.args[0])?, self.expr(env, &call.args[1])?];
-            let ty = types::arith(ArithOp::Modulo, &sides[0].ty, &sides[1].ty);
+            let ty = types::arith(ArithOp::Modulo, &sides[0].ty, &sides[1].ty, self.cx.div_precision_increment);
             return Ok(Expr::new(ExprKind::Arith { op: ArithOp::Modulo, sides: Box::new(sides) }, ty));
         }
         let Some(function) = Function::by_name(&call.name) else { return Err(unknown(self)) };

@@ -1,7 +1,7 @@
 //! GROUP BY: what is computed for a row of the result is rewritten in terms of group keys and aggregates.
-use super::Binder;
+use super::member::{Names, number_of};
 use super::scope::Scope;
-use super::select::single_extreme;
+use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::plan::{Aggregate, AggregateCall, CompareOp, Expr, ExprKind, Grouping};
 use crate::sql_mode::SqlMode;
@@ -30,8 +30,8 @@ impl Binder<'_> {
         if let Some(having) = having {
             regroup.rewrite(having, "HAVING clause", 1)?;
         }
-        let first_row = implicit && single_extreme(&regroup.aggregates).is_some();
-        Ok(Grouping { keys: regroup.keys, aggregates: regroup.aggregates, sorted: false, first_row })
+        let keys = regroup.keys.into_iter().map(|key| table_number(scope, &key).map_or(key, |(number, _)| number)).collect();
+        Ok(Grouping { keys, aggregates: regroup.aggregates, sorted: false, first_row: false })
     }
 }
 
@@ -47,7 +47,11 @@ struct Regroup<'a> {
 impl Regroup<'_> {
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
         if let Some(key) = self.keys.iter().position(|k| k.same(expr)) {
-            expr.kind = ExprKind::GroupKey(key as u16);
+            let kind = ExprKind::GroupKey(slot(key)?);
+            expr.kind = match table_number(self.scope, expr) {
+                Some((number, names)) => names.of(Expr::new(kind, number.ty)),
+                None => kind,
+            };
             return Ok(());
         }
         if let ExprKind::Column { source, column } = expr.kind {
@@ -61,7 +65,14 @@ impl Regroup<'_> {
                     SqlError::not_in_group_by(position, clause, name)
                 });
             }
-            *expr = self.any_value(expr.clone());
+            *expr = match table_number(self.scope, expr) {
+                Some((number, names)) => {
+                    let number = self.any_value(number)?;
+                    let ty = expr.ty.nullable(number.ty.nullable);
+                    Expr::new(names.of(number), ty)
+                }
+                None => self.any_value(expr.clone())?,
+            };
             return Ok(());
         }
         let mut result = Ok(());
@@ -91,10 +102,10 @@ impl Regroup<'_> {
         })
     }
 
-    fn any_value(&mut self, column: Expr) -> Expr {
+    fn any_value(&mut self, column: Expr) -> Result<Expr> {
         let ty = column.ty.nullable(column.ty.nullable || self.implicit);
         let same = |a: &AggregateCall| a.function == Aggregate::AnyValue && a.args.first().is_some_and(|arg| arg.same(&column));
-        let slot = self.aggregates.iter().position(same).unwrap_or_else(|| {
+        let place = self.aggregates.iter().position(same).unwrap_or_else(|| {
             let call = AggregateCall {
                 function: Aggregate::AnyValue,
                 distinct: false,
@@ -107,8 +118,12 @@ impl Regroup<'_> {
             self.aggregates.push(call);
             self.aggregates.len() - 1
         });
-        Expr::new(ExprKind::Aggregate(slot as u16), ty)
+        Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
     }
+}
+
+fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
+    number_of(expr, |source| scope.sources[source].table.clone())
 }
 
 /// `column = constant`

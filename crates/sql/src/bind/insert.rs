@@ -5,7 +5,6 @@ use super::meta;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
-use crate::parse::MAX_HEIGHT;
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::{Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
 use redolith_types::SqlType;
@@ -34,7 +33,7 @@ impl Binder<'_> {
         } else {
             OnDuplicate::Update(self.on_duplicate(&table, insert)?)
         };
-        Ok(InsertPlan { table, rows, fill, defaults, on_duplicate, ignore: insert.ignore })
+        Ok(InsertPlan { names_columns: names_columns(&rows), table, rows, fill, defaults, on_duplicate, ignore: insert.ignore })
     }
 
     /// What each column gets, given the named ones.
@@ -49,9 +48,10 @@ impl Binder<'_> {
     }
 
     fn insert_rows(&mut self, table: &Arc<TableInfo>, columns: &[usize], rows: &[Vec<ast::Expr>]) -> Result<InsertRows> {
-        let scope = Scope::default();
-        let mut names = Scope::default();
-        names.add_table(table, None, false)?;
+        // Names are columns of the row that is made.
+        let mut scope = Scope::default();
+        scope.add_table(table, None, false)?;
+        let env = Env::new(&scope, Clause::None);
         let mut bound = Vec::with_capacity(rows.len());
         for (n, row) in rows.iter().enumerate() {
             // `VALUES ()` gives every column its default.
@@ -59,24 +59,11 @@ impl Binder<'_> {
                 return Err(SqlError::column_count(n + 1));
             }
             let mut values = Vec::with_capacity(row.len());
-            // What columns are to values that name them: what they were given before, else their defaults.
-            let (mut given, mut seen): (Vec<(String, Expr)>, Vec<(String, Expr)>) = Default::default();
             for (value, &column) in row.iter().zip(columns) {
-                if matches!(value.kind, ast::ExprKind::Default(None)) {
-                    values.push(InsertValue::Default);
-                    continue;
-                }
-                if may_name_columns(value) {
-                    seen = self.columns_so_far(table, &given);
-                }
-                let env = Env { outer: Some(&names), aliases: &seen, ..Env::new(&scope, Clause::None) };
-                let bound = self.value_for(&env, table, column, value)?;
-                // A value that names a column holds a copy of what that column was given: trees would grow on each other.
-                if !seen.is_empty() && bound.height() > MAX_HEIGHT {
-                    return Err(SqlError::nested_too_deeply());
-                }
-                given.push((table.def.columns[column].name.clone(), in_column(&bound, &table.def.columns[column])));
-                values.push(InsertValue::Expr(bound));
+                values.push(match value.kind {
+                    ast::ExprKind::Default(None) => InsertValue::Default,
+                    _ => InsertValue::Expr(self.value_for(&env, table, column, value)?),
+                });
             }
             while values.len() < columns.len() {
                 values.push(InsertValue::Default);
@@ -89,18 +76,6 @@ impl Binder<'_> {
             return Ok(InsertRows::Repeat { row: bound.remove(0), stride });
         }
         Ok(InsertRows::Rows(bound))
-    }
-
-    fn columns_so_far(&mut self, table: &Arc<TableInfo>, given: &[(String, Expr)]) -> Vec<(String, Expr)> {
-        let mut columns = given.to_vec();
-        for (i, def) in table.def.columns.iter().enumerate() {
-            if !given.iter().any(|(name, _)| *name == def.name) {
-                // A number that is yet to be generated is 0.
-                let zero = || Expr::literal(redolith_types::Value::Int(0), meta::column_type(def));
-                columns.push((def.name.clone(), self.column_default(table, i).unwrap_or_else(|_| zero())));
-            }
-        }
-        columns
     }
 
     /// A value that is to be stored in a column.
@@ -151,16 +126,17 @@ impl Binder<'_> {
     }
 }
 
-/// Hardly any value of a VALUES list does.
-fn may_name_columns(value: &ast::Expr) -> bool {
-    use ast::ExprKind as A;
-    !matches!(value.kind, A::Literal(_) | A::Introduced(..) | A::Param(_) | A::Null | A::Bool(_) | A::Temporal(..) | A::UserVariable(_))
-}
-
-/// The value as the column will hold it.
-fn in_column(value: &Expr, def: &redolith_types::Column) -> Expr {
-    let ty = meta::column_type(def);
-    if ty.kind.is_string() || value.ty.kind == ty.kind { value.clone() } else { Expr::new(ExprKind::Cast(Box::new(value.clone())), ty) }
+/// Does a value read a column of its row? (DML-3)
+fn names_columns(rows: &InsertRows) -> bool {
+    let reads = |v: &InsertValue| match v {
+        InsertValue::Expr(e) => e.any(&|e| matches!(e.kind, ExprKind::Column { .. })),
+        InsertValue::Default => false,
+    };
+    match rows {
+        InsertRows::Rows(rows) => rows.iter().flatten().any(reads),
+        InsertRows::Repeat { row, .. } => row.iter().any(reads),
+        InsertRows::Select { .. } => false,
+    }
 }
 
 fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usize>> {

@@ -3,6 +3,8 @@
 //! **BIND-1** In a text statement literals become parameters ("lifted") unless the plan depends on their value; then they are *pinned*: kept as literals,
 //! and reported so that the plan cache compares them.
 //! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile shows when the plan is run (PLAN-2).
+//! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`, `COALESCE(?, 0)`), the values say that come: the plan is for their types
+//! (`untyped`) and is made anew for others. So it is with user variables, whose plans serve one statement.
 mod admin;
 mod aggregate;
 mod column;
@@ -16,6 +18,7 @@ mod function;
 mod group;
 mod index_def;
 mod insert;
+mod member;
 pub mod meta;
 mod order;
 mod path;
@@ -45,8 +48,14 @@ pub struct BindContext<'a> {
     pub account: (&'a str, &'a str),
     /// `@@collation_connection`: of string literals.
     pub collation: Collation,
+    /// `@@div_precision_increment`: digits that `/` and AVG add.
+    pub div_precision_increment: u8,
     /// The type of a system variable; None if there is none of that name.
     pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
+    /// The type of a user variable's value; None if it has none.
+    pub user_variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
+    /// Types of `untyped` parameters (BIND-3); empty while no values are known.
+    pub untyped: &'a [(u32, ExprType)],
 }
 
 /// A plan, and the literals (BIND-1) it is good for.
@@ -80,12 +89,14 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
         Statement::Admin(a) => admin::admin_columns(a),
         _ => Vec::new(),
     };
-    let cacheable = matches!(
+    let shared = matches!(
         body,
         Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_)
     );
+    let cacheable = shared && !binder.reads_user_variables;
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
-    let plan = Plan { body, columns, params, param_types: binder.param_types, tables: binder.tables, cacheable };
+    let untyped = if cx.untyped.is_empty() { binder.untyped.iter().map(|n| (*n, ExprType::null())).collect() } else { cx.untyped.into() };
+    let plan = Plan { body, columns, params, param_types: binder.param_types, untyped, tables: binder.tables, cacheable };
     Ok(Bound { plan, has_subqueries: binder.subqueries > 0, pinned: binder.pinned.into_iter().collect() })
 }
 
@@ -97,6 +108,9 @@ pub(crate) struct Binder<'a> {
     /// Literals met now are pinned.
     pinning: bool,
     param_types: Vec<ExprType>,
+    /// Parameters that nothing has told the type of (BIND-3).
+    untyped: BTreeSet<u32>,
+    reads_user_variables: bool,
     tables: Vec<TableUse>,
     subqueries: u16,
     /// Where aggregates are collected; None where they are not allowed.
@@ -105,8 +119,15 @@ pub(crate) struct Binder<'a> {
     row_stride: Option<u32>,
     /// The lock of rows that are read without a locking clause.
     reads: RowLock,
+    /// Nodes of expressions that aliases stood for.
+    copied: usize,
     /// Columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
+}
+
+/// The number of a subquery, an aggregate, an output, as plans keep it.
+fn slot(n: usize) -> Result<u16> {
+    u16::try_from(n).map_err(|_| SqlError::nested_too_deeply())
 }
 
 impl<'a> Binder<'a> {
@@ -119,11 +140,14 @@ impl<'a> Binder<'a> {
             pinned: BTreeSet::new(),
             pinning: false,
             param_types,
+            untyped: BTreeSet::new(),
+            reads_user_variables: false,
             tables: Vec::new(),
             subqueries: 0,
             aggregates: None,
             row_stride: None,
             reads: RowLock::None,
+            copied: 0,
             rows_columns: Vec::new(),
         }
     }

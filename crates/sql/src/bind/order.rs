@@ -2,7 +2,7 @@
 use super::path::Chosen;
 use super::select::single_extreme;
 use crate::catalog::TableInfo;
-use crate::plan::{ExprKind, SelectPlan};
+use crate::plan::{Expr, ExprKind, SelectPlan};
 use redolith_types::TableDef;
 
 /// The order a statement would like the rows of its first table in.
@@ -41,7 +41,7 @@ impl Wanted {
         }
         if let Some(grouping) = &plan.grouping {
             if let Some((descending, column)) = single_extreme(&grouping.aggregates)
-                && grouping.first_row
+                && grouping.keys.is_empty()
                 && sources == 1
             {
                 return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);
@@ -68,9 +68,11 @@ impl Wanted {
                     grouping.sorted = chosen.ordered;
                     // Groups come in key order: ORDER BY the keys asks for what is there.
                     let in_order = plan.order.len() <= grouping.keys.len()
-                        && plan.order.iter().enumerate().all(|(n, k)| {
-                            !k.descending && matches!(plan.output[k.output as usize].kind, ExprKind::GroupKey(g) if g as usize == n)
-                        });
+                        && plan
+                            .order
+                            .iter()
+                            .enumerate()
+                            .all(|(n, k)| !k.descending && group_key(&plan.output[k.output as usize]) == Some(n));
                     if chosen.ordered && in_order {
                         plan.order.clear();
                         plan.output.truncate(plan.visible);
@@ -82,6 +84,15 @@ impl Wanted {
                 }
             }
         }
+    }
+}
+
+/// Which GROUP BY expression this is.
+fn group_key(output: &Expr) -> Option<usize> {
+    match &output.kind {
+        ExprKind::GroupKey(n) => Some(*n as usize),
+        ExprKind::Member { number, .. } => group_key(number),
+        _ => None,
     }
 }
 

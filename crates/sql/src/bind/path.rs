@@ -9,7 +9,7 @@ use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
 use crate::plan::{AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess};
-use redolith_types::{TableDef, Value};
+use redolith_types::{IndexDef, TableDef, Value};
 use std::sync::Arc;
 
 const TABLE_ROWS: f64 = 1e6;
@@ -127,8 +127,7 @@ pub(super) fn choose(
 
 /// Rows the ranges leave of a million.
 fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
-    let index = &def.indexes[index];
-    if index.unique && found.equal_columns == index.columns.len() {
+    if at_most_one_each(&def.indexes[index], found) {
         return found.ranges.len() as f64;
     }
     let bounded = match found.bounded {
@@ -142,10 +141,15 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
     (each * lists).min(TABLE_ROWS)
 }
 
+/// Each range is one key of a unique index. (NULLs are as many as one likes.)
+fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
+    index.unique && found.equal_columns == index.columns.len() && found.ranges.iter().all(|r| r.null_safe == 0)
+}
+
 fn searching(def: &TableDef, i: usize, found: IndexRanges, wanted: &Wanted, clustered: Option<usize>) -> Candidate {
     let rows = rows(def, i, &found);
     let order = (wanted.purpose != Purpose::Nothing).then(|| index_order(def, Some(i), &found.constant, &wanted.order)).flatten();
-    let one = def.indexes[i].unique && found.equal_columns == def.indexes[i].columns.len() && found.ranges.len() == 1;
+    let one = found.ranges.len() == 1 && at_most_one_each(&def.indexes[i], &found);
     let ordered = order.is_some() || one;
     let per_row = if Some(i) == clustered { 1.0 } else { SECONDARY };
     let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
@@ -182,8 +186,7 @@ fn finish(table: &Arc<TableInfo>, best: Candidate, conjuncts: Vec<Expr>, possibl
         None => (AccessKind::FullScan, Vec::new()),
         Some(mut found) => {
             let index = best.index.map(|i| &table.def.indexes[i]);
-            let whole = index.is_some_and(|i| i.unique && found.equal_columns == i.columns.len());
-            let kind = if whole && found.ranges.len() == 1 && found.ranges[0].null_safe == 0 {
+            let kind = if found.ranges.len() == 1 && index.is_some_and(|i| at_most_one_each(i, &found)) {
                 AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
             } else {
                 AccessKind::Ranges(found.ranges)

@@ -1,5 +1,5 @@
 //! Names to places: the FROM items of one SELECT and their columns.
-use super::meta;
+use super::{meta, slot};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::information_schema::is_schema;
@@ -87,7 +87,8 @@ impl Scope {
         let mut names = std::collections::HashSet::new();
         let mut list = Vec::with_capacity(columns.len());
         for (i, column) in columns.iter().enumerate() {
-            if !names.insert(column.name.to_lowercase()) {
+            // One without a name was made by the parser, of a SELECT in parentheses.
+            if !names.insert(column.name.to_lowercase()) && !alias.is_empty() {
                 return Err(SqlError::duplicate_column(&column.name));
             }
             let mut meta = column.clone();
@@ -114,9 +115,10 @@ impl Scope {
             return Err(SqlError::not_unique_table(&source.alias));
         }
         let number = self.sources.len();
+        let place = slot(number)?;
         self.star.extend(source.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(|(c, _)| (number, c)));
         self.sources.push(source);
-        Ok(number as u16)
+        Ok(place)
     }
 
     /// A comma: what is added from now on is a join of its own.

@@ -1,10 +1,11 @@
 //! SELECT: the clauses in the order in which they see each other's names, then the ways to the rows.
-use super::Binder;
 use super::compare::and;
 use super::expr::Env;
+use super::member::keep_numbers;
 use super::order::Wanted;
 use super::path;
 use super::scope::{Clause, Scope, ScopeSource};
+use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
@@ -70,6 +71,7 @@ impl Binder<'_> {
         self.aggregates = outer_aggregates;
         let mut having = select.having.as_ref().map(|h| self.expr(&with_aliases(Clause::Having), h)).transpose()?;
         let visible = items.output.len();
+        slot(visible)?;
         let mut output = items.output.clone();
         let mut order = |b: &mut Self| b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output);
         // What groups or distinct rows are sorted by must be found among the keys or the items: a parameter is like no literal, whatever its value.
@@ -100,7 +102,7 @@ impl Binder<'_> {
             limit,
             into: select.into.iter().map(|v| v.as_str().into()).collect(),
             columns: items.columns,
-            locking: lock != RowLock::None,
+            locking: lock != RowLock::None || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
         };
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
@@ -138,8 +140,9 @@ impl Binder<'_> {
                 },
                 FactorKind::Derived(select) => {
                     let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
-                    let plan = self.select(select, None)?;
-                    scope.add_derived(alias, &plan.columns, left)?;
+                    let mut plan = self.select(select, None)?;
+                    let source = scope.add_derived(alias, &plan.columns, left)?;
+                    keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
                     RawKind::Derived(Box::new(plan))
                 }
             };
@@ -324,7 +327,7 @@ impl Binder<'_> {
                 continue;
             }
             let collation = output[index].ty.collation;
-            keys.push(SortKey { output: index as u16, descending: item.descending, collation });
+            keys.push(SortKey { output: slot(index)?, descending: item.descending, collation });
         }
         Ok(keys)
     }

@@ -4,10 +4,8 @@
 use crate::error::{Result, SqlError};
 use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind};
-use redolith_types::{Charset, Collation};
-
-/// `@@div_precision_increment`.
-const DIV_PRECISION_INCREMENT: u8 = 4;
+use redolith_types::decimal::MAX_PRECISION;
+use redolith_types::{Charset, Collation, Value};
 
 /// The domain a value belongs to in arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -34,8 +32,8 @@ pub fn domain(ty: &ExprType) -> Domain {
     }
 }
 
-/// The type of `left op right`.
-pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType) -> ExprType {
+/// The type of `left op right`; `increment`: `@@div_precision_increment`.
+pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> ExprType {
     let nullable = left.nullable || right.nullable;
     let widest = domain(left).max(domain(right));
     let unsigned = left.unsigned || right.unsigned;
@@ -47,7 +45,7 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType) -> ExprType {
                 ExprType::double()
             } else {
                 let (int, scale) = digits(left);
-                let scale = (scale + DIV_PRECISION_INCREMENT).min(30);
+                let scale = (scale + increment).min(30);
                 ExprType::decimal(int + digits(right).1 as u32 + scale as u32, scale)
             }
         }
@@ -66,6 +64,21 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType) -> ExprType {
     };
     let zero_divides = matches!(op, ArithOp::Divide | ArithOp::IntDivide | ArithOp::Modulo);
     ty.nullable(nullable || zero_divides)
+}
+
+/// The type of a value that came from outside: a parameter's, a user variable's. Strings may be of any length.
+pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
+    match value {
+        Value::Null => ExprType::null(),
+        Value::Int(_) => ExprType::bigint(21),
+        Value::UInt(_) => ExprType::unsigned_bigint(21),
+        Value::Float(_) | Value::Double(_) => ExprType::double(),
+        Value::Decimal(d) => ExprType::decimal(MAX_PRECISION as u32, d.scale()),
+        Value::Date(_) => ExprType::date(),
+        Value::Time(_) => ExprType::time(6),
+        Value::DateTime(_) => ExprType::datetime(6),
+        Value::Bytes(_) => ExprType::string(16_777_215, collation),
+    }
 }
 
 fn digits(ty: &ExprType) -> (u32, u8) {
@@ -228,12 +241,12 @@ pub fn sum(arg: &ExprType) -> ExprType {
     };
     ty.nullable(true)
 }
-pub fn avg(arg: &ExprType) -> ExprType {
+pub fn avg(arg: &ExprType, increment: u8) -> ExprType {
     let ty = match domain(arg) {
         Domain::Double => ExprType::double(),
         _ => {
             let (int, scale) = digits(arg);
-            let scale = (scale + DIV_PRECISION_INCREMENT).min(30);
+            let scale = (scale + increment).min(30);
             ExprType::decimal(int + scale as u32, scale)
         }
     };
@@ -247,10 +260,11 @@ mod tests {
     #[test]
     fn decimals_grow_as_mysqls_do() {
         let d = |p, s| ExprType::decimal(p, s);
-        let t = arith(ArithOp::Multiply, &d(5, 2), &d(4, 1));
+        let t = arith(ArithOp::Multiply, &d(5, 2), &d(4, 1), 4);
         assert_eq!((t.kind, t.decimals, t.digits().0), (Kind::Decimal, 3, 6));
-        assert_eq!(arith(ArithOp::Divide, &ExprType::bigint(2), &ExprType::bigint(2)).decimals, 4);
-        assert_eq!(arith(ArithOp::Add, &d(5, 2), &ExprType::double()).kind, Kind::Double);
+        assert_eq!(arith(ArithOp::Divide, &ExprType::bigint(2), &ExprType::bigint(2), 4).decimals, 4);
+        assert_eq!((arith(ArithOp::Divide, &d(5, 2), &d(4, 1), 10).decimals, avg(&d(5, 2), 30).decimals), (12, 30));
+        assert_eq!(arith(ArithOp::Add, &d(5, 2), &ExprType::double(), 4).kind, Kind::Double);
     }
 
     #[test]

@@ -8,7 +8,6 @@ mod tests;
 
 use super::ddl::{self, DdlContext};
 use super::env::Env;
-use super::env::StatementSettings;
 use super::eval::{Eval, Row, Scope};
 use super::locks::{SessionLocks, Wait};
 use super::set::{self, NextTransaction, SystemVariables, statement_settings};
@@ -139,8 +138,7 @@ impl AdminContext<'_> {
             return Err(SqlError::unsupported("subqueries in SET, SHOW and KILL"));
         }
         let disk = &*self.engine.disk;
-        let max_allowed_packet = self.settings.bits(Var::MaxAllowedPacket) as usize;
-        let settings = StatementSettings { max_allowed_packet, ..statement_settings(self.vars, self.in_transaction) };
+        let settings = statement_settings(self.vars, self.in_transaction);
         let variables = SystemVariables { settings: self.settings, vars: self.vars, disk };
         let mut env = Env::new(self.session, &variables, disk, settings);
         let sources = [Row::Values(row)];

@@ -4,7 +4,7 @@ use super::env::Env;
 use super::eval::{Eval, Scope};
 use super::sortkey;
 use crate::error::{Result, SqlError};
-use crate::plan::{Aggregate, AggregateCall, Kind};
+use crate::plan::{Aggregate, AggregateCall, Expr, Kind};
 use redolith_types::convert::{to_decimal, to_f64, to_integer};
 use redolith_types::{Decimal, Value};
 use std::cmp::Ordering;
@@ -31,7 +31,13 @@ enum State {
         mean: f64,
         squares: f64,
     },
-    Concat(Vec<ConcatItem>),
+    /// GROUP_CONCAT: the text so far, None before the first item.
+    Concat(Option<Vec<u8>>),
+    /// GROUP_CONCAT with ORDER BY, and how many bytes the items have.
+    SortedConcat {
+        items: Vec<ConcatItem>,
+        bytes: usize,
+    },
 }
 enum Sum {
     Int(i128),
@@ -62,12 +68,30 @@ impl Accumulator {
             Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => {
                 State::Variance { rows: 0, mean: 0.0, squares: 0.0 }
             }
-            Aggregate::GroupConcat => State::Concat(Vec::new()),
+            Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None),
+            Aggregate::GroupConcat => State::SortedConcat { items: Vec::new(), bytes: 0 },
         };
         Accumulator { state, seen: call.distinct.then(Box::default) }
     }
 
+    /// Bytes kept beside the accumulator itself.
+    pub fn memory(&self) -> usize {
+        let state = match &self.state {
+            State::Pick(value) => value.as_bytes().map_or(0, <[u8]>::len),
+            State::Concat(text) => text.as_ref().map_or(0, Vec::len),
+            State::SortedConcat { items, bytes } => bytes + items.len() * size_of::<ConcatItem>(),
+            State::Count(_) | State::Sum { .. } | State::Bits(_) | State::Variance { .. } => 0,
+        };
+        state + self.seen.as_ref().map_or(0, |seen| seen.memory())
+    }
+
     pub fn add<'v>(&mut self, call: &'v AggregateCall, at: Scope<'v>, env: &mut Env<'_>) -> Result<()> {
+        if let State::Concat(Some(text)) = &self.state
+            && text.len() > env.settings.group_concat_max_len
+        {
+            // What comes now would be cut off.
+            return Ok(());
+        }
         if let Some(seen) = &mut self.seen {
             let mut key = Vec::new();
             for e in own(call) {
@@ -133,21 +157,26 @@ impl Accumulator {
                     *squares += before * (x - *mean);
                 }
             }
-            (State::Concat(items), args) => {
-                let mut item = ConcatItem { key: Vec::new(), text: Vec::new() };
-                for e in args {
-                    let value = eval.eval(e)?;
-                    if value.is_null() {
-                        return Ok(());
+            (State::Concat(so_far), args) => {
+                let Some(item) = concatenated(args, call, &mut eval)? else { return Ok(()) };
+                match so_far {
+                    None => *so_far = Some(item),
+                    Some(text) => {
+                        text.extend_from_slice(call.separator.as_bytes());
+                        text.extend_from_slice(&item);
                     }
-                    item.text.extend_from_slice(&eval.string(e, &value, call.ty.collation.charset()));
                 }
+            }
+            (State::SortedConcat { items, bytes }, args) => {
+                let Some(text) = concatenated(args, call, &mut eval)? else { return Ok(()) };
+                let mut key = Vec::new();
                 for k in &call.order {
                     let e = &call.args[k.output as usize];
                     let value = Eval::new(at, env).eval(e)?;
-                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut item.key);
+                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut key);
                 }
-                items.push(item);
+                *bytes += key.len() + text.len();
+                items.push(ConcatItem { key, text });
             }
             _ => {}
         }
@@ -169,9 +198,9 @@ impl Accumulator {
                 match sum {
                     Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
                     Sum::Int(n) => {
-                        exact(Decimal::from_parts(*n, 0), average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?
+                        exact(Decimal::from_parts(*n, 0), average.then_some(*rows), env).ok_or_else(|| out_of_range("DECIMAL"))?
                     }
-                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), call, env).ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), env).ok_or_else(|| out_of_range("DECIMAL"))?,
                 }
             }
             State::Pick(best) => std::mem::take(best),
@@ -186,31 +215,47 @@ impl Accumulator {
                 let deviation = matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
                 Value::Double(if deviation { variance.sqrt() } else { variance })
             }
-            State::Concat(items) if items.is_empty() => Value::Null,
-            State::Concat(items) => {
+            State::Concat(text) => text.take().map_or(Value::Null, |text| cut(text, call, env)),
+            State::SortedConcat { items, .. } if items.is_empty() => Value::Null,
+            State::SortedConcat { items, .. } => {
                 items.sort_by(|a, b| a.key.cmp(&b.key));
-                let mut text = items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(call.separator.as_bytes());
-                let charset = call.ty.collation.charset();
-                if text.len() > env.settings.group_concat_max_len {
-                    let mut len = env.settings.group_concat_max_len;
-                    while charset.is_utf8() && len > 0 && text[len] & 0xc0 == 0x80 {
-                        len -= 1;
-                    }
-                    text.truncate(len);
-                }
-                Value::owned(text)
+                cut(items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(call.separator.as_bytes()), call, env)
             }
         })
     }
 }
 
-/// A sum, or an average of so many rows, with the digits its type has.
-fn exact(sum: Decimal, rows: Option<u64>, call: &AggregateCall, env: &Env<'_>) -> Option<Value<'static>> {
-    let d = match rows {
+/// An item of GROUP_CONCAT; None if a part of it is NULL.
+fn concatenated<'v>(args: &'v [Expr], call: &AggregateCall, eval: &mut Eval<'v, '_, '_>) -> Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    for e in args {
+        let value = eval.eval(e)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        text.extend_from_slice(&eval.string(e, &value, call.ty.collation.charset()));
+    }
+    Ok(Some(text))
+}
+
+/// At most `@@group_concat_max_len` bytes, of whole characters.
+fn cut(mut text: Vec<u8>, call: &AggregateCall, env: &Env<'_>) -> Value<'static> {
+    let mut len = env.settings.group_concat_max_len;
+    if text.len() > len {
+        while call.ty.collation.charset().is_utf8() && len > 0 && text[len] & 0xc0 == 0x80 {
+            len -= 1;
+        }
+        text.truncate(len);
+    }
+    Value::owned(text)
+}
+
+/// A sum, or an average of so many rows; with more digits than its type where it is calculated with further.
+fn exact(sum: Decimal, rows: Option<u64>, env: &Env<'_>) -> Option<Value<'static>> {
+    Some(Value::Decimal(match rows {
         Some(rows) => sum.div(&Decimal::from(rows), env.settings.div_precision_increment)?.ok()?,
         None => sum,
-    };
-    Some(Value::Decimal(if call.ty.kind == Kind::Decimal { d.round(call.ty.decimals).unwrap_or(d) } else { d }))
+    }))
 }
 
 impl Sum {
@@ -235,6 +280,6 @@ impl Sum {
 }
 
 /// The function's own arguments; COUNT of what is never NULL has none.
-fn own(call: &AggregateCall) -> &[crate::plan::Expr] {
+fn own(call: &AggregateCall) -> &[Expr] {
     &call.args[..call.args.len().min(call.values as usize)]
 }

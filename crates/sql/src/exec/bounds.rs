@@ -305,7 +305,7 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
         }
         return match from.convert(&bytes, to) {
             Ok(converted) => Some((Value::owned(converted.into_owned()), Ordering::Equal)),
-            // A character that the column cannot have: equal to nothing.
+            // A character that the column cannot have: equal to nothing. (Of constants the binder makes an error.)
             Err(_) => Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater)),
         };
     }

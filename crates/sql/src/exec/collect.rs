@@ -1,6 +1,6 @@
 //! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
 use hashbrown::HashTable;
-use redolith_engine::host::Host;
+use redolith_engine::host::{Host, let_others_run};
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 use smallvec::SmallVec;
@@ -71,7 +71,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
 #[derive(Default)]
 pub struct KeySet {
     bytes: Vec<u8>,
-    ends: Vec<u32>,
+    ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: hashbrown::DefaultHashBuilder,
 }
@@ -83,8 +83,8 @@ impl KeySet {
         h.finish()
     }
     pub fn key(&self, n: usize) -> &[u8] {
-        let start = if n == 0 { 0 } else { self.ends[n - 1] as usize };
-        &self.bytes[start..self.ends[n] as usize]
+        let start = if n == 0 { 0 } else { self.ends[n - 1] };
+        &self.bytes[start..self.ends[n]]
     }
     /// The key's number, and whether it is new.
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
@@ -94,17 +94,18 @@ impl KeySet {
         }
         let n = self.ends.len() as u32;
         self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len() as u32);
+        self.ends.push(self.bytes.len());
         let KeySet { bytes, ends, table, hasher } = self;
         table.insert_unique(hash, n, |n| {
             let n = *n as usize;
-            let start = if n == 0 { 0 } else { ends[n - 1] as usize };
-            KeySet::hash(hasher, &bytes[start..ends[n] as usize])
+            let start = if n == 0 { 0 } else { ends[n - 1] };
+            KeySet::hash(hasher, &bytes[start..ends[n]])
         });
         (n as usize, true)
     }
     pub fn memory(&self) -> usize {
-        self.bytes.len() + self.ends.len() * 9
+        // A key's end, and its number and a byte in the table.
+        self.bytes.len() + self.ends.len() * 13
     }
 }
 
@@ -131,13 +132,6 @@ const SLACK_ROWS: usize = 1024;
 
 /// Rows sorted at a time: about a millisecond's work.
 const RUN: usize = 16 << 10;
-
-async fn give_way(host: &dyn Host, rows: usize) {
-    if rows == RUN {
-        host.before_blocking();
-        host.yield_now().await;
-    }
-}
 
 impl Sorter {
     pub fn new(limit: Option<usize>) -> Sorter {
@@ -200,7 +194,9 @@ impl Sorter {
         let bytes = &self.bytes;
         for run in self.rows.chunks_mut(RUN) {
             run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
-            give_way(host, run.len()).await;
+            if run.len() == RUN {
+                let_others_run(host).await;
+            }
         }
         let mut width = RUN;
         while width < self.rows.len() {
@@ -211,7 +207,7 @@ impl Sorter {
                     let from = if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
                     merged.extend(from.split_off_first().cloned());
                     if merged.len().is_multiple_of(RUN) {
-                        give_way(host, RUN).await;
+                        let_others_run(host).await;
                     }
                 }
                 merged.extend_from_slice(left);

@@ -25,6 +25,8 @@ pub struct StatementSettings {
     pub auto_increment_increment: u64,
     pub auto_increment_offset: u64,
     pub div_precision_increment: u8,
+    /// The mode of WEEK() without one.
+    pub default_week_format: u8,
     pub group_concat_max_len: usize,
     /// Most bytes that one sort, grouping or derived table may hold.
     pub memory_limit: usize,
@@ -45,6 +47,7 @@ impl Default for StatementSettings {
             auto_increment_increment: 1,
             auto_increment_offset: 1,
             div_precision_increment: 4,
+            default_week_format: 0,
             group_concat_max_len: 1024,
             memory_limit: 256 << 20,
             insert_id: None,
@@ -94,8 +97,8 @@ pub struct Env<'a> {
     pub(super) may_repeat: bool,
     /// The row is one BENCHMARK() and nothing else, which is made again as often as it likes.
     pub(super) is_benchmark: bool,
-    /// Rounds that a BENCHMARK() has done, by the place of its node.
-    pub(super) benchmarks: Vec<(usize, i64)>,
+    /// Rounds that it has done.
+    pub(super) benchmark_rounds: i64,
     now_us: Option<i64>,
     random: Option<u64>,
 }
@@ -119,7 +122,7 @@ impl<'a> Env<'a> {
             again: false,
             may_repeat: false,
             is_benchmark: false,
-            benchmarks: Vec::new(),
+            benchmark_rounds: 0,
             now_us: settings.timestamp_us,
             random: None,
         }

@@ -6,6 +6,7 @@ use super::global_read_lock::GlobalReadLock;
 use super::locks::SessionLocks;
 use super::rows::Collected;
 use super::set::{NextTransaction, variable_type};
+use crate::bind::types::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
 use crate::plan::{Plan, Statement};
@@ -135,7 +136,10 @@ impl Session<'_> {
             account: (&self.state.user, &self.state.host),
             mode,
             collation: Collation::Utf8mb4GeneralCi,
+            div_precision_increment: 4,
             variable_type: &variable_type,
+            user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
+            untyped: &[],
         };
         Ok(bind(&parsed, &cx, Params::Marks)?.plan)
     }

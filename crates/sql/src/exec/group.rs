@@ -18,6 +18,8 @@ pub struct Groups<'p> {
     ends: Vec<usize>,
     /// `aggregates.len()` for each group.
     accumulators: Vec<Accumulator>,
+    /// Bytes that the accumulators keep beside themselves.
+    kept: usize,
     key: Vec<u8>,
 }
 
@@ -25,8 +27,15 @@ pub type Finished<'v> = (SmallVec<[Value<'v>; 4]>, SmallVec<[Value<'v>; 4]>);
 
 impl<'p> Groups<'p> {
     pub fn new(plan: &'p Grouping) -> Groups<'p> {
-        let mut groups =
-            Groups { plan, keys: KeySet::default(), values: Vec::new(), ends: Vec::new(), accumulators: Vec::new(), key: Vec::new() };
+        let mut groups = Groups {
+            plan,
+            keys: KeySet::default(),
+            values: Vec::new(),
+            ends: Vec::new(),
+            accumulators: Vec::new(),
+            kept: 0,
+            key: Vec::new(),
+        };
         if plan.keys.is_empty() {
             groups.open();
         }
@@ -48,9 +57,12 @@ impl<'p> Groups<'p> {
         let n = if self.plan.keys.is_empty() { 0 } else { self.group_of(at, env)? };
         let each = self.plan.aggregates.len();
         for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
+            let before = acc.memory();
             acc.add(call, at, env)?;
+            self.kept = self.kept + acc.memory() - before;
         }
-        Ok(())
+        let memory = self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>() + self.kept;
+        if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
     }
     fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where
@@ -68,10 +80,6 @@ impl<'p> Groups<'p> {
         if new {
             values.iter().for_each(|v| write(v, &mut self.values));
             self.open();
-            let memory = self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>();
-            if memory > env.settings.memory_limit {
-                return Err(out_of_memory(env.settings.memory_limit));
-            }
         }
         Ok(n)
     }

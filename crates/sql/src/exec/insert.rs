@@ -94,6 +94,8 @@ struct AutoIncrement {
     rows_left: u64,
     next: u64,
     taken: u64,
+    /// The two before the row being made.
+    before: (u64, u64),
     /// The value of the row being made, and whether it was generated.
     current: Option<(u64, bool)>,
     /// The first generated value of a row that was inserted.
@@ -104,8 +106,7 @@ struct AutoIncrement {
 
 impl AutoIncrement {
     fn generate(&mut self, table: &Table, env: &mut Env<'_>) -> u64 {
-        let step = env.settings.auto_increment_increment.max(1);
-        let offset = env.settings.auto_increment_offset.clamp(1, step);
+        let (step, offset) = AutoIncrement::step_and_offset(env);
         if self.taken == 0 {
             match env.settings.insert_id.take() {
                 // The statement's values go on from there, whatever the table's counter says.
@@ -117,6 +118,30 @@ impl AutoIncrement {
         let value = self.next;
         self.next = aligned(value.saturating_add(1), step, offset);
         value
+    }
+
+    /// A value that was given after one was generated: those generated for later rows are greater.
+    fn pass(&mut self, given: u64, env: &Env<'_>) {
+        if self.next == 0 || given < self.next {
+            return;
+        }
+        let (step, offset) = AutoIncrement::step_and_offset(env);
+        let next = aligned(given.saturating_add(1), step, offset);
+        self.taken = self.taken.saturating_sub((next - self.next).div_ceil(step));
+        self.next = next;
+    }
+
+    /// The row was not inserted: the next may have its number.
+    fn put_back(&mut self) {
+        (self.next, self.taken) = match self.current {
+            Some((value, true)) => (value, self.taken.saturating_add(1)),
+            _ => self.before,
+        };
+    }
+
+    fn step_and_offset(env: &Env<'_>) -> (u64, u64) {
+        let step = env.settings.auto_increment_increment.max(1);
+        (step, env.settings.auto_increment_offset.clamp(1, step))
     }
 
     /// Takes values from the table's counter, for all rows that are left.
@@ -198,44 +223,85 @@ impl<'p> Work<'p> {
     where
         'p: 'v,
     {
-        let info: &'v TableInfo = &self.plan.table;
         let plan: &'v InsertPlan = self.plan;
-        let table = info.engine();
-        let mut values: SmallVec<[Value<'v>; 16]> = SmallVec::with_capacity(plan.fill.len());
         self.auto.current = None;
-        for (n, column) in info.def.columns.iter().enumerate() {
-            let given = match (plan.fill[n], given) {
-                (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
-                    InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
-                    InsertValue::Default => None,
-                },
-                (Fill::Given(n), Given::Values(row, exprs)) => Some((row[n as usize].borrow(), charset_of(&exprs[n as usize], env))),
-                (Fill::Default, _) => None,
-            };
-            let (value, from) = match (given, &plan.defaults[n]) {
-                (Some(given), _) => given,
-                (None, DefaultFill::Literal(v)) => {
-                    values.push(v.borrow());
-                    continue;
-                }
-                (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
-                (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
-                (None, DefaultFill::Missing) => {
-                    env.warn(SqlError::no_default(&column.name))?;
-                    values.push(store::zero(&column.ty));
-                    continue;
-                }
-            };
-            if column.auto_increment {
-                values.push(self.auto_value(table, value, column, from, env)?);
-            } else if value.is_null() && !column.nullable && single && !plan.ignore {
-                return Err(SqlError::column_cannot_be_null(&column.name));
-            } else {
-                values.push(store::convert(value, column, from, env.row, env)?);
-            }
+        self.auto.before = (self.auto.next, self.auto.taken);
+        if plan.names_columns {
+            return self.make_in_order(given, at, env, single, payload);
         }
-        table.layout.encode(&values, payload);
+        let mut values: SmallVec<[Value<'v>; 16]> = SmallVec::with_capacity(plan.fill.len());
+        for n in 0..plan.fill.len() {
+            values.push(self.value(n, given, at, env, single)?);
+        }
+        plan.table.engine().layout.encode(&values, payload);
         Ok(())
+    }
+
+    /// The same where values name columns: a column is what it was given before, as it holds it, else its default.
+    fn make_in_order(&mut self, given: Given<'_>, at: Scope<'_>, env: &mut Env<'_>, single: bool, payload: &mut Vec<u8>) -> Result<()> {
+        let plan = self.plan;
+        let (def, layout) = (&plan.table.def, &plan.table.engine().layout);
+        let mut values = Vec::with_capacity(plan.fill.len());
+        for (n, column) in def.columns.iter().enumerate() {
+            values.push(match (plan.fill[n], &plan.defaults[n]) {
+                (_, DefaultFill::Literal(v)) => v.clone(),
+                (Fill::Default, DefaultFill::Expr(_)) => self.value(n, given, at, env, single)?.into_owned(),
+                _ if column.nullable => Value::Null,
+                // A number that is yet to be generated is 0.
+                _ => store::zero(&column.ty),
+            });
+        }
+        let mut order: Vec<usize> = (0..plan.fill.len()).collect();
+        order.sort_by_key(|n| match plan.fill[*n] {
+            Fill::Given(place) => place,
+            Fill::Default => u16::MAX,
+        });
+        for n in order {
+            if plan.fill[n] == Fill::Default && matches!(plan.defaults[n], DefaultFill::Literal(_) | DefaultFill::Expr(_)) {
+                continue;
+            }
+            payload.clear();
+            layout.encode(&values, payload);
+            let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
+            values[n] = self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
+        }
+        payload.clear();
+        layout.encode(&values, payload);
+        Ok(())
+    }
+
+    /// What column `n` of a new row holds.
+    fn value<'v>(&mut self, n: usize, given: Given<'v>, at: Scope<'v>, env: &mut Env<'_>, single: bool) -> Result<Value<'v>>
+    where
+        'p: 'v,
+    {
+        let plan: &'v InsertPlan = self.plan;
+        let column: &'v redolith_types::Column = &plan.table.def.columns[n];
+        let given = match (plan.fill[n], given) {
+            (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
+                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
+                InsertValue::Default => None,
+            },
+            (Fill::Given(n), Given::Values(row, exprs)) => Some((row[n as usize].borrow(), charset_of(&exprs[n as usize], env))),
+            (Fill::Default, _) => None,
+        };
+        let (value, from) = match (given, &plan.defaults[n]) {
+            (Some(given), _) => given,
+            (None, DefaultFill::Literal(v)) => return Ok(v.borrow()),
+            (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
+            (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
+            (None, DefaultFill::Missing) => {
+                env.warn(SqlError::no_default(&column.name))?;
+                return Ok(store::zero(&column.ty));
+            }
+        };
+        if column.auto_increment {
+            self.auto_value(plan.table.engine(), value, column, from, env)
+        } else if value.is_null() && !column.nullable && single && !plan.ignore {
+            Err(SqlError::column_cannot_be_null(&column.name))
+        } else {
+            store::convert(value, column, from, env.row, env)
+        }
     }
 
     /// NULL and what the column holds as 0 take the next number.
@@ -252,6 +318,9 @@ impl<'p> Work<'p> {
         match stored.map(|stored| (to_integer(&stored).value, stored)) {
             Some((number, stored)) if number != 0 || zero_counts => {
                 self.auto.current = u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
+                if let Some((number, _)) = self.auto.current {
+                    self.auto.pass(number, env);
+                }
                 Ok(stored)
             }
             _ => {
@@ -305,6 +374,7 @@ impl<'p> Work<'p> {
                     return Err(error);
                 }
                 self.duplicates += 1;
+                self.auto.put_back();
                 cx.env.only_warn(error);
                 Ok(true)
             }
@@ -313,6 +383,12 @@ impl<'p> Work<'p> {
                 let existing = self.existing.get_or_insert_with(|| Box::new(Rewriter::new(table)));
                 cx.scratch.handlers.read_key += 1;
                 if existing.find_key(cx.trx, index_no, payload).await? {
+                    // On its last unique key MySQL updates the row, and finds nothing to change.
+                    let last = table.indexes[index_no + 1..].iter().all(|i| !i.def.unique);
+                    if last && existing.is(cx.trx, payload).await? {
+                        self.inserted(table);
+                        return Ok(true);
+                    }
                     cx.scratch.handlers.delete += 1;
                     cx.trx.delete(table, existing.row()).await?;
                     cx.trx.rows.deleted += 1;
@@ -327,6 +403,7 @@ impl<'p> Work<'p> {
                 cx.scratch.handlers.read_key += 1;
                 let found = existing.find_key(cx.trx, index_no, payload).await?;
                 if found {
+                    self.auto.put_back();
                     self.update_existing(cx, &mut existing, assignments, payload, after).await?;
                 }
                 self.existing = Some(existing);
@@ -427,6 +504,11 @@ impl Rewriter {
     }
     pub fn row(&self) -> RowAt<'_> {
         self.cursor.row()
+    }
+    /// Whether the row is just this one.
+    async fn is(&mut self, trx: &Trx, payload: &[u8]) -> Result<bool> {
+        let whole = self.whole(trx).await?;
+        Ok(whole.as_deref().unwrap_or(self.row().stored) == payload)
     }
     /// The row with its long columns inside, if it has some.
     pub async fn whole(&mut self, trx: &Trx) -> Result<Option<Vec<u8>>> {

@@ -75,9 +75,10 @@ pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
     let share = Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait };
     match lock {
         RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => share,
-        RowLock::ShareForChange if trx.isolation == Isolation::Serializable => share,
-        // A statement of its own has a view of its own, and its locks would hold up writers.
-        RowLock::ShareForChange if in_transaction && trx.isolation >= Isolation::RepeatableRead => share,
+        // Below SERIALIZABLE a statement of its own has a view of its own, and its locks would hold up writers.
+        RowLock::ShareForChange if trx.isolation >= if in_transaction { Isolation::RepeatableRead } else { Isolation::Serializable } => {
+            share
+        }
         RowLock::None | RowLock::ShareForChange => Read::Consistent,
         RowLock::Share(c) => Read::Locking { mode: Mode::S, conflict: conflict(c) },
         RowLock::Exclusive(c) => Read::Locking { mode: Mode::X, conflict: conflict(c) },

@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind, Limit, SelectPlan};
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::Host;
+use redolith_engine::host::{Host, let_others_run};
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -153,15 +153,12 @@ async fn stream(
             }
             // GET_LOCK() waits for its lock, BENCHMARK() lets others run.
             if !std::mem::take(&mut cx.env.again) {
-                cx.env.benchmarks.clear();
                 break;
             }
             if cx.env.sleep_us > 0 {
                 doze(cx).await?;
             } else {
-                let host = cx.trx.engine().host.clone();
-                host.before_blocking();
-                host.yield_now().await;
+                let_others_run(&*cx.trx.engine().host).await;
             }
         }
         if sink.wants_drain() {
@@ -226,7 +223,8 @@ impl<'p> Keep<'p> {
                 for k in &self.plan.order {
                     let e = &plan.output[k.output as usize];
                     // ENUM and SET are sorted by number.
-                    let by_number = matches!(e.kind, ExprKind::Column { .. }) && matches!(e.ty.kind, Kind::Enum | Kind::Set);
+                    let by_number =
+                        matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. }) && matches!(e.ty.kind, Kind::Enum | Kind::Set);
                     let mut eval = Eval::new(at, env);
                     let value = match values.get(k.output as usize).filter(|_| !by_number) {
                         Some(v) => v.borrow(),

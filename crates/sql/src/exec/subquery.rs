@@ -31,6 +31,7 @@ impl<'p> Found<'p> {
             | ExprKind::Cast(v)
             | ExprKind::Collate(v)
             | ExprKind::ConvertTo(v)
+            | ExprKind::Member { number: v, .. }
             | ExprKind::AssignUserVariable(_, v)
             | ExprKind::IsNull { value: v, .. }
             | ExprKind::IsTruth { value: v, .. } => self.expr(v),

@@ -227,6 +227,32 @@ fn grouping_and_aggregates() {
 }
 
 #[test]
+fn aggregates_keep_no_more_than_they_may() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(100))");
+    c.affected("INSERT INTO t(s) VALUES (REPEAT('a', 100)), (REPEAT('b', 100))");
+    for _ in 0..7 {
+        c.affected("INSERT INTO t(s) SELECT s FROM t");
+    }
+    c.settings.memory_limit = 4000;
+    for text in [
+        "SELECT COUNT(DISTINCT id) FROM t",
+        "SELECT COUNT(DISTINCT s, id) FROM t",
+        "SELECT GROUP_CONCAT(s ORDER BY id) FROM t",
+        "SELECT GROUP_CONCAT(DISTINCT id ORDER BY s) FROM t GROUP BY s",
+        "SELECT id % 100, MAX(s) FROM t GROUP BY id % 100",
+    ] {
+        assert_eq!(c.error(text).0, 1038, "{text}");
+    }
+    assert_eq!(c.rows("SELECT COUNT(DISTINCT s), MIN(s) = MAX(s), COUNT(*) FROM t", &[]), "2,0,256");
+    // What is cut off in the end is not kept.
+    assert_eq!(c.rows("SELECT LENGTH(GROUP_CONCAT(s)), LENGTH(GROUP_CONCAT(DISTINCT s)) FROM t", &[]), "1024,201");
+    c.settings.group_concat_max_len = 5;
+    assert_eq!(c.rows("SELECT GROUP_CONCAT(DISTINCT id SEPARATOR '--'), GROUP_CONCAT(NULL) FROM t", &[]), "1--2-,NULL");
+}
+
+#[test]
 fn inserts_and_duplicates() {
     let server = Server::new();
     let mut c = Client::new(&server);
@@ -260,6 +286,11 @@ fn inserts_and_duplicates() {
     c.settings.sql_mode = SqlMode::default();
     assert_eq!(c.affected("INSERT INTO t(u, s) SELECT u + 1000, 'sel' FROM t WHERE u IS NOT NULL"), 3);
     assert_eq!(c.rows("SELECT u FROM t WHERE s = 'sel' ORDER BY u", &[]), "1010|1030|1050");
+    c.ddl("CREATE TABLE by_ten(id INT PRIMARY KEY AUTO_INCREMENT)");
+    (c.settings.auto_increment_increment, c.settings.auto_increment_offset) = (10, 5);
+    assert_eq!(c.done("INSERT INTO by_ten VALUES (NULL),(17),(NULL),(NULL)", &[]).last_insert_id, 5);
+    assert_eq!(c.rows("SELECT id FROM by_ten", &[]), "5|17|25|35");
+    (c.settings.auto_increment_increment, c.settings.auto_increment_offset) = (1, 1);
     c.ddl("CREATE TABLE m(a INT NOT NULL)");
     assert_eq!(c.error("INSERT INTO m() VALUES ()"), (1364, "Field 'a' doesn't have a default value".into()));
     c.ddl("CREATE TABLE h(a INT)");
@@ -441,6 +472,26 @@ fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
         block_on(a.trx.rollback()).unwrap();
         block_on(b.trx.rollback()).unwrap();
     }
+}
+
+#[test]
+fn a_parameter_is_not_compared_without_the_characters_that_a_column_lacks() {
+    let server = Server::new();
+    let mut c = Client::new(&server);
+    c.ddl("CREATE TABLE t(id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET latin1, k VARCHAR(9) CHARACTER SET latin1, KEY (k))");
+    c.affected("INSERT INTO t VALUES (1, '?', '?'), (2, 'é', 'é')");
+    for condition in ["c = ?", "k = ?", "c LIKE ?", "k LIKE ?", "k BETWEEN '' AND ?", "c IN ('x', ?)", "k IN ('x', ?)"] {
+        let ran = c.try_run(&format!("DELETE FROM t WHERE {condition}"), &[Value::text("漢")]);
+        assert_eq!(ran.err().map(|e| e.code), Some(1267), "{condition}");
+    }
+    assert_eq!(c.rows("SELECT id FROM t WHERE c = ? AND k = ? AND c LIKE ?", &["é", "É", "É%"].map(Value::text)), "2");
+    assert_eq!(c.rows("SELECT COUNT(*) FROM t WHERE c = ? OR k = ?", &[Value::Int(5), Value::Int(6)]), "0");
+    // A variable's character set is as good as a column's.
+    c.rows("SELECT @x := '漢', @y := 'é'", &[]);
+    for (condition, found) in [("c = @x", ""), ("k = @x", ""), ("c LIKE @x", ""), ("c = @y", "2"), ("k = @y", "2")] {
+        assert_eq!(c.rows(&format!("SELECT id FROM t WHERE {condition}"), &[]), found, "{condition}");
+    }
+    assert_eq!(c.rows("SELECT id, NULLIF(c, '漢') IS NULL FROM t ORDER BY id", &[]), "1,0|2,0");
 }
 
 #[test]

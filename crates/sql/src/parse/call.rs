@@ -4,7 +4,7 @@ use super::lexer::TokenKind;
 use super::parser::Parser;
 use super::reserved::is_reserved;
 use crate::error::Result;
-use crate::plan::{ArithOp, IntervalUnit};
+use crate::plan::IntervalUnit;
 
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
@@ -162,7 +162,7 @@ impl Parser<'_> {
         match name {
             "EXTRACT" => {
                 return self.in_parens(|p| {
-                    let unit = p.interval_unit()?;
+                    let unit = p.unit_among(&IntervalUnit::NAMES)?;
                     p.expect("FROM")?;
                     Ok(extract(unit, p.expr()?))
                 });
@@ -170,7 +170,7 @@ impl Parser<'_> {
             "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => return self.date_add(name.ends_with("SUB") || name.starts_with("SUB")),
             "TIMESTAMPADD" => {
                 return self.in_parens(|p| {
-                    let unit = p.interval_unit()?;
+                    let (_, unit) = p.unit_among(IntervalUnit::SINGLE)?;
                     p.expect_symbol(",")?;
                     let amount = Box::new(p.expr()?);
                     p.expect_symbol(",")?;
@@ -179,13 +179,12 @@ impl Parser<'_> {
             }
             "TIMESTAMPDIFF" => {
                 return self.in_parens(|p| {
-                    let unit = p.interval_unit()?;
+                    let (unit, _) = p.unit_among(IntervalUnit::SINGLE)?;
                     p.expect_symbol(",")?;
                     let from = p.expr()?;
                     p.expect_symbol(",")?;
                     let to = p.expr()?;
-                    let unit = Expr::new(ExprKind::Text(format!("{unit:?}").to_ascii_uppercase()), Span::default());
-                    Ok(plain_call("TIMESTAMPDIFF", vec![unit, from, to]))
+                    Ok(plain_call("TIMESTAMPDIFF", vec![keyword(unit), from, to]))
                 });
             }
             "TRIM" => return self.trim(),
@@ -395,42 +394,16 @@ pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
     ExprKind::Call(Call { name: name.to_string(), distinct: false, star: false, args, order: Vec::new(), separator: None })
 }
 
-/// EXTRACT of one field is the function of that name; fields together are digits side by side (YEAR_MONTH is YEAR * 100 + MONTH).
-fn extract(unit: IntervalUnit, value: Expr) -> ExprKind {
-    use IntervalUnit::*;
-    let fields: &[(&str, i64)] = match unit {
-        Microsecond => &[("MICROSECOND", 1)],
-        Second => &[("SECOND", 1)],
-        Minute => &[("MINUTE", 1)],
-        Hour => &[("HOUR", 1)],
-        Day => &[("DAYOFMONTH", 1)],
-        Week => &[("WEEK", 1)],
-        Month => &[("MONTH", 1)],
-        Quarter => &[("QUARTER", 1)],
-        Year => &[("YEAR", 1)],
-        YearMonth => &[("YEAR", 100), ("MONTH", 1)],
-        DayHour => &[("DAYOFMONTH", 100), ("HOUR", 1)],
-        DayMinute => &[("DAYOFMONTH", 10_000), ("HOUR", 100), ("MINUTE", 1)],
-        DaySecond => &[("DAYOFMONTH", 1_000_000), ("HOUR", 10_000), ("MINUTE", 100), ("SECOND", 1)],
-        DayMicrosecond => &[
-            ("DAYOFMONTH", 1_000_000_000_000),
-            ("HOUR", 10_000_000_000),
-            ("MINUTE", 100_000_000),
-            ("SECOND", 1_000_000),
-            ("MICROSECOND", 1),
-        ],
-        HourMinute => &[("HOUR", 100), ("MINUTE", 1)],
-        HourSecond => &[("HOUR", 10_000), ("MINUTE", 100), ("SECOND", 1)],
-        HourMicrosecond => &[("HOUR", 10_000_000_000), ("MINUTE", 100_000_000), ("SECOND", 1_000_000), ("MICROSECOND", 1)],
-        MinuteSecond => &[("MINUTE", 100), ("SECOND", 1)],
-        MinuteMicrosecond => &[("MINUTE", 100_000_000), ("SECOND", 1_000_000), ("MICROSECOND", 1)],
-        SecondMicrosecond => &[("SECOND", 1_000_000), ("MICROSECOND", 1)],
-    };
-    let node = |kind| Expr::new(kind, value.span);
-    let arith = |op, l, r| ExprKind::Binary(BinaryOp::Arith(op), Box::new(node(l)), Box::new(node(r)));
-    let field = |(name, factor): &(&str, i64)| {
-        let call = plain_call(name, vec![value.clone()]);
-        if *factor == 1 { call } else { arith(ArithOp::Multiply, call, ExprKind::Number(*factor)) }
-    };
-    fields.iter().map(field).reduce(|sum, next| arith(ArithOp::Add, sum, next)).unwrap_or(ExprKind::Null)
+/// A keyword as an argument.
+fn keyword(word: &str) -> Expr {
+    Expr::new(ExprKind::Text(word.to_string()), Span::default())
+}
+
+/// EXTRACT of a field of a date is the function of that name.
+fn extract((name, unit): (&str, IntervalUnit), value: Expr) -> ExprKind {
+    match unit {
+        IntervalUnit::Day => plain_call("DAYOFMONTH", vec![value]),
+        IntervalUnit::Week | IntervalUnit::Month | IntervalUnit::Quarter | IntervalUnit::Year => plain_call(name, vec![value]),
+        _ => plain_call("EXTRACT", vec![keyword(name), value]),
+    }
 }

@@ -233,31 +233,12 @@ impl Parser<'_> {
     }
 
     pub(super) fn interval_unit(&mut self) -> Result<IntervalUnit> {
-        use IntervalUnit::*;
-        const UNITS: &[(&str, IntervalUnit)] = &[
-            ("MICROSECOND", Microsecond),
-            ("SECOND", Second),
-            ("MINUTE", Minute),
-            ("HOUR", Hour),
-            ("DAY", Day),
-            ("WEEK", Week),
-            ("MONTH", Month),
-            ("QUARTER", Quarter),
-            ("YEAR", Year),
-            ("SECOND_MICROSECOND", SecondMicrosecond),
-            ("MINUTE_MICROSECOND", MinuteMicrosecond),
-            ("MINUTE_SECOND", MinuteSecond),
-            ("HOUR_MICROSECOND", HourMicrosecond),
-            ("HOUR_SECOND", HourSecond),
-            ("HOUR_MINUTE", HourMinute),
-            ("DAY_MICROSECOND", DayMicrosecond),
-            ("DAY_SECOND", DaySecond),
-            ("DAY_MINUTE", DayMinute),
-            ("DAY_HOUR", DayHour),
-            ("YEAR_MONTH", YearMonth),
-        ];
-        match UNITS.iter().find(|(name, _)| self.at(name)) {
-            Some((_, unit)) => {
+        Ok(self.unit_among(&IntervalUnit::NAMES)?.1)
+    }
+    /// One of these units, with its keyword.
+    pub(super) fn unit_among(&mut self, units: &'static [(&'static str, IntervalUnit)]) -> Result<(&'static str, IntervalUnit)> {
+        match units.iter().find(|(name, _)| self.at(name)) {
+            Some(unit) => {
                 self.advance();
                 Ok(*unit)
             }

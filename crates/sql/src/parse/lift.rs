@@ -38,6 +38,8 @@ pub struct Lifted {
     pub repeat: Option<Repeat>,
     /// `?` occurs: the text is for PREPARE.
     pub has_params: bool,
+    /// Something that is no token occurs. It may look like a literal's byte: the shape names nothing (LIFT-1).
+    pub invalid: bool,
     /// Where the statement ends and, after a semicolon, the next begins.
     pub end: usize,
     pub next: Option<usize>,
@@ -73,7 +75,7 @@ impl Lifted {
         self.shape.clear();
         self.literals.clear();
         self.repeat = None;
-        self.has_params = false;
+        (self.has_params, self.invalid) = (false, false);
         self.next = None;
     }
 
@@ -113,6 +115,7 @@ impl Lifted {
                     }
                 }
                 TokenKind::Param => self.has_params = true,
+                TokenKind::Invalid => self.invalid = true,
                 TokenKind::Symbol => {
                     if token.text(text) == b";" {
                         pass.copy(self, token.start as usize);
@@ -291,6 +294,15 @@ mod tests {
         assert!(!same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=1.0"));
         assert!(!same("SELECT a FROM t WHERE id=1", "SELECT b FROM t WHERE id=1"));
         assert!(same("SELECT 'it''s'", r"SELECT 'x\'y'"));
+    }
+
+    #[test]
+    fn bytes_that_stand_for_literals_are_no_literals() {
+        for kind in INTEGER..=MORE_ROWS {
+            let text = format!("SELECT {}", kind as char);
+            assert!(lift(&text).invalid && lift(&text).literals.is_empty(), "{kind}");
+        }
+        assert!(!lift("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
     }
 
     #[test]

@@ -26,7 +26,6 @@ use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use ast::Statement;
 use lexer::{Token, TokenKind};
-pub(crate) use parser::MAX_HEIGHT;
 use redolith_types::Value;
 use std::ops::Range;
 

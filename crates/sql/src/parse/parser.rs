@@ -11,7 +11,7 @@ use std::ops::Range;
 const MAX_DEPTH: u32 = 128;
 /// Levels of a tree: what binding, evaluating and dropping it recurse over. Operators in a row (`1+1+1..`) add one each, and rows of operators
 /// in parentheses of others add up, so this is counted apart from [`MAX_DEPTH`].
-pub(crate) const MAX_HEIGHT: u32 = 4000;
+const MAX_HEIGHT: u32 = 4000;
 /// What a SELECT within another costs, in levels of an expression: its clauses have functions of their own that recurse.
 const SELECT_LEVELS: u32 = 8;
 /// ANDs or ORs in a row.

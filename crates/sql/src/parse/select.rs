@@ -68,19 +68,26 @@ impl Parser<'_> {
     }
 
     fn select_operand(&mut self) -> Result<Select> {
-        if self.at_symbol("(") {
-            let mut inner = self.in_parens(|p| p.deeper(Self::select_statement))?;
-            if inner.union.is_empty() {
-                if inner.order.is_empty() && self.accept_all(&["ORDER", "BY"]) {
-                    inner.order = self.order_items()?;
-                }
-                if inner.limit.count.is_none() && self.at("LIMIT") {
-                    inner.limit = self.limit()?;
-                }
-            }
+        if !self.at_symbol("(") {
+            return self.select_core();
+        }
+        let mut inner = self.in_parens(|p| p.deeper(Self::select_statement))?;
+        if !inner.union.is_empty() {
             return Ok(inner);
         }
-        self.select_core()
+        let order = if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
+        let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
+        if inner.limit.count.is_some() && (!order.is_empty() || limit.count.is_some()) {
+            inner = rows_of(inner);
+        }
+        // Without a LIMIT of its own, the order inside only counts where there is none outside.
+        if !order.is_empty() {
+            inner.order = order;
+        }
+        if limit.count.is_some() {
+            inner.limit = limit;
+        }
+        Ok(inner)
     }
 
     fn select_core(&mut self) -> Result<Select> {
@@ -340,4 +347,11 @@ impl Parser<'_> {
         };
         Ok(Some(Lock { exclusive, conflict, of }))
     }
+}
+
+/// `SELECT * FROM (inner)`: a derived table without a name, whose columns may share theirs.
+fn rows_of(mut inner: Select) -> Select {
+    let into = std::mem::take(&mut inner.into);
+    let rows = TableFactor { kind: FactorKind::Derived(Box::new(inner)), alias: Some(String::new()), join: Join::None };
+    Select { items: vec![SelectItem::Wildcard(None)], from: vec![rows], into, ..Select::default() }
 }

@@ -4,6 +4,8 @@
 //! **DML-2** With `InsertRows::Repeat` one row's expressions serve all rows: row i sees the parameters from `i * stride` on
 //! (a slice; `Param(n)` is parameter `n + i * stride`), and expressions after the rows see those from `(rows - 1) * stride` on. Subqueries, which are run once
 //! for the statement, occur in none of them.
+//! **DML-3** Where a value of a VALUES list reads a `Column`, which is one of the row being made, `names_columns` is set: values are then evaluated in the
+//! order of the list.
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::select::{Limit, SelectPlan, SortKey};
@@ -19,6 +21,8 @@ pub struct InsertPlan {
     pub fill: Vec<Fill>,
     /// What each column gets where none is given.
     pub defaults: Vec<DefaultFill>,
+    /// DML-3
+    pub names_columns: bool,
     pub on_duplicate: OnDuplicate,
     /// INSERT IGNORE: errors of a row become warnings (values are adjusted, duplicates skipped).
     pub ignore: bool,

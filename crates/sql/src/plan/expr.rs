@@ -11,7 +11,9 @@
 use super::function::Function;
 use super::select::SelectPlan;
 use super::ty::ExprType;
+use crate::catalog::TableInfo;
 use redolith_types::{Collation, Value};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Expr {
@@ -24,7 +26,8 @@ pub enum ExprKind {
     Literal(Value<'static>),
     /// Parameter number, from 0.
     Param(u32),
-    /// Column of the current row of a FROM item. `column` counts in the table's definition, or in a derived table's output.
+    /// Column of the current row of a FROM item. `column` counts in the table's definition, or in a derived table's output. An ENUM or SET whose node has the
+    /// type of a number is that number.
     Column {
         source: u16,
         column: u16,
@@ -108,8 +111,14 @@ pub enum ExprKind {
     /// A column under a COLLATE that is not its own: its value, which compares by the node's `ty`.
     Collate(Box<Expr>),
     /// A constant brought to the type of the column it is compared with (a date given as a string). As Cast, but a value that does not convert
-    /// gives NULL and MySQL's warning 1292 (error 1525 for temporal types).
+    /// gives NULL and MySQL's warning 1292 (error 1525 for temporal types). Strings come into another character set: 1267 if it lacks a character.
     ConvertTo(Box<Expr>),
+    /// The text of an ENUM or SET given as a number: its names are those of a table's column.
+    Member {
+        number: Box<Expr>,
+        table: Arc<TableInfo>,
+        column: u16,
+    },
     /// `value + INTERVAL amount unit`; `subtract` for minus.
     Interval {
         subtract: bool,
@@ -233,6 +242,36 @@ pub enum IntervalUnit {
     DayMinute,
     DayHour,
     YearMonth,
+}
+impl IntervalUnit {
+    /// Keywords; those of one field first.
+    pub const NAMES: [(&'static str, IntervalUnit); 20] = {
+        use IntervalUnit::*;
+        [
+            ("MICROSECOND", Microsecond),
+            ("SECOND", Second),
+            ("MINUTE", Minute),
+            ("HOUR", Hour),
+            ("DAY", Day),
+            ("WEEK", Week),
+            ("MONTH", Month),
+            ("QUARTER", Quarter),
+            ("YEAR", Year),
+            ("SECOND_MICROSECOND", SecondMicrosecond),
+            ("MINUTE_MICROSECOND", MinuteMicrosecond),
+            ("MINUTE_SECOND", MinuteSecond),
+            ("HOUR_MICROSECOND", HourMicrosecond),
+            ("HOUR_SECOND", HourSecond),
+            ("HOUR_MINUTE", HourMinute),
+            ("DAY_MICROSECOND", DayMicrosecond),
+            ("DAY_SECOND", DaySecond),
+            ("DAY_MINUTE", DayMinute),
+            ("DAY_HOUR", DayHour),
+            ("YEAR_MONTH", YearMonth),
+        ]
+    };
+    /// Those of one field, which TIMESTAMPDIFF and TIMESTAMPADD take.
+    pub const SINGLE: &'static [(&'static str, IntervalUnit)] = Self::NAMES.split_at(9).0;
 }
 
 impl Expr {

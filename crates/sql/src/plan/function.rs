@@ -189,7 +189,8 @@ functions! {
     LastDay "LAST_DAY" 1..=1 Date, Pure;
     DateDiff "DATEDIFF" 2..=2 Int(7), Pure;
     TimeDiff "TIMEDIFF" 2..=2 Time, Pure;
-    // The first argument is the unit, a literal string in upper case.
+    // The first argument of these two is the unit, a literal string in upper case.
+    Extract "EXTRACT" 2..=2 Int(21), Pure;
     TimestampDiff "TIMESTAMPDIFF" 3..=3 Int(21), Pure;
     AddTime "ADDTIME" 2..=2 DateTime, Pure;
     SubTime "SUBTIME" 2..=2 DateTime, Pure;

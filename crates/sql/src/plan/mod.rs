@@ -26,6 +26,7 @@ pub use ty::{Coercibility, ExprType, Kind};
 
 use crate::catalog::TableInfo;
 use crate::sink::ColumnMeta;
+use redolith_types::Value;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -37,10 +38,29 @@ pub struct Plan {
     pub params: u32,
     /// Types the parameters take from where they stand, for COM_STMT_PREPARE's answer.
     pub param_types: Vec<ExprType>,
+    /// Parameters whose type only their values tell, and the types that this plan is for (BIND-3).
+    pub untyped: Box<[(u32, ExprType)]>,
     /// Tables read or written, each once: metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
     /// May other statements with the same text use it? Not for DDL, SET and the like, which are cheap to make and rare.
     pub cacheable: bool,
+}
+
+impl Plan {
+    /// Are these parameters of the types that this plan is for? NULL is of any.
+    pub fn is_for(&self, params: &[Value<'_>]) -> bool {
+        self.untyped.iter().all(|(n, ty)| match &params[*n as usize] {
+            Value::Null => true,
+            Value::Int(_) => ty.kind == Kind::BigInt && !ty.unsigned,
+            Value::UInt(_) => ty.kind == Kind::BigInt && ty.unsigned,
+            Value::Float(_) | Value::Double(_) => ty.kind == Kind::Double,
+            Value::Decimal(d) => ty.kind == Kind::Decimal && ty.decimals == d.scale(),
+            Value::Date(_) => ty.kind == Kind::Date,
+            Value::Time(_) => ty.kind == Kind::Time,
+            Value::DateTime(_) => ty.kind == Kind::DateTime,
+            Value::Bytes(_) => ty.kind.is_string(),
+        })
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -1,107 +1,52 @@
 //! Going through an expression's nodes.
 use super::expr::{Expr, ExprKind, SubqueryTest};
 use super::function::Purity;
+use std::sync::Arc;
+
+/// Calls `f` with each direct part of a node, shared or to be changed.
+macro_rules! each_part {
+    ($kind:expr, $f:ident, $iter:ident $(, $mutable:tt)?) => {{
+        use ExprKind::*;
+        match $kind {
+            Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
+            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | Collate(e) | ConvertTo(e) => $f(e),
+            IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
+            Arith { sides, .. } | Compare { sides, .. } | Like { sides, .. } | Regexp { sides, .. } | Interval { sides, .. } | Xor(sides) => {
+                sides.$iter().for_each($f)
+            }
+            Between { args, .. } => args.$iter().for_each($f),
+            In { value, list, .. } => {
+                $f(value);
+                list.$iter().for_each($f);
+            }
+            And(list) | Or(list) | Call { args: list, .. } => list.$iter().for_each($f),
+            Case { operand, branches, otherwise, .. } => {
+                if let Some(e) = operand {
+                    $f(e);
+                }
+                for (when, then) in branches {
+                    $f(when);
+                    $f(then);
+                }
+                if let Some(e) = otherwise {
+                    $f(e);
+                }
+            }
+            Subquery(s) => {
+                if let SubqueryTest::In { value, .. } = &$($mutable)? s.test {
+                    $f(value);
+                }
+            }
+        }
+    }};
+}
 
 impl Expr {
-    /// Calls `f` with each direct part.
-    pub fn parts(&self, f: &mut dyn FnMut(&Expr)) {
-        use ExprKind::*;
-        match &self.kind {
-            Literal(_)
-            | Param(_)
-            | Column { .. }
-            | GroupKey(_)
-            | Aggregate(_)
-            | InsertedValue(_)
-            | UserVariable(_)
-            | SystemVariable { .. } => {}
-            AssignUserVariable(_, e)
-            | Unary(_, e)
-            | Cast(e)
-            | Collate(e)
-            | ConvertTo(e)
-            | IsNull { value: e, .. }
-            | IsTruth { value: e, .. } => f(e),
-            Arith { sides, .. }
-            | Compare { sides, .. }
-            | Like { sides, .. }
-            | Regexp { sides, .. }
-            | Interval { sides, .. }
-            | Xor(sides) => sides.iter().for_each(f),
-            Between { args, .. } => args.iter().for_each(f),
-            In { value, list, .. } => {
-                f(value);
-                list.iter().for_each(f);
-            }
-            And(list) | Or(list) | Call { args: list, .. } => list.iter().for_each(f),
-            Case { operand, branches, otherwise, .. } => {
-                if let Some(e) = operand {
-                    f(e);
-                }
-                for (when, then) in branches {
-                    f(when);
-                    f(then);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            Subquery(s) => {
-                if let SubqueryTest::In { value, .. } = &s.test {
-                    f(value);
-                }
-            }
-        }
+    pub fn parts<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
+        each_part!(&self.kind, f, iter)
     }
-
     pub fn parts_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
-        use ExprKind::*;
-        match &mut self.kind {
-            Literal(_)
-            | Param(_)
-            | Column { .. }
-            | GroupKey(_)
-            | Aggregate(_)
-            | InsertedValue(_)
-            | UserVariable(_)
-            | SystemVariable { .. } => {}
-            AssignUserVariable(_, e)
-            | Unary(_, e)
-            | Cast(e)
-            | Collate(e)
-            | ConvertTo(e)
-            | IsNull { value: e, .. }
-            | IsTruth { value: e, .. } => f(e),
-            Arith { sides, .. }
-            | Compare { sides, .. }
-            | Like { sides, .. }
-            | Regexp { sides, .. }
-            | Interval { sides, .. }
-            | Xor(sides) => sides.iter_mut().for_each(f),
-            Between { args, .. } => args.iter_mut().for_each(f),
-            In { value, list, .. } => {
-                f(value);
-                list.iter_mut().for_each(f);
-            }
-            And(list) | Or(list) | Call { args: list, .. } => list.iter_mut().for_each(f),
-            Case { operand, branches, otherwise, .. } => {
-                if let Some(e) = operand {
-                    f(e);
-                }
-                for (when, then) in branches {
-                    f(when);
-                    f(then);
-                }
-                if let Some(e) = otherwise {
-                    f(e);
-                }
-            }
-            Subquery(s) => {
-                if let SubqueryTest::In { value, .. } = &mut s.test {
-                    f(value);
-                }
-            }
-        }
+        each_part!(&mut self.kind, f, iter_mut, mut)
     }
 
     /// This node and all below it.
@@ -128,14 +73,17 @@ impl Expr {
 
     /// The same value for every row of a statement: parameters, variables that are only read, NOW().
     pub fn is_constant(&self) -> bool {
-        !self.any(&|e| match &e.kind {
+        // Assignments elsewhere in the statement may change a variable between rows.
+        !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
+    }
+    /// Not so, even if nothing assigns the variables that it reads.
+    pub fn differs_by_row(&self) -> bool {
+        self.any(&|e| match &e.kind {
             ExprKind::Column { .. }
             | ExprKind::GroupKey(_)
             | ExprKind::Aggregate(_)
             | ExprKind::InsertedValue(_)
             | ExprKind::AssignUserVariable(..) => true,
-            // Assignments elsewhere in the statement may change a variable between rows.
-            ExprKind::UserVariable(_) => true,
             ExprKind::Call { function, .. } => function.purity() == Purity::Volatile,
             _ => false,
         })
@@ -152,37 +100,50 @@ impl Expr {
         last
     }
 
-    /// Equal in structure: the same value whenever both are evaluated on the same row. (False where that takes more than a look.)
+    /// Equal in structure: the same value whenever both are evaluated on the same row. Subqueries, and what may give another value each time, equal nothing.
     pub fn same(&self, other: &Expr) -> bool {
-        use ExprKind::*;
         // Strings that compare otherwise are sorted and grouped otherwise.
         if self.ty.kind.is_string() && other.ty.kind.is_string() && self.ty.collation != other.ty.collation {
             return false;
         }
-        let all = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b));
+        if !self.same_node(other) {
+            return false;
+        }
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        self.parts(&mut |part| ours.push(part));
+        other.parts(&mut |part| theirs.push(part));
+        ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| a.same(b))
+    }
+
+    /// Equal but for their parts.
+    fn same_node(&self, other: &Expr) -> bool {
+        use ExprKind::*;
         match (&self.kind, &other.kind) {
             (Literal(a), Literal(b)) => a == b,
             (Param(a), Param(b)) => a == b,
-            (Column { source: s, column: c }, Column { source: s2, column: c2 }) => (s, c) == (s2, c2),
+            (Column { source: s, column: c }, Column { source: s2, column: c2 }) => (s, c, self.ty.kind) == (s2, c2, other.ty.kind),
+            (Member { table, column, .. }, Member { table: t, column: c, .. }) => Arc::ptr_eq(table, t) && column == c,
             (GroupKey(a), GroupKey(b)) | (Aggregate(a), Aggregate(b)) | (InsertedValue(a), InsertedValue(b)) => a == b,
             (UserVariable(a), UserVariable(b)) => a == b,
             (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => (s, n) == (s2, n2),
-            (Unary(o, a), Unary(o2, b)) => o == o2 && a.same(b),
-            (Arith { op, sides }, Arith { op: op2, sides: sides2 }) => op == op2 && all(&**sides, &**sides2),
-            (Compare { op, how, sides }, Compare { op: op2, how: how2, sides: sides2 }) => {
-                (op, how) == (op2, how2) && all(&**sides, &**sides2)
+            (Unary(a, _), Unary(b, _)) => a == b,
+            (Arith { op: a, .. }, Arith { op: b, .. }) => a == b,
+            (Compare { op, how, .. }, Compare { op: op2, how: how2, .. }) => (op, how) == (op2, how2),
+            (Between { negated, how, .. }, Between { negated: n, how: h, .. }) => (negated, how) == (n, h),
+            (In { negated, how, sorted, .. }, In { negated: n, how: h, sorted: s, .. }) => (negated, how, sorted) == (n, h, s),
+            (Like { negated, collation, escape, .. }, Like { negated: n, collation: c, escape: e, .. }) => {
+                (negated, collation, escape) == (n, c, e)
             }
-            (Like { negated, collation, escape, sides }, Like { negated: n, collation: c, escape: e, sides: s }) => {
-                (negated, collation, escape) == (n, c, e) && all(&**sides, &**s)
+            (Regexp { negated, collation, .. }, Regexp { negated: n, collation: c, .. }) => (negated, collation) == (n, c),
+            (IsNull { negated: a, .. }, IsNull { negated: b, .. }) => a == b,
+            (IsTruth { negated, truth, .. }, IsTruth { negated: n, truth: t, .. }) => (negated, truth) == (n, t),
+            (And(_), And(_)) | (Or(_), Or(_)) | (Xor(_), Xor(_)) | (Collate(_), Collate(_)) => true,
+            (Case { operand, how, otherwise, .. }, Case { operand: o, how: h, otherwise: e, .. }) => {
+                how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some()
             }
-            (IsNull { negated, value }, IsNull { negated: n, value: v }) => negated == n && value.same(v),
-            (And(a), And(b)) | (Or(a), Or(b)) => all(a, b),
-            (Collate(a), Collate(b)) => a.same(b),
-            (Cast(a), Cast(b)) | (ConvertTo(a), ConvertTo(b)) => self.ty == other.ty && a.same(b),
-            (Interval { subtract, unit, sides }, Interval { subtract: s2, unit: u2, sides: sides2 }) => {
-                (subtract, unit) == (s2, u2) && all(&**sides, &**sides2)
-            }
-            (Call { function: f, args: a }, Call { function: g, args: b }) => f == g && f.purity() != Purity::Volatile && all(a, b),
+            (Cast(_), Cast(_)) | (ConvertTo(_), ConvertTo(_)) => self.ty == other.ty,
+            (Interval { subtract, unit, .. }, Interval { subtract: s, unit: u, .. }) => (subtract, unit) == (s, u),
+            (Call { function: a, .. }, Call { function: b, .. }) => a == b && a.purity() != Purity::Volatile,
             _ => false,
         }
     }

@@ -187,8 +187,8 @@ impl Rig {
         }
         f.checkpoint_interval_ms.set(3_600_000);
         f.idle_flush_pct.set(0);
-        f.max_dirty_pct_lwm.set(0);
-        f.adaptive_lwm_pct.set(100);
+        f.max_dirty_lwm.set(0);
+        f.adaptive_lwm.set(10_000);
         log.set_flush_seconds(3600);
         let (mut last, mut same) = (u64::MAX, 0);
         while same < 5 {

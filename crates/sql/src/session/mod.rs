@@ -18,6 +18,8 @@ mod deep;
 mod handlers;
 mod plans;
 mod prepared;
+#[cfg(test)]
+mod preparing;
 mod run;
 pub mod state;
 #[cfg(test)]
@@ -107,7 +109,12 @@ impl Session {
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
         Session {
-            context: PlanContext { schema: None, mode: derived.plan_mode, collation: derived.exec.connection },
+            context: PlanContext {
+                schema: None,
+                mode: derived.plan_mode,
+                collation: derived.exec.connection,
+                div_precision_increment: derived.exec.div_precision_increment,
+            },
             derived,
             vars,
             trx: db.engine.begin(client.process.interrupt.clone()),

@@ -1,11 +1,12 @@
 //! From text to plan: the cache first, else the parser and the binder.
 use super::Session;
+use crate::bind::types::of_value;
 use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::set::variable_type;
 use crate::parse::lift::{Lifted, Repeat};
 use crate::parse::{self, Parsed, ast, literal};
-use crate::plan::Plan;
+use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
 use crate::sql_mode::SqlMode;
 use redolith_types::Value;
@@ -20,7 +21,9 @@ impl Session {
     /// The plan of the statement at `start`, whose shape is in `lifted`.
     pub(super) async fn text_plan(&mut self, text: &[u8], start: usize, lifted: &Lifted) -> Result<Arc<Plan>> {
         let literal = |n: u32| lifted.literal_text(text, n);
-        if let Some(plan) = self.db.plans.text(&self.context, &lifted.shape, literal) {
+        if !lifted.invalid
+            && let Some(plan) = self.db.plans.text(&self.context, &lifted.shape, literal)
+        {
             return Ok(plan);
         }
         loop {
@@ -56,13 +59,19 @@ impl Session {
     }
 
     fn bind_parsed(&self, parsed: &Parsed<'_>, context: &PlanContext, params: Params) -> Result<Bound> {
+        self.bind_for(parsed, context, params, &[])
+    }
+    fn bind_for(&self, parsed: &Parsed<'_>, context: &PlanContext, params: Params, untyped: &[(u32, ExprType)]) -> Result<Bound> {
         let cx = BindContext {
             catalog: &self.db.catalog,
             schema: context.schema.as_deref(),
             account: (&self.state.user, &self.state.host),
             mode: context.mode,
             collation: context.collation,
+            div_precision_increment: context.div_precision_increment,
             variable_type: &variable_type,
+            user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
+            untyped,
         };
         bind(parsed, &cx, params)
     }
@@ -90,6 +99,21 @@ impl Session {
             return Ok((entry.clone(), plan));
         }
         self.make_prepared(entry.context(), entry.text()).await
+    }
+
+    /// Another plan of a prepared statement, for parameters of these types (BIND-3).
+    pub(super) async fn retype_prepared(&mut self, entry: &Entry, plan: &Plan, params: &[Value<'_>]) -> Result<Arc<Plan>> {
+        let collation = entry.context().collation;
+        let untyped: Vec<(u32, ExprType)> = plan.untyped.iter().map(|(n, _)| (*n, of_value(&params[*n as usize], collation))).collect();
+        loop {
+            let (text, context) = (entry.text(), entry.context());
+            let parsed = parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode)?;
+            self.bound_at = self.db.engine.dict.version();
+            let plan = Arc::new(self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan);
+            if self.db.catalog.ready(&plan).await? {
+                return Ok(plan);
+            }
+        }
     }
 
     async fn make_prepared(&mut self, context: &PlanContext, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {

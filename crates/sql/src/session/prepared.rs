@@ -152,6 +152,12 @@ impl Session {
             if params.len() != plan.param_types.len() {
                 return Err(SqlError::wrong_arguments("EXECUTE"));
             }
+            let plan = if plan.is_for(params) {
+                plan
+            } else {
+                let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else { continue };
+                self.retype_prepared(&entry, &plan, params).await?
+            };
             let ran = self.run(&plan, params, more, out).await;
             let stale = matches!(ran, Err(Failure::Stale));
             if let Some(handle) = self.statements.get(id)

@@ -168,8 +168,7 @@ impl Session {
         let ran = match self.lock_tables_of(plan).await {
             Ok(()) => {
                 let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
-                let settings =
-                    StatementSettings { in_transaction: goes_on, max_allowed_packet: self.max_allowed_packet(), ..self.derived.exec };
+                let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
                 let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);

@@ -67,6 +67,7 @@ impl Session {
         }
         self.context.mode = self.derived.plan_mode;
         self.context.collation = self.derived.exec.connection;
+        self.context.div_precision_increment = self.derived.exec.div_precision_increment;
         if self.context.schema != self.state.schema {
             self.context.schema = self.state.schema.clone();
         }

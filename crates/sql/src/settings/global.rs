@@ -1,6 +1,6 @@
 //! GLOBAL values.
 use super::table::{COUNT, Var};
-use super::variable::{Access, Kind, Scope, Setting, collation};
+use super::variable::{Access, Kind, Scope, Setting, Taken, collation};
 use crate::error::{Result, SqlError};
 use parking_lot::{Mutex, RwLock};
 use redolith_types::{Collation, Value};
@@ -95,6 +95,11 @@ impl Settings {
 
     /// SET GLOBAL; `value` None is DEFAULT.
     pub fn set_global(&self, var: Var, value: Option<&Value<'_>>) -> Result<Applied> {
+        let Taken { setting, truncated } = Settings::check(var, value)?;
+        Ok(Applied { truncated, refused: self.apply(var, setting) })
+    }
+    /// What SET GLOBAL would keep.
+    pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Taken> {
         let v = var.get();
         match (v.access, v.scope) {
             (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
@@ -109,8 +114,11 @@ impl Settings {
         if only_default {
             return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
         }
-        let refused = if var.is_order() { call_hooks(&self.hooks.lock(), var, &taken.setting) } else { self.store(var, taken.setting) };
-        Ok(Applied { truncated: taken.truncated, refused })
+        Ok(taken)
+    }
+    /// Does what was checked. Returns what the system refused.
+    pub fn apply(&self, var: Var, setting: Setting) -> Vec<String> {
+        if var.is_order() { call_hooks(&self.hooks.lock(), var, &setting) } else { self.store(var, setting) }
     }
 
     /// Stores a value that is known to be valid, with that of the variable's twin.

@@ -1,7 +1,7 @@
 //! A session's values: the GLOBAL ones of when it began, and what it has set itself.
 use super::global::{Settings, Snapshot, twin_bits};
 use super::table::Var;
-use super::variable::{Access, Kind, Scope, Setting, collation};
+use super::variable::{Access, Kind, Scope, Setting, Taken, collation};
 use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Collation, Value};
@@ -54,33 +54,44 @@ impl SessionVars {
     }
 
     /// SET SESSION; `value` None is DEFAULT, which is the current GLOBAL value. True if the value was moved into the variable's range.
-    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being settable only.
     pub fn set(&mut self, settings: &Settings, var: Var, value: Option<&Value<'_>>) -> Result<bool> {
+        let taken = SessionVars::check(var, value)?;
+        let truncated = taken.as_ref().is_some_and(|t| t.truncated);
+        self.apply(settings, var, taken.map(|t| t.setting));
+        Ok(truncated)
+    }
+    /// What SET SESSION would keep; None: the default.
+    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being settable only.
+    pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Option<Taken>> {
         let v = var.get();
         match (v.access, v.scope) {
             (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
             (_, Scope::Global) => return Err(SqlError::global_variable(v.name)),
-            _ if v.kind == Kind::OfSession => return Ok(false),
+            _ if v.kind == Kind::OfSession => return Ok(None),
+            // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET GLOBAL to assign the value").
+            _ if matches!(var, Var::MaxAllowedPacket | Var::NetBufferLength) => {
+                return Err(SqlError::new(1621, format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", v.name)));
+            }
             _ => {}
         }
-        let taken = match value {
-            Some(value) => v.take_value(value)?,
-            None if v.scope == Scope::Followed => {
-                self.own.retain(|(v, _)| *v != var);
-                return Ok(false);
+        let taken = value.map(|value| v.take_value(value)).transpose()?;
+        match &taken {
+            Some(t) if v.only.is_some() && t.setting != v.default_setting() => {
+                Err(SqlError::wrong_variable_value(v.name, v.show(&t.setting).unwrap_or_default()))
             }
-            None if v.scope == Scope::Both => settings.snapshot().get(var).clone().into(),
-            None => v.default_setting().into(),
-        };
-        if v.only.is_some() && taken.setting != v.default_setting() {
-            return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
+            _ => Ok(taken),
         }
-        // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET GLOBAL to assign the value").
-        if matches!(var, Var::MaxAllowedPacket | Var::NetBufferLength) {
-            return Err(SqlError::new(1621, format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", v.name)));
+    }
+    /// Stores what was checked.
+    pub fn apply(&mut self, settings: &Settings, var: Var, setting: Option<Setting>) {
+        let v = var.get();
+        match setting {
+            Some(setting) => self.store(var, setting),
+            None if v.kind == Kind::OfSession => {}
+            None if v.scope == Scope::Followed => self.own.retain(|(v, _)| *v != var),
+            None if v.scope == Scope::Both => self.store(var, settings.snapshot().get(var).clone()),
+            None => self.store(var, v.default_setting()),
         }
-        self.store(var, taken.setting);
-        Ok(taken.truncated)
     }
 
     /// Stores a value known to be valid: SET NAMES, SET TRANSACTION, the client's character set at login.

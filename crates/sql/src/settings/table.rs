@@ -118,8 +118,8 @@ variables! {
     InnodbLogBufferSize "innodb_log_buffer_size" steps(256 << 10, u32::MAX as u64, 1024), Global Dynamic is("67108864");
     InnodbLogWriterThreads "innodb_log_writer_threads" Bool, Global Dynamic OFF;
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
-    InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.0), Global Dynamic is("90.000000");
-    InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.0), Global Dynamic is("10.000000");
+    InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.99), Global Dynamic is("90.000000");
+    InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.99), Global Dynamic is("10.000000");
     InnodbMaxUndoLogSize "innodb_max_undo_log_size" int(10 << 20, MAX), Global Dynamic is("1073741824");
     InnodbMonitorDisable "innodb_monitor_disable" TEXT, Global Dynamic is("");
     InnodbMonitorEnable "innodb_monitor_enable" TEXT, Global Dynamic is("");

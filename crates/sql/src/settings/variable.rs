@@ -308,18 +308,18 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// CPU numbers of `0-3,6`, at most 1,024 of them; None if it is no such list.
+/// CPU numbers of `0-3,6` in ascending order, each below 1,024; None if it is no such list.
 pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
-    let mut cpus = Vec::new();
+    let mut named = [false; 1024];
     for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
-        if first > last || last >= 1024 {
+        if first > last {
             return None;
         }
-        cpus.extend(first..=last);
+        named.get_mut(first..=last)?.fill(true);
     }
-    Some(cpus)
+    Some(named.iter().enumerate().filter(|(_, named)| **named).map(|(cpu, _)| cpu).collect())
 }
 
 /// Digits with at most one of K, M, G, T, P, E, which are powers of 1,024.

@@ -145,6 +145,11 @@ impl Monitors {
         self.0.lock().started_us = now_us;
     }
 
+    /// Does the pattern name anything?
+    pub fn knows(&self, pattern: &str, metrics: &[(Metric, u64)]) -> bool {
+        EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern)) || metrics.iter().any(|(m, _)| names(pattern, m))
+    }
+
     /// Does `action` to what `pattern` names: a counter, a group, `all`, or a pattern with `%` and `_`. False: it names nothing, and nothing is done.
     pub fn act(&self, action: MonitorAction, pattern: &str, metrics: &[(Metric, u64)], now_us: i64) -> bool {
         let mut state = self.0.lock();

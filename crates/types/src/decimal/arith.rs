@@ -1,8 +1,14 @@
-//! Exact arithmetic. The scale of a result follows MySQL: + and -: the greater of both; *: their sum; /: the dividend's plus an increment
-//! (`div_precision_increment`, 4 by default); all at most 30, rounded half away from zero.
+//! Exact arithmetic. The scale of a result follows MySQL: + and -: the greater of both; *: their sum; all at most 30, rounded half away from zero.
+//! A quotient has whole groups of nine digits, at least as many as the dividend's scale and an increment (`div_precision_increment`, 4 by default)
+//! ask for: what is shown is rounded to those, what is calculated with further is not. (MySQL, `do_div_mod` of strings/decimal.c)
 use std::cmp::Ordering;
 
-use super::{Decimal, DecimalOverflow, MAX_SCALE, Wide};
+use super::{Decimal, DecimalOverflow, Wide};
+
+/// Digits that MySQL keeps in a word.
+const GROUP: u32 = 9;
+/// Most digits after the point that a quotient is calculated to: more than fit in a result, which is rounded.
+const MAX_QUOTIENT_SCALE: u32 = 45;
 
 impl Decimal {
     pub fn add(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {
@@ -38,15 +44,12 @@ impl Decimal {
         if other.is_zero() {
             return None;
         }
-        let scale = self.scale.saturating_add(scale_increment).min(MAX_SCALE);
-        // self * 10^(scale + 1 + other.scale - self.scale) / other: one digit more than wanted, which decides the rounding.
-        // The power is at least 1 and at most 61, so the dividend has at most 126 digits of the 154 that fit.
-        let power = u32::from(scale) + 1 + u32::from(other.scale) - u32::from(self.scale);
-        let dividend = self.coef.resize::<8>().expect("wider").mul_pow10(power).expect("126 digits fit in 512 bits");
+        let scale = quotient_scale(self.scale, other.scale, scale_increment);
+        // self * 10^(scale + other.scale - self.scale) / other. The power is at most 75, so the dividend has at most 140 digits of the 154 that fit.
+        let power = scale + u32::from(other.scale) - u32::from(self.scale);
+        let dividend = self.coef.resize::<8>().expect("wider").mul_pow10(power).expect("140 digits fit in 512 bits");
         let quotient = dividend.div_rem(other.coef.resize().expect("wider")).0;
-        let negative = self.negative != other.negative;
-        let rounded = super::div_pow10_rounded(quotient, 1);
-        Some(Decimal::build(rounded, u32::from(scale), negative))
+        Some(Decimal::build(quotient, scale, self.negative != other.negative))
     }
 
     /// Integer part of the quotient (DIV); None: division by zero.
@@ -81,6 +84,13 @@ impl Decimal {
     }
 }
 
+/// Digits after the point of a quotient, not less than the dividend has: the groups of both sides, and what the increment asks for beyond them.
+fn quotient_scale(dividend: u8, divisor: u8, increment: u8) -> u32 {
+    let (dividend, divisor) = (u32::from(dividend), u32::from(divisor));
+    let groups = dividend.next_multiple_of(GROUP) + divisor.next_multiple_of(GROUP);
+    groups.max(dividend + divisor + u32::from(increment)).next_multiple_of(GROUP).min(MAX_QUOTIENT_SCALE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,11 +103,36 @@ mod tests {
     fn scales_follow_mysql() {
         assert_eq!(d("1.50").add(&d("2.5")).unwrap().to_string(), "4.00");
         assert_eq!(d("1.5").mul(&d("-2.55")).unwrap().to_string(), "-3.825");
-        assert_eq!(d("2").div(&d("3"), 4).unwrap().unwrap().to_string(), "0.6667");
-        assert_eq!(d("-10.00").div(&d("4"), 4).unwrap().unwrap().to_string(), "-2.500000");
         assert_eq!(d("10.5").rem(&d("-3")).unwrap().to_string(), "1.5");
         assert_eq!(d("-10.5").div_int(&d("3")).unwrap().unwrap().to_string(), "-3");
         assert!(d("1").div(&d("0.0"), 4).is_none() && d("1").rem(&d("0")).is_none());
+    }
+
+    #[test]
+    fn quotients_have_whole_groups_of_digits_cut_off() {
+        let quotient = |a: &str, b: &str, increment| d(a).div(&d(b), increment).unwrap().unwrap();
+        for (a, b, increment, wanted) in [
+            ("2", "3", 4, "0.666666666"),
+            ("2", "3", 10, "0.666666666666666666"),
+            ("1", "7", 0, "0"),
+            ("-10.00", "4", 4, "-2.500000000"),
+            ("-0.1", "3", 9, "-0.033333333333333333"),
+            ("1", "3.00", 4, "0.333333333"),
+            ("1.00", "3.00", 4, "0.333333333333333333"),
+            // At the limits it is rounded.
+            ("0.0000000000000000000000000001", "0.3", 4, "0.000000000000000000000000000333"),
+            ("2.0000000000000000000000000000", "3", 4, "0.666666666666666666666666666667"),
+        ] {
+            assert_eq!(quotient(a, b, increment).to_string(), wanted, "{a} / {b}");
+        }
+        let (most, tiny) = (d(&"9".repeat(65)), d("0.000000000000000000000000000001"));
+        assert_eq!(quotient(&"9".repeat(65), "1", 30), most);
+        assert_eq!(most.div(&tiny, 30), Some(Err(DecimalOverflow)));
+        assert_eq!(tiny.div(&most, 30).unwrap().unwrap(), Decimal::ZERO);
+        assert_eq!(tiny.div(&tiny, 30).unwrap().unwrap(), d("1"));
+        // As a known question about MySQL has it: 14620 / 9432456 / (24250 / 9432456) is 0.60288653.
+        let (a, b) = (quotient("14620", "9432456", 4), quotient("24250", "9432456", 4));
+        assert_eq!(a.div(&b, 4).unwrap().unwrap().round(8).unwrap().to_string(), "0.60288653");
     }
 
     #[test]

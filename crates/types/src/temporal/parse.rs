@@ -178,6 +178,14 @@ pub fn parse_date(text: &[u8]) -> Option<Parsed<Date>> {
     Some(Parsed { value: parsed.value.date(), fsp: 0, truncated: parsed.truncated || parsed.value.us_of_day() != 0 })
 }
 
+/// Where a time is expected: a date with a time ('2024-01-02 03:04:05', '20240102030405')?
+pub fn has_date(text: &[u8]) -> bool {
+    let mut s = Scanner { text, at: 0 };
+    s.skip_spaces();
+    let run = s.run();
+    run >= 12 || (matches!(run, 2 | 4) && text.get(s.at + run) == Some(&b'-') && text.trim_ascii().len() >= 12)
+}
+
 /// A TIME literal: '[-][D ]hh:mm[:ss][.f]', digits alone right-aligned, or the time of a full DATETIME literal. Minutes and seconds over 59: None.
 /// Out of range: clamped and `truncated`.
 pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
@@ -189,8 +197,7 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     }
     let run = s.run();
     let after = text.get(s.at + run).copied();
-    let like_a_date = run >= 12 || (matches!(run, 2 | 4) && after == Some(b'-') && text.trim_ascii().len() >= 12);
-    if !negative && like_a_date {
+    if has_date(text) {
         let parsed = parse_datetime(text, 0)?;
         return Some(Parsed { value: parsed.value.time(), fsp: parsed.fsp, truncated: parsed.truncated });
     }
@@ -279,10 +286,13 @@ impl DateTime {
     }
 }
 
+/// Numbers from here on are dates with times where a time is expected.
+pub(crate) const FIRST_WITH_DATE: i64 = 10_000_000_000;
+
 impl Time {
     /// [-]hhmmss as a number; over 7 digits, the time of a DATETIME number. Out of range: clamped, true.
     pub fn from_number(number: i64) -> Option<(Time, bool)> {
-        if number >= 10_000_000_000
+        if number >= FIRST_WITH_DATE
             && let Some(at) = DateTime::from_number(number)
         {
             return Some((at.time(), false));

@@ -2,6 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{ArithOp, Expr, Kind};
+use crate::sql_mode::SqlMode;
 use redolith_types::convert::{exact_number, to_decimal};
 use redolith_types::{Decimal, Value};
 
@@ -46,7 +47,9 @@ impl<'v> Eval<'v, '_, '_> {
         };
         match domain {
             Domain::Int => {
-                let unsigned = node.ty.unsigned || (by_value && matches!((&a, &b), (Value::UInt(_), _) | (_, Value::UInt(_))));
+                let has_unsigned = matches!((&a, &b), (Value::UInt(_), _) | (_, Value::UInt(_)));
+                let subtracts_signed = op == ArithOp::Subtract && self.env.settings.sql_mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION);
+                let unsigned = node.ty.unsigned || (by_value && has_unsigned && !subtracts_signed);
                 self.int_arith(op, &a, &b, unsigned, node)
             }
             Domain::Decimal => self.decimal_arith(op, &a, &b, node),

@@ -80,12 +80,15 @@ impl<'v> Eval<'v, '_, '_> {
             Kind::Year => self.cast_to_year(&value),
             kind if kind.is_integer() => {
                 let n = to_integer(&value);
-                if n.truncated {
-                    self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?;
+                // Out of range, integers and text keep their bits; other numbers become the nearest.
+                let wraps = ty.unsigned || matches!(value, Value::UInt(_) | Value::Bytes(_));
+                let nearest = n.value.clamp(i64::MIN.into(), if wraps { u64::MAX.into() } else { i64::MAX.into() });
+                match &value {
+                    Value::Decimal(_) if nearest != n.value => self.env.warn(SqlError::truncated_wrong_value("DECIMAL", &value))?,
+                    _ if n.truncated => self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?,
+                    _ => {}
                 }
-                // Out of range numbers wrap from text, clamp from DECIMAL, as bits from the other sign.
-                let n = n.value.clamp(i64::MIN as i128, u64::MAX as i128);
-                Ok(if ty.unsigned { Value::UInt(n as u64) } else { Value::Int(n as i64) })
+                Ok(if ty.unsigned { Value::UInt(nearest as u64) } else { Value::Int(nearest as i64) })
             }
             Kind::Decimal => self.cast_to_decimal(&value, ty),
             Kind::Double => Ok(Value::Double(self.double(&value)?)),
@@ -186,12 +189,23 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(text)
     }
 
-    /// A constant as the type of what it is compared with; dates that are none are an error, as they can match nothing.
+    /// A constant as the type of what it is compared with; dates that are none are an error, as they can match nothing. So are characters that the
+    /// character set compared in does not have.
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         let ty = &node.ty;
-        if value.is_null() || !ty.kind.is_temporal() {
-            return if value.is_null() { Ok(value) } else { self.cast(e, node) };
+        if value.is_null() {
+            return Ok(value);
+        }
+        if ty.kind.is_string() {
+            let to = ty.collation.charset();
+            return Ok(match value {
+                Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to => value,
+                value => match self.whole_string_in(e, &value, to) {
+                    Some(text) => Value::owned(text.into_owned()),
+                    None => return Err(SqlError::illegal_mix_of_collations("=")),
+                },
+            });
         }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         if ty.kind == Kind::Time {
@@ -223,6 +237,10 @@ impl<'v> Eval<'v, '_, '_> {
                         out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]);
                     }
                     (Value::UInt(n), Kind::Year) => out.extend_from_slice(format!("{n:04}").as_bytes()),
+                    // A quotient has more than are shown.
+                    (Value::Decimal(d), Kind::Decimal) if d.scale() > e.ty.decimals => {
+                        d.round(e.ty.decimals).unwrap_or(*d).write_text(&mut out)
+                    }
                     (Value::Time(_) | Value::DateTime(_), kind) if kind.is_temporal() => {
                         value.write_text(Some(e.ty.decimals.min(6)), &mut out);
                     }

@@ -1,7 +1,7 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, CompareOp, Expr, Subquery, SubqueryTest};
+use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::{Charset, Collation, Value};
 use std::borrow::Cow;
@@ -69,7 +69,7 @@ impl<'v> Eval<'v, '_, '_> {
                 a.partial_cmp(&b).unwrap_or(Ordering::Equal)
             }
             CompareAs::String(collation) => {
-                let (a, b) = (self.string_in(le, a, collation.charset()), self.string_in(re, b, collation.charset()));
+                let (collation, a, b) = self.strings(collation, left, right);
                 collation.compare(&a, &b)
             }
             CompareAs::Date | CompareAs::DateTime | CompareAs::Time => return self.moments(how, a, b),
@@ -84,7 +84,7 @@ impl<'v> Eval<'v, '_, '_> {
                 };
                 match (a, b) {
                     (Value::Bytes(_), Value::Bytes(_)) => {
-                        let (a, b) = (self.string_in(le, a, collation.charset()), self.string_in(re, b, collation.charset()));
+                        let (collation, a, b) = self.strings(collation, left, right);
                         collation.compare(&a, &b)
                     }
                     (Value::Bytes(text), other) | (other, Value::Bytes(text)) if !is_temporal(other) => {
@@ -135,6 +135,27 @@ impl<'v> Eval<'v, '_, '_> {
             }
             value => self.text_of(e, value),
         }
+    }
+    /// The same; None if that character set lacks a character.
+    pub(super) fn whole_string_in<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Option<Cow<'x, [u8]>> {
+        let Value::Bytes(bytes) = value else { return Some(self.text_of(e, value)) };
+        let from = self.charset_of(e);
+        let stays = from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
+        if stays { Some(Cow::Borrowed(bytes)) } else { from.convert(bytes, to).ok() }
+    }
+    /// Two strings as a collation compares them; where its character set lacks a character of them, as one does that has all.
+    pub(super) fn strings<'x>(
+        &self,
+        collation: Collation,
+        (le, a): (&Expr, &'x Value<'_>),
+        (re, b): (&Expr, &'x Value<'_>),
+    ) -> (Collation, Cow<'x, [u8]>, Cow<'x, [u8]>) {
+        let to = collation.charset();
+        if let (Some(a), Some(b)) = (self.whole_string_in(le, a, to), self.whole_string_in(re, b, to)) {
+            return (collation, a, b);
+        }
+        let wide = Collation::Utf8mb4GeneralCi;
+        (wide, self.string_in(le, a, wide.charset()), self.string_in(re, b, wide.charset()))
     }
     /// The character set an expression's strings are in.
     pub(super) fn charset_of(&self, e: &Expr) -> Charset {
@@ -255,6 +276,10 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
+        }
+        // What is calculated with further keeps its digits.
+        if matches!((&value, node.ty.kind), (Value::Decimal(d), Kind::Decimal) if d.scale() >= node.ty.decimals) {
+            return Ok(value);
         }
         Ok(super::coerce(value, &node.ty, self.env))
     }

@@ -4,12 +4,15 @@ use super::format::{DAYS, MONTHS};
 use super::interval::difference;
 use crate::error::Result;
 use crate::plan::{Expr, Function};
-use redolith_types::convert::{to_datetime, to_decimal, to_time};
+use redolith_types::convert::{has_date, to_datetime, to_decimal, to_time};
 use redolith_types::temporal::{US_PER_SEC, parse_zone};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
 /// 3001-01-18 23:59:59 UTC: the last second MySQL's Unix times reach.
 const LAST_UNIX_SECOND: i64 = 32_536_771_199;
+
+/// Of a moment, for EXTRACT.
+const FIELDS: [&str; 5] = ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
 
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn date_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
@@ -55,6 +58,7 @@ impl<'v> Eval<'v, '_, '_> {
                 days.map_or(Value::Null, |(a, b)| Value::Int(a - b))
             }
             F::TimeDiff => return self.time_diff(args),
+            F::Extract => return self.extract(args),
             F::TimestampDiff => {
                 let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
                 let (Some(a), Some(b)) = (self.arg_datetime(&args[1])?, self.arg_datetime(&args[2])?) else { return Ok(Value::Null) };
@@ -102,6 +106,31 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(part(t) as i64)))
     }
 
+    /// EXTRACT of fields side by side, or of one of a time. What has a date has its day; a time has hours beyond a day instead, and a sign.
+    fn extract(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
+        if *unit == *b"YEAR_MONTH" {
+            let at = self.arg_datetime(&args[1])?;
+            return Ok(at.map_or(Value::Null, |at| Value::Int(at.date().year() as i64 * 100 + at.date().month() as i64)));
+        }
+        let value = self.eval(&args[1])?;
+        let (day, time) = if has_date(&value) {
+            let Some(at) = self.as_datetime(value)? else { return Ok(Value::Null) };
+            (at.date().day(), at.time())
+        } else {
+            let Some(time) = self.as_time(value)? else { return Ok(Value::Null) };
+            (0, time)
+        };
+        // HOUR_SECOND: from hours to seconds, the digits of each behind those of the one before.
+        let fields = [day.into(), time.hours(), time.minutes(), time.seconds(), time.microseconds()].map(i64::from);
+        let place = |name: &[u8]| FIELDS.iter().position(|f| f.as_bytes() == name);
+        let mut names = unit.split(|b| *b == b'_').map(place);
+        let first = names.next().flatten();
+        let Some((first, last)) = first.zip(names.next().unwrap_or(first)) else { return Ok(Value::Null) };
+        let number = (first..=last).fold(0, |number, n| number * if n == 4 { 1_000_000 } else { 100 } + fields[n]);
+        Ok(Value::Int(if time.us() < 0 { -number } else { number }))
+    }
+
     fn date_part(&mut self, function: Function, at: DateTime, args: &'v [Expr]) -> Result<Value<'v>> {
         use Function as F;
         let date = at.date();
@@ -119,6 +148,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Week | F::YearWeek => {
                 let mode = match args.get(1) {
                     Some(e) => self.arg_int(e)?.unwrap_or(0) as u8 & 7,
+                    None if function == F::Week => self.env.settings.default_week_format,
                     None => 0,
                 };
                 let full = function == F::YearWeek;

@@ -236,6 +236,9 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     if let Some(pm) = parts.pm {
         parts.hour = parts.hour % 12 + if pm { 12 } else { 0 };
     }
+    if parts.hour > 23 || parts.minute > 59 || parts.second > 59 {
+        return None;
+    }
     let rest = !reader.text.trim_ascii().is_empty();
     if !parts.has_date {
         return Some((Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?), rest));
@@ -316,6 +319,7 @@ mod tests {
         assert_eq!(p("2004-04-31", "%Y-%m-%d"), None);
         assert_eq!(p("x", "%Y"), None);
         assert_eq!(p("12:05:06 AM", "%r"), ok("00:05:06"));
+        assert_eq!([p("10:60:00", "%H:%i:%s"), p("24:00:00", "%T"), p("10:00:60", "%T")], [None, None, None]);
         assert_eq!(p("2024-02-03 14:05:06.5", "%Y-%m-%d %T.%f"), ok("2024-02-03 14:05:06.500000"));
     }
 }

@@ -190,6 +190,9 @@ impl<'v> Eval<'v, '_, '_> {
     /// NULL, with a warning, for what is no date.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
+        self.as_datetime(value)
+    }
+    pub(super) fn as_datetime(&mut self, value: Value<'v>) -> Result<Option<DateTime>> {
         match value {
             Value::Null => return Ok(None),
             Value::DateTime(at) => return Ok(Some(at)),
@@ -199,21 +202,22 @@ impl<'v> Eval<'v, '_, '_> {
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         let parsed = to_datetime(&value, today, zone);
         if parsed.is_none_or(|p| p.truncated) {
-            self.env.only_warn(SqlError::new(
-                1292,
-                format!("{} datetime value: '{value}'", if parsed.is_none() { "Incorrect" } else { "Truncated incorrect" }),
-            ));
+            let what = if parsed.is_none() { "Incorrect" } else { "Truncated incorrect" };
+            self.env.warn(SqlError::new(1292, format!("{what} datetime value: '{value}'")))?;
         }
         Ok(parsed.map(|p| p.value))
     }
     pub(super) fn arg_time(&mut self, e: &'v Expr) -> Result<Option<Time>> {
         let value = self.eval(e)?;
+        self.as_time(value)
+    }
+    pub(super) fn as_time(&mut self, value: Value<'v>) -> Result<Option<Time>> {
         if value.is_null() {
             return Ok(None);
         }
         let parsed = to_time(&value);
         if parsed.is_none_or(|p| p.truncated) {
-            self.env.only_warn(SqlError::truncated_wrong_value("time", &value));
+            self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
         }
         Ok(parsed.map(|p| p.value))
     }

@@ -53,11 +53,7 @@ impl<'v> Eval<'v, '_, '_> {
                 }
                 _ => return Err(SqlError::wrong_arguments("sleep")),
             },
-            F::Benchmark => {
-                let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else { return Ok(Value::Null) };
-                self.benchmark(rounds, &args[1])?;
-                Value::Int(0)
-            }
+            F::Benchmark => return self.benchmark(args),
             F::GetLock => return self.get_lock(args),
             F::ReleaseLock => {
                 let name = self.lock_name(&args[0])?;
@@ -73,25 +69,26 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// Where the statement can be asked for the row again it goes on from turn to turn: others run between them.
-    fn benchmark(&mut self, rounds: i64, e: &'v Expr) -> Result<()> {
-        let node = std::ptr::from_ref(e) as usize;
-        let at = self.env.benchmarks.iter().position(|(n, _)| *n == node);
-        let (from, began) = (at.map_or(0, |at| self.env.benchmarks.swap_remove(at).1), self.env.disk.now());
-        for n in from..rounds {
-            self.eval(e)?;
+    /// Where it is all that the statement asks for it goes on from turn to turn, by being evaluated again: others run between them.
+    fn benchmark(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        // Not what is within it.
+        let in_turns = self.env.is_benchmark && std::mem::take(&mut self.env.may_repeat);
+        let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else { return Ok(Value::Null) };
+        let first = if in_turns { std::mem::take(&mut self.env.benchmark_rounds) } else { 0 };
+        let began = self.env.disk.now();
+        for n in first..rounds {
+            self.eval(&args[1])?;
             if n % ROUNDS != ROUNDS - 1 {
                 continue;
             }
             crate::exec::scan::check_killed(self.env)?;
-            if self.env.is_benchmark && self.env.may_repeat && self.env.disk.now() - began >= TURN {
-                self.env.benchmarks.push((node, n + 1));
+            if in_turns && self.env.disk.now() - began >= TURN {
+                self.env.benchmark_rounds = n + 1;
                 self.env.again = true;
-                return Ok(());
+                break;
             }
         }
-        self.env.benchmarks.push((node, rounds));
-        Ok(())
+        Ok(Value::Int(0))
     }
 
     fn lock_name(&mut self, e: &'v Expr) -> Result<Vec<u8>> {

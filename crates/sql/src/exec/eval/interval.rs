@@ -101,19 +101,23 @@ impl<'v> Eval<'v, '_, '_> {
         if value.is_null() || amount.is_null() {
             return Ok(Value::Null);
         }
-        let interval = if parts_of(unit).is_empty() { simple(&amount, unit) } else { composite(&amount.to_bytes(), unit) };
-        let Some(interval) = interval.and_then(|i| if subtract { negated(i) } else { Some(i) }) else { return Ok(Value::Null) };
+        let is_simple = parts_of(unit).is_empty();
+        let interval = if is_simple { simple(&amount, unit) } else { composite(&amount.to_bytes(), unit) };
+        let interval = match interval.and_then(|i| if subtract { negated(i) } else { Some(i) }) {
+            Some(interval) => interval,
+            None if is_simple => return self.overflow("datetime"),
+            None => return Ok(Value::Null),
+        };
         if node.ty.kind == Kind::Time {
             return self.add_to_time(&value, interval);
         }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         let Some(parsed) = to_datetime(&value, today, zone) else {
-            self.env.only_warn(SqlError::new(1292, format!("Incorrect datetime value: '{value}'")));
+            self.env.warn(SqlError::new(1292, format!("Incorrect datetime value: '{value}'")))?;
             return Ok(Value::Null);
         };
         let Some(sum) = parsed.value.add_interval(interval) else {
-            self.env.only_warn(SqlError::new(1441, "Datetime function: datetime field overflow"));
-            return Ok(Value::Null);
+            return self.overflow("datetime");
         };
         Ok(match node.ty.kind {
             Kind::Date => Value::Date(sum.date()),
@@ -134,10 +138,12 @@ impl<'v> Eval<'v, '_, '_> {
     fn add_to_time(&mut self, value: &Value<'_>, interval: Interval) -> Result<Value<'v>> {
         let us = interval.days.checked_mul(US_PER_DAY).and_then(|d| d.checked_add(interval.us)).filter(|_| interval.months == 0);
         let sum = to_time(value).zip(us).and_then(|(t, us)| t.value.us().checked_add(us)).and_then(Time::from_us);
-        if sum.is_none() {
-            self.env.only_warn(SqlError::new(1441, "Datetime function: time field overflow"));
-        }
-        Ok(sum.map_or(Value::Null, Value::Time))
+        sum.map_or_else(|| self.overflow("time"), |t| Ok(Value::Time(t)))
+    }
+    #[cold]
+    fn overflow(&mut self, field: &str) -> Result<Value<'v>> {
+        self.env.warn(SqlError::new(1441, format!("Datetime function: {field} field overflow")))?;
+        Ok(Value::Null)
     }
 }
 

@@ -2,21 +2,48 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
+use memchr::memmem;
 use redolith_types::{Charset, Collation};
 use regex::bytes::{Regex, RegexBuilder};
 
 /// Whether `text` matches `pattern`: `%` any characters, `_` one, `escape` takes the next character as it is. Trailing spaces count.
 pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[u8]) -> bool {
+    like_unless(collation, escape, text, pattern, &mut || Ok(())).unwrap_or(false)
+}
+/// The same; now and then `stop` is asked whether to go on.
+fn like_unless(
+    collation: Collation,
+    escape: Option<char>,
+    text: &[u8],
+    pattern: &[u8],
+    stop: &mut dyn FnMut() -> Result<()>,
+) -> Result<bool> {
     let mut escape_bytes = Vec::new();
     if let Some(c) = escape {
         collation.charset().encode(c, &mut escape_bytes);
     }
-    Matcher { collation, escape: &escape_bytes }.matches(text, pattern)
+    let matcher = Matcher { collation, escape: &escape_bytes };
+    if text.len().saturating_mul(pattern.len()) <= FEW { Ok(matcher.matches(text, pattern)) } else { matcher.by_parts(text, pattern, stop) }
 }
+
+/// Comparisons that going back may take at worst.
+const FEW: usize = 1 << 16;
+/// Comparisons between two looks at whether to stop.
+const STEPS: usize = 1 << 20;
 
 struct Matcher<'a> {
     collation: Collation,
     escape: &'a [u8],
+}
+
+/// What a pattern is made of.
+enum Item {
+    /// `%`
+    Many,
+    /// `_`
+    One,
+    /// A character of this weight.
+    Char(u32),
 }
 
 impl Matcher<'_> {
@@ -26,36 +53,44 @@ impl Matcher<'_> {
             _ => 1,
         }
     }
-    /// Goes back to behind the last `%` when a later part does not match: linear for most patterns, no recursion.
+    /// Takes the item at the front of a pattern.
+    #[inline]
+    fn item(&self, pattern: &mut &[u8]) -> Option<Item> {
+        let first = *pattern.first()?;
+        if !self.escape.is_empty() && pattern.len() > self.escape.len() && pattern.starts_with(self.escape) {
+            *pattern = &pattern[self.escape.len()..];
+        } else if matches!(first, b'%' | b'_') {
+            *pattern = &pattern[1..];
+            return Some(if first == b'%' { Item::Many } else { Item::One });
+        }
+        let (weight, len) = self.collation.char_weight(pattern);
+        *pattern = &pattern[len..];
+        Some(Item::Char(weight))
+    }
+
+    /// Goes back to behind the last `%` when a later part does not match: no recursion, nothing allocated, but the product of both lengths at worst.
     fn matches(&self, mut text: &[u8], mut pattern: &[u8]) -> bool {
         let mut retry: Option<(&[u8], &[u8])> = None;
         loop {
-            if let Some(&first) = pattern.first() {
-                let escaped = !self.escape.is_empty() && pattern.starts_with(self.escape) && pattern.len() > self.escape.len();
-                if first == b'%' && !escaped {
-                    pattern = &pattern[1..];
-                    if pattern.is_empty() {
-                        return true;
-                    }
-                    retry = Some((text, pattern));
-                    continue;
+            let mut rest = pattern;
+            let taken = match self.item(&mut rest) {
+                None if text.is_empty() => return true,
+                Some(Item::Many) if rest.is_empty() => return true,
+                Some(Item::Many) => {
+                    retry = Some((text, rest));
+                    Some(0)
                 }
-                if !text.is_empty() {
-                    if first == b'_' && !escaped {
-                        text = &text[self.char_len(text)..];
-                        pattern = &pattern[1..];
-                        continue;
-                    }
-                    let literal = if escaped { &pattern[self.escape.len()..] } else { pattern };
-                    let ((a, a_len), (b, b_len)) = (self.collation.char_weight(text), self.collation.char_weight(literal));
-                    if a == b {
-                        text = &text[a_len..];
-                        pattern = &literal[b_len..];
-                        continue;
-                    }
+                _ if text.is_empty() => None,
+                None => None,
+                Some(Item::One) => Some(self.char_len(text)),
+                Some(Item::Char(wanted)) => {
+                    let (weight, len) = self.collation.char_weight(text);
+                    (weight == wanted).then_some(len)
                 }
-            } else if text.is_empty() {
-                return true;
+            };
+            if let Some(len) = taken {
+                (text, pattern) = (&text[len..], rest);
+                continue;
             }
             // Let the last % take one character more.
             match retry {
@@ -68,6 +103,130 @@ impl Matcher<'_> {
             }
         }
     }
+
+    /// Looks for what stands between the `%`, one after the other, each as early as it comes: linear where no `_` is in it.
+    fn by_parts(&self, text: &[u8], mut pattern: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+        let weights = self.collation.weight_bytes(text);
+        let mut rest = &weights[..];
+        let mut steps = 0;
+        let mut is_first = true;
+        loop {
+            let part = self.part(pattern);
+            let Some(after) = part.after else {
+                // The last ends where the text does.
+                let end = if is_first { Some(rest) } else { self.last_chars(rest, part.chars) };
+                return Ok(end.and_then(|end| self.begins(end, part.items, &mut steps)).is_some_and(<[u8]>::is_empty));
+            };
+            let behind = if is_first { self.begins(rest, part.items, &mut steps) } else { self.find(rest, &part, &mut steps, stop)? };
+            let Some(behind) = behind else { return Ok(false) };
+            (rest, pattern, is_first) = (behind, after, false);
+            pause(&mut steps, stop)?;
+        }
+    }
+    /// A pattern up to its first `%`.
+    fn part<'p>(&self, pattern: &'p [u8]) -> Part<'p> {
+        let (mut rest, mut chars, mut has_one) = (pattern, 0, false);
+        loop {
+            let len = pattern.len() - rest.len();
+            match self.item(&mut rest) {
+                None => return Part { items: pattern, chars, has_one, after: None },
+                Some(Item::Many) => return Part { items: &pattern[..len], chars, has_one, after: Some(rest) },
+                Some(item) => {
+                    chars += 1;
+                    has_one |= matches!(item, Item::One);
+                }
+            }
+        }
+    }
+    /// What of the weight bytes is behind the first place of a part.
+    fn find<'t>(
+        &self,
+        mut text: &'t [u8],
+        part: &Part<'_>,
+        steps: &mut usize,
+        stop: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<&'t [u8]>> {
+        if !part.has_one {
+            let wanted = self.literal(part.items);
+            return Ok(memmem::find(text, &wanted).map(|at| &text[at + wanted.len()..]));
+        }
+        loop {
+            if let Some(behind) = self.begins(text, part.items, steps) {
+                return Ok(Some(behind));
+            }
+            if text.is_empty() {
+                return Ok(None);
+            }
+            text = &text[self.char_len(text)..];
+            pause(steps, stop)?;
+        }
+    }
+    /// What of the weight bytes is behind a part, if they begin with it.
+    fn begins<'t>(&self, mut text: &'t [u8], mut items: &[u8], steps: &mut usize) -> Option<&'t [u8]> {
+        while let Some(item) = self.item(&mut items) {
+            *steps += 1;
+            let len = if text.is_empty() { return None } else { self.char_len(text) };
+            if let Item::Char(wanted) = item {
+                let (mut bytes, is_utf8) = ([0; 4], self.collation.charset().is_utf8());
+                if text[..len] != *weight_bytes(wanted, is_utf8, &mut bytes) {
+                    return None;
+                }
+            }
+            text = &text[len..];
+        }
+        Some(text)
+    }
+    /// The weight bytes of a part that has only characters.
+    fn literal(&self, mut items: &[u8]) -> Vec<u8> {
+        let is_utf8 = self.collation.charset().is_utf8();
+        let mut out = Vec::with_capacity(items.len());
+        while let Some(item) = self.item(&mut items) {
+            if let Item::Char(weight) = item {
+                out.extend_from_slice(weight_bytes(weight, is_utf8, &mut [0; 4]));
+            }
+        }
+        out
+    }
+    /// The end of the weight bytes that has so many characters, if there are as many.
+    fn last_chars<'t>(&self, text: &'t [u8], chars: usize) -> Option<&'t [u8]> {
+        let is_utf8 = self.collation.charset().is_utf8();
+        let mut start = text.len();
+        for _ in 0..chars {
+            start = start.checked_sub(1)?;
+            while is_utf8 && text[start] & 0xc0 == 0x80 {
+                start -= 1;
+            }
+        }
+        Some(&text[start..])
+    }
+}
+
+/// A pattern up to a `%`, or to its end.
+struct Part<'p> {
+    items: &'p [u8],
+    chars: usize,
+    has_one: bool,
+    /// What follows the `%`.
+    after: Option<&'p [u8]>,
+}
+
+/// As [`Collation::weight_bytes`] writes one weight.
+fn weight_bytes(weight: u32, is_utf8: bool, out: &mut [u8; 4]) -> &[u8] {
+    match char::from_u32(weight).filter(|_| is_utf8) {
+        Some(c) => c.encode_utf8(out).as_bytes(),
+        None => {
+            out[0] = weight as u8;
+            &out[..1]
+        }
+    }
+}
+
+fn pause(steps: &mut usize, stop: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    if *steps < STEPS {
+        return Ok(());
+    }
+    *steps = 0;
+    stop()
 }
 
 /// Most bytes a compiled regular expression may take.
@@ -94,9 +253,9 @@ impl<'v> Eval<'v, '_, '_> {
         if text.is_null() || pattern.is_null() {
             return Ok(None);
         }
-        let charset = collation.charset();
-        let (text, pattern) = (self.string_in(&sides[0], &text, charset), self.string_in(&sides[1], &pattern, charset));
-        Ok(Some(like(collation, escape, &text, &pattern)))
+        let (collation, text, pattern) = self.strings(collation, (&sides[0], &text), (&sides[1], &pattern));
+        let stop = &mut || crate::exec::scan::check_killed(self.env);
+        like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
 
     pub(super) fn regexp(&mut self, collation: Collation, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
@@ -115,5 +274,62 @@ impl<'v> Eval<'v, '_, '_> {
         let found = compiled.is_match(&text);
         self.env.regex = Some((p, c, compiled));
         Ok(Some(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words over a small alphabet, each of them.
+    fn words(alphabet: &[&str], longest: u32) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..longest {
+            let to = all.len();
+            for n in from..to {
+                all.extend(alphabet.iter().map(|letter| format!("{}{letter}", all[n])).collect::<Vec<_>>());
+            }
+            from = to;
+        }
+        all
+    }
+
+    #[test]
+    fn by_parts_as_by_going_back() {
+        let go_on: &mut dyn FnMut() -> Result<()> = &mut || Ok(());
+        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Latin1SwedishCi] {
+            for escape in [&b""[..], b"|"] {
+                let matcher = Matcher { collation, escape };
+                let texts = words(&["a", "Aé", "%"], 4);
+                for pattern in words(&["a", "é", "_", "%", "|"], 4) {
+                    for text in &texts {
+                        let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+                        assert_eq!(matcher.by_parts(text, pattern, go_on).unwrap(), matcher.matches(text, pattern), "{text:?} {pattern:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// It would take days by going back.
+    #[test]
+    fn long_patterns_are_looked_for_once() {
+        let (text, part) = ("a".repeat(1 << 20), "A".repeat(1 << 19));
+        let check = |pattern: String| like(Collation::Utf8mb4GeneralCi, Some('\\'), text.as_bytes(), pattern.as_bytes());
+        assert!(!check(format!("%{part}b")) && !check(format!("%{part}b%")) && !check(format!("%{part}%{part}a%")));
+        assert!(check(format!("%{part}%{part}")) && check(format!("{part}_%")));
+    }
+
+    #[test]
+    fn a_long_search_can_be_stopped() {
+        let mut asked = 0;
+        let mut stop = || {
+            asked += 1;
+            Err(SqlError::interrupted())
+        };
+        let (text, pattern) = ("a".repeat(1 << 16), format!("%{}_b%", "a".repeat(1 << 15)));
+        let stopped = like_unless(Collation::Latin1Bin, None, text.as_bytes(), pattern.as_bytes(), &mut stop);
+        assert_eq!((stopped.unwrap_err().code, asked), (1317, 1));
     }
 }

@@ -125,6 +125,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Cast(value) => self.cast(value, e),
             ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
+            ExprKind::Member { number, table, column } => Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?)),
             ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
             ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone())),
             ExprKind::AssignUserVariable(name, value) => {
@@ -161,6 +162,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match (&e.kind, e.ty.kind) {
             (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => Ok(self.source(*source).number(*column as usize)),
+            (ExprKind::Member { number, .. }, _) => self.eval(number),
             _ => self.eval(e),
         }
     }

@@ -144,12 +144,13 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// RAND(n) gives the same sequence for the same n: MySQL's two linear generators.
+    /// RAND(n) gives the same sequence for the same n: MySQL's two linear generators. Where n differs from row to row each begins one.
     fn rand(&mut self, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         const MAX: u64 = 0x3fff_ffff;
         let Some(e) = args.first() else { return Ok(Value::Double(self.env.random())) };
         let place = std::ptr::from_ref(node).addr();
-        let (mut a, mut b) = match self.env.seeded.iter().find(|(p, ..)| *p == place) {
+        let begun = self.env.seeded.iter().find(|(p, ..)| *p == place).filter(|_| !e.differs_by_row());
+        let (mut a, mut b) = match begun {
             Some((_, a, b)) => (*a, *b),
             None => {
                 let seed = self.arg_int(e)?.unwrap_or(0) as u32 as u64;

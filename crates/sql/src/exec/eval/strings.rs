@@ -3,6 +3,7 @@ use super::Eval;
 use super::cast::cut;
 use crate::error::Result;
 use crate::plan::{Expr, Function};
+use memchr::memmem;
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 
@@ -141,7 +142,7 @@ impl<'v> Eval<'v, '_, '_> {
                 }
                 let mut out = Vec::with_capacity(text.len());
                 let mut rest = &text[..];
-                while let Some(at) = find(rest, &from) {
+                while let Some(at) = memmem::find(rest, &from) {
                     if out.len() + at + with.len() > most {
                         return self.too_long("replace");
                     }
@@ -231,11 +232,6 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
     out
 }
 
-/// The first place of `needle`, which is not empty.
-pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
-    text.windows(needle.len()).position(|w| w == needle)
-}
-
 /// SUBSTRING_INDEX: what is before the n-th separator, or behind it counted from the end.
 fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
     if separator.is_empty() || n == 0 {
@@ -245,7 +241,7 @@ fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
     let mut seen = 0;
     if n > 0 {
         let mut at = 0;
-        while let Some(found) = find(&text[at..], separator) {
+        while let Some(found) = memmem::find(&text[at..], separator) {
             seen += 1;
             if seen == wanted {
                 return (0, at + found);
@@ -254,7 +250,7 @@ fn part_before(text: &[u8], separator: &[u8], n: i64) -> (usize, usize) {
         }
     } else {
         let mut end = text.len();
-        while let Some(found) = text[..end].windows(separator.len()).rposition(|w| w == separator) {
+        while let Some(found) = memmem::rfind(&text[..end], separator) {
             seen += 1;
             if seen == wanted {
                 return (found + separator.len(), text.len());

@@ -2,6 +2,7 @@
 use super::Eval;
 use crate::error::Result;
 use crate::plan::{Expr, Function};
+use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
 
 impl<'v> Eval<'v, '_, '_> {
@@ -102,18 +103,10 @@ impl<'v> Eval<'v, '_, '_> {
         if skip > to.char_count(&text) {
             return Ok(Value::Int(0));
         }
-        let mut at = to.prefix_len(&text, skip);
-        let mut position = skip + 1;
-        loop {
-            if begins(collation, &text[at..], &part) {
-                return Ok(Value::Int(position as i64));
-            }
-            if at == text.len() {
-                return Ok(Value::Int(0));
-            }
-            at += collation.char_weight(&text[at..]).1;
-            position += 1;
-        }
+        let start = to.prefix_len(&text, skip);
+        let (text, part) = (collation.weight_bytes(&text[start..]), collation.weight_bytes(&part));
+        let position = |at: usize| skip + to.char_count(&text[..at]) + 1;
+        Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64))
     }
     fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
         let collation = self.meeting(wanted, list);
@@ -188,21 +181,6 @@ impl<'v> Eval<'v, '_, '_> {
         out.extend_from_slice(&text[point..]);
         self.made(out)
     }
-}
-
-/// Whether `text` begins with `part`, by weights.
-fn begins(collation: Collation, mut text: &[u8], mut part: &[u8]) -> bool {
-    while !part.is_empty() {
-        if text.is_empty() {
-            return false;
-        }
-        let ((a, a_len), (b, b_len)) = (collation.char_weight(text), collation.char_weight(part));
-        if a != b {
-            return false;
-        }
-        (text, part) = (&text[a_len..], &part[b_len..]);
-    }
-    true
 }
 
 /// A string as a literal.

@@ -3,11 +3,12 @@ use crate::exec::admin::Ran;
 use crate::exec::fixture::Server;
 
 #[test]
-fn user_variables_are_set_one_after_the_other() {
+fn user_variables_are_set_together() {
     let server = Server::new();
     let s = &mut server.session();
-    s.run("SET @a = 1, @b = @a + 1, @OLD_MODE = @@sql_mode").unwrap();
-    assert_eq!(s.state.user_variables["b"].value, Value::Int(2));
+    s.run("SET @a = 1").unwrap();
+    s.run("SET @a = 9, @b = @a + 1, @OLD_MODE = @@sql_mode").unwrap();
+    assert_eq!((s.value("@a"), s.state.user_variables["b"].value.clone()), (Value::Int(9), Value::Int(2)));
     assert_eq!(s.value("@b * 10"), Value::Int(20));
     let mode = s.value("@@sql_mode");
     s.run("SET sql_mode = ''").unwrap();
@@ -42,6 +43,35 @@ fn scopes_and_errors() {
     s.run("SET wait_timeout = 0").unwrap();
     assert_eq!(s.warnings(), [(1292, "Truncated incorrect wait_timeout value: '0'")]);
     assert_eq!(s.value("@@wait_timeout"), Value::UInt(1));
+}
+
+#[test]
+fn one_wrong_item_changes_nothing() {
+    let server = Server::new();
+    let s = &mut server.session();
+    for (items, code) in [
+        ("GLOBAL innodb_flush_log_at_timeout = 5, GLOBAL redolith_log_writer = 'nonsense'", 1231),
+        ("NAMES latin1, @a = 5, wait_timeout = 7, nonsense = 1", 1193),
+        ("GLOBAL innodb_monitor_disable = 'module_log', GLOBAL innodb_monitor_enable = 'nonsense'", 1231),
+        ("timestamp = 5, last_insert_id = 6, autocommit = 0, timestamp = -1", 1231),
+    ] {
+        assert_eq!(s.error(&format!("SET {items}")), code, "{items}");
+    }
+    assert_eq!(s.value("@@global.innodb_flush_log_at_timeout"), Value::UInt(1));
+    assert_eq!((s.value("@a"), s.value("@@wait_timeout")), (Value::Null, Value::UInt(28800)));
+    assert_eq!((s.value("@@character_set_client"), s.value("@@autocommit")), (Value::text("utf8mb4"), Value::Int(1)));
+    assert_eq!((s.value("@@last_insert_id"), s.value("@@global.innodb_monitor_disable")), (Value::UInt(0), Value::text("")));
+}
+
+#[test]
+fn the_log_writers_default_is_neither_on_nor_off() {
+    let server = Server::new();
+    let s = &mut server.session();
+    let mut writer = |to: &str| {
+        s.run(&format!("SET GLOBAL innodb_log_writer_threads = {to}")).unwrap();
+        s.value("@@global.redolith_log_writer")
+    };
+    assert_eq!([writer("ON"), writer("OFF"), writer("DEFAULT")], ["dedicated", "session", "auto"].map(Value::text));
 }
 
 #[test]

@@ -92,8 +92,10 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         auto_increment_increment: vars.bits(Var::AutoIncrementIncrement),
         auto_increment_offset: vars.bits(Var::AutoIncrementOffset),
         div_precision_increment: vars.bits(Var::DivPrecisionIncrement) as u8,
+        default_week_format: vars.bits(Var::DefaultWeekFormat) as u8,
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),
+        max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
         ..StatementSettings::default()
     }
 }

@@ -1,0 +1,49 @@
+//! ENUM and SET columns of derived tables and behind GROUP BY: what is kept of a row is the number; the text is made where it is asked for.
+use super::scope::ScopeColumn;
+use crate::catalog::TableInfo;
+use crate::plan::{Expr, ExprKind, ExprType, Kind, SelectPlan, SourceKind};
+use std::sync::Arc;
+
+/// The column whose type has the names.
+pub(super) struct Names {
+    table: Arc<TableInfo>,
+    column: u16,
+}
+
+impl Names {
+    /// The text of what `number` gives the number of.
+    pub fn of(self, number: Expr) -> ExprKind {
+        ExprKind::Member { number: Box::new(number), table: self.table, column: self.column }
+    }
+}
+
+/// An ENUM or SET of a table as its number; None for all else. `table`: that of a source.
+pub(super) fn number_of(expr: &Expr, table: impl Fn(usize) -> Option<Arc<TableInfo>>) -> Option<(Expr, Names)> {
+    if !matches!(expr.ty.kind, Kind::Enum | Kind::Set) {
+        return None;
+    }
+    match &expr.kind {
+        ExprKind::Column { source, column } => {
+            let number = Expr::new(expr.kind.clone(), ExprType::unsigned_bigint(20).nullable(expr.ty.nullable));
+            Some((number, Names { table: table(*source as usize)?, column: *column }))
+        }
+        ExprKind::Member { number, table, column } => Some(((**number).clone(), Names { table: table.clone(), column: *column })),
+        _ => None,
+    }
+}
+
+/// Has a derived table give numbers, and its `columns` make the texts.
+pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
+    let SelectPlan { output, sources, .. } = plan;
+    let table = |source: usize| match &sources[source].kind {
+        SourceKind::Table(access) => Some(access.table.clone()),
+        SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
+    };
+    for (given, column) in output.iter_mut().zip(columns) {
+        if let Some((number, names)) = number_of(given, table) {
+            let ty = number.ty.nullable(column.ty().nullable);
+            *given = number;
+            column.expr = names.of(Expr::new(column.expr.clone(), ty));
+        }
+    }
+}
