@@ -7,7 +7,7 @@
 //! it. When a round of trials of all the others is over, the next one comes later.
 //!
 //! AUTO-1: slices of other ways cost about [`LOSS`] of what the one in use would do, by how much worse they have been so far: what is about as good is tried
-//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first slice costs three times that: then it is known.) A slice
+//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first two slices cost three times that: then it is known.) A slice
 //! lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what the way before left waiting would be counted for it,
 //! and a leader with large groups leaves more than others.
 //! AUTO-2: the class changes when three looks in a row say so, never on one.
