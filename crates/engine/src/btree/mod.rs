@@ -58,15 +58,10 @@ impl Tree {
     }
     pub(crate) fn expect(&self, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
         let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
-        if ok {
-            return Ok(());
-        }
-        Err(Stall::Failed(Error::Corrupt {
-            page: g.id(),
-            file: format!("table space {}", self.space.0),
-            table: String::new(),
-            why: format!("not the page of index {} that the index's structure says", self.index),
-        }))
+        if ok { Ok(()) } else { Err(self.corrupt(g, format!("not the page of index {} that the index's structure says", self.index))) }
+    }
+    fn corrupt(&self, g: &PageGuard, why: String) -> Stall {
+        Stall::Failed(Error::Corrupt { page: g.id(), file: format!("table space {}", self.space.0), table: String::new(), why })
     }
 
     /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree is not that high (any more). `path` learns what was met, where the caller wants to know.
@@ -107,6 +102,10 @@ impl Tree {
                     return Ok(g);
                 }
                 let rec = child_for(&g, seek);
+                if rec == index::INFIMUM {
+                    // TREE-4; or the tree is being freed, from the left, while somebody looks at it without a lock on its table.
+                    return Err(self.corrupt(&g, format!("a node of index {} has no child for a key that it holds", self.index)));
+                }
                 if let Some(p) = path.as_deref_mut()
                     && index::key(&g, rec) > &p.low[..]
                 {
@@ -162,17 +161,14 @@ impl Tree {
     }
 }
 
+/// The node record whose subtree is sought. The infimum if there is none (not TREE-4).
 fn child_for(p: &Page, seek: Seek<'_>) -> Rec {
     match seek {
         Seek::Key(k) => index::search_child(p, k),
         Seek::Last => index::search_end(p).prev,
         Seek::Before(k) => {
             let pos = index::search(p, k);
-            if pos.prev != index::INFIMUM {
-                pos.prev
-            } else {
-                pos.found.expect("TREE-4: a node page has a record at or below any of its keys")
-            }
+            if pos.prev != index::INFIMUM { pos.prev } else { pos.found.unwrap_or(index::INFIMUM) }
         }
     }
 }

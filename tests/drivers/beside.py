@@ -1,0 +1,96 @@
+"""What one connection sees and does while another changes definitions: never half of a change, and no error but those that such a race has."""
+import threading
+import time
+
+from protocol import code, same, schema
+from rig.client import MySQLError
+
+SECONDS = 2
+# Of who comes while a table is being changed or is gone: no such table, a definition that has changed, a deadlock of metadata locks.
+RACES = {1146, 1412, 1213}
+
+
+def several(server, database, *works):
+    """Each of `works` again and again, at the same time, with a connection of its own; the first error that is no race. How often each was done."""
+    done, failed, ends = [0] * len(works), [], time.monotonic() + SECONDS
+
+    def work(at):
+        c = server.connect()
+        c.query(f'USE {database}')
+        while time.monotonic() < ends and not failed:
+            try:
+                works[at](c)
+                done[at] += 1
+            except MySQLError as e:
+                if e.code not in RACES:
+                    failed.append(e)
+            except Exception as e:                  # noqa: BLE001  # told by the test's own thread
+                failed.append(e)
+        c.close()
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(len(works))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failed:
+        raise failed[0]
+    if 0 in done:
+        raise AssertionError(f'one was never done: {done}')
+
+
+def looks_beside_alter(server):
+    """SHOW INDEX, SHOW CREATE TABLE and INFORMATION_SCHEMA beside ALTER TABLE of the same table, under inserts."""
+    c = server.connect()
+    schema(c, 'p_beside')
+    c.query('CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT NOT NULL, b VARCHAR(20))')
+
+    def alters(c):
+        c.query('ALTER TABLE t ADD INDEX ab (a, b), ADD INDEX ba (b, a)')
+        c.query('ALTER TABLE t DROP INDEX ab, DROP INDEX ba')
+
+    def shows(c):
+        keys = [r[2] for r in c.rows('SHOW INDEX FROM t')]
+        same(keys in ([b'PRIMARY'], [b'PRIMARY', b'ab', b'ab', b'ba', b'ba']), True, f'SHOW INDEX: {keys}')
+        text = c.rows('SHOW CREATE TABLE t')[0][1]
+        same(b'KEY `ab`' in text, b'KEY `ba`' in text, text)
+
+    def reads(c):
+        c.rows("SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = 'p_beside'")
+        c.rows('DESCRIBE t')
+
+    def inserts(c):
+        c.query("INSERT INTO t (a, b) VALUES (1, 'x'), (2, 'y')")
+
+    several(server, 'p_beside', alters, shows, reads, inserts)
+    rows = c.value('SELECT COUNT(*) FROM t')
+    same(c.value('SELECT COUNT(*) FROM t WHERE a > 0'), rows, 'rows')
+    same(c.rows('CHECK TABLE t')[-1][-1], b'OK', 'CHECK TABLE')
+    c.query('DROP DATABASE p_beside')
+
+
+def tables_come_and_go(server):
+    """CREATE, RENAME and DROP of a table beside those who read and write it: an answer is that of a whole table."""
+    c = server.connect()
+    schema(c, 'p_beside')
+
+    def makes(c):
+        c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v)); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)')
+        c.query('RENAME TABLE t TO u')
+        c.query('DROP TABLE u')
+
+    def reads(c):
+        for table in 'tu':
+            same(code(lambda: same(c.value(f'SELECT COUNT(*) FROM {table} FORCE INDEX (v)') in ('0', '3'), True, 'rows')) in (None, *RACES), True, 'an error')
+            keys = []
+            code(lambda: keys.extend(r[2] for r in c.rows(f'SHOW INDEX FROM {table}')))
+            same(keys in ([], [b'PRIMARY', b'v']), True, f'SHOW INDEX: {keys}')
+
+    def writes(c):
+        c.query('UPDATE u SET v = v + 1')
+
+    several(server, 'p_beside', makes, reads, writes)
+    c.query('DROP DATABASE p_beside')
+
+
+ALL = [looks_beside_alter, tables_come_and_go]
