@@ -343,8 +343,6 @@ async fn keep_counters(engine: Arc<Engine>) {
         if let Err(e) = save_counters(&engine).await {
             eprintln!("redolith: AUTO_INCREMENT counters could not be saved: {e}");
         }
-        // What was committed without waiting (innodb_flush_log_at_trx_commit 0 or 2) is at most a second behind.
-        engine.store.log.flush_to(engine.store.log.tail()).await;
     }
 }
 /// AUTO_INCREMENT counters go to page 0 of their table's space.
