@@ -200,7 +200,7 @@ impl History {
     }
 }
 
-/// Logs, changes and pages purged between two looks at the other tasks.
+/// Logs, and changes within one, purged between two looks at the other tasks.
 const ROUND: usize = 32;
 const CHANGES_PER_TURN: u64 = 64;
 const IDLE: Duration = Duration::from_millis(20);

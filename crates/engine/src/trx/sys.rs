@@ -69,11 +69,10 @@ impl TrxSys {
         TrxId(self.high_water.load(Ordering::Acquire))
     }
     /// The mark to persist and then `set_high_water`, when less than half a block is left.
-    #[inline]
     pub fn reserve_needed(&self) -> Option<TrxId> {
         let next = self.next.load(Ordering::Relaxed);
         let mark = self.high_water.load(Ordering::Relaxed);
-        let active = self.state.lock().ids.len() as u64;
+        let active = self.active_count() as u64;
         (next + active + ID_BLOCK / 2 >= mark).then_some(TrxId(next + active + 2 * ID_BLOCK))
     }
     /// Called when `mark` is durable.

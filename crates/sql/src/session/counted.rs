@@ -420,6 +420,23 @@ fn the_dedicated_writer_is_counted() {
     }
 }
 
+/// `innodb_flush_log_at_timeout`: nothing else flushes what nobody waits for.
+#[test]
+fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let (engine, mut s) = (rig.world.server.engine.clone(), rig.world.session());
+    query(&mut s, TABLE);
+    rig.quiet();
+    let before = rig.device();
+    query(&mut s, "SET SESSION innodb_flush_log_at_trx_commit = 0; INSERT INTO t VALUES (1, 0, 'x')");
+    block_on(engine.host.sleep(Duration::from_millis(2500)));
+    assert_eq!(rig.device(), before);
+    engine.store.log.set_flush_seconds(1);
+    while rig.device() == before {
+        block_on(engine.host.sleep(Duration::from_millis(20)));
+    }
+}
+
 /// `innodb_flush_log_at_trx_commit`: what a commit waits for.
 #[test]
 fn durability_levels_are_counted_apart() {
