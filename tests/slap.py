@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import check, servers                               # noqa: E402
@@ -68,6 +69,8 @@ def main():
                 continue
             # What the study does before each of its runs.
             most = max(int(n) for n in re.search(r'--concurrency=([\d,]+)', ' '.join(arguments))[1].split(','))
+            while int(c.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) > 1:
+                time.sleep(0.02)      # those of the run before, whose closing the server has not seen yet
             c.query(f'SET GLOBAL max_connections = {most + 1}')
             p = subprocess.run(['mariadb-slap', *where, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3600)
             left = c.rows("SHOW DATABASES LIKE 'slap_test'")

@@ -5,6 +5,7 @@
 A server dies with the process that started it, however that one ends (PR_SET_PDEATHSIG), and only servers started here are ever signalled.
 """
 import ctypes
+import fcntl
 import os
 import shutil
 import signal
@@ -173,6 +174,23 @@ class Redolith(Server):
 
     def command(self):
         return [self.binary, 'server', *self.flags({})]
+
+    def kill(self, wait_s=120):
+        """Also waits until the kernel is done with what the server had asked of it: only then do its files stay as they are, and another may open them."""
+        super().kill()
+        try:
+            f = open(os.path.join(self.data, 'redolith.lock'))
+        except OSError:
+            return
+        end = time.monotonic() + wait_s
+        with f:
+            while True:
+                try:
+                    return fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise NotUp(f'{self.data} is still locked {wait_s} s after the end of its server') from None
+                    time.sleep(0.005)
 
 
 class MariaDB(Server):

@@ -78,11 +78,13 @@ struct Asked {
     flushes: AtomicU64,
     bytes: AtomicU64,
     gate: Gate,
+    /// Where checkpoints stop.
+    checkpoints: Gate,
     clock: Mutex<Option<OnClock>>,
 }
 /// A thread, and what is done when it looks at the clock, until that returns true.
 type OnClock = (ThreadId, Box<dyn FnMut() -> bool + Send>);
-/// Where writes to the log stop while it is closed.
+/// Where writes stop while it is closed.
 #[derive(Default)]
 struct Gate {
     /// Whether it is closed, and how many stand before it.
@@ -140,11 +142,26 @@ impl File for CountingFile {
         self.file.sync()
     }
 }
+/// The log's file `control`.
+struct ControlFile {
+    file: Arc<dyn File>,
+    log: Arc<Asked>,
+}
+impl File for ControlFile {
+    redolith_disk::forward_file!(file: read_at write_at sync len set_len submit submit_many);
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.log.checkpoints.pass();
+        self.file.write_durable_at(buf, offset)
+    }
+}
 impl Disk for Counting {
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
-        let file = self.disk.open(path, how)?;
-        let is_segment = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("log_"));
-        Ok(if is_segment { Arc::new(CountingFile { file, log: self.log.clone() }) } else { file })
+        let (file, log) = (self.disk.open(path, how)?, self.log.clone());
+        Ok(match path.file_name().and_then(|n| n.to_str()) {
+            Some(name) if name.starts_with("log_") => Arc::new(CountingFile { file, log }),
+            Some(name) if name.starts_with("control") => Arc::new(ControlFile { file, log }),
+            _ => file,
+        })
     }
     redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir wall_us random);
     fn now(&self) -> Duration {
@@ -599,6 +616,7 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     let rig = Rig::new(1 << 18, 1 << 18);
     let mut s = rig.world.session();
     query(&mut s, "CREATE TABLE b (id INT PRIMARY KEY, v LONGBLOB)");
+    query(&mut s, "SET innodb_lock_wait_timeout = 600");
     // Half a megabyte; the buffer takes a quarter.
     let large = |first: u64| {
         let rows: Vec<_> = (first..first + 12).map(|id| format!("({id}, REPEAT('v', 40000))")).collect();
@@ -611,16 +629,21 @@ fn a_buffer_and_a_log_that_are_too_small_are_waited_for() {
     assert!(buffer > 0 && waits == buffer + files, "{waits}: {buffer} + {files}");
     assert!(more(&before, &after, "log_on_buffer_space_wait_loops") >= buffer);
     assert_eq!(moves(&before, &after, ["log_on_flush_waits", "trx_rw_commits"]), [1, 1], "a wait for room is no commit's wait");
-    // Four megabytes fit in the log, thirty and more go through it: its writers are slowed, or wait for the checkpoint.
-    let mut n = 1;
-    let after = loop {
-        assert_eq!(lines(&mut s, &large(n * 12)), ["ok 12 0"]);
-        n += 1;
-        let now = counts(&mut s);
-        if n > 1000 || n > 60 && moves(&before, &now, ["log_on_file_space_waits", "log_throttle_waits"]) != [0, 0] {
-            break now;
-        }
-    };
+    // Four megabytes fit in the log, thirty go through it. While no checkpoint is made its writers are slowed, then wait.
+    rig.asked.checkpoints.close();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut looks = rig.world.session();
+            let slowed = (0..10_000).any(|_| {
+                block_on(rig.world.server.engine.host.sleep(Duration::from_millis(5)));
+                moves(&before, &counts(&mut looks), ["log_on_file_space_waits", "log_throttle_waits"]) != [0, 0]
+            });
+            rig.asked.checkpoints.open();
+            assert!(slowed, "a log of four megabytes took thirty, and no checkpoint was made");
+        });
+        (1..60).for_each(|n| assert_eq!(lines(&mut s, &large(n * 12)), ["ok 12 0"]));
+    });
+    let after = counts(&mut s);
     let [waits, buffer, files] = moves(&before, &after, ["log_waits", "log_on_buffer_space_waits", "log_on_file_space_waits"]);
     assert_eq!(waits, buffer + files);
     assert!(more(&before, &after, "log_on_file_space_wait_loops") >= files && files + more(&before, &after, "log_throttle_waits") > 0);
