@@ -10,6 +10,8 @@ impl Dir {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("redolith-disk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
+        // What a process of the same number has left when it was killed.
+        let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir(&dir).unwrap();
         Dir(dir)
     }

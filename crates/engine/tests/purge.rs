@@ -238,6 +238,7 @@ fn purge_leaves_the_reserve_of_the_log_alone() {
                 commit(&mut trx).await;
             }
         }
+        four_segments(&e).await;
         let held = hold_room(&e.store.log, false, 0);
         let tail = e.store.log.tail();
         e.history.resume();

@@ -216,7 +216,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
             assert!((1001..=4001).contains(&counter_of(&e, name).await), "{name}");
             let t = e.table("test", name).await.unwrap().unwrap();
             let mut waited = 0;
-            while !e.history.is_empty() && waited < 2000 {
+            while !e.history.is_empty() && waited < 24_000 {
                 e.host.sleep(std::time::Duration::from_millis(5)).await;
                 waited += 1;
             }
@@ -352,7 +352,7 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
             }
         }
         let mut waited = 0;
-        while !e.history.is_empty() && waited < 2000 {
+        while !e.history.is_empty() && waited < 24_000 {
             e.host.sleep(std::time::Duration::from_millis(5)).await;
             waited += 1;
         }

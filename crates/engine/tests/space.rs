@@ -53,7 +53,7 @@ fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
         purged(&e).await;
         e.history.stop();
         e.history.stop();
-        assert_eq!(e.history.state(), State::Stopped);
+        within(&e, "purge stops", || e.history.state() == State::Stopped).await;
         let mut trx = e.begin(KillFlag::new());
         for round in 1..=20 {
             for id in 0..200 {
@@ -74,7 +74,7 @@ fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
     block_on(async {
         let t = table(&e).await;
         purged(&e).await;
-        assert!(matches!(e.history.state(), State::Idle));
+        within(&e, "purge is idle", || e.history.state() == State::Idle).await;
         assert!(e.history.counts.changes.load(std::sync::atomic::Ordering::Relaxed) >= 4000);
         sound(&e, &t, 200).await;
         e.history.stop();
@@ -118,13 +118,7 @@ fn truncations(e: &Arc<Engine>) -> u64 {
 }
 /// Both files are short, and the truncation has ended: it is counted after the new file has its name.
 async fn shrunk(e: &Arc<Engine>, dir: &Dir) {
-    for _ in 0..4000 {
-        if undo_bytes(dir) < 3 << 20 && e.undo_files().1 == 2 {
-            return;
-        }
-        e.host.sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{} bytes after {} truncations, {} undo logs to purge", undo_bytes(dir), truncations(e), e.history.len());
+    within(e, "short undo files", || undo_bytes(dir) < 3 << 20 && e.undo_files().1 == 2).await;
 }
 
 #[test]
@@ -256,6 +250,7 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
             assert!(committed < 50, "the log takes more than it holds");
         };
         assert!(matches!(failed, Error::LogFull), "{failed}");
+        trx.lock_wait_timeout = Duration::from_secs(50);
         assert!(!e.store.log.tell_full(), "the reason has been told");
         assert!(e.store.log.tail().0 - e.store.log.checkpoint_lsn().0 <= 2 << 20);
         let mut throttled = 0;
@@ -349,6 +344,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         let files_before = files();
 
         // No room, not even in the reserve. A rollback and purge wait; it is said once why.
+        four_segments(&e).await;
         let held = hold_room(log, true, 0);
         let loops = || {
             let mut loops = 0;
@@ -362,9 +358,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         });
         e.history.resume();
         // Each of the two has looked once more than it would without a timer that has ended.
-        while loops() < before + 4 {
-            e.host.sleep(Duration::from_millis(5)).await;
-        }
+        within(&e, "two waits that look again", || loops() >= before + 4).await;
         assert!(!log.tell_full(), "the reason has been told");
         assert!(!rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1, "both wait");
         let failed = e.create_table(another.clone(), 1).await.map(|_| ());

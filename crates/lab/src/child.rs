@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn output_and_status() {
         let stop = Stop::default();
-        let both = run(&words(&["sh", "-c", "echo one; sleep 0.1; echo two >&2"]), &stop, LIMIT).unwrap();
-        assert_eq!(both, "one\ntwo\n");
+        let both = run(&words(&["sh", "-c", "echo one; echo two >&2"]), &stop, LIMIT).unwrap();
+        assert!(["one\ntwo\n", "two\none\n"].contains(&&both[..]), "{both:?}");
         let why = run(&words(&["sh", "-c", "echo no; exit 3"]), &stop, LIMIT).unwrap_err().to_string();
         assert!(why.contains("status 3") && why.ends_with("no"), "{why}");
         let why = run(&words(&["sleep", "60"]), &stop, Duration::from_millis(50)).unwrap_err().to_string();
@@ -191,7 +191,7 @@ mod tests {
         // It may be a zombie until init has looked.
         let state = || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
         let gone = |s: String| s.is_empty() || s.contains(") Z ");
-        assert!((0..500).any(|_| {
+        assert!((0..6000).any(|_| {
             std::thread::sleep(LOOK);
             gone(state())
         }));

@@ -53,14 +53,18 @@ pub async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Er
     assert!(c.next(trx).await?);
     Ok(c)
 }
-pub async fn purged(e: &Arc<Engine>) {
-    for _ in 0..4000 {
-        if e.history.is_empty() {
+/// Waits for what background tasks do, on a busy machine for long.
+pub async fn within(e: &Arc<Engine>, what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..24_000 {
+        if holds() {
             return;
         }
         e.host.sleep(Duration::from_millis(5)).await;
     }
-    panic!("{} undo logs are not purged", e.history.len());
+    panic!("not within two minutes: {what}; {} undo logs to purge", e.history.len());
+}
+pub async fn purged(e: &Arc<Engine>) {
+    within(e, "all is purged", || e.history.is_empty()).await;
 }
 pub async fn sound(e: &Arc<Engine>, t: &Arc<Table>, rows: u64) {
     let c = e.check_table(t).await.unwrap();
@@ -82,6 +86,16 @@ pub fn encoded(t: &Table, values: &[Value<'_>]) -> Vec<u8> {
 }
 pub async fn commit(trx: &mut Trx) {
     trx.commit().await.unwrap().durable().await;
+}
+
+/// Waits until a log of four segments has all its files: each that comes gives room.
+pub async fn four_segments(e: &Arc<Engine>) {
+    let files = || {
+        let mut files = 0;
+        e.store.log.counters(|name, n| files += if name == "log_segments" { n } else { 0 });
+        files
+    };
+    within(e, "four segments", || files() >= 4).await;
 }
 
 /// All the room there is in the log but for `spare` bytes, taken away for as long as this is held.

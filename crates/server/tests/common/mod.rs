@@ -200,7 +200,7 @@ pub struct Raw {
 impl Raw {
     pub fn connect(server: &TestServer) -> Raw {
         let stream = UnixStream::connect(&server.path).unwrap();
-        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
         Raw { stream, sequence: 0 }
     }
     pub fn try_read(&mut self) -> std::io::Result<Vec<u8>> {

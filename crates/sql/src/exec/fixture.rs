@@ -32,7 +32,10 @@ impl Dir {
     fn new() -> Dir {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("redolith-sql-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Dir(std::env::temp_dir().join(name))
+        let dir = Dir(std::env::temp_dir().join(name));
+        // What a process of the same number has left when it was killed.
+        let _ = std::fs::remove_dir_all(&dir.0);
+        dir
     }
 }
 impl Drop for Dir {
