@@ -9,6 +9,7 @@ use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
+use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::purge::State;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Config, Engine, Error, Trx};
@@ -373,12 +374,17 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         let failed = e.create_table(another.clone(), 1).await.map(|_| ());
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         let index = || vec![IndexDef::secondary("c", false, [2])];
-        let failed = e.create_indexes(&t, index(), KillFlag::new()).await.map(|_| ());
-        assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         let failed = e.drop_tables(std::slice::from_ref(&t)).await;
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         assert_eq!((files(), e.background_rollbacks()), (files_before, 0));
         drop(held);
+        // An index's root has room or has not, then the record that names it.
+        for spare in (0..6).map(|n| MAX_FRAME + (40 << n)).chain([0]) {
+            let held = hold_room(log, false, spare);
+            let failed = e.create_indexes(&t, index(), KillFlag::new()).await.map(|_| ());
+            assert!(matches!(failed, Err(Error::LogFull)), "{spare}: {failed:?}");
+            drop(held);
+        }
 
         disk.go_on();
         let t = e.table("test", "t").await.unwrap().unwrap();

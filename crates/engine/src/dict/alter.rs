@@ -135,7 +135,14 @@ impl Engine {
         }
         let mut r = t.record();
         r.unfinished = trees.clone();
-        let t = self.replace_record(t, r.clone()).await?;
+        let t = match self.replace_record(t, r.clone()).await {
+            Ok(new) => new,
+            Err(e) => {
+                // No record names them.
+                self.free_trees(t.space, &trees).await?;
+                return Err(e);
+            }
+        };
         r.unfinished.clear();
         r.trees.extend(&trees);
         r.def.indexes.extend_from_slice(defs);
