@@ -398,6 +398,59 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
     });
 }
 
+/// DROP INDEX frees also the pages of which a crash has kept the level above from knowing.
+#[test]
+fn a_dropped_index_takes_halves_of_splits_along() {
+    use redolith_engine::btree::Seek;
+    use redolith_engine::buf::Latch;
+    use redolith_engine::mtr::Mtr;
+    use redolith_engine::{PageId, page::index};
+    let dir = Dir::new("half-splits");
+    let (e, _) = open(&dir);
+    block_on(async {
+        let t = create(&e, "t", vec![("c", text(600))], vec![IndexDef::secondary("c", false, [1])]).await;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..2000i64 {
+            // Keys that differ only at their ends: as long in nodes.
+            let c = format!("{}{:04}", "c".repeat(590), id * 7 % 2000).into_bytes();
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))])).await.unwrap();
+        }
+        commit(&mut trx).await;
+        drop(trx);
+        purged(&e).await;
+        let tree = &t.indexes[1].tree;
+        let mut cut = [0; 2];
+        for level in [1, 2] {
+            let mut next = tree.descend(&e.store, Seek::Key(b""), level, Latch::S, None).ok().unwrap().id().no;
+            while next != 0 {
+                let id = PageId { space: t.space, no: next };
+                let (children, right) = {
+                    let node = e.store.pool.fix(id, Latch::S).ok().unwrap();
+                    let children = index::records(&node).map(|r| (index::key(&node, r).to_vec(), index::child(&node, r)));
+                    (children.collect::<Vec<_>>(), index::next_page(&node))
+                };
+                // As if nobody had told this node of every other child.
+                for pair in children.chunks_exact(2).take(3) {
+                    let mut m = Mtr::begin(&e.store).ok().unwrap();
+                    let node = m.x(id).ok().unwrap();
+                    let left = m.x(PageId { space: t.space, no: pair[0].1 }).ok().unwrap();
+                    let unknown = index::search(m.page(node), &pair[1].0);
+                    index::remove(&mut m.patch(node), unknown);
+                    index::set_incomplete(&mut m.patch(left), true);
+                    m.commit();
+                    cut[level as usize - 1] += 1;
+                }
+                next = right;
+            }
+        }
+        assert!(cut[0] > 10 && cut[1] > 0, "{cut:?}");
+        sound(&e, &t, 2000).await;
+        let t = e.drop_indexes(&t, &[1]).await.unwrap();
+        clean(&e, &t, 2000).await;
+        e.close().await.unwrap();
+    });
+}
+
 /// SPACE-3: who looks for a page in one full part of a file after the other holds none of their maps; two who begin in different parts would wait for each other.
 #[test]
 fn full_parts_of_a_file_are_not_held() {

@@ -268,10 +268,15 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     let target = child.unwrap_or(parent);
     let id = m.id(target);
     let map = space::prepare_free(&mut m, id)?;
-    if child.is_some() {
+    if let Some(c) = child {
         let first = index::first_rec(m.page(parent)).expect("it has the child");
         let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        index::remove(&mut m.patch(parent), pos);
+        // A split that a crash cut short has left a page that only its left neighbour knows: it comes next.
+        let unknown = index::is_incomplete(m.page(c)).then(|| index::next_page(m.page(c)));
+        match unknown {
+            Some(right) => index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()]),
+            None => index::remove(&mut m.patch(parent), pos),
+        }
     }
     space::free(&mut m, target, map);
     m.commit();
