@@ -1,6 +1,6 @@
 //! What the engine needs of its host, on tokio; and where its threads run.
 use parking_lot::Mutex;
-use redolith_disk::{Placement, Thread, place_thread, this_thread};
+use redolith_disk::{Placement, Thread, place_thread, this_thread, unbind_this_thread};
 use redolith_engine::host::{BoxFuture, Host, block_on};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -37,6 +37,10 @@ impl TokioHost {
         }
         std::thread::spawn(move || place_thread(&this_thread(), &place)).join().unwrap_or_default()
     }
+    /// Whether threads have been given CPUs of their own.
+    pub fn gives_cpus(&self) -> bool {
+        self.placed.lock().places.values().any(|p| !p.cpus.is_empty())
+    }
     /// The calling thread is one of this name.
     fn join(&self, name: &'static str) {
         let mut placed = self.placed.lock();
@@ -64,6 +68,7 @@ impl Host for EngineHost {
         let host = self.0.clone();
         let body = move || {
             let _inside = host.runtime.enter();
+            unbind_this_thread();
             host.join(name);
             block_on(task);
             host.leave(name);

@@ -19,3 +19,4 @@ pub mod start;
 mod statements;
 pub mod top;
 mod wire;
+mod workers;

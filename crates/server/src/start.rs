@@ -5,6 +5,7 @@ use crate::host::{EngineHost, TokioHost};
 use crate::listener::{self, Listener, SocketFile};
 use crate::metrics;
 use crate::server::Server;
+use crate::workers::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement};
 use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
 use redolith_engine::{Config, Engine};
@@ -30,20 +31,23 @@ pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: im
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = Workers::new(workers);
+    let begun = threads.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
+        .on_thread_start(move || begun.join())
         .thread_name("redolith")
         .thread_stack_size(redolith_sql::STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
-    runtime.block_on(run_inside(settings, disk, workers, backend))
+    runtime.block_on(run_inside(settings, disk, threads, backend))
 }
 
 async fn run_inside<B: Backend>(
     settings: Arc<Settings>,
     disk: Arc<dyn Disk>,
-    workers: usize,
+    workers: Arc<Workers>,
     backend: impl FnOnce(&Parts) -> B,
 ) -> Result<(), String> {
     let begun = disk.now();
@@ -68,7 +72,10 @@ async fn run_inside<B: Backend>(
     apply_monitors(&parts)?;
     let server = Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
-    let mut tasks = vec![tokio::spawn(server.clone().watch_clock())];
+    let w = workers.clone();
+    settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
+    workers.register(&parts.status);
+    let mut tasks = vec![tokio::spawn(server.clone().watch_clock()), tokio::spawn(workers.clone().watch(disk.clone(), host.clone()))];
     tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
 
     let mut metrics_at = None;
@@ -79,7 +86,7 @@ async fn run_inside<B: Backend>(
     }
 
     let ms = (disk.now() - begun).as_millis();
-    eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({workers} worker threads, data in {})", datadir.display());
+    eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})", workers.count(), datadir.display());
     eprintln!("  {report}");
     if let Some(address) = metrics_at {
         eprintln!("  counters at http://{address}/metrics");

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub fn processors() -> Option<Processors> {
-    let allowed = sched_getaffinity(None).ok()?;
+    // The first thread's: the one that asks may be bound to one of them.
+    let allowed = sched_getaffinity(Some(rustix::process::getpid())).ok()?;
     let stat = read(Path::new("/proc/stat"))?;
     let idle = idle_ticks(&stat, |cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu));
     let ticks_per_s = rustix::param::clock_ticks_per_second();

@@ -1,6 +1,7 @@
 //! Where and how urgently a thread runs.
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+use std::time::Duration;
 
 /// Of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,35 @@ impl Thread {
     /// The system's number of it.
     pub fn id(&self) -> u32 {
         self.id.as_raw_nonzero().get().unsigned_abs()
+    }
+    /// CPUs that it might run on when it began, ascending.
+    pub fn cpus(&self) -> Vec<usize> {
+        (0..CpuSet::MAX_CPU).filter(|c| self.cpus.is_set(*c)).collect()
+    }
+    /// How long it has been ready to run, and had no CPU, since it began (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). None where
+    /// the system does not say.
+    pub fn waited(&self) -> Option<Duration> {
+        #[allow(clippy::disallowed_methods)] // this is the door
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id())).ok()?;
+        stat.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+    }
+}
+
+/// Lets a thread run on this CPU alone, or, without one, on those that it had when it began.
+pub fn bind_thread(thread: &Thread, cpu: Option<usize>) -> std::io::Result<()> {
+    let mut cpus = CpuSet::new();
+    match cpu {
+        Some(cpu) if cpu < CpuSet::MAX_CPU => cpus.set(cpu),
+        Some(_) => return Err(Errno::INVAL.into()),
+        None => cpus = thread.cpus,
+    }
+    Ok(sched_setaffinity(Some(thread.id), &cpus)?)
+}
+/// Lets the calling thread run wherever the process may: a thread begins bound as the one that has begun it.
+pub fn unbind_this_thread() {
+    if let Ok(cpus) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
+        // A thread may always move within them.
+        let _ = sched_setaffinity(None, &cpus);
     }
 }
 
@@ -81,6 +111,31 @@ mod tests {
             // Whether nice may go down again is a matter of rights; the CPUs come back.
             place_thread(&me, &Placement { nice: 1, ..Placement::default() });
             assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), me.cpus);
+        })
+        .join()
+        .unwrap();
+    }
+    #[test]
+    fn a_thread_is_bound_and_freed_and_its_children_free_themselves() {
+        std::thread::spawn(|| {
+            let me = this_thread();
+            let now = || rustix::thread::sched_getaffinity(None).unwrap();
+            let last = *me.cpus().last().unwrap();
+            bind_thread(&me, Some(last)).unwrap();
+            assert_eq!((now().count(), now().is_set(last)), (1, true));
+            let child = std::thread::spawn(|| {
+                let begun = this_thread().cpus();
+                unbind_this_thread();
+                (begun, this_thread().cpus())
+            });
+            assert_eq!(child.join().unwrap(), (vec![last], me.cpus()));
+            assert!(bind_thread(&me, Some(CpuSet::MAX_CPU)).is_err());
+            bind_thread(&me, None).unwrap();
+            assert_eq!(now(), me.cpus);
+            if let Some(waited) = me.waited() {
+                std::thread::yield_now();
+                assert!(me.waited().unwrap() >= waited);
+            }
         })
         .join()
         .unwrap();
