@@ -3,7 +3,8 @@
 //! The system wakes a thread near the one that wakes it. Where clients share the machine, that puts the worker threads and most clients on one CPU again and again,
 //! while another has nothing to do: with 32 sessions of one-statement transactions on two CPUs a quarter of the machine was idle, and each worker thread waited 0.3 of
 //! the time for a CPU. Bound to a CPU each they leave the clients to go where there is room. With few sessions it is the other way round: there a client and the
-//! thread that answers it are best beside each other, and nobody waits for long. So how long the worker threads wait decides (docs/performance.md).
+//! thread that answers it are best beside each other, and nobody waits for long; and with all CPUs busy there is nothing to win. So what decides is whether worker
+//! threads wait for a CPU while CPUs are idle (docs/performance.md).
 //!
 //! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its own: not with a quota of fewer CPUs, nor where log threads have
 //! been given CPUs.
@@ -19,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(250);
 /// third less.
 const BIND: f64 = 0.20;
 const FREE: f64 = 0.13;
+/// The same of idle CPUs, which are fewer then.
+const IDLE_BIND: f64 = 0.04;
+const IDLE_FREE: f64 = 0.01;
 /// Weight of the newest look.
 const NEWEST: f64 = 0.5;
 
@@ -50,11 +54,18 @@ struct State {
     crowded: bool,
     bound: bool,
     refused: bool,
-    /// Part of the time that a thread waits for a CPU, smoothed.
+    /// Part of the time that a thread waits for a CPU, and that a CPU is idle; smoothed.
     waiting: f64,
+    idle: f64,
     changes: u64,
-    /// The last look: when, and how long all had waited by then.
-    before: Option<(Duration, Duration)>,
+    before: Option<Look>,
+}
+#[derive(Clone, Copy)]
+struct Look {
+    at: Duration,
+    /// How long all threads together have waited for a CPU since they began, and all CPUs have been idle.
+    waited: Duration,
+    idle: Duration,
 }
 
 impl Workers {
@@ -86,7 +97,9 @@ impl Workers {
             let mut s = self.state.lock();
             s.crowded = host.gives_cpus();
             let waited = s.threads.iter().map(Thread::waited).sum::<Option<Duration>>();
-            s.look(disk.now(), waited);
+            if let (Some(waited), Some(cpus)) = (waited, disk.processors()) {
+                s.look(Look { at: disk.now(), waited, idle: cpus.idle });
+            }
             s.settle(self.count);
         }
     }
@@ -97,26 +110,27 @@ impl Workers {
             put("Redolith_workers", StatusValue::Int(workers.count as u64));
             put("Redolith_workers_bound", StatusValue::Int(if s.bound { workers.count as u64 } else { 0 }));
             put("Redolith_workers_waiting_milli", StatusValue::Int((s.waiting * 1000.0) as u64));
+            put("Redolith_workers_idle_cpu_milli", StatusValue::Int((s.idle * 1000.0) as u64));
             put("Redolith_workers_changes", StatusValue::Int(s.changes));
         }));
     }
 }
 
 impl State {
-    /// `waited`: of all threads together, since they began; None where the system does not say.
-    fn look(&mut self, now: Duration, waited: Option<Duration>) {
-        let Some(waited) = waited else { return };
-        if let Some((at, before)) = self.before.replace((now, waited)) {
-            let time = now.saturating_sub(at).as_secs_f64() * self.threads.len().max(1) as f64;
-            let part = (waited.saturating_sub(before).as_secs_f64() / time.max(1e-6)).min(1.0);
-            self.waiting += NEWEST * (part - self.waiting);
-        }
+    fn look(&mut self, now: Look) {
+        let Some(before) = self.before.replace(now) else { return };
+        // There are as many CPUs as threads, where it matters.
+        let all = now.at.saturating_sub(before.at).as_secs_f64() * self.threads.len().max(1) as f64;
+        let part = |now: Duration, before| (now.saturating_sub(before).as_secs_f64() / all.max(1e-6)).min(1.0);
+        self.waiting += NEWEST * (part(now.waited, before.waited) - self.waiting);
+        self.idle += NEWEST * (part(now.idle, before.idle) - self.idle);
     }
     fn wants(&self) -> bool {
         match self.affinity {
             Affinity::Off => false,
             Affinity::On => true,
-            Affinity::Auto => self.waiting >= if self.bound { FREE } else { BIND },
+            Affinity::Auto if self.bound => self.waiting >= FREE && self.idle >= IDLE_FREE,
+            Affinity::Auto => self.waiting >= BIND && self.idle >= IDLE_BIND,
         }
     }
     /// WORKER-1
@@ -146,39 +160,42 @@ impl State {
 mod tests {
     use super::*;
 
-    const MS: Duration = Duration::from_millis(1);
-
-    /// Looks, in each of which so much of the time was waited.
-    fn looks(s: &mut State, times: u32, part: f64) {
+    /// Looks, in each of which so much of the time was waited, and so much of the CPUs idle.
+    fn looks(s: &mut State, times: u32, waiting: f64, idle: f64) {
         for _ in 0..times {
-            let (at, waited) = s.before.unwrap();
-            s.look(at + LOOK, Some(waited + LOOK.mul_f64(part * s.threads.len() as f64)));
+            let Look { at, waited, idle: was } = s.before.unwrap();
+            let part = |x| LOOK.mul_f64(x * s.threads.len() as f64);
+            s.look(Look { at: at + LOOK, waited: waited + part(waiting), idle: was + part(idle) });
             s.bound = s.wants();
         }
     }
 
     #[test]
-    fn those_who_wait_are_bound_until_they_wait_no_more() {
-        let mut s = State { threads: vec![this_thread(), this_thread()], before: Some((MS, MS)), ..State::default() };
-        looks(&mut s, 20, 0.19);
+    fn those_who_wait_beside_idle_cpus_are_bound_until_they_wait_no_more() {
+        let first = Look { at: LOOK, waited: LOOK, idle: LOOK };
+        let mut s = State { threads: vec![this_thread(), this_thread()], before: Some(first), ..State::default() };
+        looks(&mut s, 20, 0.19, 0.3);
         assert!(!s.bound);
-        looks(&mut s, 1, 0.21);
+        looks(&mut s, 1, 0.21, 0.3);
         assert!(!s.bound, "one look is not enough");
-        looks(&mut s, 5, 0.3);
+        looks(&mut s, 5, 0.3, 0.3);
         assert!(s.bound);
-        looks(&mut s, 20, 0.15);
-        assert!(s.bound, "bound, they wait less");
-        looks(&mut s, 20, 0.11);
+        looks(&mut s, 20, 0.15, 0.03);
+        assert!(s.bound, "bound, they wait less, and less is idle");
+        looks(&mut s, 20, 0.11, 0.03);
         assert!(!s.bound);
-        // What is set, and what the system does not say.
+        // Where nothing is idle there is nothing to win.
+        looks(&mut s, 20, 0.4, 0.03);
+        assert!(!s.bound);
+        looks(&mut s, 20, 0.4, 0.1);
+        assert!(s.bound);
+        looks(&mut s, 20, 0.4, 0.0);
+        assert!(!s.bound);
         s.affinity = Affinity::On;
         assert!(s.wants());
         s.affinity = Affinity::Off;
-        looks(&mut s, 20, 0.9);
+        looks(&mut s, 20, 0.4, 0.1);
         assert!(!s.bound);
-        let waiting = s.waiting;
-        s.look(Duration::from_secs(99), None);
-        assert_eq!(s.waiting, waiting);
     }
 
     #[test]
