@@ -1,0 +1,55 @@
+"""Where the server's threads run: worker threads on a CPU each, the others where they may."""
+import os
+
+from protocol import code, eventually, same, schema, status
+
+
+def threads(server, name='redolith'):
+    """CPUs of each thread whose name begins so. (The kernel's own, for io_uring, come and go.)"""
+    found = []
+    for tid in map(int, os.listdir(f'/proc/{server.pid}/task')):
+        try:
+            with open(f'/proc/{server.pid}/task/{tid}/comm') as f:
+                comm = f.read().strip()
+            if comm.startswith(name):
+                found.append(os.sched_getaffinity(tid))
+        except (FileNotFoundError, ProcessLookupError):
+            pass                      # it has ended meanwhile
+    return found
+
+
+def workers_on_cpus(server):
+    """`redolith_worker_affinity`, and what it does not touch."""
+    c, all_cpus = server.connect(), os.sched_getaffinity(0)
+    workers, bound = status(c, 'Redolith_workers'), lambda: status(c, 'Redolith_workers_bound')
+    own = lambda: sorted(cpus.copy().pop() for cpus in threads(server) if len(cpus) == 1)
+    c.query('SET GLOBAL redolith_worker_affinity = OFF')
+    same(bound(), 0, 'bound, while it is off')
+    if workers > 1 and workers == len(all_cpus):
+        c.query('SET GLOBAL redolith_worker_affinity = ON')
+        same((bound(), own()), (workers, sorted(all_cpus)), 'bound, and to which CPUs')
+        # A thread begins with the CPUs of the one that has begun it.
+        schema(c, 'p_placement')
+        c.query("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT); SET GLOBAL redolith_log_writer = 'dedicated'")
+
+        def writes():
+            c.query('INSERT INTO t VALUES ()')
+            return threads(server, 'redolith-log-wr')
+        eventually('there is a log writer', writes)
+        eventually('it may run anywhere', lambda: all(cpus == all_cpus for cpus in writes()))
+        eventually('nobody else is bound', lambda: own() == sorted(all_cpus))
+        # Log threads with CPUs of their own.
+        c.query(f"SET GLOBAL redolith_log_writer_cpus = '{min(all_cpus)}'")
+        eventually('workers make room', lambda: bound() == 0)
+        c.query("SET GLOBAL redolith_log_writer_cpus = ''")
+        eventually('and come back', lambda: bound() == workers)
+        c.query('SET GLOBAL redolith_worker_affinity = OFF')
+        eventually('free again', lambda: (bound(), own()) == (0, []))
+        c.query('SET GLOBAL redolith_log_writer = DEFAULT; DROP DATABASE p_placement')
+    same(code(lambda: c.query("SET GLOBAL redolith_worker_affinity = 'some'")), 1231, 'a wrong value')
+    same(code(lambda: c.query('SET redolith_worker_affinity = OFF')), 1229, 'of a session')
+    c.query('SET GLOBAL redolith_worker_affinity = DEFAULT')
+    same(c.value('SELECT @@redolith_worker_affinity'), 'auto', 'the default')
+
+
+ALL = [workers_on_cpus]
