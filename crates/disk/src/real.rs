@@ -34,7 +34,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use schedule::{Placement, Thread, bind_thread, place_thread, this_thread, unbind_this_thread};
+pub use schedule::{Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread};
 
 const LOCK_FILE: &str = "redolith.lock";
 /// How long the lock of a directory is waited for (REAL-4).

@@ -7,10 +7,10 @@
 //! threads wait for a CPU while CPUs are idle (docs/performance.md).
 //!
 //! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its own: not with a quota of fewer CPUs, nor where log threads have
-//! been given CPUs.
+//! been given CPUs (`redolith_log_writer_cpus`).
 use crate::host::TokioHost;
 use parking_lot::Mutex;
-use redolith_disk::{Disk, Thread, bind_thread, this_thread, unbind_this_thread};
+use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread, unbind_this_thread};
 use redolith_sql::status::{Status, StatusValue};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,14 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Part of the time that a worker thread waits for a CPU, on average, from which on they are bound; and below which they are free again. Measured: bound, they wait a
 /// third less.
 const BIND: f64 = 0.20;
-const FREE: f64 = 0.13;
+const FREE: f64 = 0.12;
 /// The same of idle CPUs, which are fewer then.
 const IDLE_BIND: f64 = 0.04;
-const IDLE_FREE: f64 = 0.01;
+const IDLE_FREE: f64 = 0.005;
 /// Weight of the newest look.
-const NEWEST: f64 = 0.5;
+const NEWEST: f64 = 0.25;
+/// Looks from one change to the next.
+const REST: u32 = 12;
 
 /// `redolith_worker_affinity`
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -50,14 +52,17 @@ pub struct Workers {
 struct State {
     threads: Vec<Thread>,
     affinity: Affinity,
-    /// Others have been given CPUs.
-    crowded: bool,
+    /// CPUs that the process may use, as last seen; none where they are not its own: other threads have been given some, or a quota allows fewer.
+    cpus: Vec<usize>,
     bound: bool,
+    /// The system has refused it, with these CPUs.
     refused: bool,
     /// Part of the time that a thread waits for a CPU, and that a CPU is idle; smoothed.
     waiting: f64,
     idle: f64,
     changes: u64,
+    /// Looks until it may change again.
+    rest: u32,
     before: Option<Look>,
 }
 #[derive(Clone, Copy)]
@@ -87,20 +92,30 @@ impl Workers {
     }
     pub fn set(&self, affinity: Affinity) {
         let mut s = self.state.lock();
-        s.affinity = affinity;
+        (s.affinity, s.refused) = (affinity, false);
+        (s.waiting, s.idle, s.before) = (0.0, 0.0, None);
         s.settle(self.count);
     }
     /// Looks again and again, for ever.
     pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, host: Arc<TokioHost>) {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            let mut s = self.state.lock();
-            s.crowded = host.gives_cpus();
-            let waited = s.threads.iter().map(Thread::waited).sum::<Option<Duration>>();
-            if let (Some(waited), Some(cpus)) = (waited, disk.processors()) {
-                s.look(Look { at: disk.now(), waited, idle: cpus.idle });
+        while self.count > 1 {
+            let (affinity, threads) = {
+                let s = self.state.lock();
+                (s.affinity, s.threads.clone())
+            };
+            if affinity != Affinity::Off {
+                // Files are read: not under the mutex.
+                let (waited, cpus) = (threads.iter().map(Thread::waited).sum::<Option<Duration>>(), disk.processors());
+                let enough = cpus.and_then(|c| c.quota).is_none_or(|q| q.cpus >= self.count as f64);
+                let own = if enough && !host.gives_cpus() { process_cpus() } else { Vec::new() };
+                let mut s = self.state.lock();
+                if let (Some(waited), Some(cpus)) = (waited, cpus) {
+                    s.look(Look { at: disk.now(), waited, idle: cpus.idle });
+                }
+                s.may_use(own);
+                s.settle(self.count);
             }
-            s.settle(self.count);
+            tokio::time::sleep(LOOK).await;
         }
     }
     pub fn register(self: &Arc<Self>, status: &Status) {
@@ -118,6 +133,7 @@ impl Workers {
 
 impl State {
     fn look(&mut self, now: Look) {
+        self.rest = self.rest.saturating_sub(1);
         let Some(before) = self.before.replace(now) else { return };
         // There are as many CPUs as threads, where it matters.
         let all = now.at.saturating_sub(before.at).as_secs_f64() * self.threads.len().max(1) as f64;
@@ -125,34 +141,52 @@ impl State {
         self.waiting += NEWEST * (part(now.waited, before.waited) - self.waiting);
         self.idle += NEWEST * (part(now.idle, before.idle) - self.idle);
     }
+    /// CPUs come and go: what was bound to others is freed first.
+    fn may_use(&mut self, cpus: Vec<usize>) {
+        if cpus != self.cpus {
+            self.free();
+            (self.cpus, self.refused) = (cpus, false);
+        }
+    }
     fn wants(&self) -> bool {
         match self.affinity {
             Affinity::Off => false,
             Affinity::On => true,
+            Affinity::Auto if self.rest > 0 => self.bound,
             Affinity::Auto if self.bound => self.waiting >= FREE && self.idle >= IDLE_FREE,
             Affinity::Auto => self.waiting >= BIND && self.idle >= IDLE_BIND,
         }
     }
     /// WORKER-1
     fn can(&self, count: usize) -> bool {
-        count > 1 && self.threads.len() == count && self.threads[0].cpus().len() == count && !self.crowded && !self.refused
+        count > 1 && self.threads.len() == count && self.cpus.len() == count && !self.refused
     }
     fn settle(&mut self, count: usize) {
         let bound = self.can(count) && self.wants();
-        if bound == self.bound {
-            return;
-        }
-        (self.bound, self.changes) = (bound, self.changes + 1);
-        for (thread, cpu) in self.threads.iter().zip(self.threads[0].cpus()) {
-            if let Err(e) = bind_thread(thread, bound.then_some(cpu)) {
-                eprintln!("redolith: worker threads are not bound to CPUs: CPU {cpu}: {e}");
-                self.refused = true;
+        if !bound {
+            self.free();
+        } else if !self.bound {
+            self.changed(true);
+            for (thread, cpu) in self.threads.iter().zip(&self.cpus) {
+                if let Err(e) = bind_thread(thread, &[*cpu]) {
+                    eprintln!("redolith: worker threads are not bound to CPUs: CPU {cpu}: {e}");
+                    self.refused = true;
+                    return self.free();
+                }
             }
         }
-        if self.refused && bound {
-            // Some may be bound.
-            self.settle(count);
+    }
+    fn free(&mut self) {
+        if self.bound {
+            self.changed(false);
+            let cpus = process_cpus();
+            if let Some(e) = self.threads.iter().find_map(|t| bind_thread(t, &cpus).err()) {
+                eprintln!("redolith: worker threads stay bound to CPUs: {e}");
+            }
         }
+    }
+    fn changed(&mut self, bound: bool) {
+        (self.bound, self.changes, self.rest) = (bound, self.changes + 1, REST);
     }
 }
 
@@ -166,45 +200,71 @@ mod tests {
             let Look { at, waited, idle: was } = s.before.unwrap();
             let part = |x| LOOK.mul_f64(x * s.threads.len() as f64);
             s.look(Look { at: at + LOOK, waited: waited + part(waiting), idle: was + part(idle) });
-            s.bound = s.wants();
+            if s.wants() != s.bound {
+                s.changed(!s.bound);
+            }
         }
+    }
+    fn state() -> State {
+        let first = Look { at: LOOK, waited: LOOK, idle: LOOK };
+        State { threads: vec![this_thread(); 2], cpus: vec![0, 1], before: Some(first), ..State::default() }
     }
 
     #[test]
     fn those_who_wait_beside_idle_cpus_are_bound_until_they_wait_no_more() {
-        let first = Look { at: LOOK, waited: LOOK, idle: LOOK };
-        let mut s = State { threads: vec![this_thread(), this_thread()], before: Some(first), ..State::default() };
-        looks(&mut s, 20, 0.19, 0.3);
+        let mut s = state();
+        looks(&mut s, 30, 0.19, 0.3);
         assert!(!s.bound);
         looks(&mut s, 1, 0.21, 0.3);
         assert!(!s.bound, "one look is not enough");
-        looks(&mut s, 5, 0.3, 0.3);
+        looks(&mut s, 10, 0.3, 0.3);
         assert!(s.bound);
-        looks(&mut s, 20, 0.15, 0.03);
+        looks(&mut s, 30, 0.15, 0.03);
         assert!(s.bound, "bound, they wait less, and less is idle");
-        looks(&mut s, 20, 0.11, 0.03);
+        looks(&mut s, 30, 0.10, 0.03);
         assert!(!s.bound);
         // Where nothing is idle there is nothing to win.
-        looks(&mut s, 20, 0.4, 0.03);
+        looks(&mut s, 30, 0.4, 0.03);
         assert!(!s.bound);
-        looks(&mut s, 20, 0.4, 0.1);
+        looks(&mut s, 30, 0.4, 0.1);
         assert!(s.bound);
-        looks(&mut s, 20, 0.4, 0.0);
+        looks(&mut s, 30, 0.4, 0.0);
         assert!(!s.bound);
         s.affinity = Affinity::On;
         assert!(s.wants());
         s.affinity = Affinity::Off;
-        looks(&mut s, 20, 0.4, 0.1);
+        looks(&mut s, 30, 0.4, 0.1);
         assert!(!s.bound);
     }
 
     #[test]
+    fn a_load_between_the_bounds_changes_seldom() {
+        let mut s = state();
+        for turn in 0..400 {
+            // Ticks of 10 ms: idle time comes in lumps.
+            let idle = if turn % 3 == 0 { 0.04 } else { 0.0 };
+            let (waiting, idle) = if s.bound { (0.133, idle) } else { (0.205, 0.05) };
+            looks(&mut s, 1, waiting, idle);
+        }
+        assert!((1..=2).contains(&s.changes), "{}", s.changes);
+        // At its worst: bound it looks as if it were not worth it.
+        let before = s.changes;
+        (0..400).for_each(|_| if s.bound { looks(&mut s, 1, 0.0, 0.0) } else { looks(&mut s, 1, 0.5, 0.5) });
+        assert!(s.changes - before <= 400 / u64::from(REST) + 1, "{}", s.changes);
+    }
+
+    #[test]
     fn threads_are_bound_where_each_has_a_cpu() {
-        let ready = || State { threads: vec![this_thread(); 2], ..State::default() };
-        let cpus = this_thread().cpus().len();
-        assert_eq!(ready().can(2), cpus == 2);
-        assert!(!State { crowded: true, ..ready() }.can(2) && !State { refused: true, ..ready() }.can(2));
-        assert!(!ready().can(3), "one has not begun");
-        assert!(!State { threads: vec![this_thread()], ..State::default() }.can(1), "there is nothing to choose");
+        assert!(state().can(2));
+        assert!(!State { cpus: vec![0], ..state() }.can(2) && !State { cpus: vec![0, 1, 2], ..state() }.can(2));
+        assert!(!State { cpus: Vec::new(), ..state() }.can(2) && !State { refused: true, ..state() }.can(2));
+        assert!(!State { cpus: vec![0, 1, 2], ..state() }.can(3), "one has not begun");
+        assert!(!State { threads: vec![this_thread()], cpus: vec![0], ..State::default() }.can(1), "there is nothing to choose");
+        // Other CPUs: they are asked for anew.
+        let mut s = State { refused: true, ..state() };
+        s.may_use(vec![0, 1]);
+        assert!(s.refused);
+        s.may_use(vec![2, 3]);
+        assert!(s.can(2));
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub fn processors() -> Option<Processors> {
-    // The first thread's: the one that asks may be bound to one of them.
+    // The first thread's, which nobody binds.
     let allowed = sched_getaffinity(Some(rustix::process::getpid())).ok()?;
     let stat = read(Path::new("/proc/stat"))?;
     let idle = idle_ticks(&stat, |cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu));

@@ -1,6 +1,6 @@
 //! Where and how urgently a thread runs.
 use rustix::io::Errno;
-use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::time::Duration;
 
 /// Of one thread.
@@ -26,10 +26,6 @@ impl Thread {
     pub fn id(&self) -> u32 {
         self.id.as_raw_nonzero().get().unsigned_abs()
     }
-    /// CPUs that it might run on when it began, ascending.
-    pub fn cpus(&self) -> Vec<usize> {
-        (0..CpuSet::MAX_CPU).filter(|c| self.cpus.is_set(*c)).collect()
-    }
     /// How long it has been ready to run, and had no CPU, since it began (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). None where
     /// the system does not say.
     pub fn waited(&self) -> Option<Duration> {
@@ -39,19 +35,24 @@ impl Thread {
     }
 }
 
-/// Lets a thread run on this CPU alone, or, without one, on those that it had when it began.
-pub fn bind_thread(thread: &Thread, cpu: Option<usize>) -> std::io::Result<()> {
+/// CPUs that the process may use now, ascending: those of its first thread, which nobody binds. Empty where the system does not say.
+pub fn process_cpus() -> Vec<usize> {
+    process_set().map_or_else(Vec::new, |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect())
+}
+fn process_set() -> Option<CpuSet> {
+    sched_getaffinity(Some(rustix::process::getpid())).ok()
+}
+/// Lets a thread run on these CPUs alone.
+pub fn bind_thread(thread: &Thread, to: &[usize]) -> std::io::Result<()> {
     let mut cpus = CpuSet::new();
-    match cpu {
-        Some(cpu) if cpu < CpuSet::MAX_CPU => cpus.set(cpu),
-        Some(_) => return Err(Errno::INVAL.into()),
-        None => cpus = thread.cpus,
-    }
+    to.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
     Ok(sched_setaffinity(Some(thread.id), &cpus)?)
 }
 /// Lets the calling thread run wherever the process may: a thread begins bound as the one that has begun it.
 pub fn unbind_this_thread() {
-    if let Ok(cpus) = rustix::thread::sched_getaffinity(Some(rustix::process::getpid())) {
+    if let (Some(cpus), Ok(mine)) = (process_set(), sched_getaffinity(None))
+        && cpus != mine
+    {
         // A thread may always move within them.
         let _ = sched_setaffinity(None, &cpus);
     }
@@ -59,7 +60,7 @@ pub fn unbind_this_thread() {
 
 pub fn this_thread() -> Thread {
     // A thread can always ask for itself.
-    Thread { id: rustix::thread::gettid(), cpus: rustix::thread::sched_getaffinity(None).unwrap_or_default() }
+    Thread { id: rustix::thread::gettid(), cpus: sched_getaffinity(None).unwrap_or_default() }
 }
 
 /// Places a thread. What the system refuses is told, each in a line that names the right that is missing; the rest holds.
@@ -119,18 +120,20 @@ mod tests {
     fn a_thread_is_bound_and_freed_and_its_children_free_themselves() {
         std::thread::spawn(|| {
             let me = this_thread();
-            let now = || rustix::thread::sched_getaffinity(None).unwrap();
-            let last = *me.cpus().last().unwrap();
-            bind_thread(&me, Some(last)).unwrap();
+            let now = || sched_getaffinity(None).unwrap();
+            let all = process_cpus();
+            let last = *all.last().unwrap();
+            bind_thread(&me, &[last]).unwrap();
             assert_eq!((now().count(), now().is_set(last)), (1, true));
             let child = std::thread::spawn(|| {
-                let begun = this_thread().cpus();
+                let begun = this_thread().cpus;
                 unbind_this_thread();
-                (begun, this_thread().cpus())
+                (begun.count(), this_thread().cpus)
             });
-            assert_eq!(child.join().unwrap(), (vec![last], me.cpus()));
-            assert!(bind_thread(&me, Some(CpuSet::MAX_CPU)).is_err());
-            bind_thread(&me, None).unwrap();
+            assert_eq!(child.join().unwrap(), (1, me.cpus));
+            assert_eq!(process_cpus(), all, "the process has them all");
+            assert!(bind_thread(&me, &[CpuSet::MAX_CPU]).is_err());
+            bind_thread(&me, &all).unwrap();
             assert_eq!(now(), me.cpus);
             if let Some(waited) = me.waited() {
                 std::thread::yield_now();
