@@ -96,9 +96,12 @@ impl Workers {
         (s.waiting, s.idle, s.before) = (0.0, 0.0, None);
         s.settle(self.count);
     }
-    /// Looks again and again, for ever.
+    /// Looks again and again, for ever; where there is a choice.
     pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, host: Arc<TokioHost>) {
-        while self.count > 1 {
+        if self.count < 2 {
+            return;
+        }
+        loop {
             let (affinity, threads) = {
                 let s = self.state.lock();
                 (s.affinity, s.threads.clone())
