@@ -69,8 +69,9 @@ def main():
                 continue
             # What the study does before each of its runs.
             most = max(int(n) for n in re.search(r'--concurrency=([\d,]+)', ' '.join(arguments))[1].split(','))
-            while int(c.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) > 1:
-                time.sleep(0.02)      # those of the run before, whose closing the server has not seen yet
+            end = time.monotonic() + 120  # those of the run before: the server hears of a closed socket a moment later
+            while int(c.rows("SHOW GLOBAL STATUS LIKE 'Threads_connected'")[0][1]) > 1 and time.monotonic() < end:
+                time.sleep(0.02)
             c.query(f'SET GLOBAL max_connections = {most + 1}')
             p = subprocess.run(['mariadb-slap', *where, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3600)
             left = c.rows("SHOW DATABASES LIKE 'slap_test'")

@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const LOOK: Duration = Duration::from_millis(250);
+/// While nobody waits for a CPU.
+const LOOK_AT_REST: Duration = Duration::from_secs(1);
+const REST_BELOW: f64 = 0.02;
 /// Part of the time that a worker thread waits for a CPU, on average, from which on they are bound; and below which they are free again. Measured: bound, they wait a
 /// third less.
 const BIND: f64 = 0.20;
@@ -102,9 +105,9 @@ impl Workers {
             return;
         }
         loop {
-            let (affinity, threads) = {
+            let (affinity, threads, pause) = {
                 let s = self.state.lock();
-                (s.affinity, s.threads.clone())
+                (s.affinity, s.threads.clone(), if s.waiting < REST_BELOW { LOOK_AT_REST } else { LOOK })
             };
             if affinity != Affinity::Off {
                 // Files are read: not under the mutex.
@@ -118,7 +121,7 @@ impl Workers {
                 s.may_use(own);
                 s.settle(self.count);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
         }
     }
     pub fn register(self: &Arc<Self>, status: &Status) {
@@ -182,8 +185,7 @@ impl State {
     fn free(&mut self) {
         if self.bound {
             self.changed(false);
-            let cpus = process_cpus();
-            if let Some(e) = self.threads.iter().find_map(|t| bind_thread(t, &cpus).err()) {
+            if let Some(e) = self.threads.iter().find_map(|t| bind_thread(t, &[]).err()) {
                 eprintln!("redolith: worker threads stay bound to CPUs: {e}");
             }
         }

@@ -1,14 +1,13 @@
 //! Which CPUs this process may use, and how much of them nobody uses: `/proc/stat`, the affinity mask, and the quota of a control group (cgroup v2
 //! `cpu.max` with `cpu.stat`; v1 `cpu.cfs_quota_us` with `cpuacct.usage`; Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/cpuacct.rst).
 use crate::{Processors, Quota};
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::thread::CpuSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub fn processors() -> Option<Processors> {
-    // The first thread's, which nobody binds.
-    let allowed = sched_getaffinity(Some(rustix::process::getpid())).ok()?;
+    let allowed = super::schedule::process_set().ok()?;
     let stat = read(Path::new("/proc/stat"))?;
     let idle = idle_ticks(&stat, |cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu));
     let ticks_per_s = rustix::param::clock_ticks_per_second();

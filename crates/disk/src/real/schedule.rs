@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
-    /// CPUs that it may run on; empty: those that it had when it began.
+    /// CPUs that it may run on; empty: those of the process.
     pub cpus: Vec<usize>,
     /// -20 (urgent) to 19.
     pub nice: i32,
@@ -14,11 +14,10 @@ pub struct Placement {
     pub realtime: u8,
 }
 
-/// A thread of this process, and where it may run by itself.
+/// A thread of this process.
 #[derive(Clone, Debug)]
 pub struct Thread {
     id: Pid,
-    cpus: CpuSet,
 }
 
 impl Thread {
@@ -35,22 +34,29 @@ impl Thread {
     }
 }
 
-/// CPUs that the process may use now, ascending: those of its first thread, which nobody binds. Empty where the system does not say.
+/// CPUs that the process may use now, ascending. Empty where the system does not say.
 pub fn process_cpus() -> Vec<usize> {
-    process_set().map_or_else(Vec::new, |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect())
+    process_set().map_or_else(|_| Vec::new(), |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect())
 }
-fn process_set() -> Option<CpuSet> {
-    sched_getaffinity(Some(rustix::process::getpid())).ok()
+/// Those of its first thread, which nobody binds.
+pub(super) fn process_set() -> rustix::io::Result<CpuSet> {
+    sched_getaffinity(Some(rustix::process::getpid()))
 }
-/// Lets a thread run on these CPUs alone.
+/// Lets a thread run on these CPUs alone; on those of the process, if there is none.
 pub fn bind_thread(thread: &Thread, to: &[usize]) -> std::io::Result<()> {
+    Ok(bind(thread.id, to)?)
+}
+fn bind(thread: Pid, to: &[usize]) -> rustix::io::Result<()> {
+    if to.is_empty() {
+        return sched_setaffinity(Some(thread), &process_set()?);
+    }
     let mut cpus = CpuSet::new();
     to.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
-    Ok(sched_setaffinity(Some(thread.id), &cpus)?)
+    sched_setaffinity(Some(thread), &cpus)
 }
 /// Lets the calling thread run wherever the process may: a thread begins bound as the one that has begun it.
 pub fn unbind_this_thread() {
-    if let (Some(cpus), Ok(mine)) = (process_set(), sched_getaffinity(None))
+    if let (Ok(cpus), Ok(mine)) = (process_set(), sched_getaffinity(None))
         && cpus != mine
     {
         // A thread may always move within them.
@@ -59,8 +65,7 @@ pub fn unbind_this_thread() {
 }
 
 pub fn this_thread() -> Thread {
-    // A thread can always ask for itself.
-    Thread { id: rustix::thread::gettid(), cpus: sched_getaffinity(None).unwrap_or_default() }
+    Thread { id: rustix::thread::gettid() }
 }
 
 /// Places a thread. What the system refuses is told, each in a line that names the right that is missing; the rest holds.
@@ -73,12 +78,7 @@ pub fn place_thread(thread: &Thread, to: &Placement) -> Vec<String> {
             refused.push(format!("{what}: refused by the system: {why}"));
         }
     };
-    let mut cpus = CpuSet::new();
-    to.cpus.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
-    if cpus.count() == 0 {
-        cpus = thread.cpus;
-    }
-    tell(format!("CPUs {:?}", to.cpus), "CAP_SYS_NICE", sched_setaffinity(Some(thread.id), &cpus));
+    tell(format!("CPUs {:?}", to.cpus), "CAP_SYS_NICE", bind(thread.id, &to.cpus));
     tell(format!("realtime priority {}", to.realtime), "CAP_SYS_NICE or RLIMIT_RTPRIO", set_scheduler(thread.id, to.realtime));
     // Of a thread, not of the process: Linux, setpriority(2).
     let niced = rustix::process::setpriority_process(Some(thread.id), to.nice);
@@ -103,15 +103,15 @@ mod tests {
     #[test]
     fn a_thread_is_moved_and_freed() {
         std::thread::spawn(|| {
-            let me = this_thread();
-            let first = (0..CpuSet::MAX_CPU).find(|c| me.cpus.is_set(*c)).unwrap();
+            let (me, all) = (this_thread(), sched_getaffinity(None).unwrap());
+            let first = process_cpus()[0];
             assert_eq!(place_thread(&me, &Placement { cpus: vec![first], nice: 1, realtime: 0 }), Vec::<String>::new());
-            let now = rustix::thread::sched_getaffinity(None).unwrap();
+            let now = sched_getaffinity(None).unwrap();
             assert_eq!((now.count(), now.is_set(first)), (1, true));
             assert_eq!(rustix::process::getpriority_process(Some(me.id)).unwrap(), 1);
             // Whether nice may go down again is a matter of rights; the CPUs come back.
             place_thread(&me, &Placement { nice: 1, ..Placement::default() });
-            assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), me.cpus);
+            assert_eq!(sched_getaffinity(None).unwrap(), all);
         })
         .join()
         .unwrap();
@@ -121,20 +121,20 @@ mod tests {
         std::thread::spawn(|| {
             let me = this_thread();
             let now = || sched_getaffinity(None).unwrap();
-            let all = process_cpus();
-            let last = *all.last().unwrap();
+            let (cpus, all) = (process_cpus(), now());
+            let last = *cpus.last().unwrap();
             bind_thread(&me, &[last]).unwrap();
             assert_eq!((now().count(), now().is_set(last)), (1, true));
             let child = std::thread::spawn(|| {
-                let begun = this_thread().cpus;
+                let begun = sched_getaffinity(None).unwrap();
                 unbind_this_thread();
-                (begun.count(), this_thread().cpus)
+                (begun.count(), sched_getaffinity(None).unwrap())
             });
-            assert_eq!(child.join().unwrap(), (1, me.cpus));
-            assert_eq!(process_cpus(), all, "the process has them all");
+            assert_eq!(child.join().unwrap(), (1, all));
+            assert_eq!(process_cpus(), cpus, "the process has them all");
             assert!(bind_thread(&me, &[CpuSet::MAX_CPU]).is_err());
-            bind_thread(&me, &all).unwrap();
-            assert_eq!(now(), me.cpus);
+            bind_thread(&me, &[]).unwrap();
+            assert_eq!(now(), all);
             if let Some(waited) = me.waited() {
                 std::thread::yield_now();
                 assert!(me.waited().unwrap() >= waited);
