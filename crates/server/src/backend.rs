@@ -30,6 +30,8 @@ pub struct Client {
 pub struct Limits {
     pub max_connections: u32,
     pub connect_timeout_s: u32,
+    /// How many clients may be logging in at one time.
+    pub login_seats: u32,
 }
 
 pub trait Session: Send {

@@ -6,16 +6,17 @@
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login;
+use crate::login_seats::LoginSeat;
 use crate::protocol::auth::Peer;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::output::{DRAIN_ABOVE, Output};
 use crate::protocol::packet::{PacketBuffer, PacketError};
 use crate::protocol::row::RowColumn;
-use crate::server::{LoginSlot, Server};
+use crate::server::Server;
 use crate::socket::{Ended, Input, Socket};
 use crate::statements::Statements;
 use redolith_sql::SqlError;
-use redolith_sql::processes::{Process, State};
+use redolith_sql::processes::{Kill, Process, State};
 use redolith_sql::status::{Counter, Status};
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub struct Channel {
     pub status: Arc<Status>,
     pub read_timeout_s: u32,
     pub write_timeout_s: u32,
+    /// The client has not shown yet who it is. Its login has one limit as a whole, which no byte
+    /// begins again, and a packet that is too large ends it at once.
+    pub is_logging_in: bool,
 }
 
 /// Why the conversation is over.
@@ -65,11 +69,15 @@ impl Channel {
                     return Err(Over::Refused(error::packets_out_of_order()));
                 }
                 Err(PacketError::TooLarge) => {
-                    self.discard_chain().await?;
+                    if self.is_logging_in {
+                        self.output.sequence = self.output.sequence.wrapping_add(1);
+                    } else {
+                        self.discard_chain().await?;
+                    }
                     return Err(Over::Refused(error::packet_too_large()));
                 }
             }
-            if self.input.is_partial() {
+            if self.input.is_partial() && !self.is_logging_in {
                 self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
             }
             match self.socket.read(self.input.room()).await? {
@@ -144,21 +152,33 @@ pub(crate) async fn be_woken_by(process: &Process) {
 }
 
 /// Serves a client from its first byte to its last.
-pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, slot: LoginSlot) {
+pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, seat: LoginSeat) {
     let (input, output) = (PacketBuffer::default(), Output::default());
     let timeout = server.backend.limits().connect_timeout_s;
-    let mut channel =
-        Channel { socket, input, output, process, status: server.status.clone(), read_timeout_s: timeout, write_timeout_s: timeout };
+    let mut channel = Channel {
+        socket,
+        input,
+        output,
+        process,
+        status: server.status.clone(),
+        read_timeout_s: timeout,
+        write_timeout_s: timeout,
+        is_logging_in: true,
+    };
     be_woken_by(&channel.process).await;
     let id = channel.process.id;
     let _entry = Entry { server: &*server, id };
-    match login::log_in(&server, &mut channel, &peer).await {
+    let done = login::log_in(&server, &mut channel, &peer).await;
+    // It may have given way in the last moment.
+    let done = done.and_then(|login| if channel.process.killed() >= Kill::Connection { Err(Ended::Killed.into()) } else { Ok(login) });
+    channel.is_logging_in = false;
+    match done {
         Err(over) => {
             server.status.counters.add(Counter::AbortedConnects, 1);
             say_goodbye(&mut channel, over).await;
         }
         Ok(login) => {
-            drop(slot);
+            drop(seat);
             let Some(seat) = server.take_seat(login.privileges) else {
                 server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
                 server.status.counters.add(Counter::AbortedConnects, 1);
@@ -211,7 +231,7 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
     }
     let error = match over {
         Over::Refused(e) => e,
-        Over::Ended(Ended::Killed) if channel.process.killed() == redolith_sql::processes::Kill::Shutdown => error::shutdown(),
+        Over::Ended(Ended::Killed) if channel.process.killed() == Kill::Shutdown => error::shutdown(),
         _ => return,
     };
     let may_still_send = matches!(error.code, 1153 | 1156);
@@ -256,7 +276,7 @@ impl<B: Backend> Connection<B> {
 mod tests {
     use super::*;
     use crate::socket::Stream;
-    use redolith_sql::processes::{Kill, Processes};
+    use redolith_sql::processes::Processes;
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
@@ -270,7 +290,7 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let socket = Socket::new(Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), process.clone());
         let (input, output, status) = (PacketBuffer::default(), Output::default(), Arc::new(Status::new()));
-        (Channel { socket, input, output, process, status, read_timeout_s: 5, write_timeout_s: 5 }, theirs)
+        (Channel { socket, input, output, process, status, read_timeout_s: 5, write_timeout_s: 5, is_logging_in: false }, theirs)
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ mod error;
 mod host;
 pub mod listener;
 mod login;
+pub mod login_seats;
 mod metrics;
 pub mod options;
 mod outbox;

@@ -19,6 +19,18 @@ pub enum Listener {
     Unix(UnixListener),
 }
 
+impl Listener {
+    /// Whether a client waits to be accepted.
+    fn has_client(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut listener = [match self {
+            Listener::Tcp(l) => PollFd::new(l, PollFlags::IN),
+            Listener::Unix(l) => PollFd::new(l, PollFlags::IN),
+        }];
+        poll(&mut listener, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+}
+
 pub fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
@@ -51,25 +63,73 @@ impl Drop for SocketFile {
     }
 }
 
-/// Accepts clients for ever.
+/// Accepts clients for ever, and at once: who must go is decided among those that are in.
 pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
+    let mut complaints = Complaints::default();
     loop {
-        let slot = server.login_slot().await;
         let (stream, peer, from) = match accept_one(&listener).await {
             Ok(client) => client,
             Err(e) => {
-                // Out of file descriptors, most likely: others must end before more can come.
-                if !matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) {
-                    eprintln!("redolith: cannot accept a connection: {e}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+                server.status.counters.add(Counter::ConnectionErrorsAccept, 1);
+                accept_failed(&server, &listener, &mut complaints, e).await;
                 continue;
             }
         };
         server.status.counters.add(Counter::Connections, 1);
         let process = server.processes.add(&from, server.backend.limits().connect_timeout_s);
+        let seat = server.login_seat(&peer, process.clone());
         let socket = Socket::new(stream, process.clone());
-        tokio::spawn(serve(server.clone(), socket, peer, process, slot));
+        tokio::spawn(serve(server.clone(), socket, peer, process, seat));
+    }
+}
+
+/// What to do before the next `accept`, by accept(2).
+async fn accept_failed<B: Backend>(server: &Server<B>, listener: &Listener, complaints: &mut Complaints, e: io::Error) {
+    use rustix::io::Errno;
+    match Errno::from_io_error(&e) {
+        // One client has gone before it was accepted, or its network has: there may be others.
+        Some(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NOPROTOOPT | Errno::PERM) => {}
+        Some(Errno::NETDOWN | Errno::HOSTDOWN | Errno::NONET | Errno::HOSTUNREACH | Errno::OPNOTSUPP | Errno::NETUNREACH) => {}
+        // The kernel says this even if no client waits, because it takes a descriptor first.
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+            let waits = listener.has_client();
+            if waits {
+                let what = "cannot accept a connection, another one that has not logged in gives way";
+                complaints.tell(server.now(), &format!("{what}: {e}"));
+            }
+            server.make_room(waits).await;
+        }
+        _ => {
+            complaints.tell(server.now(), &format!("cannot accept a connection: {e}"));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// Says the same thing at most once a minute, and how often it was not said.
+#[derive(Default)]
+struct Complaints {
+    last: Option<Duration>,
+    unsaid: u64,
+}
+impl Complaints {
+    const EVERY: Duration = Duration::from_secs(60);
+
+    fn tell(&mut self, now: Duration, what: &str) {
+        if let Some(line) = self.line(now, what) {
+            eprintln!("redolith: {line}");
+        }
+    }
+    fn line(&mut self, now: Duration, what: &str) -> Option<String> {
+        if self.last.is_some_and(|last| now < last + Self::EVERY) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(match std::mem::take(&mut self.unsaid) {
+            0 => what.to_string(),
+            n => format!("{what} ({n} more such failures since this was last told)"),
+        })
     }
 }
 
@@ -77,12 +137,27 @@ async fn accept_one(listener: &Listener) -> io::Result<(Stream, Peer, String)> {
     match listener {
         Listener::Tcp(l) => {
             let (s, from) = l.accept().await?;
+            // A failure of these two says that the client is gone, which its first read says as well.
             // Answers are written whole: waiting to fill a segment only delays them.
-            s.set_nodelay(true)?;
+            let _ = s.set_nodelay(true);
             // A client whose machine is gone says nothing more: the kernel finds out, and its seat is free again.
-            rustix::net::sockopt::set_socket_keepalive(&s, true)?;
+            let _ = rustix::net::sockopt::set_socket_keepalive(&s, true);
             Ok((Stream::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
         }
         Listener::Unix(l) => Ok((Stream::Unix(l.accept().await?.0), Peer::Socket, "localhost".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_few() {
+        let (mut c, at) = (Complaints::default(), Duration::from_secs);
+        assert_eq!(c.line(at(5), "x").as_deref(), Some("x"));
+        assert_eq!((c.line(at(5), "x"), c.line(at(64), "x")), (None, None));
+        assert_eq!(c.line(at(65), "y").as_deref(), Some("y (2 more such failures since this was last told)"));
+        assert_eq!(c.line(at(125), "x").as_deref(), Some("x"));
     }
 }

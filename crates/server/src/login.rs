@@ -40,7 +40,9 @@ pub async fn change_user<B: Backend>(server: &Server<B>, channel: &mut Channel, 
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
     // Meanwhile it keeps its seat: it has as long as for a login.
     channel.process.wait_in_command(State::Login, server.backend.limits().connect_timeout_s);
+    channel.is_logging_in = true;
     let verified = verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await;
+    channel.is_logging_in = false;
     channel.process.wait_in_command(State::Executing, 0);
     verified
 }

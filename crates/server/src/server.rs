@@ -1,22 +1,21 @@
 //! What all connections share, and the counts that bound them.
 //!
-//! SRV-1: a client counts towards `max_connections` once it has logged in; those that have not are bounded by `LOGINS_AT_ONCE`, and when
-//! they are too many, the one that has taken longest makes room: clients that connect and say nothing keep nobody out.
+//! SRV-1: a client counts towards `max_connections` once it has logged in. Those that have not are
+//! bounded by `redolith_login_seats`, and keep nobody out ([`crate::login_seats`]).
 //! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when a seat is taken: lowering it ends nobody.
 use crate::backend::Backend;
-use crate::protocol::auth::{Accounts, Privileges, Scramble};
+use crate::login_seats::{LoginSeat, LoginSeats};
+use crate::protocol::auth::{Accounts, Peer, Privileges, Scramble};
 use redolith_disk::Disk;
-use redolith_sql::processes::{Kill, Processes};
+use redolith_sql::processes::{Kill, Process, Processes};
 use redolith_sql::status::{Counter, Status, StatusValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections that may be logging in at one time.
-const LOGINS_AT_ONCE: usize = 1024;
-/// A login that has taken this long makes room for another when there are too many.
-const LOGIN_PATIENCE_S: u32 = 1;
+/// Clients that have not logged in may hold this part of the files that the process may open: the
+/// engine needs some, and so do those who have logged in.
+const FILES_FOR_LOGINS: u64 = 4;
 /// How long running statements have to end when the server stops.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -26,13 +25,12 @@ pub struct Server<B: Backend> {
     pub status: Arc<Status>,
     pub accounts: Accounts,
     disk: Arc<dyn Disk>,
-    logins: Arc<Semaphore>,
+    logins: Arc<LoginSeats>,
+    /// No more login seats than this, whatever the setting says.
+    most_logins: usize,
     seats: Arc<Seats>,
     started: Duration,
 }
-
-/// Holds a place among those who are logging in.
-pub struct LoginSlot(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 #[derive(Debug, Default)]
 struct Seats {
@@ -57,6 +55,11 @@ impl Drop for Seat {
     }
 }
 
+fn most_logins() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    files.map_or(usize::MAX, |n| (n / FILES_FOR_LOGINS) as usize)
+}
+
 impl<B: Backend> Server<B> {
     pub fn new(backend: B, disk: Arc<dyn Disk>, processes: Arc<Processes>, status: Arc<Status>) -> Arc<Server<B>> {
         let server = Server {
@@ -64,21 +67,27 @@ impl<B: Backend> Server<B> {
             processes,
             status,
             accounts: Accounts::root_without_password(),
-            logins: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
+            logins: Arc::default(),
+            most_logins: most_logins(),
             seats: Arc::default(),
             started: disk.now(),
             disk,
         };
-        let seats = server.seats.clone();
-        server.status.on_reset(Box::new(move || seats.most.store(seats.taken.load(Relaxed), Relaxed)));
+        let (seats, logins) = (server.seats.clone(), server.logins.clone());
+        server.status.on_reset(Box::new(move || {
+            seats.most.store(seats.taken.load(Relaxed), Relaxed);
+            logins.reset_counts();
+        }));
         server.register_status();
         Arc::new(server)
     }
 
     fn register_status(&self) {
         let (seats, processes) = (self.seats.clone(), self.processes.clone());
-        let (disk, started) = (self.disk.clone(), self.started);
+        let (disk, started, logins) = (self.disk.clone(), self.started, self.logins.clone());
         self.status.register(Box::new(move |put| {
+            put("Redolith_login_seats_given_way", StatusValue::Int(logins.given_way()));
+            put("Redolith_login_seats_taken", StatusValue::Int(logins.taken() as u64));
             put("Max_used_connections", StatusValue::Int(seats.most.load(Relaxed) as u64));
             put("Threads_connected", StatusValue::Int(seats.taken.load(Relaxed) as u64));
             put("Threads_running", StatusValue::Int(processes.running() as u64));
@@ -89,24 +98,29 @@ impl<B: Backend> Server<B> {
         }));
     }
 
+    /// Of the disk's clock.
+    pub fn now(&self) -> Duration {
+        self.disk.now()
+    }
     pub fn new_scramble(&self) -> Scramble {
         Scramble::new(|| self.disk.random())
     }
 
-    /// Waits for a place to log a client in.
-    pub async fn login_slot(&self) -> LoginSlot {
-        loop {
-            let slot = self.logins.clone().acquire_owned();
-            match tokio::time::timeout(Duration::from_millis(100), slot).await {
-                Ok(Ok(permit)) => return LoginSlot(permit),
-                Ok(Err(_)) => unreachable!("the semaphore is never closed"),
-                Err(_) => {
-                    if let Some(oldest) = self.processes.oldest_login(LOGIN_PATIENCE_S) {
-                        oldest.kill(Kill::Connection);
-                    }
-                }
-            }
+    /// A seat for a client that has just connected; another client may have to give way for it.
+    pub fn login_seat(&self, peer: &Peer, process: Arc<Process>) -> LoginSeat {
+        self.logins.take(peer, process, self.login_seats(), || self.disk.random())
+    }
+    /// No more files can be opened. If a client `waits` to be accepted, another gives way that has
+    /// not logged in; else there is time until one leaves.
+    pub async fn make_room(&self, waits: bool) {
+        if waits {
+            self.logins.make_room(self.login_seats(), self.disk.random()).await;
+        } else {
+            self.logins.one_leaves().await;
         }
+    }
+    fn login_seats(&self) -> usize {
+        (self.backend.limits().login_seats as usize).min(self.most_logins)
     }
 
     /// A seat for a client that has logged in, or None when all of `max_connections` are taken.

@@ -30,7 +30,11 @@ impl Backend for SqlBackend {
     }
     fn limits(&self) -> Limits {
         let bits = |var| self.0.settings.bits(var) as u32;
-        Limits { max_connections: bits(Var::MaxConnections), connect_timeout_s: bits(Var::ConnectTimeout) }
+        Limits {
+            max_connections: bits(Var::MaxConnections),
+            connect_timeout_s: bits(Var::ConnectTimeout),
+            login_seats: bits(Var::RedolithLoginSeats),
+        }
     }
 }
 

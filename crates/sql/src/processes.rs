@@ -345,12 +345,6 @@ impl Processes {
         rows.sort_by_key(|r| r.id);
         rows
     }
-    /// The connection that has been logging in for longest, and for `at_least_s`.
-    pub fn oldest_login(&self, at_least_s: u32) -> Option<Arc<Process>> {
-        let map = self.map.read();
-        let logins = map.values().filter(|p| p.command.load(Relaxed) == Command::Connect as u8 && p.killed() == Kill::None);
-        logins.max_by_key(|p| p.waited_s()).filter(|p| p.waited_s() >= at_least_s).cloned()
-    }
     /// Connections that run a command now, for Threads_running.
     pub fn running(&self) -> usize {
         self.map.read().values().filter(|p| !p.is_idle()).count()

@@ -174,7 +174,7 @@ pub struct TestServer {
     _runtime: tokio::runtime::Runtime,
 }
 
-pub const LIMITS: Limits = Limits { max_connections: 100, connect_timeout_s: 10 };
+pub const LIMITS: Limits = Limits { max_connections: 100, connect_timeout_s: 10, login_seats: 1024 };
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 

@@ -184,6 +184,7 @@ variables! {
     RedolithLogThreadsRealtime "redolith_log_threads_realtime" exact(0, 99), Global Dynamic is("0");
     RedolithLogWriter "redolith_log_writer" Enum(&["auto", "session", "leader", "dedicated"]), Global Dynamic is("auto");
     RedolithLogWriterCpus "redolith_log_writer_cpus" CpuList, Global Dynamic is("");
+    RedolithLoginSeats "redolith_login_seats" int(16, 65535), Global Dynamic is("1024");
     RedolithWorkerAffinity "redolith_worker_affinity" Enum(&["auto", "off", "on"]), Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";

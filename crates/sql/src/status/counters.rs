@@ -75,6 +75,7 @@ counters! {
     ComTruncate "Com_truncate",
     ComUnlockTables "Com_unlock_tables",
     ComUpdate "Com_update",
+    ConnectionErrorsAccept "Connection_errors_accept",
     ConnectionErrorsMaxConnections "Connection_errors_max_connections",
     Connections "Connections",
     CreatedTmpTables "Created_tmp_tables",
