@@ -1,7 +1,8 @@
 //! The only door to files, time and randomness.
 //!
-//! Everything that the engine does to the outside goes through [`Disk`]; there are three: the real one (`real`), a simulated one that
+//! Everything that the engine does to the outside goes through [`Disk`]; there are: the real one (`real`), a simulated one that
 //! tears, loses and reorders what was not synced (`sim`), and one that records every write and sync of a real run (`record`).
+//! A fourth, over any of these, only reads it ([`OverlayDisk`]).
 use std::any::Any;
 use std::io;
 use std::path::Path;
@@ -12,6 +13,7 @@ mod buf;
 mod forward;
 mod image;
 mod medium;
+mod overlay;
 mod real;
 pub mod record;
 mod rng;
@@ -21,6 +23,7 @@ mod test_dir;
 
 pub use buf::AlignedBuf;
 pub use medium::Loss;
+pub use overlay::OverlayDisk;
 pub use real::{Placement, QueueKind, RealDisk, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread};
 pub use record::RecordingDisk;
 pub use sim::SimDisk;

@@ -94,10 +94,15 @@ pub enum Error {
     Io { what: String, why: String, full: bool },
     #[error("the data directory {0} is in use by another process, or by another engine in this one")]
     InUse(String),
+    /// Files of the data directory contradict each other: the start is refused, and nothing has been changed.
+    #[error("the data directory is damaged: {0}")]
+    Damaged(String),
     #[error("{0}")]
     Incompatible(String),
     #[error("a transaction that may not write tried to")]
     ReadOnly,
+    #[error("the engine only reads, with innodb_force_recovery above 0")]
+    ForcedRecovery,
     #[error("savepoint '{0}' does not exist")]
     NoSuchSavepoint(String),
     #[error("{0}")]

@@ -7,6 +7,7 @@ use crate::log::{LogConfig, SpaceWait};
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
 use crate::purge::History;
+use crate::recovery::forced::Forced;
 use crate::trx::Trx;
 use crate::trx::sys::TrxSys;
 use crate::trx::view::ReadView;
@@ -46,6 +47,8 @@ pub struct Config {
     /// Page writes a second in the background, and at most.
     pub io_capacity: u32,
     pub io_capacity_max: u32,
+    /// Read a damaged directory, and change nothing.
+    pub forced: Forced,
 }
 impl Config {
     pub fn new(dir: impl Into<PathBuf>) -> Config {
@@ -58,6 +61,7 @@ impl Config {
             doublewrite: true,
             io_capacity: 2000,
             io_capacity_max: 4000,
+            forced: Forced::default(),
         }
     }
     pub(crate) fn log(&self) -> LogConfig {

@@ -6,23 +6,24 @@ use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine};
-use crate::flush::{self, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
+use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
 use crate::host::Host;
 use crate::lock::{KillFlag, LockTable};
-use crate::log::Log;
+use crate::log::{FrameScanner, Log, LogConfig};
 use crate::mtr::{Mtr, Store};
 use crate::page::{self, Patch, index, kind};
 use crate::purge::{self, History};
-use crate::recovery::{Report, apply, undo_scan};
+use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
-use crate::space::{Fresh, Spaces};
+use crate::space::register::{self, NoRegister, Register};
+use crate::space::{self, Fresh, Spaces};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
 use parking_lot::{Mutex, RwLock};
-use redolith_disk::Disk;
+use redolith_disk::{Disk, OverlayDisk};
 use redolith_types::Collation;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
@@ -32,6 +33,8 @@ const DOUBLEWRITE_FILE: &str = "doublewrite.rdl";
 /// Segments of the doublewrite file, of 128 pages each.
 const DOUBLEWRITE_SEGMENTS: usize = 8;
 const CLEANERS: usize = 2;
+/// Where files go that no table has, in the data directory.
+const ORPHANS_DIR: &str = "orphans";
 /// How often counters that moved are put into the dictionary.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 
@@ -45,6 +48,8 @@ impl Engine {
     /// Opens the directory, or makes a new instance in it when it is empty. Says what that took.
     pub async fn open(config: Config, disk: Arc<dyn Disk>, host: Arc<dyn Host>) -> Result<(Arc<Engine>, Report)> {
         let begun = disk.now();
+        let forced = config.forced;
+        let disk = if forced.is_on() { Arc::new(OverlayDisk::new(disk)) } else { disk };
         let dir = config.dir.clone();
         let fail = |e: std::io::Error| Error::io(dir.display(), &e);
         disk.create_dir_all(&dir).map_err(fail)?;
@@ -53,22 +58,34 @@ impl Engine {
             _ => fail(e),
         })?;
         let mut report = Report::default();
-        let spaces = Arc::new(Spaces::new(disk.clone(), &dir));
-        disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
+        let spaces = Arc::new(Spaces::new(disk.clone(), &dir, forced.is_on()));
         let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
         let mode = if config.doublewrite { DoublewriteMode::On } else { DoublewriteMode::Off };
-        let (log, dblwr) = if Log::exists(&*disk, &config.log()) {
+        let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
             recover(&config, mode, &disk, &host, &spaces, &pool, &mut report).await?
+        } else if forced.is_on() {
+            without_log(&config, &disk, &host, &spaces, &pool, &mut report).await?
         } else {
-            create(&config, mode, &disk, &host, &spaces, &mut report)?
+            disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
+            spaces.begin_writing()?;
+            let (log, dblwr) = create(&config, mode, &disk, &host, &spaces, &mut report)?;
+            spaces.set_register(Register { log_id: log.log_id(), ..Register::default() });
+            (log, dblwr, Judged::default())
         };
+        if forced.reads_log() {
+            spaces.set_log(log.clone());
+        }
         let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
         settings.io_capacity_max.set(config.io_capacity_max);
         let flusher =
             Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
         let store = Store { log, pool, spaces, shape: Default::default() };
-        let (next, mark) = first_ids(&store).await?;
+        let (next, mark) = match first_ids(&store).await {
+            // The counters may be what is damaged: far above all that was ever given.
+            Err(_) if forced.is_on() => (TrxId(TrxId::MAX.0 / 2), TrxId::MAX),
+            ids => ids?,
+        };
         let sys = sys::TrxSys::new(next, mark);
         let dict = Dictionary::default();
         let dict_table = record::dictionary_table(&dict);
@@ -96,10 +113,13 @@ impl Engine {
             flush_settings: settings,
             unfinished: Default::default(),
         });
-        engine.resolve(&mut report).await?;
-        engine.spawn("purge", purge::run);
-        engine.spawn("undo", truncate::run);
-        engine.spawn("counters", keep_counters);
+        engine.resolve(judged, &mut report).await?;
+        if !forced.is_on() {
+            engine.spawn("purge", purge::run);
+            engine.spawn("undo", truncate::run);
+            engine.spawn("counters", keep_counters);
+            engine.spawn("stamps", keep_stamps);
+        }
         report.time_ms = (engine.disk.now() - begun).as_millis() as u64;
         Ok((engine, report))
     }
@@ -130,12 +150,12 @@ impl Engine {
     }
 
     /// Finishes what was unfinished: transactions, files, trees; and reads the dictionary.
-    async fn resolve(self: &Arc<Engine>, report: &mut Report) -> Result<()> {
-        let logs = undo_scan::scan(self).await?;
+    async fn resolve(self: &Arc<Engine>, judged: Judged, report: &mut Report) -> Result<()> {
+        judged.undo.enter(&self.undo);
         self.choose_undo();
         // All unfinished ones count as active before the horizon is set: it must see none of them, or the versions below theirs would count as gone.
         let (mut first, mut then) = (Vec::new(), Vec::new());
-        for l in logs {
+        for l in judged.undo.logs {
             if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
@@ -150,6 +170,9 @@ impl Engine {
             self.sys.open_view(&mut horizon, TrxId::NONE);
             horizon.close();
         }
+        if self.config.forced.is_on() {
+            return self.resolve_forced(judged.definitions, first.into_iter().chain(then), report).await;
+        }
         for mut trx in first {
             // Before the dictionary is read.
             trx.take_back_all().await?;
@@ -158,8 +181,26 @@ impl Engine {
         for mut trx in then {
             trx.rollback().await?;
         }
-        report.removed_files = self.remove_orphans().await?;
+        self.clear_orphans(&judged.files, report).await?;
         self.free_unfinished().await
+    }
+    /// The same of a damaged directory: the dictionary is what could be read of it, and what was unfinished may stay so.
+    async fn resolve_forced(
+        self: &Arc<Engine>,
+        definitions: Vec<Named>,
+        unfinished: impl Iterator<Item = Trx>,
+        report: &mut Report,
+    ) -> Result<()> {
+        definitions.into_iter().for_each(|d| self.define(d));
+        for mut trx in unfinished {
+            if self.config.forced.rolls_back() {
+                trx.rollback().await?;
+            } else {
+                report.rolled_back -= 1;
+                trx.abandoned = true;
+            }
+        }
+        Ok(())
     }
     /// An unfinished transaction found in the undo space.
     fn resurrect(self: &Arc<Engine>, l: &undo_scan::Found) -> Trx {
@@ -174,42 +215,65 @@ impl Engine {
         trx.isolation = Isolation::ReadUncommitted;
         let mut c = Cursor::new(self.dict_table.clone(), 0, Vec::new(), None, false, Read::Consistent);
         while c.next(&mut trx).await? {
-            match record::parse(&self.dict_table, c.payload(&trx).await?)? {
-                Named::Schema(name, r) => self.dict.put_schema(&name, r),
-                Named::Table(r) => {
-                    let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| TrxId::NONE);
-                    if let Some(s) = self.store.spaces.get(t.space) {
-                        s.set_label(&t.full_name());
-                    }
-                    self.dict.put_table(t);
-                    if !r.unfinished.is_empty() {
-                        self.unfinished.lock().push(*r);
-                    }
-                }
-            }
+            self.define(record::parse(&self.dict_table, c.payload(&trx).await?)?);
         }
         Ok(())
     }
-    /// Files of spaces that no table has (DICT-1).
-    async fn remove_orphans(&self) -> Result<Vec<String>> {
+    fn define(&self, named: Named) {
+        match named {
+            Named::Schema(name, r) => self.dict.put_schema(&name, r),
+            Named::Table(r) => {
+                let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| TrxId::NONE);
+                if let Some(s) = self.store.spaces.get(t.space) {
+                    s.set_label(&t.full_name());
+                }
+                self.dict.put_table(t);
+                if !r.unfinished.is_empty() {
+                    self.unfinished.lock().push(*r);
+                }
+            }
+        }
+    }
+    /// Files of spaces that no table has (DICT-1). Those that the log names were being made or dropped, and go; of others nobody
+    /// knows why they are there: they are set aside, and never deleted.
+    async fn clear_orphans(&self, named_in_log: &HashSet<SpaceId>, report: &mut Report) -> Result<()> {
         let dir = self.store.spaces.tables_dir();
         let known: HashSet<String> = self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
         let names = self.disk.list(&dir).map_err(|e| Error::io(dir.display(), &e))?;
-        let mut removed = Vec::new();
         if planted(Canary::OrphansStay) {
-            return Ok(removed);
+            return Ok(());
         }
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
             let space = name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
             // Only what the engine names so itself. A file of another name is somebody's, and its number may be a living one.
-            if space >= SpaceId::FIRST_TABLE && name == format!("{}.rdl", space.0) {
-                self.discard_space(space).await?;
-                removed.push(format!("tables/{name}"));
-            } else {
+            if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
                 eprintln!("redolith: tables/{name} is no file of this server; it is left alone");
+            } else if named_in_log.contains(&space) {
+                self.discard_space(space).await?;
+                report.removed_files.push(format!("tables/{name}"));
+            } else {
+                report.set_aside.push(self.set_aside(space, &name).await?);
             }
         }
-        Ok(removed)
+        Ok(())
+    }
+    /// Moves the file of a space that no table has to the folder of orphans; its new name.
+    async fn set_aside(&self, space: SpaceId, name: &str) -> Result<String> {
+        let dir = self.config.dir.join(ORPHANS_DIR);
+        self.forget_space(space).await;
+        let moved = || {
+            self.disk.create_dir_all(&dir)?;
+            let taken = self.disk.list(&dir)?;
+            let free = std::iter::once(name.to_string()).chain((2..).map(|n| format!("{name}.{n}")));
+            let to = free.into_iter().find(|n| !taken.contains(n)).expect("there is a name that is free");
+            self.disk.rename(&self.store.spaces.path(space), &dir.join(&to))?;
+            self.disk.sync_dir(&dir)?;
+            self.disk.sync_dir(&self.store.spaces.tables_dir())?;
+            Ok(format!("{ORPHANS_DIR}/{to}"))
+        };
+        let to = moved().map_err(|e| Error::io(format_args!("setting tables/{name} aside in {}", dir.display()), &e))?;
+        self.store.spaces.forget(space);
+        Ok(to)
     }
 
     /// Stops the engine cleanly: what is running must have ended. The next start has nothing to recover.
@@ -224,6 +288,9 @@ impl Engine {
             self.close_step.after(seen).await;
         }
         save_counters(self).await?;
+        // What this writes is stamped; what that writes are headers.
+        self.flusher.sharp().await;
+        self.stamp_files().await?;
         self.flusher.sharp().await;
         self.flusher.stop().await;
         self.store.log.close().await;
@@ -240,24 +307,38 @@ async fn recover(
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
     report: &mut Report,
-) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
+) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
     let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
+    report.checkpoint = scanner.checkpoint_lsn();
+    // A directory of before there were two.
+    let second_undo_missing = scanner.format() == 1 && !disk.exists(&spaces.path(SpaceId::UNDO[1]));
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
+    spaces.open(SpaceId::UNDO[0], "undo")?;
+    if !second_undo_missing {
+        spaces.open(SpaceId::UNDO[1], "undo")?;
+    }
+    let dblwr_path = config.dir.join(DOUBLEWRITE_FILE);
+    let copies = Copies::read(&**disk, &dblwr_path, report.checkpoint)?;
+    let durable = read_register(config, disk, &scanner, spaces, report)?;
+    let mut judged = judge(&mut scanner, pool, spaces, &copies, durable, config.forced).await?;
+    report.passed_over = std::mem::take(&mut judged.passed_over);
+
+    // JUDGE-1 ends here: the directory may be started.
+    disk.create_dir_all(&spaces.tables_dir()).map_err(|e| Error::io(config.dir.display(), &e))?;
+    spaces.begin_writing()?;
     for id in SpaceId::UNDO {
         let unfinished = spaces.path(id).with_extension("new");
         if disk.exists(&unfinished) {
             disk.remove(&unfinished).map_err(|e| Error::io(unfinished.display(), &e))?;
         }
-        // A directory of before there were two.
-        if id == SpaceId::UNDO[1] && scanner.format() == 1 && !disk.exists(&spaces.path(id)) {
-            spaces.replace(id)?;
-        }
-        spaces.open(id, "undo")?;
     }
-    report.checkpoint = scanner.checkpoint_lsn();
-    let path = config.dir.join(DOUBLEWRITE_FILE);
-    report.mended = flush::repair(&**disk, &path, &**spaces, report.checkpoint)?;
-    let dblwr = Doublewrite::open(&**disk, &path, mode, DOUBLEWRITE_SEGMENTS)?;
+    if second_undo_missing {
+        spaces.replace(SpaceId::UNDO[1])?;
+        spaces.open(SpaceId::UNDO[1], "undo")?;
+    }
+    report.mended = copies.repair(&**spaces)?;
+    let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
+    scanner.rewind();
     let reading = Arc::new(apply::Reading {
         at: AtomicU64::new(report.checkpoint.0),
         checkpoint: report.checkpoint,
@@ -268,9 +349,62 @@ async fn recover(
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
     let cleaner =
         Flusher::start(pool.clone(), reading.clone(), dblwr.clone(), disk.clone(), host.clone(), settings, Arc::new(NoLimit), CLEANERS);
-    apply::apply(&mut scanner, pool, spaces, &reading, report).await?;
+    apply::apply(&mut scanner, pool, spaces, &reading, report, config.forced).await?;
     cleaner.stop().await;
-    Ok((scanner.finish(host.clone())?, dblwr))
+    Ok((scanner.finish(host.clone())?, dblwr, judged))
+}
+
+/// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what the engine wants to write.
+async fn without_log(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    host: &Arc<dyn Host>,
+    spaces: &Arc<Spaces>,
+    pool: &Arc<BufferPool>,
+    report: &mut Report,
+) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
+    spaces.open(SpaceId::SYSTEM, "the dictionary")?;
+    for id in SpaceId::UNDO {
+        spaces.open(id, "undo")?;
+    }
+    let copies = Copies::read(&**disk, &config.dir.join(DOUBLEWRITE_FILE), Lsn(0))?;
+    let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
+    report.passed_over = std::mem::take(&mut judged.passed_over);
+    report.passed_over.push("the redo log".into());
+    report.mended = copies.repair(&**spaces)?;
+    let dblwr = Doublewrite::open(&**disk, &config.dir.join(DOUBLEWRITE_FILE), DoublewriteMode::Off, DOUBLEWRITE_SEGMENTS)?;
+    let small = LogConfig { capacity_bytes: 16 << 20, segment_bytes: 4 << 20, ..config.log() };
+    for name in disk.list(&small.dir).unwrap_or_default() {
+        disk.remove(&small.dir.join(&name)).map_err(|e| Error::io(name, &e))?;
+    }
+    Ok((Log::create(disk.clone(), host.clone(), small)?, dblwr, judged))
+}
+
+/// Gives the register of files to the spaces; what it says of the log.
+fn read_register(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    scanner: &FrameScanner,
+    spaces: &Spaces,
+    report: &mut Report,
+) -> Result<Option<Lsn>> {
+    let (mut durable, mut register) = (None, Register::default());
+    match Register::read(&**disk, &config.dir)? {
+        Ok(found) if found.log_id == scanner.log_id() => {
+            durable = Some(found.durable);
+            register = found;
+        }
+        Ok(_) => report.notes.push(format!("{} is of another data directory, and is made anew", register::FILE)),
+        // A directory of before there was one.
+        Err(NoRegister::Missing) if scanner.format() < 3 => {}
+        Err(why) => {
+            let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
+            report.notes.push(format!("{} is {what}: whether a file was replaced by an older copy cannot be told; it is made anew", register::FILE));
+        }
+    }
+    register.log_id = scanner.log_id();
+    spaces.set_register(register);
+    Ok(durable)
 }
 
 /// A new instance: system and undo space, and last the log, with which it exists.
@@ -331,6 +465,48 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
             Err(crate::Stall::LogReserve) => store.log.wait_space_reserved().await?,
             Err(other) => unreachable!("the counters' page stalled by {other:?}"),
         }
+    }
+}
+
+/// How often files that are written get a stamp (REGISTER-2).
+const STAMP_EVERY: Duration = Duration::from_secs(10);
+
+async fn keep_stamps(engine: Arc<Engine>) {
+    let mut told = false;
+    while !engine.closing.load(Acquire) {
+        engine.nap(STAMP_EVERY).await;
+        if engine.closing.load(Acquire) {
+            return;
+        }
+        match engine.stamp_files().await {
+            Ok(()) => told = false,
+            Err(e) if !told => {
+                eprintln!("redolith: files could not be stamped, so older copies of them would not be told from them: {e}");
+                told = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+impl Engine {
+    /// Stamps the files that were written, and enters the stamps in the register.
+    async fn stamp_files(&self) -> Result<()> {
+        let (spaces, log) = (&self.store.spaces, &self.store.log);
+        let mut stamps = Vec::new();
+        for id in spaces.take_written() {
+            // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
+            if let Ok((stamp, _)) = self.settled(|| space::stamp(&self.store, id)).await {
+                stamps.push((id, stamp));
+            }
+        }
+        if stamps.is_empty() {
+            return Ok(());
+        }
+        let durable = log.tail();
+        log.flush_to(durable).await;
+        self.host.before_blocking();
+        let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
+        spaces.registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id))
     }
 }
 

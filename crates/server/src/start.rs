@@ -8,6 +8,7 @@ use crate::server::Server;
 use crate::workers::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement};
 use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
+use redolith_engine::recovery::forced::Forced;
 use redolith_engine::{Config, Engine};
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var, parse_cpus};
@@ -117,6 +118,7 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         doublewrite: s.is_on(Var::InnodbDoublewrite),
         io_capacity: s.bits(Var::InnodbIoCapacity) as u32,
         io_capacity_max: s.bits(Var::InnodbIoCapacityMax) as u32,
+        forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
     }
 }

@@ -226,6 +226,7 @@ errors! {
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A mistake in this server that ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
+    forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
     not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} is not in SELECT list, references column '{column}' which is not in SELECT list; this is incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
@@ -269,7 +270,8 @@ impl From<EngineError> for SqlError {
             ),
             EngineError::Io { what, why, full: true } => SqlError::error_writing(what, 28, why),
             EngineError::Io { what, why, full: false } => SqlError::engine_failure(168, format!("{what}: {why}")),
-            EngineError::InUse(_) | EngineError::Incompatible(_) => SqlError::unknown_error(e),
+            EngineError::InUse(_) | EngineError::Incompatible(_) | EngineError::Damaged(_) => SqlError::unknown_error(e),
+            EngineError::ForcedRecovery => SqlError::forced_recovery(),
             EngineError::ReadOnly => SqlError::read_only_transaction(),
             EngineError::NoSuchSavepoint(name) => SqlError::does_not_exist("SAVEPOINT", name),
             EngineError::Unsupported(what) => SqlError::unsupported(what),

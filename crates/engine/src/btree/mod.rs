@@ -60,6 +60,18 @@ impl Tree {
         let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
         if ok { Ok(()) } else { Err(self.corrupt(g, format!("not the page of index {} that the index's structure says", self.index))) }
     }
+    /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on: so a walk to the right always
+    /// comes to an end, also where pages of different times lie in one file.
+    fn expect_right(&self, g: &PageGuard, next: &PageGuard) -> Result<(), Stall> {
+        self.expect(next, Some(index::level(g)))?;
+        let goes_on = match (index::high_key(g), index::high_key(next)) {
+            (None, _) => false,
+            (Some(end), further) => {
+                further.is_none_or(|f| f > end) && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end)
+            }
+        };
+        if goes_on { Ok(()) } else { Err(self.corrupt(next, format!("its keys do not follow those of page {}, to whose right it is", g.id()))) }
+    }
     fn corrupt(&self, g: &PageGuard, why: String) -> Stall {
         Stall::Failed(Error::Corrupt { page: g.id(), file: format!("table space {}", self.space.0), table: String::new(), why })
     }
@@ -95,7 +107,7 @@ impl Tree {
                         }
                     }
                     let next = store.pool.fix(self.page_id(index::next_page(&g)), held)?;
-                    self.expect(&next, Some(here))?;
+                    self.expect_right(&g, &next)?;
                     g = next;
                 }
                 if here == level {
@@ -138,7 +150,7 @@ impl Tree {
             0 => Ok(None),
             no => {
                 let next = store.pool.fix(self.page_id(no), Latch::S)?;
-                self.expect(&next, Some(index::level(g)))?;
+                self.expect_right(g, &next)?;
                 Ok(Some(next))
             }
         }

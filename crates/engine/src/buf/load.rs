@@ -6,6 +6,7 @@
 use super::frame::unpack;
 use super::{BufferPool, PageIo, pool::Pool};
 use crate::page::header::{self, Page};
+use crate::page::{index, kind};
 use crate::{Error, PAGE_SIZE, PageId, Result};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Io, Op};
@@ -164,6 +165,13 @@ impl BufferPool {
     }
     fn place(&self, load: &Arc<Load>, page: &Page) -> Result<()> {
         header::verify(page, load.id).map_err(|bad| corrupt(&*self.io, load.id, &bad.to_string()))?;
+        if header::lsn(page) > self.io.newest() {
+            let why = format!("its LSN {} is beyond the end of the redo log", header::lsn(page));
+            return Err(corrupt(&*self.io, load.id, &why));
+        }
+        if header::page_type(page) == kind::INDEX {
+            index::well_formed(page).map_err(|why| corrupt(&*self.io, load.id, why))?;
+        }
         let (index, frame) = (load.frame, self.frames.get(load.frame));
         // SAFETY: the frame is reserved by this load.
         unsafe { frame.page_mut() }.copy_from_slice(page);

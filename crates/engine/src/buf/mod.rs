@@ -10,7 +10,7 @@
 //!
 //! Lock order: page latches; then an instance's mutex; then a page table shard; then, as leaves, a dirty bucket, a load's state, an event.
 //! Submitting I/O happens outside all of them.
-use crate::{PAGE_SIZE, Result, SpaceId};
+use crate::{PAGE_SIZE, PageId, Result, SpaceId};
 use redolith_disk::{Disk, File};
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -40,6 +40,12 @@ pub trait PageIo: Send + Sync + 'static {
     /// The file of a space, opened for direct I/O; None if there is no such space (any more). One that is there and cannot be opened is an error: it must not be
     /// taken for one that is gone.
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
+    /// A page is being written in place.
+    fn written(&self, _: PageId) {}
+    /// No page has a higher LSN: one that has is not of this instance's present, or its log is lost.
+    fn newest(&self) -> crate::Lsn {
+        crate::Lsn::MAX
+    }
     /// Names of the file and the table, for people.
     fn describe(&self, space: SpaceId) -> (String, String);
 }

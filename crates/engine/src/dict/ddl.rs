@@ -6,10 +6,11 @@ use super::table::Table;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::lock::{KillFlag, Mode};
+use crate::mtr::Mtr;
 use crate::page::index::Builder;
 use crate::row::cursor::{Cursor, OnConflict, Read};
 use crate::trx::Trx;
-use crate::{Error, PageNo, Result, SpaceId, TrxId};
+use crate::{Error, Lsn, PageNo, Result, SpaceId, TrxId};
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -48,6 +49,7 @@ impl Engine {
         let tables = self.dict.tables(name);
         let mut changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
         changes.push(Change::Remove(record::schema_name(name)));
+        self.note_tables(&tables).await?;
         self.change_dictionary(&changes).await?;
         self.dict.remove_schema(name);
         self.discard(&tables).await?;
@@ -76,6 +78,9 @@ impl Engine {
         let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
         let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
         let label = format!("{}.{}", def.schema, def.name);
+        // Durable before the file is: else a crash would leave a file of which nobody knows why it is there.
+        let noted = self.note_files(&[space]).await?;
+        self.store.log.flush_to(noted).await;
         self.store.spaces.create(space, &label, &pages)?;
         Ok((TableRecord { id: first, space: space.0, trees, auto_increment, def, unfinished: Vec::new() }, space))
     }
@@ -97,6 +102,7 @@ impl Engine {
     /// Drops tables, all or none.
     pub async fn drop_tables(self: &Arc<Self>, tables: &[Arc<Table>]) -> Result<()> {
         let changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name))).collect();
+        self.note_tables(tables).await?;
         self.change_dictionary(&changes).await?;
         self.discard(tables).await
     }
@@ -110,14 +116,37 @@ impl Engine {
         done
     }
     pub(crate) async fn discard_space(&self, space: SpaceId) -> Result<()> {
+        self.forget_space(space).await;
+        self.store.spaces.remove(space)
+    }
+    /// The pages of a space leave the buffer pool; what is in its file stays.
+    pub(crate) async fn forget_space(&self, space: SpaceId) {
         let log = &self.store.log;
         while let Some(lsn) = self.store.pool.drop_space(space, log.durable()) {
             log.flush_to(lsn).await;
         }
-        self.store.spaces.remove(space)
+    }
+    async fn note_tables(&self, tables: &[Arc<Table>]) -> Result<()> {
+        let spaces: Vec<SpaceId> = tables.iter().map(|t| t.space).collect();
+        // A frame has room for thousands.
+        for some in spaces.chunks(1000) {
+            self.note_files(some).await?;
+        }
+        Ok(())
+    }
+    /// Says in the log that the files of these spaces are being made or dropped. From there on they may be deleted at a start, if
+    /// no table has them.
+    async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
+        self.settled_in_time(|| {
+            let mut m = Mtr::begin_reserved(&self.store)?;
+            spaces.iter().for_each(|s| m.note_file(*s));
+            Ok(m.commit())
+        })
+        .await
     }
     /// Empties a table: it gets a new file.
     pub async fn truncate_table(self: &Arc<Self>, t: &Arc<Table>) -> Result<Arc<Table>> {
+        self.note_files(&[t.space]).await?;
         let (r, made) = self.new_space(t.def.clone(), 1).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
         let done = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await;

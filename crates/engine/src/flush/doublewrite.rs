@@ -122,7 +122,7 @@ struct Ring {
 pub(super) struct Segment(usize);
 
 impl Doublewrite {
-    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::repair`] comes before.
+    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::Copies`] are read before.
     pub fn open(disk: &dyn Disk, path: &Path, mode: DoublewriteMode, segments: usize) -> Result<Arc<Doublewrite>> {
         let segments = segments.max(2);
         let fail = |e: io::Error| Error::io(format_args!("opening the doublewrite file {}", path.display()), &e);

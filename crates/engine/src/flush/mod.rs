@@ -30,7 +30,7 @@ mod tests;
 mod writer;
 pub use doublewrite::{Doublewrite, DoublewriteMode};
 pub use flusher::Flusher;
-pub use repair::{Mended, repair};
+pub use repair::{Copies, Mended};
 pub use settings::FlushSettings;
 pub(crate) use writer::Writer;
 

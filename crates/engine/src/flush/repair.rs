@@ -13,7 +13,7 @@ use redolith_disk::{AlignedBuf, Disk, File, OpenHow};
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A page that was rewritten from its copy.
@@ -37,48 +37,74 @@ struct Copy {
     lsn: Lsn,
     offset: u64,
 }
+/// The youngest whole copy of each page that has one younger than the checkpoint (REPAIR-1).
+pub struct Copies {
+    file: Option<Arc<dyn File>>,
+    path: PathBuf,
+    found: HashMap<PageId, Copy>,
+}
 
-/// Checks every page that has a copy in the doublewrite file at `path` and rewrites those that are bad. Returns them, in page order.
-///
-/// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended process wrote may have been read from a cache, and nobody else would
-/// sync it before the copy is overwritten, or the checkpoint passes its changes.
-pub fn repair(disk: &dyn Disk, path: &Path, io: &dyn PageIo, checkpoint: Lsn) -> Result<Vec<Mended>> {
-    if !disk.exists(path) || planted(Canary::NoRepair) {
-        return Ok(Vec::new());
-    }
-    let fail = |e: io::Error| Error::io(format_args!("reading the doublewrite file {}", path.display()), &e);
-    let dblwr = disk.open(path, OpenHow::existing(true)).map_err(fail)?;
-    let mut copies: Vec<(PageId, Copy)> = scan(&*dblwr, checkpoint).map_err(fail)?.into_iter().collect();
-    copies.sort_unstable_by_key(|(id, _)| *id);
-
-    let mut mended = Vec::new();
-    let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
-    let mut buf = AlignedBuf::new(PAGE_SIZE);
-    for (id, copy) in copies {
-        let Some(file) = io.file(id.space)? else { continue };
-        let (name, table) = io.describe(id.space);
-        if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
-            files.push((file.clone(), name.clone()));
+impl Copies {
+    /// Reads the doublewrite file at `path`, which may be missing.
+    pub fn read(disk: &dyn Disk, path: &Path, checkpoint: Lsn) -> Result<Copies> {
+        let mut copies = Copies { file: None, path: path.to_path_buf(), found: HashMap::new() };
+        if disk.exists(path) && !planted(Canary::NoRepair) {
+            let file = disk.open(path, OpenHow::existing(true)).map_err(|e| copies.fail(e))?;
+            copies.found = scan(&*file, checkpoint).map_err(|e| copies.fail(e))?;
+            copies.file = Some(file);
         }
-        let at = u64::from(id.no) * PAGE_SIZE as u64;
-        let why = match file.read_at(&mut buf, at) {
-            // The file's growth was lost: redo makes it grow again, and the page with it.
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
-            Err(e) => return Err(Error::io(format_args!("reading page {id} of {name}"), &e)),
-            Ok(()) => match header::verify(page(&buf), id) {
-                Ok(()) => continue,
-                Err(bad) => bad.to_string(),
-            },
-        };
-        dblwr.read_at(&mut buf, copy.offset).map_err(fail)?;
-        header::verify(page(&buf), id).map_err(|bad| fail(io::Error::other(format!("the copy of page {id} has changed: {bad}"))))?;
-        file.write_at(&buf, at).map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
-        mended.push(Mended { page: id, file: name, table, lsn: copy.lsn, why });
+        Ok(copies)
     }
-    for (file, name) in files {
-        file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;
+    fn fail(&self, e: io::Error) -> Error {
+        Error::io(format_args!("reading the doublewrite file {}", self.path.display()), &e)
     }
-    Ok(mended)
+    /// The highest LSN among them, and its page. Copies are written when the log is durable up to their LSN.
+    pub fn newest(&self) -> Option<(Lsn, PageId)> {
+        self.found.iter().map(|(id, copy)| (copy.lsn, *id)).max()
+    }
+    /// Puts the copy of a page into `buf`. False if there is none.
+    pub fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
+        let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };
+        file.read_at(buf, copy.offset).map_err(|e| self.fail(e))?;
+        header::verify(page(buf), id).map_err(|bad| self.fail(io::Error::other(format!("the copy of page {id} has changed: {bad}"))))?;
+        Ok(true)
+    }
+
+    /// Checks every page that has a copy and rewrites those that are bad. Returns them, in page order.
+    ///
+    /// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended process wrote may have been read
+    /// from a cache, and nobody else would sync it before the copy is overwritten, or the checkpoint passes its changes.
+    pub fn repair(&self, io: &dyn PageIo) -> Result<Vec<Mended>> {
+        let mut copies: Vec<(PageId, Lsn)> = self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
+        copies.sort_unstable_by_key(|(id, _)| *id);
+        let mut mended = Vec::new();
+        let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
+        let mut buf = AlignedBuf::new(PAGE_SIZE);
+        for (id, lsn) in copies {
+            let Some(file) = io.file(id.space)? else { continue };
+            let (name, table) = io.describe(id.space);
+            if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
+                files.push((file.clone(), name.clone()));
+            }
+            let at = u64::from(id.no) * PAGE_SIZE as u64;
+            let why = match file.read_at(&mut buf, at) {
+                // The file's growth was lost: redo makes it grow again, and the page with it.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => continue,
+                Err(e) => return Err(Error::io(format_args!("reading page {id} of {name}"), &e)),
+                Ok(()) => match header::verify(page(&buf), id) {
+                    Ok(()) => continue,
+                    Err(bad) => bad.to_string(),
+                },
+            };
+            self.get(id, &mut buf)?;
+            file.write_at(&buf, at).map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
+            mended.push(Mended { page: id, file: name, table, lsn, why });
+        }
+        for (file, name) in files {
+            file.sync().map_err(|e| Error::io(format_args!("syncing {name}"), &e))?;
+        }
+        Ok(mended)
+    }
 }
 fn page(buf: &AlignedBuf) -> &Page {
     buf.first_chunk().expect("a page")

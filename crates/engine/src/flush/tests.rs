@@ -318,6 +318,9 @@ fn a_stopped_flusher_leaves_nothing_unsettled() {
     assert!(rig.dblwr.acquire().is_some());
 }
 
+fn repaired(io: &MemDisk, path: &Path, checkpoint: Lsn) -> crate::Result<Vec<Mended>> {
+    Copies::read(io, path, checkpoint)?.repair(io)
+}
 fn torn(new: &[u8], old: &[u8], cut: usize, new_first: bool) -> Vec<u8> {
     let (a, b) = if new_first { (new, old) } else { (old, new) };
     [&a[..cut], &b[cut..]].concat()
@@ -331,13 +334,13 @@ fn pages_torn_at_every_sector_are_mended() {
     assert_eq!(block_on(rig.writer.write(rig.claim(99), false)), 12);
     let new = rig.disk.space(16).bytes();
     let (io, path) = (&*rig.disk, Path::new(DBLWR));
-    assert_eq!(repair(io, path, io, Lsn(1000)).unwrap(), []);
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap(), []);
     for (no, new_first) in [(0, true), (7, false), (11, true)] {
         let at = no as usize * PAGE_SIZE;
         for cut in (512..PAGE_SIZE).step_by(512) {
             let page = torn(&new[at..at + PAGE_SIZE], &old[at..at + PAGE_SIZE], cut, new_first);
             rig.disk.space(16).write_at(&page, at as u64).unwrap();
-            let mended = repair(io, path, io, Lsn(1000)).unwrap();
+            let mended = repaired(io, path, Lsn(1000)).unwrap();
             assert_eq!((mended.len(), mended[0].page, mended[0].table.as_str()), (1, pid(16, no), "t16"), "cut {cut}");
             assert!(mended[0].to_string().contains("mended from its doublewrite copy"));
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
@@ -346,12 +349,12 @@ fn pages_torn_at_every_sector_are_mended() {
     // A page of zeros (the write lost, the growth not) is mended too, one past the end is left to redo.
     rig.disk.space(16).write_at(&[0; PAGE_SIZE], 4 * PAGE_SIZE as u64).unwrap();
     rig.disk.space(16).set_len(11 * PAGE_SIZE as u64).unwrap();
-    assert_eq!(repair(io, path, io, Lsn(1000)).unwrap().len(), 1);
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap().len(), 1);
     assert!(rig.disk.space(16).synced_bytes() == new[..11 * PAGE_SIZE]);
     // A space that is gone.
     redolith_disk::Disk::remove(io, Path::new("space_16")).unwrap();
-    assert_eq!(repair(io, path, io, Lsn(1000)).unwrap(), []);
-    assert_eq!(repair(io, Path::new("none"), io, Lsn(0)).unwrap(), []);
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap(), []);
+    assert_eq!(repaired(io, Path::new("none"), Lsn(0)).unwrap(), []);
 }
 
 /// REPAIR-1: of several copies the youngest; none from before the checkpoint; none that is torn itself.
@@ -366,18 +369,18 @@ fn only_whole_copies_past_the_checkpoint_mend() {
     let (io, path, at) = (&*rig.disk, Path::new(DBLWR), PAGE_SIZE as u64);
     let damage = || rig.disk.space(16).write_at(&[0x77; 512], at + 512).unwrap();
     damage();
-    assert_eq!(repair(io, path, io, Lsn(1299)).unwrap()[0].lsn, Lsn(1300));
+    assert_eq!(repaired(io, path, Lsn(1299)).unwrap()[0].lsn, Lsn(1300));
     assert!(rig.disk.space(16).bytes() == good);
     damage();
-    assert_eq!(repair(io, path, io, Lsn(1300)).unwrap(), [], "all copies are older than the checkpoint");
+    assert_eq!(repaired(io, path, Lsn(1300)).unwrap(), [], "all copies are older than the checkpoint");
     assert!(matches!(block_on(pool(&rig.disk, 64).load(pid(16, 1))), Err(crate::Error::Corrupt { .. })));
     // The youngest copy is torn: then the second was synced and a torn page can only be of the second or the first write.
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], 2 * doublewrite::SEGMENT_BYTES + 8192).unwrap();
-    assert_eq!(repair(io, path, io, Lsn(1000)).unwrap()[0].lsn, Lsn(1200));
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1200));
     // A torn header speaks for no copy.
     damage();
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], doublewrite::SEGMENT_BYTES).unwrap();
-    assert_eq!(repair(io, path, io, Lsn(1000)).unwrap()[0].lsn, Lsn(1100));
+    assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1100));
 }
 
 /// Pages were written, and the checkpoint went on, while they were changed.

@@ -128,6 +128,7 @@ impl Writer {
             let follows = |n: &usize| copies.ids.get(first + n).is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32);
             let run = 1 + (1..MAX_RUN).take_while(follows).count();
             if let Some(file) = self.file(id.space) {
+                self.pool.io.written(id);
                 let mut buf =
                     if run == 1 { self.pool.spare.lock().pop() } else { None }.unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
                 (0..run).for_each(|n| buf[n * PAGE_SIZE..][..PAGE_SIZE].copy_from_slice(copies.page(first + n)));

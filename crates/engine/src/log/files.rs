@@ -12,6 +12,8 @@
 //! FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros (not just allocated) and synced, and it is written to
 //! only when its name is durable. So a log write changes no metadata, and a full disk is met here and not in a commit.
 //! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below the checkpoint.
+//! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered, and done by `settle_in`
+//! when the start has been judged.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
 use parking_lot::Mutex;
@@ -22,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-const HEADER: u64 = 4096;
+pub(super) const HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"REDOSEG\0";
 /// Of segments.
 const FORMAT: u32 = 1;
@@ -31,6 +33,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 struct Segment {
     number: u64,
     file: Arc<dyn File>,
+    /// Its header or its length is not as it was made. The frames in it carry checksums of their own, so they are read.
+    damaged: bool,
 }
 
 pub(super) struct Segments {
@@ -40,12 +44,22 @@ pub(super) struct Segments {
     pub bytes: u64,
     /// Consecutive numbers, oldest first, at least one. Only the keeper (or recovery) changes it.
     open: Mutex<VecDeque<Segment>>,
+    leftovers: Mutex<Leftovers>,
+}
+/// What is in the folder beside the segments in use, until [`Segments::settle_in`].
+#[derive(Default)]
+struct Leftovers {
+    /// Names of files that were being made.
+    names: Vec<String>,
+    /// Numbers of segments before those in use, and behind a gap after them.
+    older: Vec<u64>,
+    later: Vec<u64>,
 }
 
 impl Segments {
     /// The first segment of a new log, the one that holds `first`.
     pub fn create(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, first: u64) -> Result<Segments> {
-        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default() };
+        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
         s.add_now(first / bytes)?;
         Ok(s)
     }
@@ -54,39 +68,83 @@ impl Segments {
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }
-    /// The segments that hold the stream from `keep` on. What a crash left besides them is cleared away.
-    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, keep: u64) -> Result<Segments> {
-        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default() };
+    /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to `needed_end` have to be there.
+    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, keep: u64, needed_end: u64) -> Result<Segments> {
+        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
         let mut found = BTreeMap::new();
+        let mut leftovers = Leftovers::default();
         for name in s.disk.list(&s.dir).map_err(|e| Error::io(s.dir.display(), &e))? {
             match name.strip_prefix("log_").and_then(|n| n.parse::<u64>().ok()) {
                 Some(n) => drop(found.insert(n, name)),
-                None if name.ends_with(".new") => s.remove(&name)?,
+                None if name.ends_with(".new") => leftovers.names.push(name),
                 None => {}
             }
         }
-        // Older ones that follow on are kept, to be reused.
+        // Older ones that follow on are kept, to be reused, if nothing is wrong with them.
         let mut first = s.keep_number(keep);
-        while found.contains_key(&first) && found.contains_key(&first.wrapping_sub(1)) {
-            first -= 1;
-        }
         let mut open = VecDeque::new();
-        while found.remove(&(first + open.len() as u64)).is_some() {
-            let number = first + open.len() as u64;
-            open.push_back(Segment { number, file: s.open_file(number)? });
+        while found.contains_key(&first) && first.checked_sub(1).is_some_and(|n| found.contains_key(&n)) {
+            let older = s.open_file(first - 1)?;
+            if older.damaged {
+                break;
+            }
+            first -= 1;
+            found.remove(&first);
+            open.push_front(older);
         }
-        if open.is_empty() {
-            let why = format!("segment {first} of the redo log, which the checkpoint needs, is missing: restore it or a backup");
-            return Err(Error::Io { what: s.path(first).display().to_string(), why, full: false });
+        let mut next = first + open.len() as u64;
+        while found.remove(&next).is_some() {
+            open.push_back(s.open_file(next)?);
+            next += 1;
         }
-        for name in found.values() {
-            s.remove(name)?;
+        if next * bytes < needed_end || next <= s.keep_number(keep) {
+            let why = format!("segment {next} of the redo log is missing, and the log went on in it: restore it or a backup");
+            return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
         }
-        if !found.is_empty() {
-            s.disk.sync_dir(&s.dir).map_err(|e| Error::io(s.dir.display(), &e))?;
-        }
+        (leftovers.later, leftovers.older) = found.into_keys().partition(|n| *n > next);
         *s.open.lock() = open;
+        *s.leftovers.lock() = leftovers;
         Ok(s)
+    }
+    /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files there, with nothing of the
+    /// stream in them.
+    pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
+        self.leftovers.lock().later.iter().map(|n| self.open_file(*n).map(|s| (*n, s.file))).collect()
+    }
+    /// FILES-3: the log is going to be used. `tail`: nothing of the stream lies behind.
+    pub fn settle_in(&self, tail: u64) -> Result<()> {
+        let leftovers = std::mem::take(&mut *self.leftovers.lock());
+        let mut open = self.open.lock();
+        // One of another length behind the tail is made anew when it is needed, and with it those that follow.
+        let short = |s: &Segment| s.damaged && s.number * self.bytes >= tail;
+        let from = open.iter().position(short).unwrap_or(open.len()).max(1);
+        let removed: Vec<String> = open.drain(from..).map(|s| format!("log_{}", s.number)).collect();
+        let numbers = leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}"));
+        let mut changed = false;
+        for name in removed.into_iter().chain(numbers).chain(leftovers.names) {
+            self.disk.remove(&self.dir.join(&name)).map_err(|e| Error::io(self.dir.join(&name).display(), &e))?;
+            changed = true;
+        }
+        if changed {
+            self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
+        }
+        for s in open.iter_mut().filter(|s| s.damaged) {
+            self.make_whole(s).map_err(|e| Error::io(format_args!("mending {}", self.path(s.number).display()), &e))?;
+        }
+        Ok(())
+    }
+    /// Gives a segment its header and its length back.
+    fn make_whole(&self, s: &mut Segment) -> io::Result<()> {
+        let len = s.file.len()? / HEADER * HEADER;
+        s.file.set_len(HEADER + self.bytes)?;
+        let zeros = AlignedBuf::new(ZERO_CHUNK);
+        for at in (len.max(HEADER)..HEADER + self.bytes).step_by(ZERO_CHUNK) {
+            s.file.write_at(&zeros[..zeros.len().min((HEADER + self.bytes - at) as usize)], at)?;
+        }
+        s.file.write_at(&self.header(), 0)?;
+        s.file.sync()?;
+        s.damaged = false;
+        Ok(())
     }
     /// The number of the oldest segment that a log with its checkpoint at `lsn` needs. The byte before the checkpoint counts, so that there is one
     /// even if the checkpoint is where the next segment would begin.
@@ -96,8 +154,9 @@ impl Segments {
     fn path(&self, number: u64) -> PathBuf {
         self.dir.join(format!("log_{number}"))
     }
-    fn remove(&self, name: &str) -> Result<()> {
-        self.disk.remove(&self.dir.join(name)).map_err(|e| Error::io(self.dir.join(name).display(), &e))
+    /// File and offset of a place in the stream, for messages.
+    pub fn place(&self, lsn: u64) -> String {
+        format!("{}, offset {}", self.path(lsn / self.bytes).display(), HEADER + lsn % self.bytes)
     }
     fn header(&self) -> AlignedBuf {
         let mut b = AlignedBuf::new(HEADER as usize);
@@ -109,16 +168,17 @@ impl Segments {
         b[12..16].copy_from_slice(&crc.to_le_bytes());
         b
     }
-    fn open_file(&self, number: u64) -> Result<Arc<dyn File>> {
+    fn open_file(&self, number: u64) -> Result<Segment> {
         let path = self.path(number);
         let fail = |e: io::Error| Error::io(path.display(), &e);
         let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
         let mut b = AlignedBuf::new(HEADER as usize);
-        file.read_at(&mut b, 0).map_err(fail)?;
-        if b[..32] != self.header()[..32] || file.len().map_err(fail)? != HEADER + self.bytes {
-            return Err(Error::Incompatible(format!("{} is not a segment of this redo log, or is damaged", path.display())));
-        }
-        Ok(file)
+        let whole = match file.read_at(&mut b, 0) {
+            Ok(()) => b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes,
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(e) => return Err(fail(e)),
+        };
+        Ok(Segment { number, file, damaged: !whole })
     }
 
     /// The file that holds `lsn`, and the offset there. `None` beyond the last segment.
@@ -126,6 +186,13 @@ impl Segments {
         let open = self.open.lock();
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
+    }
+    /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment. None where no file has them.
+    pub fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
+        match self.at(lsn) {
+            Some((file, offset)) => read_some(&*file, offset, most).map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
+            None => Ok(None),
+        }
     }
     /// [`File::reports_apart`], of the newest one.
     pub fn reports_apart(&self) -> bool {
@@ -154,7 +221,7 @@ impl Segments {
         self.sync_dir();
         let mut open = self.open.lock();
         assert!(open.back().is_none_or(|s| s.number + 1 == number));
-        open.push_back(Segment { number, file });
+        open.push_back(Segment { number, file, damaged: false });
         Ok(())
     }
     /// After a failed sync nobody knows which names the folder holds.
@@ -249,6 +316,23 @@ impl Segments {
             self.sync_dir();
         }
         Ok(removed)
+    }
+}
+
+/// Up to `most` bytes from `offset` on, in whole blocks; None if the file ends before.
+pub(super) fn read_some(file: &dyn File, offset: u64, most: usize) -> io::Result<Option<AlignedBuf>> {
+    let mut buf = AlignedBuf::new(most);
+    match file.read_at(&mut buf, offset) {
+        Ok(()) => Ok(Some(buf)),
+        Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e),
+        Err(_) => {
+            let left = (file.len()?.saturating_sub(offset) / HEADER * HEADER) as usize;
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut buf = AlignedBuf::new(left.min(most));
+            file.read_at(&mut buf, offset).map(|()| Some(buf))
+        }
     }
 }
 

@@ -64,7 +64,7 @@ impl Log {
         let mut pad = [0; BLOCK as usize];
         let pad = &mut pad[..len as usize];
         let crc = frame::payload_crc(self.seed, &pad[FRAME_HEADER..]);
-        frame::finish(pad, KIND_PAD, start, crc);
+        frame::finish(pad, KIND_PAD, start, self.waits.durable(), crc);
         // SAFETY: as in `append`.
         unsafe { self.ring.fill(start, pad) };
         seat.copied();

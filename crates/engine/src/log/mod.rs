@@ -14,7 +14,7 @@
 //! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
 //! | `auto.rs`, `pace.rs`, `watch.rs` | which scheme, and how often to flush: by what is measured |
 //! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
-//! | `control.rs`, `scan.rs` | checkpoint and epoch; recovery |
+//! | `control.rs`, `scan.rs`, `tail.rs` | checkpoint and epoch; recovery's reading; is it the end, or damage? |
 //!
 //! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a contiguous completed prefix.
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
@@ -46,6 +46,7 @@ mod scheme;
 mod size;
 mod space;
 mod sync;
+mod tail;
 #[cfg(all(test, not(loom)))]
 mod testing;
 #[cfg(all(test, not(loom)))]
@@ -209,7 +210,8 @@ impl Log {
             checkpoint_epoch: 1,
             epoch: 1,
             segment_bytes: config.segment_bytes,
-            payload: Vec::new(),
+            durable: first,
+            ..State::default()
         };
         let segments = Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
         // Last: with this file the log exists.
@@ -219,7 +221,6 @@ impl Log {
     /// Opens an existing log for recovery: read the frames, then `finish`.
     pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
         let scanner = FrameScanner::open(disk, config)?;
-        scanner.config().check(false)?;
         Ok((scanner.checkpoint_payload().to_vec(), scanner))
     }
     /// Everything below `block + tail_block.len()` is durable; `block` is where the last block begins and `tail_block` what is in it.
@@ -310,9 +311,10 @@ impl Log {
         assert!(frame.len() > FRAME_HEADER && frame.len() <= FRAME_HEADER + FRAME_PAYLOAD_MAX, "a frame has a payload of at most 16 MiB");
         assert!(len <= credit.bytes(), "CREDIT-1: {len} bytes with credit for {}", credit.bytes());
         let crc = frame::payload_crc(self.seed, &frame[FRAME_HEADER..]);
+        let durable = self.waits.durable();
         let seat = self.order.seat();
         let start = seat.reserve(&self.order, len);
-        frame::finish(frame, frame::KIND_CHANGES, start, crc);
+        frame::finish(frame, frame::KIND_CHANGES, start, durable, crc);
         // SAFETY: the range was just reserved, and credit keeps it clear of what is not written yet (CREDIT-1, CREDIT-2).
         unsafe { self.ring.fill(start, frame) };
         seat.copied();
@@ -347,6 +349,10 @@ impl Log {
         SpaceWait::new(self, Class::Reserved)
     }
 
+    /// Which log this is: drawn at random when it was made.
+    pub fn log_id(&self) -> u64 {
+        self.control.lock().control.state().log_id
+    }
     /// Where the next frame will begin.
     pub fn tail(&self) -> Lsn {
         Lsn(self.order.tail())
@@ -384,12 +390,13 @@ impl Log {
     /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX` bytes, is given back there. All pages changed below are
     /// synced in their files. Segments wholly below are then reused.
     pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
-        assert!(lsn <= self.durable(), "LOG-1: checkpoint {lsn} above durable {}", self.durable());
+        let (durable, segments_end) = (self.durable(), self.segments.end());
+        assert!(lsn <= durable, "LOG-1: checkpoint {lsn} above durable {durable}");
         let mut c = self.control.lock();
         let past = c.epochs.partition_point(|e| e.0 <= lsn.0);
         assert!(past > 0, "CTL-2: checkpoint {lsn} goes back");
         let epoch = c.epochs[past - 1].1;
-        c.control.checkpoint(lsn.0, epoch, payload);
+        c.control.checkpoint(lsn.0, epoch, payload, durable.0, segments_end);
         c.epochs.drain(..past - 1);
         self.checkpoint.store(lsn.0, Release);
         drop(c);
@@ -417,7 +424,11 @@ impl Log {
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
-        self.flush_to(self.tail()).await;
+        let tail = self.tail();
+        self.flush_to(tail).await;
+        if self.checkpoint_lsn() == tail {
+            self.control.lock().control.close();
+        }
         self.stop();
     }
     fn stop(&self) {

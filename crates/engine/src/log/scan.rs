@@ -6,11 +6,12 @@
 //! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher epoch durable in the control file, then overwrites the end of
 //! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
 //! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
+//! SCAN-5: reading and judging ([`super::tail`]) change nothing; `finish` is the first that writes.
 //! SCAN-4: before anything is read it is made durable. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
 //! behind frames that a power failure takes away.
 use super::control::{Control, State};
 use super::files::Segments;
-use super::frame::{self, EPOCH_FRAME, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
+use super::frame::{self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH};
 use super::writer::BLOCK;
 use super::{Log, LogConfig};
 use crate::base::{Error, Lsn, Result};
@@ -24,28 +25,39 @@ const READ_BYTES: u64 = 1 << 20;
 
 /// The stream as it lies in the segments, from some block on.
 struct Reader {
-    segments: Segments,
     /// LSN of the first byte of `bytes`.
     base: u64,
     bytes: Vec<u8>,
 }
 impl Reader {
+    fn at(lsn: u64) -> Reader {
+        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new() }
+    }
     /// Reads on until `[.., upto)` is in memory. False if the segments end before.
-    fn fill(&mut self, upto: u64) -> Result<bool> {
+    fn fill(&mut self, segments: &Segments, upto: u64) -> Result<bool> {
         loop {
             let at = self.base + self.bytes.len() as u64;
             if at >= upto {
                 return Ok(true);
             }
-            let Some((file, offset)) = self.segments.at(at) else { return Ok(false) };
-            let left = self.segments.bytes - at % self.segments.bytes;
-            let mut buf = AlignedBuf::new(READ_BYTES.min(left) as usize);
-            file.read_at(&mut buf, offset).map_err(|e| Error::io(format!("reading the redo log at {at}"), &e))?;
+            let most = READ_BYTES.min(segments.bytes - at % segments.bytes) as usize;
+            let Some(buf) = segments.read(at, most)? else { return Ok(false) };
             self.bytes.extend_from_slice(&buf);
         }
     }
     fn get(&self, from: u64, len: usize) -> &[u8] {
         &self.bytes[(from - self.base) as usize..][..len]
+    }
+    /// The header at `at`, if there can be one.
+    fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
+        if !self.fill(segments, at + FRAME_HEADER_2 as u64)? {
+            return Ok(None);
+        }
+        // The longer header may be the one that the segments' end cuts off: then the frame is too.
+        let len = if self.fill(segments, at + FRAME_HEADER as u64)? { FRAME_HEADER } else { FRAME_HEADER_2 };
+        let header = Header::read(self.get(at, len));
+        let whole = header.plausible_at(at) && self.fill(segments, at + header.frame_len() as u64)?;
+        Ok(whole.then_some(header))
     }
     /// Forgets whole blocks below `lsn`, now and then.
     fn forget(&mut self, lsn: u64) {
@@ -68,35 +80,51 @@ pub struct Frame<'a> {
 pub struct FrameScanner {
     disk: Arc<dyn Disk>,
     config: LogConfig,
-    control: Control,
+    pub(super) control: Control,
+    pub(super) segments: Segments,
     reader: Reader,
-    at: u64,
+    pub(super) at: u64,
     /// Where each epoch since the checkpoint begins; the last one is in force.
-    epochs: Vec<(u64, u64)>,
-    seed: u32,
+    pub(super) epochs: Vec<(u64, u64)>,
+    pub(super) seed: u32,
     ended: bool,
 }
 
 impl FrameScanner {
     pub(super) fn open(disk: Arc<dyn Disk>, mut config: LogConfig) -> Result<FrameScanner> {
         let control = Control::open(&*disk, &config.dir)?;
-        let State { log_id, checkpoint, checkpoint_epoch, segment_bytes, .. } = *control.state();
+        let State { log_id, checkpoint, segment_bytes, segments_end, .. } = *control.state();
         // The files are as they were made.
         config.segment_bytes = segment_bytes;
-        let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint)?;
+        config.check(false)?;
+        let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint, segments_end);
+        let segments = segments.map_err(|e| match e {
+            Error::Io { what, why, full } => Error::Io { what, why: format!("{why} ({})", control.suspicion()), full },
+            other => other,
+        })?;
         // SCAN-4
         if !planted(Canary::LogFromCache) {
             segments.sync_all()?;
         }
-        let reader = Reader { segments, base: checkpoint / BLOCK * BLOCK, bytes: Vec::new() };
-        let seed = frame::seed(log_id, checkpoint_epoch);
-        Ok(FrameScanner { disk, config, control, reader, at: checkpoint, epochs: vec![(checkpoint, checkpoint_epoch)], seed, ended: false })
+        let mut scanner =
+            FrameScanner { disk, config, control, segments, reader: Reader::at(checkpoint), at: 0, epochs: Vec::new(), seed: 0, ended: false };
+        scanner.rewind();
+        Ok(scanner)
     }
-    pub(super) fn config(&self) -> &LogConfig {
-        &self.config
+    /// Reads from the checkpoint once more.
+    pub fn rewind(&mut self) {
+        let State { log_id, checkpoint, checkpoint_epoch, .. } = *self.control.state();
+        self.at = checkpoint;
+        self.reader = Reader::at(checkpoint);
+        self.epochs = vec![(checkpoint, checkpoint_epoch)];
+        self.seed = frame::seed(log_id, checkpoint_epoch);
+        self.ended = false;
     }
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.control.state().checkpoint)
+    }
+    pub fn log_id(&self) -> u64 {
+        self.control.state().log_id
     }
     /// Format of the data directory.
     pub fn format(&self) -> u32 {
@@ -113,80 +141,80 @@ impl FrameScanner {
     /// The next frame, or `None` at the end of the log.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
-        let (start, len) = loop {
+        let (start, header) = loop {
             self.reader.forget(self.at);
             let Some(header) = self.verified()? else {
                 self.ended = true;
                 return Ok(None);
             };
-            let start = self.at;
-            self.at += (FRAME_HEADER + header.len) as u64;
+            let start = self.at + header.header as u64;
+            self.at += header.frame_len() as u64;
             if header.kind == KIND_CHANGES {
-                break (start, header.len);
+                break (start, header);
             }
         };
-        let payload = self.reader.get(start + FRAME_HEADER as u64, len);
-        Ok(Some(Frame { start: Lsn(start), end: Lsn(self.at), payload }))
+        let payload = self.reader.get(start, header.len);
+        Ok(Some(Frame { start: Lsn(start - header.header as u64), end: Lsn(self.at), payload }))
     }
     /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
     fn verified(&mut self) -> Result<Option<Header>> {
-        if self.ended || !self.reader.fill(self.at + FRAME_HEADER as u64)? {
+        if self.ended {
             return Ok(None);
         }
-        let header = Header::read(self.reader.get(self.at, FRAME_HEADER).try_into().expect("a header's length"));
-        let len = FRAME_HEADER + header.len;
-        if !header.plausible_at(self.at) || !self.reader.fill(self.at + len as u64)? {
-            return Ok(None);
-        }
-        let frame = self.reader.get(self.at, len);
+        let Some(header) = self.reader.header(&self.segments, self.at)? else { return Ok(None) };
+        let bytes = self.reader.get(self.at, header.frame_len());
         match header.kind {
             KIND_EPOCH => {
-                if len != EPOCH_FRAME {
-                    return Ok(None);
-                }
-                let epoch = u64::from_le_bytes(frame[FRAME_HEADER..].try_into().expect("8 bytes"));
+                let Some(epoch) = frame::epoch_of(bytes, &header) else { return Ok(None) };
                 let State { log_id, epoch: highest, .. } = *self.control.state();
                 let seed = frame::seed(log_id, epoch);
                 // SCAN-2
-                if epoch <= self.epochs[self.epochs.len() - 1].1 || epoch > highest || !frame::verifies(frame, seed) {
+                if epoch <= self.epochs[self.epochs.len() - 1].1 || epoch > highest || !frame::verifies(bytes, &header, seed) {
                     return Ok(None);
                 }
                 self.seed = seed;
                 self.epochs.push((self.at, epoch));
             }
-            _ if !frame::verifies(frame, self.seed) => return Ok(None),
+            _ if !frame::verifies(bytes, &header, self.seed) => return Ok(None),
             _ => {}
         }
         Ok(Some(header))
+    }
+    /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet believed.
+    pub(super) fn frame_at(&self, segments: &Segments, at: u64) -> Result<Option<(Header, Vec<u8>)>> {
+        let mut reader = Reader::at(at);
+        let Some(header) = reader.header(segments, at)? else { return Ok(None) };
+        Ok(Some((header, reader.get(at, header.frame_len()).to_vec())))
     }
 
     /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
     pub fn finish(mut self, host: Arc<dyn Host>) -> Result<Arc<Log>> {
         while self.next()?.is_some() {}
-        let epoch = self.control.raise_epoch();
+        self.segments.settle_in(self.at)?;
+        let epoch = self.control.raise_epoch(self.at);
         let log_id = self.control.state().log_id;
         self.epochs.push((self.at, epoch));
         let tail = self.at + EPOCH_FRAME as u64;
-        if self.reader.segments.end() < tail {
-            self.reader.segments.add_now(tail / self.reader.segments.bytes)?;
+        if self.segments.end() < tail {
+            self.segments.add_now(tail / self.segments.bytes)?;
         }
         let base = self.at / BLOCK * BLOCK;
         let mut block = AlignedBuf::new((tail - base) as usize);
         let keep = (self.at - base) as usize;
         // The reader has read this block, unless the log ends where it has read nothing yet.
-        self.reader.fill(self.at)?;
+        self.reader.fill(&self.segments, self.at)?;
         block[..keep].copy_from_slice(self.reader.get(base, keep));
         block[keep..keep + EPOCH_FRAME].copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
         let mut written = 0;
         while written < block.len() {
             // At most two blocks, and each of them in one segment.
-            let (file, offset) = self.reader.segments.at(base + written as u64).expect("made above");
+            let (file, offset) = self.segments.at(base + written as u64).expect("made above");
             let end = written + BLOCK as usize;
             file.write_durable_at(&block[written..end], offset).map_err(|e| Error::io("sealing the redo log", &e))?;
             written = end;
         }
         let last = (tail - 1) / BLOCK * BLOCK;
         let tail_block = &block[(last - base) as usize..(tail - base) as usize];
-        Log::start(self.disk, host, self.config, self.control, self.reader.segments, self.epochs, last, tail_block)
+        Log::start(self.disk, host, self.config, self.control, self.segments, self.epochs, last, tail_block)
     }
 }

@@ -30,6 +30,7 @@ impl Log {
         let end = (last / self.segments.bytes + 1) * self.segments.bytes;
         if self.segments.end() > end {
             let stay = self.space.lower_files_end(end);
+            self.control.lock().control.segments_end_at(stay / self.segments.bytes * self.segments.bytes);
             self.segments.cut(stay)?;
         }
         Ok(())

@@ -490,7 +490,7 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
     log.flush(true);
     assert_eq!(log.durable(), Lsn(start));
     let crc = frame::payload_crc(log.seed, &frame[FRAME_HEADER..]);
-    frame::finish(&mut frame, frame::KIND_CHANGES, start, crc);
+    frame::finish(&mut frame, frame::KIND_CHANGES, start, start, crc);
     // SAFETY: the range was just reserved, with credit.
     unsafe { log.ring.fill(start, &frame) };
     seat.copied();
@@ -503,8 +503,9 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
     assert!(log.waits.try_lead(), "it has passed the lease on");
 }
 
+/// A damaged header harms nothing; a missing segment is an error, whether its first bytes are needed or its last.
 #[test]
-fn a_damaged_or_missing_segment_is_an_error() {
+fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     let disk = MemDisk::default();
     let (log, host) = created(&disk);
     let (s, e) = append(&log, b"change");
@@ -512,12 +513,136 @@ fn a_damaged_or_missing_segment_is_an_error() {
     log.write_checkpoint(s, b"");
     let image = disk.crashed(|| false);
     let path = Path::new("/data/redo/log_0");
-    let mut b = image.content(path);
+    let whole = image.content(path);
+    let mut b = whole.clone();
     b[17] ^= 1;
     image.put(path, b);
-    assert!(matches!(Log::recover(Arc::new(image.clone()), config()), Err(Error::Incompatible(_))));
+    let (frames, scanner) = scanned(&image);
+    assert_eq!(frames.len(), 1);
+    scanner.judge_end(None).unwrap();
+    scanner.finish(Arc::new(TestHost::default())).unwrap();
+    assert_eq!(image.content(path)[..4096], whole[..4096], "its header is whole again");
+    let later = Path::new("/data/redo/log_1");
+    assert!(image.exists(later), "segments are made ahead");
+    log.write_checkpoint(e, b"");
+    let image = disk.crashed(|| false);
+    image.remove(later).unwrap();
+    let gone = Log::recover(Arc::new(image), config()).map(drop).unwrap_err().to_string();
+    assert!(gone.contains("segment 1"), "{gone}");
+    let image = disk.crashed(|| false);
     image.remove(path).unwrap();
-    assert!(matches!(Log::recover(Arc::new(image), config()), Err(Error::Io { .. })));
+    let gone = Log::recover(Arc::new(image), config()).map(drop).unwrap_err().to_string();
+    assert!(gone.contains("segment 0"), "{gone}");
+}
+
+/// A log of some commits, one after the other, and where each frame begins and ends.
+fn committed(disk: &MemDisk) -> Vec<(Lsn, Lsn)> {
+    let (log, host) = created(disk);
+    (0..200u64)
+        .map(|n| {
+            let place = append(&log, &[n as u8; 300]);
+            host.block_on(log.wait_durable(place.1));
+            place
+        })
+        .collect()
+}
+fn judged(image: &MemDisk) -> crate::Result<usize> {
+    let (frames, scanner) = scanned(image);
+    scanner.judge_end(None).map(|()| frames.len())
+}
+fn names(image: &MemDisk) -> Vec<String> {
+    image.list(&config().dir).unwrap()
+}
+fn flip(image: &MemDisk, lsn: u64) {
+    let config = config();
+    let path = config.dir.join(format!("log_{}", lsn / config.segment_bytes));
+    let mut b = image.content(&path);
+    b[4096 + (lsn % config.segment_bytes) as usize] ^= 0x20;
+    image.put(&path, b);
+}
+
+/// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in the last frame it is a torn tail.
+#[test]
+fn damage_of_the_log_is_not_taken_for_its_end() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    assert_eq!(judged(&disk.crashed(|| false)).unwrap(), frames.len());
+    let before = names(&disk.crashed(|| false));
+    for (n, (start, end)) in frames.iter().enumerate().step_by(7) {
+        for at in [start.0, start.0 + 5, start.0 + 17, start.0 + 100, end.0 - 1] {
+            let image = disk.crashed(|| false);
+            flip(&image, at);
+            let refused = judged(&image).unwrap_err().to_string();
+            assert!(refused.contains(&format!("LSN {start}")) && refused.contains("log_"), "frame {n}, byte {at}: {refused}");
+            assert_eq!(names(&image), before, "nothing is made or removed");
+        }
+    }
+    let image = disk.crashed(|| false);
+    flip(&image, frames[frames.len() - 1].0.0 + 50);
+    assert_eq!(judged(&image).unwrap(), frames.len() - 1, "the last frame proves nothing of itself");
+}
+
+/// TAIL-1, TAIL-4
+#[test]
+fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let cut = frames[150].0;
+    let zeroed = |disk: &MemDisk| {
+        let image = disk.crashed(|| false);
+        let config = config();
+        for n in cut.0 / config.segment_bytes..=frames[199].1.0 / config.segment_bytes {
+            let path = config.dir.join(format!("log_{n}"));
+            let mut b = image.content(&path);
+            let from = 4096 + cut.0.saturating_sub(n * config.segment_bytes) as usize;
+            b[from..].fill(0);
+            image.put(&path, b);
+        }
+        image
+    };
+    let (taken, scanner) = scanned(&zeroed(&disk));
+    assert_eq!(taken.len(), 150);
+    scanner.judge_end(Some((cut, "page 1:2 of undo.rdl".into()))).unwrap();
+    let refused = scanner.judge_end(Some((Lsn(cut.0 + 1), "page 1:2 of undo.rdl".into()))).unwrap_err().to_string();
+    assert!(refused.contains("page 1:2 of undo.rdl has LSN"), "{refused}");
+}
+
+/// TAIL-3, TAIL-5: an older control file, whichever of its blocks is lost.
+#[test]
+fn a_control_file_older_than_the_log_is_refused() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let control = config().dir.join("control");
+    let old = disk.content(&control);
+    let image = disk.crashed(|| false);
+    let (_, scanner) = scanned(&image);
+    let host = Arc::new(TestHost::default());
+    let log = scanner.finish(host.clone()).unwrap();
+    let (_, e) = append(&log, b"in the next epoch");
+    host.block_on(log.wait_durable(e));
+    let image = image.crashed(|| false);
+    assert_eq!(judged(&image).unwrap(), frames.len() + 1);
+    // The epoch's frame damaged: what follows it is found.
+    let next = image.crashed(|| false);
+    flip(&next, frames[199].1.0 + 3);
+    assert!(matches!(judged(&next), Err(crate::Error::Damaged(_))));
+    image.put(&control, old);
+    let refused = judged(&image).unwrap_err().to_string();
+    assert!(refused.contains("redo/control") && refused.contains("epoch 2"), "{refused}");
+}
+
+/// A reading may be done again from the checkpoint.
+#[test]
+fn a_scanner_reads_again() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let (_, mut scanner) = scanned(&disk.crashed(|| false));
+    scanner.rewind();
+    let mut again = 0;
+    while scanner.next().unwrap().is_some() {
+        again += 1;
+    }
+    assert_eq!(again, frames.len());
 }
 
 /// Four threads append and commit; at any moment a crash leaves every acknowledged frame, and only whole frames in order.

@@ -135,18 +135,22 @@ impl<'s> Mtr<'s> {
         let id = self.id(at);
         record::init_page(self.pages[at.0].guard.bytes_mut(), id);
     }
+    /// Says that the file of `space` is being made or dropped: an orphan of that number after a crash is no table's.
+    pub fn note_file(&mut self, space: crate::SpaceId) {
+        record::put_file(&mut self.frame, space);
+    }
     fn enter(&mut self, at: At) {
         if self.current != Some(at) {
             let held = &mut self.pages[at.0];
             held.dirty = true;
-            record::put_page(&mut self.frame, held.guard.id());
+            record::put_page(&mut self.frame, held.guard.id(), held.guard.lsn());
             self.current = Some(at);
         }
     }
     /// Publishes the frame. Returns the position behind it: the changes are durable when the log is durable up to there.
     pub fn commit(mut self) -> Lsn {
         let credit = self.credit.take().expect("committed once");
-        if self.current.is_none() {
+        if self.frame.len() == FRAME_HEADER {
             return self.store.log.tail();
         }
         assert!(self.frame.len() <= MAX_FRAME, "MTR-2: {} bytes of redo", self.frame.len());

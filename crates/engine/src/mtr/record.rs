@@ -3,25 +3,43 @@
 //!
 //! | tag | fields after it | meaning |
 //! |---|---|---|
-//! | 1 PAGE | space u32, page u32 | the records that follow are of this page |
+//! | 1 PAGE | space u32, page u32 | the records that follow are of this page (format 2) |
 //! | 2 WRITE | at u16, len u8, bytes | |
 //! | 3 WRITE | at u16, len u16, bytes | |
 //! | 4 FILL | at u16, len u16, byte | |
 //! | 5 INIT | | the page is all zeros but for its number and space |
+//! | 7 PAGE | space u32, page u32, before u32 | as 1; `before`: the low half of the page's LSN before this frame |
+//! | 8 FILE | space u32 | the file of this table space is being made or dropped: if no table has it, it may go |
+//!
+//! RECORD-1: a page's frames are a chain: each names the page's LSN before it. A page that does not have that LSN when a frame's
+//! turn comes is not the page that was changed: an older copy of its file, or a write that never came to the disk. (SQL Server
+//! logs the same link, for the same reason.) A frame whose first change of a page is INIT needs no link.
 use crate::page::{u16_at, u32_at};
-use crate::{PAGE_SIZE, PageId, SpaceId};
+use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
-const PAGE: u8 = 1;
+const PAGE_2: u8 = 1;
 const WRITE_SHORT: u8 = 2;
 const WRITE: u8 = 3;
 const FILL: u8 = 4;
 const INIT: u8 = 5;
+const PAGE: u8 = 7;
+const FILE: u8 = 8;
 
-pub fn put_page(out: &mut Vec<u8>, id: PageId) {
-    let mut b = [PAGE; 9];
+/// `before`: the page's LSN.
+pub fn put_page(out: &mut Vec<u8>, id: PageId, before: Lsn) {
+    let mut b = [PAGE; 13];
     b[1..5].copy_from_slice(&id.space.0.to_le_bytes());
-    b[5..].copy_from_slice(&id.no.to_le_bytes());
+    b[5..9].copy_from_slice(&id.no.to_le_bytes());
+    b[9..].copy_from_slice(&link(before).to_le_bytes());
     out.extend_from_slice(&b);
+}
+/// What a record says of a page's LSN.
+pub fn link(lsn: Lsn) -> u32 {
+    lsn.0 as u32
+}
+pub fn put_file(out: &mut Vec<u8>, space: SpaceId) {
+    out.push(FILE);
+    out.extend_from_slice(&space.0.to_le_bytes());
 }
 pub fn put_write(out: &mut Vec<u8>, at: usize, parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|p| p.len()).sum();
@@ -68,10 +86,18 @@ pub fn init_page(page: &mut [u8; PAGE_SIZE], id: PageId) {
     page[8..12].copy_from_slice(&id.space.0.to_le_bytes());
 }
 
-/// The records of one frame's payload, each with its page. A payload that is not made of records (which its checksum rules out) ends early with an error.
+/// One record of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A change of a page; `before`: see RECORD-1, unknown in format 2.
+    Page { id: PageId, before: Option<u32>, change: Change<'a> },
+    File(SpaceId),
+}
+
+/// The records of one frame's payload. A payload that is not made of records (which its checksum rules out) ends early with an error.
 pub struct Records<'a> {
     rest: &'a [u8],
-    page: Option<PageId>,
+    page: Option<(PageId, Option<u32>)>,
 }
 impl<'a> Records<'a> {
     pub fn new(payload: &'a [u8]) -> Records<'a> {
@@ -82,16 +108,21 @@ impl<'a> Records<'a> {
         self.rest = b;
         Ok(a)
     }
-    fn next_record(&mut self) -> Result<Option<(PageId, Change<'a>)>, String> {
+    fn next_record(&mut self) -> Result<Option<Record<'a>>, String> {
         loop {
             let Some(tag) = self.rest.first().copied() else { return Ok(None) };
             self.rest = &self.rest[1..];
-            if tag == PAGE {
-                let b = self.take(8)?;
-                self.page = Some(PageId { space: SpaceId(u32_at(b, 0)), no: u32_at(b, 4) });
-                continue;
+            match tag {
+                PAGE | PAGE_2 => {
+                    let b = self.take(if tag == PAGE { 12 } else { 8 })?;
+                    let id = PageId { space: SpaceId(u32_at(b, 0)), no: u32_at(b, 4) };
+                    self.page = Some((id, (tag == PAGE).then(|| u32_at(b, 8))));
+                    continue;
+                }
+                FILE => return Ok(Some(Record::File(SpaceId(u32_at(self.take(4)?, 0))))),
+                _ => {}
             }
-            let id = self.page.ok_or("a redo record without a page")?;
+            let (id, before) = self.page.ok_or("a redo record without a page")?;
             let change = match tag {
                 WRITE_SHORT | WRITE => {
                     let at = u16_at(self.take(2)?, 0) as usize;
@@ -113,12 +144,12 @@ impl<'a> Records<'a> {
             if end > PAGE_SIZE {
                 return Err(format!("redo record of page {id} reaches beyond the page"));
             }
-            return Ok(Some((id, change)));
+            return Ok(Some(Record::Page { id, before, change }));
         }
     }
 }
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<(PageId, Change<'a>), String>;
+    type Item = Result<Record<'a>, String>;
     fn next(&mut self) -> Option<Self::Item> {
         let r = self.next_record().transpose();
         if matches!(r, Some(Err(_))) {
@@ -136,20 +167,22 @@ mod tests {
     fn round_trip() {
         let (a, b) = (PageId { space: SpaceId(3), no: 9 }, PageId { space: SpaceId(4), no: 1 });
         let mut v = Vec::new();
-        put_page(&mut v, a);
+        put_page(&mut v, a, Lsn(7 << 32 | 5));
         put_init(&mut v);
         put_write(&mut v, 700, &[b"ab", b"", b"c"]);
-        put_page(&mut v, b);
+        v.extend_from_slice(&[PAGE_2, 4, 0, 0, 0, 1, 0, 0, 0]);
+        put_file(&mut v, SpaceId(77));
         put_fill(&mut v, 40, 900, 7);
         put_write(&mut v, 0, &[&[1; 300]]);
         let got: Vec<_> = Records::new(&v).map(|r| r.unwrap()).collect();
         assert_eq!(
             got,
             vec![
-                (a, Change::Init),
-                (a, Change::Write { at: 700, bytes: b"abc" }),
-                (b, Change::Fill { at: 40, len: 900, byte: 7 }),
-                (b, Change::Write { at: 0, bytes: &[1; 300] })
+                Record::Page { id: a, before: Some(5), change: Change::Init },
+                Record::Page { id: a, before: Some(5), change: Change::Write { at: 700, bytes: b"abc" } },
+                Record::File(SpaceId(77)),
+                Record::Page { id: b, before: None, change: Change::Fill { at: 40, len: 900, byte: 7 } },
+                Record::Page { id: b, before: None, change: Change::Write { at: 0, bytes: &[1; 300] } },
             ]
         );
         for cut in 1..v.len() {

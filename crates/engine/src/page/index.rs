@@ -212,6 +212,59 @@ pub fn records(p: &Page) -> impl Iterator<Item = Rec> + '_ {
     })
 }
 
+/// Whether the page can be walked and searched without leaving it: every record and slot lies in the heap, the records are one
+/// list of as many as the page says, the slots' groups are that list, and a node's records name pages. One pass over the records.
+/// A page that was read from a disk is asked once; what the other functions here do to such a page keeps it so.
+pub fn well_formed(p: &Page) -> Result<(), &'static str> {
+    let (recs, slots, top) = (n_recs(p) as usize, n_slots(p) as usize, u16_at(p, HEAP_TOP) as usize);
+    if slots == 0 || top < HEAP || top + slots * SLOT > PAGE_SIZE {
+        return Err("its heap and its directory do not fit the page");
+    }
+    if u16_at(p, GARBAGE) as usize > top - HEAP {
+        return Err("it has more garbage than heap");
+    }
+    let in_heap = |r: Rec| r as usize >= HEAP && r as usize + REC <= top && r as usize + size(p, r) <= top;
+    let fence = u16_at(p, HIGH);
+    if fence != 0 && !in_heap(fence) {
+        return Err("its high key lies outside of its heap");
+    }
+    let (mut free, mut most) = (u16_at(p, FREE), top / REC);
+    while free != 0 {
+        if !in_heap(free) || most == 0 {
+            return Err("its free list lies outside of its heap, or is a circle");
+        }
+        (free, most) = (u16_at(p, free as usize), most - 1);
+    }
+    let node = level(p) > 0;
+    let (mut at, mut seen, mut slot) = (INFIMUM, 0usize, 0usize);
+    loop {
+        // `at` is the record number `seen`, the infimum being the first.
+        if slot == slots || slot_rec(p, slot as u16) != at {
+            return Err("its directory does not fit its records");
+        }
+        let count = slot_count(p, slot as u16);
+        if count == 0 || count > GROUP {
+            return Err("a group of its directory has a wrong size");
+        }
+        for n in 0..count {
+            let next = u16_at(p, at as usize);
+            if next == 0 {
+                let whole = n + 1 == count && slot + 1 == slots && seen == recs;
+                return if whole { Ok(()) } else { Err("it has fewer records than it says") };
+            }
+            if !in_heap(next) || (node && value_len(p, next) < 4) {
+                return Err("a record lies outside of its heap");
+            }
+            seen += 1;
+            if seen > recs {
+                return Err("it has more records than it says, or they are a circle");
+            }
+            at = next;
+        }
+        slot += 1;
+    }
+}
+
 /// Makes an empty index page of a zeroed one. The common header's numbers are the caller's.
 pub fn init(p: &mut impl Patch, index: u64, level: u16) {
     p.write_u16(12, kind::INDEX);

@@ -4,20 +4,22 @@
 //! REDO-2: a page that has its changes already may have been read from a cache, written by an ended process and never synced: the file of every page that the
 //! log names is synced before the checkpoint can pass.
 use super::Report;
+use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::flush::LogView;
 use crate::host::BoxFuture;
 use crate::log::FrameScanner;
-use crate::mtr::record::{Change, Records};
+use crate::mtr::record::{Change, Record, Records, link};
 use crate::space::Spaces;
-use crate::{Error, Lsn, PageId, Result, SpaceId, Stall};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, Stall};
 use hashbrown::{HashMap, HashSet};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
 /// How often a page that was bad is read again before it counts as damaged.
-const READS: usize = 8;
+pub(super) const READS: usize = 8;
 
 /// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint stays.
 pub struct Reading {
@@ -50,6 +52,42 @@ impl LogView for Reading {
     }
 }
 
+/// What one frame changes in one page.
+pub struct Group<'a> {
+    pub id: PageId,
+    /// RECORD-1
+    pub before: Option<u32>,
+    pub changes: SmallVec<[Change<'a>; 16]>,
+}
+impl Group<'_> {
+    /// The frame makes the whole page, whatever was there.
+    pub fn is_fresh(&self) -> bool {
+        self.changes.first() == Some(&Change::Init)
+    }
+    /// Whether a page of `lsn`, which lacks these changes, is the one that was changed (RECORD-1).
+    pub fn follows(&self, lsn: Lsn) -> bool {
+        self.is_fresh() || self.before.is_none_or(|b| b == link(lsn))
+    }
+    pub fn apply(&self, page: &mut [u8; PAGE_SIZE]) {
+        self.changes.iter().for_each(|c| c.apply(self.id, page));
+    }
+}
+/// The changes of a frame by page. A mini-transaction may change page A, then B, then A again: a page's changes are applied
+/// together, for afterwards its LSN says that it has them all. `file`: called for each file that the frame names.
+pub fn groups<'a>(start: Lsn, payload: &'a [u8], mut file: impl FnMut(SpaceId)) -> Result<SmallVec<[Group<'a>; 8]>> {
+    let mut groups = SmallVec::<[Group<'a>; 8]>::new();
+    for record in Records::new(payload) {
+        match record.map_err(|why| Error::Incompatible(format!("the redo log's frame at LSN {start}: {why}")))? {
+            Record::File(space) => file(space),
+            Record::Page { id, before, change } => match groups.iter_mut().find(|g| g.id == id) {
+                Some(g) => g.changes.push(change),
+                None => groups.push(Group { id, before, changes: smallvec::smallvec![change] }),
+            },
+        }
+    }
+    Ok(groups)
+}
+
 struct Applier<'a> {
     pool: &'a Arc<BufferPool>,
     spaces: &'a Spaces,
@@ -57,6 +95,7 @@ struct Applier<'a> {
     bad: HashMap<PageId, String>,
     /// Spaces whose files have gone: dropped after what the log says of them.
     gone: HashSet<SpaceId>,
+    forced: Forced,
 }
 
 pub async fn apply(
@@ -65,8 +104,9 @@ pub async fn apply(
     spaces: &Spaces,
     reading: &Reading,
     report: &mut Report,
+    forced: Forced,
 ) -> Result<()> {
-    let mut a = Applier { pool, spaces, touched: HashSet::new(), bad: HashMap::new(), gone: HashSet::new() };
+    let mut a = Applier { pool, spaces, touched: HashSet::new(), bad: HashMap::new(), gone: HashSet::new(), forced };
     while let Some(frame) = scanner.next()? {
         reading.at.store(frame.end.0, Release);
         a.frame(frame.start, frame.end, frame.payload).await?;
@@ -84,7 +124,7 @@ pub async fn apply(
     let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
     bad.sort_unstable_by_key(|(id, _)| *id);
     // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
-    for (id, why) in &bad {
+    for (id, why) in bad.iter().filter(|_| !forced.is_on()) {
         for _ in 0..READS {
             if pool.load(*id).await.is_ok() {
                 return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
@@ -97,21 +137,13 @@ pub async fn apply(
 
 impl Applier<'_> {
     async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
-        let wrong = |why: String| Error::Incompatible(format!("the log's frame at LSN {start}: {why}"));
-        let mut records = Records::new(payload).peekable();
-        while let Some(first) = records.next() {
-            let (id, change) = first.map_err(wrong)?;
-            // A page's changes follow each other.
-            let mut changes = smallvec::SmallVec::<[Change<'_>; 16]>::from_slice(&[change]);
-            while let Some(Ok((_, c))) = records.next_if(|r| matches!(r, Ok((next, _)) if *next == id)) {
-                changes.push(c);
-            }
-            self.page(id, start, end, &changes).await?;
+        for group in groups(start, payload, |_| {})? {
+            self.page(&group, start, end).await?;
         }
         Ok(())
     }
-    async fn page(&mut self, id: PageId, start: Lsn, end: Lsn, changes: &[Change<'_>]) -> Result<()> {
-        let fresh = changes.first() == Some(&Change::Init);
+    async fn page(&mut self, group: &Group<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        let (id, fresh) = (group.id, group.is_fresh());
         if self.gone.contains(&id.space) || (!fresh && self.bad.contains_key(&id)) {
             return Ok(());
         }
@@ -120,8 +152,14 @@ impl Applier<'_> {
                 Ok(Some(mut g)) => {
                     self.touched.insert(id);
                     if g.lsn() < end {
-                        let page = g.bytes_mut();
-                        changes.iter().for_each(|c| c.apply(id, page));
+                        if !group.follows(g.lsn()) {
+                            if self.forced.is_on() {
+                                return Ok(());
+                            }
+                            // The start was judged before: the file changes while it is being read.
+                            return Err(Error::Damaged(format!("page {id} has LSN {}, which it had not when it was read first", g.lsn())));
+                        }
+                        group.apply(g.bytes_mut());
                         g.mark_dirty(start, end);
                     }
                     return Ok(());

@@ -1,15 +1,22 @@
 //! Starting after a crash, or after none: it is the same.
 //!
-//! 1. Torn pages are mended from the doublewrite file (`flush::repair`).
-//! 2. The log is read from the checkpoint on; every frame's changes are made in the pages that do not have them yet (`apply`).
-//! 3. The log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
-//! 4. The undo space is read: which transactions had committed, which not (`undo_scan`).
-//! 5. Unfinished transactions are rolled back: the dictionary's first, then the dictionary is read, then the others.
-//! 6. Files and trees that the dictionary does not name are removed.
+//! 1. The directory is judged ([`judge`]): the log is read to its end, and with it the doublewrite copies, every page that the
+//!    log changes, the dictionary and the undo spaces. Nothing is written; damage is an error here, and nowhere later.
+//! 2. Torn pages are mended from the doublewrite file (`flush::Copies`).
+//! 3. The log is read again from the checkpoint on; every frame's changes are made in the pages that do not have them yet
+//!    ([`apply`]).
+//! 4. The log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
+//! 5. What the undo spaces hold ([`undo_scan`]) says which transactions had committed, and which not. Unfinished ones are rolled
+//!    back: the dictionary's first, then the dictionary is read, then the others.
+//! 6. Files and trees that the dictionary does not name are removed, if the log says why they are there, or set aside.
 //!
 //! A crash in the middle of this is one more crash: every step may be done again.
 pub mod apply;
+pub mod forced;
+mod judge;
 pub mod undo_scan;
+
+pub use judge::{Judged, judge, judge_pages};
 
 use crate::flush::Mended;
 use crate::{Lsn, PageId};
@@ -30,6 +37,12 @@ pub struct Report {
     /// Committed transactions that wait for purge.
     pub history: u64,
     pub removed_files: Vec<String>,
+    /// Files that no table has, under their new names.
+    pub set_aside: Vec<String>,
+    /// Damage that a forced start went on with.
+    pub passed_over: Vec<String>,
+    /// What is to be known besides.
+    pub notes: Vec<String>,
     pub time_ms: u64,
 }
 impl std::fmt::Display for Report {
@@ -55,6 +68,15 @@ impl std::fmt::Display for Report {
         }
         for r in &self.removed_files {
             write!(f, "\n  removed {r}, left by an unfinished statement")?;
+        }
+        for n in &self.passed_over {
+            write!(f, "\n  passed over: {n}")?;
+        }
+        for n in &self.notes {
+            write!(f, "\n  {n}")?;
+        }
+        for r in &self.set_aside {
+            write!(f, "\n  no table has the file that is now {r}: look whether it is missed before you remove it")?;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Reads the undo spaces at start: which logs are there, and how their transactions ended.
-use crate::buf::Latch;
+//!
+//! UNDOSCAN-1: a page that is in use is made of whole entries of known kinds up to its end mark, and each log has a known state.
+//! Anything else is not passed over: a log that were taken for a committed one would keep what must be rolled back.
 use crate::dict::DICT_TABLE;
-use crate::engine::Engine;
-use crate::page::{kind, u16_at};
-use crate::space::bitmap;
+use crate::page::{header::Page, kind, u16_at};
 use crate::undo::record::{Entry, RollPtr};
-use crate::undo::{self, UndoLog, page_id, record};
-use crate::{PageId, PageNo, Result, SpaceId, TrxId};
+use crate::undo::{self, UndoLog, UndoPages, record};
+use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
@@ -27,26 +27,53 @@ impl Found {
     }
 }
 
-/// All logs; pages are entered in the engine's undo pages, each log's parts live.
-pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
+/// What the undo spaces hold.
+#[derive(Default)]
+pub struct Image {
+    /// The logs that have not ended, by transaction.
+    pub logs: Vec<Found>,
+    /// Each page with its first free byte.
+    used: Vec<(PageNo, u16)>,
+}
+impl Image {
+    /// Enters the pages in the engine's undo pages, each log's parts live.
+    pub fn enter(&self, pages: &UndoPages) {
+        let mut live: HashMap<PageNo, u32> = HashMap::new();
+        for l in &self.logs {
+            l.pages.iter().for_each(|p| *live.entry(*p).or_default() += 1);
+        }
+        for (no, end) in &self.used {
+            pages.enter(*no, *end, live.get(no).copied().unwrap_or(0));
+        }
+    }
+}
+
+/// Reads all pages of the undo spaces that are in use, each as number in [`undo::number`]'s sense and bytes.
+pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
     // Parts of logs whose beginning is in a later page.
     let mut parts: Vec<(TrxId, PageNo, RollPtr, u32, bool)> = Vec::new();
     let mut used: Vec<(PageNo, u16)> = Vec::new();
-    for (which, no) in all_pages(engine) {
-        if bitmap::is_bitmap(no) || !engine.settled(|| is_used(engine, PageId { space: SpaceId::UNDO[which], no })).await? {
-            continue;
-        }
-        let no = undo::number(which, no);
-        let page = engine.settled(|| Ok(Box::new(*engine.store.pool.fix(page_id(no), Latch::S)?))).await?;
+    for page in pages {
+        let (id, page) = page?;
         if u16_at(&page[..], 12) != kind::UNDO {
             continue;
         }
+        let which = SpaceId::UNDO.iter().position(|s| *s == id.space).expect("a page of an undo space");
+        let no = undo::number(which, id.no);
         let mut at = record::FIRST;
         let mut owner = TrxId::NONE;
-        while let Some(e) = record::parse(&page[..], at) {
+        // UNDOSCAN-1
+        while record::entry_len(&page[..], at) != 0 {
+            let e = record::parse(&page[..], at).ok_or_else(|| wrong(id, format!("no undo record is at offset {at}")))?;
+            if matches!(&e, Entry::Change { rest, .. } if !rest.is_whole()) {
+                return Err(wrong(id, format!("the undo record at offset {at} is not whole")));
+            }
             match e {
                 Entry::Log { trx, state, .. } => {
+                    if !matches!(state, record::ACTIVE | record::COMMITTED | record::ENDED) {
+                        return Err(wrong(id, format!("the log of transaction {} has state {state}, which this program does not know", trx.0)));
+                    }
                     owner = trx;
                     let pages = SmallVec::from_slice(&[no]);
                     logs.insert(trx, Found { trx, first: (no, at as u16), state, pages, last: RollPtr::NONE, count: 0, dictionary: false });
@@ -83,21 +110,8 @@ pub async fn scan(engine: &Engine) -> Result<Vec<Found>> {
     }
     let mut logs: Vec<Found> = logs.into_values().filter(|l| l.state != record::ENDED).collect();
     logs.sort_by_key(|l| l.trx);
-    let mut live: HashMap<PageNo, u32> = HashMap::new();
-    for l in &logs {
-        l.pages.iter().for_each(|p| *live.entry(*p).or_default() += 1);
-    }
-    for (no, end) in used {
-        engine.undo.enter(no, end, live.get(&no).copied().unwrap_or(0));
-    }
-    Ok(logs)
+    Ok(Image { logs, used })
 }
-/// Which of the undo spaces, and the page there.
-fn all_pages(engine: &Engine) -> Vec<(usize, PageNo)> {
-    let pages = SpaceId::UNDO.map(|id| engine.store.spaces.get(id).expect("the undo spaces are open").pages());
-    (0..2).flat_map(|which| (2..pages[which]).map(move |no| (which, no))).collect()
-}
-fn is_used(engine: &Engine, id: PageId) -> crate::Try<bool> {
-    let g = engine.store.pool.fix(PageId { no: bitmap::page_of(id.no), ..id }, Latch::S)?;
-    Ok(bitmap::is_used(&g, id.no))
+fn wrong(id: PageId, why: String) -> Error {
+    Error::Damaged(format!("undo page {id}: {why}"))
 }

@@ -388,7 +388,14 @@ impl Cursor {
                 self.place = Place::Done;
                 return Ok(());
             }
-            bound = Some(std::mem::take(&mut path.low));
+            let low = std::mem::take(&mut path.low);
+            if bound.as_ref().is_some_and(|b| low >= *b) {
+                // Else it would go on for ever: pages of different times lie in one file.
+                let why = format!("its low key is not below that of the page to its right, in index {}", tree.index);
+                let (file, table) = trx.engine.describe(tree.space);
+                return Err(Error::Corrupt { page: g.id(), file, table, why }.into());
+            }
+            bound = Some(low);
         }
     }
 

@@ -131,12 +131,19 @@ pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, l
 /// Adds the bytes of one page; the next page. None if it is no overflow page.
 fn read_part(engine: &Engine, id: PageId, out: &mut Vec<u8>) -> Try<Option<PageNo>> {
     let g = engine.store.pool.fix(id, crate::buf::Latch::S)?;
-    if u16_at(&g[..], 12) != kind::OVERFLOW {
-        return Ok(None);
+    Ok(part(&g).map(|(bytes, next)| {
+        out.extend_from_slice(bytes);
+        next
+    }))
+}
+/// The bytes in an overflow page, and the next page of its chain. None if it is no overflow page, or an empty one, of which a
+/// damaged chain could be an endless circle.
+pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
+    let n = u16_at(page, LEN) as usize;
+    if u16_at(page, 12) != kind::OVERFLOW || n == 0 {
+        return None;
     }
-    let n = u16_at(&g[..], LEN) as usize;
-    out.extend_from_slice(&g[DATA..DATA + n.min(ROOM)]);
-    Ok(Some(u32_at(&g[..], NEXT)))
+    Some((page.get(DATA..DATA + n)?, u32_at(page, NEXT)))
 }
 /// The row with all its columns inside.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {

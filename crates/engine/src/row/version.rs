@@ -32,6 +32,8 @@ impl Version {
         self.marked = index::is_marked(p, r);
         self.payload.clear();
         self.payload.extend_from_slice(value::payload(v));
+        self.key.clear();
+        self.key.extend_from_slice(index::key(p, r));
     }
     /// At the newest version of the row at `r`, or where a walk from there was when it had to wait. True if that is the newest version.
     fn begin(&mut self, p: &Page, r: Rec) -> bool {
@@ -40,8 +42,6 @@ impl Version {
         if !(self.waits && self.newest == newest && self.key == index::key(p, r)) {
             self.load(p, r);
             self.newest = newest;
-            self.key.clear();
-            self.key.extend_from_slice(index::key(p, r));
         }
         self.waits = true;
         (self.trx, self.roll) == newest
@@ -53,8 +53,8 @@ impl Version {
         }
         let ptr = self.roll;
         undo::read(store, ptr, |e| match e {
-            Some(Entry::Change { old, rest, .. }) => {
-                rest.restore(&mut self.payload);
+            // Where files of different times lie beside each other, it is another row's record.
+            Some(Entry::Change { old, key, rest, .. }) if key == self.key && rest.restore(&mut self.payload) => {
                 (self.trx, self.roll, self.marked) = (old.trx, old.roll, old.flags & DELETE_MARK != 0);
                 Ok(true)
             }

@@ -4,27 +4,33 @@
 //! again, so that renaming a table touches the dictionary only, and a file that the dictionary does not name is the rest of an unfinished
 //! statement and can be removed at start.
 //!
-//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32.
+//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32, of a table's space the AUTO_INCREMENT counter
+//! u64 at 40, the file's stamp u64 at 48 ([`register`]; 0 in files of format 2 of the data directory).
 //!
 //! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and allocated.
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
 //! - SPACE-3: of those of one space, who holds one latches only later ones; so one without a free page is looked at and not held.
 pub mod bitmap;
+pub mod register;
 
 use crate::buf::{Latch, PageIo};
+use crate::log::Log;
 use crate::mtr::{At, Mtr};
-use crate::page::{Patch, header, kind};
-use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try, poison};
+use crate::page::{Patch, header, kind, u64_at};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try, poison};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
+use register::Register;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::{Arc, OnceLock};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
 const FORMAT: u32 = 1;
+/// Where the header has the file's stamp.
+const STAMP: usize = 48;
 /// Pages of a new file: header, bitmap, and room for some indexes' roots.
 pub const FIRST_PAGES: u32 = 8;
 
@@ -38,6 +44,8 @@ pub struct Space {
     /// Whose data it is, for messages.
     label: RwLock<String>,
     growing: Mutex<()>,
+    /// Pages were written since the header got its stamp.
+    written: AtomicBool,
 }
 impl Space {
     fn new(id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
@@ -49,16 +57,28 @@ impl Space {
             search_from: AtomicU32::new(2),
             label: RwLock::new(label.to_string()),
             growing: Mutex::new(()),
+            written: AtomicBool::new(false),
         })
     }
     pub fn pages(&self) -> u32 {
         self.pages.load(Acquire)
+    }
+    fn init_bitmaps(&self) -> Result<()> {
+        let fail = |e: std::io::Error| Error::io(format_args!("making bitmap pages of {}", self.path.display()), &e);
+        if init_bitmaps(&*self.file, self.id, 0, self.pages()).map_err(fail)? {
+            self.file.sync().map_err(fail)?;
+        }
+        Ok(())
     }
     pub fn label(&self) -> String {
         self.label.read().clone()
     }
     pub fn set_label(&self, label: &str) {
         *self.label.write() = label.to_string();
+    }
+    /// The bitmap page `no` as the file's growth makes it.
+    pub fn fresh_bitmap(&self, no: PageNo) -> Box<header::Page> {
+        fresh_bitmap(self.id, no)
     }
     /// Makes the file longer by at least one extent, by an eighth of its length if that is more.
     fn grow(&self, at_least: u32) -> Result<()> {
@@ -90,15 +110,18 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
         let at = (first + 1) as u64 * PAGE_SIZE as u64;
         file.read_at(&mut buf, at)?;
         if buf.iter().all(|b| *b == 0) {
-            let mut map = Fresh(Box::new([0; PAGE_SIZE]));
-            bitmap::init(&mut map, first);
-            finish(&mut map.0, PageId { space: id, no: first + 1 });
-            buf.copy_from_slice(&map.0[..]);
+            buf.copy_from_slice(&fresh_bitmap(id, first + 1)[..]);
             file.write_at(&buf, at)?;
             wrote = true;
         }
     }
     Ok(wrote)
+}
+fn fresh_bitmap(space: SpaceId, no: PageNo) -> Box<header::Page> {
+    let mut map = Fresh(Box::new([0; PAGE_SIZE]));
+    bitmap::init(&mut map, no - 1);
+    finish(&mut map.0, PageId { space, no });
+    map.0
 }
 /// Numbers a page and stamps its checksum.
 fn finish(p: &mut [u8; PAGE_SIZE], id: PageId) {
@@ -112,10 +135,69 @@ pub struct Spaces {
     pub disk: Arc<dyn Disk>,
     dir: PathBuf,
     open: RwLock<HashMap<SpaceId, Arc<Space>>>,
+    forced: bool,
+    /// Nothing is written while a start judges what it finds (JUDGE-1).
+    judging: AtomicBool,
+    log: OnceLock<Arc<Log>>,
+    register: Mutex<Register>,
 }
 impl Spaces {
-    pub fn new(disk: Arc<dyn Disk>, dir: &Path) -> Spaces {
-        Spaces { disk, dir: dir.to_path_buf(), open: RwLock::new(HashMap::new()) }
+    /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
+    /// `forced`: files are read whatever their age.
+    pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
+        let (open, log, register) = Default::default();
+        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging: AtomicBool::new(true), log, register }
+    }
+    pub fn set_register(&self, register: Register) {
+        *self.register.lock() = register;
+    }
+    /// The least stamp that a space's header may have.
+    fn least_stamp(&self, id: SpaceId) -> u64 {
+        self.register.lock().stamps.get(&id).copied().unwrap_or(0)
+    }
+    /// Whether a header page, as redo has made it, is as young as the register says.
+    pub fn check_stamp(&self, id: SpaceId, header: &header::Page) -> std::result::Result<(), String> {
+        let (has, least) = (u64_at(header, STAMP), self.least_stamp(id));
+        if has >= least {
+            return Ok(());
+        }
+        Err(format!("its stamp is of LSN {has}, and {} says that the file had one of LSN {least}: the file is an older copy", register::FILE))
+    }
+    /// A file that is opened while the engine runs has no redo to come: its header is on disk as it has to be.
+    fn check_age(&self, s: &Space) -> Result<()> {
+        if self.least_stamp(s.id) == 0 {
+            return Ok(());
+        }
+        let mut buf = AlignedBuf::new(PAGE_SIZE);
+        let id = PageId { space: s.id, no: 0 };
+        s.file.read_at(&mut buf, 0).map_err(|e| Error::io(format_args!("reading the header of {}", s.path.display()), &e))?;
+        let page: &header::Page = buf.first_chunk().expect("a page");
+        let checked = header::verify(page, id).map_err(|bad| bad.to_string()).and_then(|()| self.check_stamp(s.id, page));
+        checked.map_err(|why| Error::Corrupt { page: id, file: s.path.display().to_string(), table: s.label(), why })
+    }
+    /// The spaces whose files were written since their last stamp.
+    pub fn take_written(&self) -> Vec<SpaceId> {
+        self.all().iter().filter(|s| s.written.swap(false, AcqRel)).map(|s| s.id).collect()
+    }
+    /// Headers have these stamps, durably (REGISTER-1): writes it down, and forgets spaces that are not known any more.
+    pub fn registered(&self, durable: Lsn, stamps: &[(SpaceId, u64)], is_known: impl Fn(SpaceId) -> bool) -> Result<()> {
+        let next = {
+            let mut r = self.register.lock();
+            r.durable = r.durable.max(durable);
+            r.stamps.extend(stamps.iter().copied());
+            r.stamps.retain(|id, _| is_known(*id));
+            r.clone()
+        };
+        next.write(&*self.disk, &self.dir)
+    }
+    /// From here on files may be changed: what a crash left unfinished in those that are open is made whole.
+    pub fn begin_writing(&self) -> Result<()> {
+        self.judging.store(false, Release);
+        self.all().iter().try_for_each(|s| s.init_bitmaps())
+    }
+    /// No page is newer than this log.
+    pub fn set_log(&self, log: Arc<Log>) {
+        let _ = self.log.set(log);
     }
     pub fn path(&self, id: SpaceId) -> PathBuf {
         match id {
@@ -138,13 +220,16 @@ impl Spaces {
             known => Ok(known),
         }
     }
+    /// Those that are open, by number.
     pub fn all(&self) -> Vec<Arc<Space>> {
-        self.open.read().values().cloned().collect()
+        let mut all: Vec<Arc<Space>> = self.open.read().values().cloned().collect();
+        all.sort_unstable_by_key(|s| s.id);
+        all
     }
     /// Creates the file of a space with its header, bitmap and the given further pages (from page 2 on), durably.
     pub fn create(&self, id: SpaceId, label: &str, pages: &[&crate::page::index::Page]) -> Result<Arc<Space>> {
         let path = self.path(id);
-        let (file, pages) = self.make(&path, id, pages)?;
+        let (file, pages) = self.make(&path, id, pages, 0)?;
         match self.disk.sync_dir(path.parent().unwrap_or(&self.dir)) {
             Ok(()) => Ok(self.enter(id, file, path, pages, label)),
             Err(e) => {
@@ -161,7 +246,7 @@ impl Spaces {
         if self.disk.exists(&making) {
             self.disk.remove(&making).map_err(fail)?;
         }
-        let (file, pages) = self.make(&making, id, &[])?;
+        let (file, pages) = self.make(&making, id, &[], self.least_stamp(id))?;
         if let Err(e) = self.disk.rename(&making, &path) {
             let _ = self.disk.remove(&making);
             return Err(fail(e));
@@ -173,7 +258,7 @@ impl Spaces {
         Ok(self.enter(id, file, path, pages, &label))
     }
     /// Makes a file, durable but for its name; and how many pages it has.
-    fn make(&self, path: &Path, id: SpaceId, pages: &[&crate::page::index::Page]) -> Result<(Arc<dyn File>, u32)> {
+    fn make(&self, path: &Path, id: SpaceId, pages: &[&crate::page::index::Page], stamp: u64) -> Result<(Arc<dyn File>, u32)> {
         let fail = |e: std::io::Error| Error::io(format_args!("cannot create table space {}", path.display()), &e);
         let file = self.disk.open(path, OpenHow { create: Create::CreateNew, direct: true }).map_err(fail)?;
         let made = (|| {
@@ -184,6 +269,7 @@ impl Spaces {
             fresh.write_u16(12, kind::SPACE_HEADER);
             fresh.write_u64(24, MAGIC);
             fresh.write_u32(32, FORMAT);
+            fresh.write_u64(STAMP, stamp);
             let mut map = Fresh(Box::new([0; PAGE_SIZE]));
             bitmap::init(&mut map, 0);
             for no in 0..pages.len() as u32 {
@@ -223,10 +309,13 @@ impl Spaces {
         if pages < 2 {
             return Err(Error::Incompatible(format!("table space {} of {label} is cut off: {len} bytes", path.display())));
         }
-        if init_bitmaps(&*file, id, 0, pages).map_err(fail)? {
-            file.sync().map_err(fail)?;
-        }
         let made = Space::new(id, file, path, pages, label);
+        if !self.judging.load(Acquire) {
+            if !self.forced {
+                self.check_age(&made)?;
+            }
+            made.init_bitmaps()?;
+        }
         // Somebody else may have been faster; two would each know a length of the file.
         Ok(self.open.write().entry(id).or_insert(made).clone())
     }
@@ -243,6 +332,10 @@ impl Spaces {
         // After the file: a cleaner that has copied pages before looks the space up, and would open the file again.
         self.open.write().remove(&id);
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
+    }
+    /// Forgets a space whose file is elsewhere now.
+    pub fn forget(&self, id: SpaceId) {
+        self.open.write().remove(&id);
     }
     /// Resolves `Stall::Extend`. Blocks for the file system's allocation, not for data.
     pub fn extend(&self, id: SpaceId) -> Result<()> {
@@ -262,10 +355,30 @@ impl PageIo for Spaces {
     fn file(&self, space: SpaceId) -> Result<Option<Arc<dyn File>>> {
         Ok(self.find(space)?.map(|s| s.file.clone()))
     }
+    fn written(&self, id: PageId) {
+        // The header's own write is what a stamp leads to.
+        if id.no != 0
+            && let Some(s) = self.get(id.space)
+        {
+            s.written.store(true, Release);
+        }
+    }
+    fn newest(&self) -> Lsn {
+        self.log.get().map_or(Lsn::MAX, |log| log.tail())
+    }
     fn describe(&self, space: SpaceId) -> (String, String) {
         let name = |s: Arc<Space>| (s.path.display().to_string(), s.label());
         self.get(space).map_or_else(|| (self.path(space).display().to_string(), String::new()), name)
     }
+}
+
+/// Gives the header of a space its stamp: a mini-transaction of its own. The stamp, and where the log must be durable.
+pub fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
+    let mut m = Mtr::begin_reserved(store)?;
+    let header = m.x(PageId { space: id, no: 0 })?;
+    let stamp = store.log.tail().0;
+    m.patch(header).write_u64(STAMP, stamp);
+    Ok((stamp, m.commit()))
 }
 
 /// Pages that a mini-transaction has found free, their bitmap pages latched; in use once [`Reserved::take`] is called.

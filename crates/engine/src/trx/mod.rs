@@ -89,7 +89,7 @@ pub struct Trx {
     /// TRX-B has failed, for this reason: the transaction has half a statement and must not commit.
     broken: Option<Error>,
     /// It is being rolled back in the background (TRX-C).
-    abandoned: bool,
+    pub(crate) abandoned: bool,
     /// When the last one that changed something was committed; zero: none yet.
     last_commit: Duration,
     turn: Turn,
@@ -208,6 +208,9 @@ impl Trx {
     pub(crate) async fn ensure_id(&mut self) -> Result<()> {
         if self.read_only {
             return Err(Error::ReadOnly);
+        }
+        if self.engine.config.forced.is_on() {
+            return Err(Error::ForcedRecovery);
         }
         while self.id == TrxId::NONE {
             match self.engine.sys.register(&self.locks) {

@@ -279,25 +279,58 @@ impl<'a> Rest<'a> {
         }
         b
     }
-    /// Makes the old payload out of the new one, in place.
-    pub fn restore(self, payload: &mut Vec<u8>) {
+    /// Whether purge list and difference are whole: what the other functions here ask for. Asked once, when a start reads the
+    /// undo spaces; what is written later is whole.
+    pub fn is_whole(self) -> bool {
+        self.check().is_some()
+    }
+    fn check(self) -> Option<()> {
+        let (count, mut b) = self.0.split_first()?;
+        for _ in 0..*count {
+            let n = u16_at(b.get(1..3)?, 0) as usize;
+            if b[0] == 0xff && n != 4 {
+                return None;
+            }
+            b = b.get(3 + n..)?;
+        }
+        match *b.first()? {
+            0 => Some(()),
+            1 => {
+                let (count, mut b) = (*b.get(1)?, &b[2..]);
+                for _ in 0..count {
+                    b = b.get(4 + u16_at(b.get(2..4)?, 0) as usize..)?;
+                }
+                Some(())
+            }
+            2 => b.get(7..7 + u16_at(b.get(5..7)?, 0) as usize).map(drop),
+            _ => None,
+        }
+    }
+    /// Makes the old payload out of the new one, in place. False if the difference does not fit it: it is of another row.
+    #[must_use]
+    pub fn restore(self, payload: &mut Vec<u8>) -> bool {
         let d = self.difference();
         match d[0] {
             1 => {
                 let mut b = &d[2..];
                 for _ in 0..d[1] {
                     let (at, n) = (u16_at(b, 0) as usize, u16_at(b, 2) as usize);
-                    payload[at..at + n].copy_from_slice(&b[4..4 + n]);
+                    let Some(to) = payload.get_mut(at..at + n) else { return false };
+                    to.copy_from_slice(&b[4..4 + n]);
                     b = &b[4 + n..];
                 }
             }
             2 => {
                 let (prefix, suffix, n) = (u16_at(d, 1) as usize, u16_at(d, 3) as usize, u16_at(d, 5) as usize);
+                if prefix + suffix > payload.len() {
+                    return false;
+                }
                 let end = payload.len() - suffix;
                 payload.splice(prefix..end, d[7..7 + n].iter().copied());
             }
             _ => {}
         }
+        true
     }
 }
 
@@ -337,8 +370,10 @@ mod tests {
             let Some(Entry::Change { head, old: o, key, rest }) = parse(&page, FIRST) else { panic!() };
             assert_eq!((head.undo_no, head.before, head.table, o, key), (5, RollPtr::new(77, 900, false), 12, was, &b"key"[..]));
             assert_eq!(rest.obsolete().0, list);
-            rest.restore(&mut new);
-            assert_eq!(new, old);
+            assert!(rest.is_whole());
+            assert!(rest.restore(&mut new) && new == old);
+            // Of a row that is much shorter it is not; and it never reaches beyond one.
+            let _ = rest.restore(&mut vec![0; 3]);
         }
     }
 

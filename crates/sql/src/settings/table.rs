@@ -110,7 +110,7 @@ variables! {
     InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" exact(0, 2), Followed Dynamic is("1");
     InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]), Global AtStart is("O_DIRECT"), only "files are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"), only "pages are written for their own age";
-    InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0"), only "recovery is never cut short";
+    InnodbForceRecovery "innodb_force_recovery" int(0, 6), Global AtStart is("0");
     InnodbIdleFlushPct "innodb_idle_flush_pct" int(0, 100), Global Dynamic is("100");
     InnodbIoCapacity "innodb_io_capacity" int(100, 1 << 31), Global Dynamic is("10000");
     InnodbIoCapacityMax "innodb_io_capacity_max" int(100, 1 << 31), Global Dynamic is("20000");

@@ -1,0 +1,437 @@
+//! Judging a directory before a start changes anything in it: is what the crash left consistent, or is something damaged or
+//! older than the rest?
+//!
+//! JUDGE-1: nothing is written here, whatever is found.
+//! JUDGE-2: the log is read to its end, and its end is an end (`log/tail.rs`), seen with all that is read here.
+//! JUDGE-3: every page that the log changes, of any table, is the page that was changed (RECORD-1), and is not newer than the
+//! log. One that is torn and has no copy is left to redo, which reports it.
+//! JUDGE-4: every page of the dictionary and of the undo spaces that is in use, as redo is going to make it, can be read and
+//! understood: else the start would fail half-way, or take what is unfinished for committed.
+//! JUDGE-5: no file that the log changes, and none of the engine's own, is older than the register of files says
+//! (`space/register.rs`). Other tables' files are asked when they are opened.
+//!
+//! The pages of JUDGE-4 are made here in memory of their own, from the files, the doublewrite copies and the log; of other
+//! pages only the LSN is followed.
+use super::apply::{Group, READS, groups};
+use super::forced::Forced;
+use super::undo_scan::{self, Image};
+use crate::buf::{BufferPool, Latch};
+use crate::dict::record::{self, Named};
+use crate::dict::{self, Dictionary, table::Table};
+use crate::flush::Copies;
+use crate::log::FrameScanner;
+use crate::mtr::record::init_page;
+use crate::page::header::{self, Page};
+use crate::page::{index, kind, u16_at};
+use crate::row::{overflow, value};
+use crate::space::{Space, Spaces, bitmap, register};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall};
+use hashbrown::{HashMap, HashSet};
+use redolith_disk::AlignedBuf;
+use std::sync::Arc;
+
+/// What was found in a directory that may be started.
+#[derive(Default)]
+pub struct Judged {
+    pub undo: Image,
+    /// Table spaces whose files were being made or dropped, as the log says.
+    pub files: HashSet<SpaceId>,
+    /// The dictionary's records, as far as they can be read.
+    pub definitions: Vec<Named>,
+    /// Damage that a forced start goes on with.
+    pub passed_over: Vec<String>,
+}
+
+struct Judge<'a> {
+    pool: &'a Arc<BufferPool>,
+    spaces: &'a Spaces,
+    copies: &'a Copies,
+    /// Pages of the dictionary and of undo, as far as the log has been read; None for one that cannot be read, and why.
+    system: HashMap<PageId, std::result::Result<Box<Page>, String>>,
+    /// LSNs of other pages the same way; None for one that cannot be read.
+    others: HashMap<PageId, Option<Lsn>>,
+    /// Files that are not there.
+    gone: HashSet<SpaceId>,
+    files: HashSet<SpaceId>,
+    newest: Option<(Lsn, String)>,
+    forced: Forced,
+    passed_over: Vec<String>,
+}
+
+/// `durable`: what the register of files says of the log.
+pub async fn judge(
+    scanner: &mut FrameScanner,
+    pool: &Arc<BufferPool>,
+    spaces: &Spaces,
+    copies: &Copies,
+    durable: Option<Lsn>,
+    forced: Forced,
+) -> Result<Judged> {
+    let mut j = Judge::new(pool, spaces, copies, forced);
+    j.newest = copies.newest().map(|(lsn, id)| (lsn, format!("a copy of page {id} in the doublewrite file")));
+    if let Some(durable) = durable {
+        Judge::note(&mut j.newest, durable, || format!("the log, as {} says,", register::FILE));
+    }
+    let mut read = Ok(());
+    while read.is_ok()
+        && let Some(frame) = scanner.next()?
+    {
+        read = j.frame(frame.start, frame.end, frame.payload).await;
+    }
+    // What is wrong with the log explains what is wrong with pages, so it is told first. For that it is read to its end.
+    while scanner.next()?.is_some() {}
+    let read = read.and_then(|()| j.ages());
+    let definitions = read.and_then(|()| j.dictionary());
+    let undo = if forced.reads_undo() { j.undo() } else { Ok(Image::default()) };
+    match scanner.judge_end(j.newest) {
+        Err(Error::Damaged(why)) if forced.ends_log_at_damage() => j.passed_over.push(why),
+        judged => judged?,
+    }
+    Ok(Judged { definitions: definitions?, undo: undo?, files: j.files, passed_over: j.passed_over })
+}
+
+/// The same without the log, of pages as they lie in the files: for a start that passes over everything.
+pub fn judge_pages(pool: &Arc<BufferPool>, spaces: &Spaces, copies: &Copies, forced: Forced) -> Result<Judged> {
+    let mut j = Judge::new(pool, spaces, copies, forced);
+    let definitions = j.dictionary()?;
+    Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
+}
+
+/// Whether the engine cannot start without a space's pages.
+fn is_engines(space: SpaceId) -> bool {
+    space < SpaceId::FIRST_TABLE
+}
+
+impl<'a> Judge<'a> {
+    fn new(pool: &'a Arc<BufferPool>, spaces: &'a Spaces, copies: &'a Copies, forced: Forced) -> Judge<'a> {
+        Judge {
+            pool,
+            spaces,
+            copies,
+            system: HashMap::new(),
+            others: HashMap::new(),
+            gone: HashSet::new(),
+            files: HashSet::new(),
+            newest: None,
+            forced,
+            passed_over: Vec::new(),
+        }
+    }
+    async fn frame(&mut self, start: Lsn, end: Lsn, payload: &[u8]) -> Result<()> {
+        let files = &mut self.files;
+        let note = |space| {
+            files.insert(space);
+        };
+        for group in groups(start, payload, note)? {
+            // Of tables' spaces the header alone is made, for its stamp.
+            if is_engines(group.id.space) || group.id.no == 0 {
+                self.make(&group, end)?;
+            } else {
+                self.follow(&group, end).await?;
+            }
+        }
+        Ok(())
+    }
+    /// Damage: refuses the start, or goes on with it where that is asked for.
+    fn pass_over(&mut self, e: Error) -> Result<()> {
+        match e {
+            Error::Damaged(why) | Error::Incompatible(why) if self.forced.is_on() => {
+                self.passed_over.push(why);
+                Ok(())
+            }
+            e => Err(e),
+        }
+    }
+    fn note(newest: &mut Option<(Lsn, String)>, lsn: Lsn, what: impl FnOnce() -> String) {
+        if newest.as_ref().is_none_or(|n| n.0 < lsn) {
+            *newest = Some((lsn, what()));
+        }
+    }
+    /// RECORD-1
+    fn stale(&self, group: &Group<'_>, lsn: Lsn, end: Lsn) -> Error {
+        let (file, table) = crate::buf::PageIo::describe(self.spaces, group.id.space);
+        Error::Damaged(format!(
+            "page {} of {file}{} has LSN {lsn}, and the redo log's next change of it, which ends at LSN {end}, was made to another state of \
+             the page: the file is an older copy, or the disk has lost a write. Nothing has been changed: restore the file or a backup, or \
+             start with innodb_force_recovery=1 to read what is there{}",
+            group.id,
+            of_table(&table),
+            give_up(group.id.space)
+        ))
+    }
+
+    /// Makes a change in a page of the engine's own spaces.
+    fn make(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
+        if self.gone.contains(&group.id.space) {
+            return Ok(());
+        }
+        let known = match self.system.remove(&group.id) {
+            Some(known) => known,
+            None => self.read(group.id)?,
+        };
+        let mut page = match known {
+            Ok(page) => page,
+            Err(_) if group.is_fresh() => {
+                let mut page = Box::new([0; PAGE_SIZE]);
+                init_page(&mut page, group.id);
+                page
+            }
+            Err(why) => {
+                self.system.insert(group.id, Err(why));
+                return Ok(());
+            }
+        };
+        let lsn = header::lsn(&page);
+        if lsn < end {
+            if !group.follows(lsn) {
+                let stale = self.stale(group, lsn, end);
+                self.system.insert(group.id, Ok(page));
+                return self.pass_over(stale);
+            }
+            group.apply(&mut page);
+            header::set_lsn(&mut page, end);
+        }
+        self.system.insert(group.id, Ok(page));
+        Ok(())
+    }
+    /// A page as it lies in its file, or else its copy.
+    fn read(&mut self, id: PageId) -> Result<std::result::Result<Box<Page>, String>> {
+        let Some(space) = self.space(id.space)? else { return Ok(Err("its file is missing".into())) };
+        let mut buf = AlignedBuf::new(PAGE_SIZE);
+        let why = match read_page(&space, id, &mut buf) {
+            Ok(verified) => verified.err().map(|bad| bad.to_string()),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && bitmap::is_bitmap(id.no) => {
+                // The file's growth was lost, and is made again with the bitmap that it had.
+                return Ok(Ok(space.fresh_bitmap(id.no)));
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Some("it is past the end of the file".into()),
+            Err(e) => return Err(Error::io(format_args!("reading page {id} of {}", space.path.display()), &e)),
+        };
+        if let Some(why) = why
+            && !self.copies.get(id, &mut buf)?
+        {
+            return Ok(match bitmap::is_bitmap(id.no) && buf.iter().all(|b| *b == 0) {
+                true => Ok(space.fresh_bitmap(id.no)),
+                false => Err(why),
+            });
+        }
+        let page: Box<Page> = Box::new(*buf.first_chunk().expect("a page"));
+        Self::note(&mut self.newest, header::lsn(&page), || format!("page {id} of {}", space.path.display()));
+        Ok(Ok(page))
+    }
+    /// The space, opened; None, from then on, if its file is missing.
+    fn space(&mut self, id: SpaceId) -> Result<Option<Arc<Space>>> {
+        let space = self.spaces.find(id)?;
+        if space.is_none() {
+            self.gone.insert(id);
+        }
+        Ok(space)
+    }
+
+    /// Follows the LSN of a table's page through a change.
+    async fn follow(&mut self, group: &Group<'_>, end: Lsn) -> Result<()> {
+        let id = group.id;
+        if self.gone.contains(&id.space) {
+            return Ok(());
+        }
+        let known = match self.others.get(&id) {
+            Some(known) => *known,
+            None => {
+                let Some(space) = self.space(id.space)? else { return Ok(()) };
+                let lsn = if id.no < space.pages() { self.lsn_of(id).await? } else { None };
+                if let Some(lsn) = lsn {
+                    Self::note(&mut self.newest, lsn, || format!("page {id} of {}{}", space.path.display(), of_table(&space.label())));
+                }
+                // Bitmaps come into being without the log, with the file's growth.
+                lsn.or(bitmap::is_bitmap(id.no).then_some(Lsn(0)))
+            }
+        };
+        let now = match known {
+            Some(lsn) if lsn >= end => Some(lsn),
+            Some(lsn) if !group.follows(lsn) => {
+                let stale = self.stale(group, lsn, end);
+                self.pass_over(stale)?;
+                known
+            }
+            None if !group.is_fresh() => None,
+            _ => Some(end),
+        };
+        self.others.insert(id, now);
+        Ok(())
+    }
+    /// The LSN of a table's page, or of its copy; None if neither can be read. The page stays in the pool for redo, if it can.
+    async fn lsn_of(&self, id: PageId) -> Result<Option<Lsn>> {
+        loop {
+            let stall = match self.pool.fix(id, Latch::S) {
+                Ok(g) => return Ok(Some(g.lsn())),
+                Err(stall) => stall,
+            };
+            match stall {
+                Stall::Page(id) => match self.pool.load(id).await {
+                    Err(Error::Corrupt { .. }) => {
+                        let mut buf = AlignedBuf::new(PAGE_SIZE);
+                        let copy = self.copies.get(id, &mut buf)?;
+                        return Ok(copy.then(|| header::lsn(buf.first_chunk().expect("a page"))));
+                    }
+                    loaded => loaded?,
+                },
+                Stall::Frame => self.pool.wait_frame().await,
+                Stall::Failed(e) => return Err(e),
+                other => unreachable!("reading stalled by {other:?}"),
+            }
+        }
+    }
+
+    /// JUDGE-5
+    fn ages(&mut self) -> Result<()> {
+        for space in self.spaces.all() {
+            let id = PageId { space: space.id, no: 0 };
+            if !self.system.contains_key(&id) {
+                let read = self.read(id)?;
+                self.system.insert(id, read);
+            }
+            // A header that cannot be read says nothing of its age, and is an error when it is used.
+            let Ok(page) = &self.system[&id] else { continue };
+            if let Err(why) = self.spaces.check_stamp(space.id, page) {
+                self.pass_over(Error::Damaged(format!(
+                    "{}{}: {why}. Nothing has been changed: restore the file or a backup, or start with innodb_force_recovery=1 to read \
+                     what is there{}",
+                    space.path.display(),
+                    of_table(&space.label()),
+                    give_up(space.id)
+                )))?;
+            }
+        }
+        Ok(())
+    }
+    /// JUDGE-4
+    fn undo(&mut self) -> Result<Image> {
+        let mut pages = Vec::new();
+        for space in SpaceId::UNDO {
+            pages.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
+        }
+        undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))
+    }
+    /// A page that the start needs.
+    fn whole(&mut self, id: PageId) -> Result<&Page> {
+        if !self.system.contains_key(&id) {
+            let read = self.read(id)?;
+            self.system.insert(id, read);
+        }
+        match &self.system[&id] {
+            Ok(page) => Ok(page),
+            Err(why) => Err(Error::Damaged(format!(
+                "page {id} of {} cannot be read ({why}), and the server cannot start without it. Nothing has been changed: restore the file \
+                 or a backup, or start with innodb_force_recovery={} to read what is there",
+                self.spaces.path(id.space).display(),
+                if id.space == SpaceId::SYSTEM { 1 } else { 5 }
+            ))),
+        }
+    }
+    /// The pages of a space that are in use, without its bitmaps.
+    fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {
+        let Some(s) = self.space(space)? else { return Ok(Vec::new()) };
+        let grown = self.system.keys().filter(|id| id.space == space).map(|id| id.no + 1).max().unwrap_or(0);
+        let pages = s.pages().max(grown);
+        let mut used = Vec::new();
+        for map in (1..pages).step_by(bitmap::PAGES as usize) {
+            let first = map - 1;
+            let page = *self.whole(PageId { space, no: map })?;
+            if u16_at(&page, 12) != kind::BITMAP {
+                return Err(Error::Damaged(format!("page {space}:{map} is no bitmap page", space = space.0)));
+            }
+            let end = pages.min(first + bitmap::PAGES);
+            used.extend((first..end).filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)));
+        }
+        Ok(used)
+    }
+    /// JUDGE-4: every record of the dictionary, also those of transactions that have not ended, can be understood.
+    fn dictionary(&mut self) -> Result<Vec<Named>> {
+        let table = record::dictionary_table(&Dictionary::default());
+        let counters = self.whole(dict::COUNTERS).map(|page| u16_at(page, 12) == kind::SYSTEM);
+        match counters {
+            Ok(true) => {}
+            Ok(false) => self.pass_over(Error::Damaged(format!("page {} does not hold the counters", dict::COUNTERS)))?,
+            Err(e) => self.pass_over(e)?,
+        }
+        let used = match self.in_use(SpaceId::SYSTEM) {
+            Ok(used) => used,
+            Err(e) => {
+                self.pass_over(e)?;
+                (2..self.spaces.get(SpaceId::SYSTEM).map_or(0, |s| s.pages())).collect()
+            }
+        };
+        let mut found = Vec::new();
+        for no in used {
+            if let Err(e) = self.dictionary_page(no, &table, &mut found) {
+                self.pass_over(e)?;
+            }
+        }
+        Ok(found)
+    }
+    fn dictionary_page(&mut self, no: PageNo, table: &Table, found: &mut Vec<Named>) -> Result<()> {
+        let page = *self.whole(PageId { space: SpaceId::SYSTEM, no })?;
+        if !index::is_index(&page) || index::index_id(&page) != dict::DICT_INDEX {
+            return Ok(());
+        }
+        index::well_formed(&page).map_err(|why| Error::Damaged(format!("page 0:{no}, of the dictionary: {why}")))?;
+        if index::level(&page) > 0 {
+            return Ok(());
+        }
+        for rec in index::records(&page).filter(|r| !index::is_marked(&page, *r)) {
+            match self.dictionary_record(table, index::value(&page, rec)) {
+                Ok(named) => found.push(named),
+                Err(e) => self.pass_over(e)?,
+            }
+        }
+        Ok(())
+    }
+    fn dictionary_record(&mut self, table: &Table, v: &[u8]) -> Result<Named> {
+        let mut row = v.get(value::HEAD..).unwrap_or_default().to_vec();
+        while let Some((column, first, len)) = { table.layout.externals(&row).next() } {
+            let bytes = self.chain(first, len)?;
+            let mut whole = Vec::new();
+            table.layout.internalize(&row, column, &bytes, &mut whole);
+            row = whole;
+        }
+        record::parse(table, &row)
+    }
+    fn chain(&mut self, first: PageNo, len: u64) -> Result<Vec<u8>> {
+        let (mut out, mut no) = (Vec::new(), first);
+        while no != 0 && (out.len() as u64) < len {
+            let page = *self.whole(PageId { space: SpaceId::SYSTEM, no })?;
+            match overflow::part(&page) {
+                Some((bytes, next)) => {
+                    out.extend_from_slice(bytes);
+                    no = next;
+                }
+                None => break,
+            }
+        }
+        if out.len() as u64 == len {
+            return Ok(out);
+        }
+        Err(Error::Damaged(format!("a record of the dictionary, of {len} bytes, has only {} in its pages from 0:{first} on", out.len())))
+    }
+}
+
+/// Reads a page. What was spoiled on its way is read again, before it counts as damaged.
+fn read_page(space: &Space, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<std::result::Result<(), header::Bad>> {
+    let mut verified = Ok(());
+    for _ in 0..READS {
+        space.file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
+        verified = header::verify(buf.first_chunk().expect("a page"), id);
+        if verified.is_ok() {
+            break;
+        }
+    }
+    Ok(verified)
+}
+/// For messages: what else may be done.
+fn give_up(space: SpaceId) -> &'static str {
+    if is_engines(space) { "" } else { ", or move the file away to give up this table alone" }
+}
+/// For messages: of which table, if that is known.
+fn of_table(label: &str) -> String {
+    if label.is_empty() { String::new() } else { format!(" ({label})") }
+}

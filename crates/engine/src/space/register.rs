@@ -1,0 +1,154 @@
+//! The register of files: how old the file of each table space may be at most.
+//!
+//! A file that was replaced by an older copy of itself is whole: every page verifies, and nothing in it tells that commits are
+//! missing. So its header page bears a stamp that rises while pages of the file are written, and this file, beside them all, says
+//! which stamp each header has reached. Stamps are LSNs.
+//!
+//! `files.rdl`, written as a whole under another name and then renamed. Little-endian:
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | `RDLFILES` |
+//! | 8 | 4 | CRC-32C of all bytes from 12 on |
+//! | 12 | 4 | format: 1 |
+//! | 16 | 8 | log id |
+//! | 24 | 8 | an LSN below which the log was durable |
+//! | 32 | 8 | number of entries |
+//! | 40 | 16 each | space u32, 0 u32, stamp u64 |
+//! | | | zeros to a multiple of 4096 bytes |
+//!
+//! - REGISTER-1: an entry is written only after its stamp is durable, in the redo log or in the header: so once redo has been
+//!   applied, no header has a lower stamp than its entry, or its file is an older copy.
+//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
+//!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
+use crate::{Error, Lsn, Result, SpaceId};
+use redolith_disk::{AlignedBuf, Disk, OpenHow};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+pub const FILE: &str = "files.rdl";
+const MAGIC: &[u8; 8] = b"RDLFILES";
+const FORMAT: u32 = 1;
+const HEAD: usize = 40;
+const ENTRY: usize = 16;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Register {
+    pub log_id: u64,
+    pub durable: Lsn,
+    pub stamps: BTreeMap<SpaceId, u64>,
+}
+/// What is there instead of a register.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NoRegister {
+    Missing,
+    Damaged,
+}
+
+fn u64_at(b: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"))
+}
+fn u32_at(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(b[at..at + 4].try_into().expect("4 bytes"))
+}
+
+impl Register {
+    fn encode(&self) -> AlignedBuf {
+        let len = HEAD + self.stamps.len() * ENTRY;
+        let mut b = AlignedBuf::new(len.next_multiple_of(redolith_disk::ALIGN));
+        b[..8].copy_from_slice(MAGIC);
+        b[12..16].copy_from_slice(&FORMAT.to_le_bytes());
+        b[16..24].copy_from_slice(&self.log_id.to_le_bytes());
+        b[24..32].copy_from_slice(&self.durable.0.to_le_bytes());
+        b[32..40].copy_from_slice(&(self.stamps.len() as u64).to_le_bytes());
+        for ((space, stamp), entry) in self.stamps.iter().zip(b[HEAD..].chunks_exact_mut(ENTRY)) {
+            entry[..4].copy_from_slice(&space.0.to_le_bytes());
+            entry[8..].copy_from_slice(&stamp.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&b[12..]);
+        b[8..12].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+    /// None if these bytes are no register.
+    fn decode(b: &[u8]) -> Result<Option<Register>> {
+        if b.len() < HEAD || &b[..8] != MAGIC || u32_at(b, 8) != crc32c::crc32c(&b[12..]) {
+            return Ok(None);
+        }
+        if u32_at(b, 12) != FORMAT {
+            let why = format!("{FILE} has format {}, this program reads format {FORMAT}: open the data directory with the version that wrote it", u32_at(b, 12));
+            return Err(Error::Incompatible(why));
+        }
+        let count = u64_at(b, 32) as usize;
+        let Some(entries) = count.checked_mul(ENTRY).and_then(|len| b[HEAD..].get(..len)) else { return Ok(None) };
+        let entry = |e: &[u8]| (SpaceId(u32_at(e, 0)), u64_at(e, 8));
+        Ok(Some(Register { log_id: u64_at(b, 16), durable: Lsn(u64_at(b, 24)), stamps: entries.chunks_exact(ENTRY).map(entry).collect() }))
+    }
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<std::result::Result<Register, NoRegister>> {
+        let path = dir.join(FILE);
+        if !disk.exists(&path) {
+            return Ok(Err(NoRegister::Missing));
+        }
+        let read = || -> io::Result<AlignedBuf> {
+            let file = disk.open(&path, OpenHow::existing(true))?;
+            let len = file.len()? as usize / redolith_disk::ALIGN * redolith_disk::ALIGN;
+            let mut b = AlignedBuf::new(len.max(redolith_disk::ALIGN));
+            if len > 0 {
+                file.read_at(&mut b, 0)?;
+            }
+            Ok(b)
+        };
+        let bytes = read().map_err(|e| Error::io(format_args!("reading {}", path.display()), &e))?;
+        Ok(Register::decode(&bytes)?.ok_or(NoRegister::Damaged))
+    }
+    /// Makes it durable in the place of the one before. After an error that one is still there, and no less true.
+    pub fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let (path, making) = (dir.join(FILE), dir.join(format!("{FILE}.new")));
+        let written = || -> io::Result<()> {
+            let b = self.encode();
+            let file = disk.open(&making, OpenHow::create(true))?;
+            file.set_len(b.len() as u64)?;
+            file.write_at(&b, 0)?;
+            file.sync()?;
+            disk.rename(&making, &path)?;
+            disk.sync_dir(dir)
+        };
+        written().map_err(|e| Error::io(format_args!("writing {}", path.display()), &e))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn sample(n: u32) -> Register {
+        Register { log_id: 7, durable: Lsn(99), stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect() }
+    }
+
+    #[test]
+    fn round_trip_and_damage() {
+        for n in [0, 1, 253, 254, 1000] {
+            let b = sample(n).encode();
+            assert_eq!(Register::decode(&b).unwrap(), Some(sample(n)));
+            for at in [0, 9, 13, 20, 33, 45, b.len() - 1] {
+                let mut b = b.to_vec();
+                b[at] ^= 1;
+                assert_eq!(Register::decode(&b).unwrap(), None, "{n} {at}");
+            }
+            assert_eq!(Register::decode(&b[..b.len() - 4096]).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_lying_count_and_a_newer_format_are_refused() {
+        let resealed = |at: usize, bytes: &[u8]| {
+            let mut b = sample(3).encode().to_vec();
+            b[at..at + bytes.len()].copy_from_slice(bytes);
+            let crc = crc32c::crc32c(&b[12..]);
+            b[8..12].copy_from_slice(&crc.to_le_bytes());
+            Register::decode(&b)
+        };
+        assert_eq!(resealed(32, &u64::MAX.to_le_bytes()).unwrap(), None);
+        assert!(resealed(12, &2u32.to_le_bytes()).unwrap_err().to_string().contains("format 2"));
+    }
+}
