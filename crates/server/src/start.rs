@@ -60,6 +60,8 @@ async fn run_inside<B: Backend>(
         None => None,
     };
     let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current()));
+    let uuid_path = datadir.join("server_uuid");
+    let uuid = read_uuid(&*disk, &uuid_path)?;
     let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), Arc::new(EngineHost(host.clone())));
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
@@ -67,7 +69,7 @@ async fn run_inside<B: Backend>(
     };
     place_log_threads(&settings, &host);
     apply_to_engine(&settings, &engine);
-    tell_identity(&settings, &*disk, &datadir)?;
+    let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
     let parts = Parts { engine: engine.clone(), settings: settings.clone(), processes: Processes::new(), status: Arc::new(Status::new()) };
     engine_status::register(&parts.status, &engine);
     apply_monitors(&parts)?;
@@ -89,6 +91,10 @@ async fn run_inside<B: Backend>(
     let ms = (disk.now() - begun).as_millis();
     eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})", workers.count(), datadir.display());
     eprintln!("  {report}");
+    uuid_told.iter().for_each(|told| eprintln!("  {told}"));
+    if settings.bits(Var::InnodbForceRecovery) > 0 {
+        eprintln!("  innodb_force_recovery is on: the server only reads, and leaves the data directory as it is");
+    }
     if let Some(address) = metrics_at {
         eprintln!("  counters at http://{address}/metrics");
     }
@@ -291,23 +297,55 @@ fn write_text(disk: &dyn Disk, path: &Path, text: &str) -> std::io::Result<()> {
     file.sync()
 }
 
-/// `hostname`, and `server_uuid`, which is made once and kept in the data directory.
-fn tell_identity(s: &Settings, disk: &dyn Disk, datadir: &Path) -> Result<(), String> {
-    s.tell(Var::Hostname, &rustix::system::uname().nodename().to_string_lossy());
-    let path = datadir.join("server_uuid");
-    let mut uuid = [0; 36];
-    let read = disk.open(&path, OpenHow { create: Create::Existing, direct: false }).and_then(|f| f.read_at(&mut uuid, 0));
-    let known = read.ok().and_then(|()| std::str::from_utf8(&uuid).ok()).filter(|u| u.bytes().filter(|b| *b == b'-').count() == 4);
-    let uuid = match known {
-        Some(uuid) => uuid.to_string(),
-        None => {
-            let uuid = random_uuid(disk.random(), disk.random());
-            write_text(disk, &path, &uuid).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-            uuid
-        }
+/// The file `server_uuid`: a UUID, and in a second line the CRC-32C of its 36 characters (files of old have the first line alone).
+/// None if there is no such file. One that was damaged is refused: replicas would take the server for another one.
+fn read_uuid(disk: &dyn Disk, path: &Path) -> Result<Option<String>, String> {
+    if !disk.exists(path) {
+        return Ok(None);
+    }
+    let read = || -> std::io::Result<Vec<u8>> {
+        let file = disk.open(path, OpenHow { create: Create::Existing, direct: false })?;
+        let mut bytes = vec![0; file.len()?.min(128) as usize];
+        file.read_at(&mut bytes, 0)?;
+        Ok(bytes)
     };
+    let bytes = read().map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    let uuid = lines.next().unwrap_or_default();
+    let sum = lines.next().map(|sum| sum == uuid_sum(uuid));
+    if !is_uuid(uuid) || sum == Some(false) {
+        return Err(format!("{} is damaged: restore it, or remove it to have a new server_uuid made", path.display()));
+    }
+    Ok(Some(uuid.to_string()))
+}
+fn uuid_sum(uuid: &str) -> String {
+    format!("{:08x}", crc32c::crc32c(uuid.as_bytes()))
+}
+fn is_uuid(text: &str) -> bool {
+    let right = |(i, b): (usize, u8)| if [8, 13, 18, 23].contains(&i) { b == b'-' } else { b.is_ascii_hexdigit() };
+    text.len() == 36 && text.bytes().enumerate().all(right)
+}
+/// `hostname`, and `server_uuid`, which is made once and kept in the data directory. What is to be said of that.
+fn tell_identity(s: &Settings, disk: &dyn Disk, path: &Path, known: Option<String>, is_new: bool) -> Result<Option<String>, String> {
+    s.tell(Var::Hostname, &rustix::system::uname().nodename().to_string_lossy());
+    if let Some(uuid) = known {
+        s.tell(Var::ServerUuid, &uuid);
+        return Ok(None);
+    }
+    let uuid = random_uuid(disk.random(), disk.random());
     s.tell(Var::ServerUuid, &uuid);
-    Ok(())
+    if s.bits(Var::InnodbForceRecovery) > 0 {
+        return Ok(None);
+    }
+    let made = path.with_extension("new");
+    let write = || {
+        write_text(disk, &made, &format!("{uuid}\n{}\n", uuid_sum(&uuid)))?;
+        disk.rename(&made, path)?;
+        disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
+    };
+    write().map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    Ok((!is_new).then(|| format!("{} was missing: the server has a new server_uuid, {uuid}", path.display())))
 }
 
 /// RFC 9562, version 4.

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""One thing of a data directory is damaged, and the server is started on it.
+
+  tests/damage.py                  some cases of every kind
+  tests/damage.py --cases 1000 --seed 7
+  tests/damage.py --only redo-flip --keep
+
+A directory that was stopped cleanly and one that was killed are made once, each with what it was some commits ago. Then, for each
+case, one of them is copied, one file of the copy is damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, removed,
+replaced by its older self), and the server is started. Every row of every table is read through each index.
+
+  DAMAGE-1  a query answers with the rows that were acknowledged, or with an error that names the table or the file
+  DAMAGE-2  or the start is refused with a message that names the file, and the directory is left as it was
+  DAMAGE-3  a damaged table keeps no other table from being read
+  DAMAGE-4  a refused directory can be read with innodb_force_recovery, and is left as it was by that too
+"""
+import argparse
+import collections
+import hashlib
+import os
+import random
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import servers                                      # noqa: E402
+from rig.client import MySQLError                            # noqa: E402
+from rig.report import Report                                # noqa: E402
+
+PAGE = 16384
+HEADER = 4096
+SETTINGS = dict(innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M')
+TABLES = {
+    'a': 'id INT PRIMARY KEY, k INT NOT NULL, v VARCHAR(200), KEY k (k)',
+    'b': 'id INT PRIMARY KEY, k INT NOT NULL, v TEXT, UNIQUE KEY k (k)',
+    'c': 'id VARCHAR(20) PRIMARY KEY, k INT NOT NULL, v VARCHAR(50), KEY k (k)',
+}
+# Bytes at the end of the log in which damage may be what a crash leaves: those of the last commits.
+LAST_COMMITS = 16384
+# What a message has to name: a file of the directory, or one of the tables.
+NAMES = re.compile(r'redo/|\.rdl|server_uuid|table|doublewrite|undo')
+
+
+class Bad(Exception):
+    """An outcome that no rule allows."""
+
+
+# ---- the directories
+
+class Model:
+    """What was acknowledged."""
+
+    def __init__(self, rng):
+        self.rng, self.rows, self.next = rng, {t: {} for t in TABLES}, 0
+
+    def copy(self):
+        other = Model(random.Random(self.rng.random()))
+        other.rows, other.next = {t: dict(r) for t, r in self.rows.items()}, self.next
+        return other
+
+    def step(self, connection):
+        table = self.rng.choice(list(TABLES))
+        rows, dice = self.rows[table], self.rng.random()
+        if dice < 0.55 or not rows:
+            self.next += 1
+            id = f'key {self.next:06}' if table == 'c' else self.next
+            value = 'x' * self.rng.choice([5, 40, 180]) if table != 'b' else 'long ' * self.rng.choice([1, 100, 3000])
+            value = value[:50] if table == 'c' else value
+            connection.query(f"INSERT INTO {table} VALUES ('{id}', {self.next * 7 % 10007}, '{value}')")
+            rows[str(id)] = str(self.next * 7 % 10007)
+        elif dice < 0.85:
+            id = self.rng.choice(list(rows))
+            self.next += 1
+            k = 20000 + self.next
+            connection.query(f"UPDATE {table} SET k = {k} WHERE id = '{id}'")
+            rows[id] = str(k)
+        else:
+            id = self.rng.choice(list(rows))
+            connection.query(f"DELETE FROM {table} WHERE id = '{id}'")
+            del rows[id]
+
+
+def make(dir, a, rng):
+    """{name: (directory, older directory, model)}"""
+    server = servers.make(a, os.path.join(dir, 'made'), **SETTINGS)
+    old = os.path.join(dir, 'old')
+    model = Model(rng)
+    with server:
+        c = server.connect()
+        c.query('CREATE DATABASE d')
+        c.query('USE d')
+        for name, columns in TABLES.items():
+            c.query(f'CREATE TABLE {name} ({columns})')
+        for _ in range(1500):
+            model.step(c)
+        server.stop()
+        shutil.copytree(server.data, old)
+        made = {}
+        for kind in ('clean', 'killed'):
+            if kind == 'killed':
+                shutil.rmtree(server.data)
+                shutil.copytree(old, server.data)
+            m = model.copy()
+            server.start()
+            c = server.connect(database='d')
+            other = server.connect(database='d')
+            for n in range(1200):
+                m.step(c)
+                if n == 400:
+                    # Not committed when the server is killed; its rows are locked till then.
+                    other.query("BEGIN; INSERT INTO a VALUES (900000, 1, 'never'); INSERT INTO b VALUES (900000, 900001, REPEAT('never ', 500))")
+                if n == 700:
+                    c.query('CREATE TABLE late (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))')
+                    c.query("INSERT INTO late VALUES (1, 2, 'three')")
+            other.close()
+            if kind == 'clean':
+                server.stop()
+            else:
+                server.kill()
+            m.rows['late'] = {'1': '2'}
+            there = os.path.join(dir, kind)
+            shutil.copytree(server.data, there)
+            made[kind] = (there, old, m)
+        return made
+
+
+# ---- the damage
+
+def files_of(data):
+    """{kind of file: [paths]}, relative."""
+    kinds = collections.defaultdict(list)
+    for folder, _, names in os.walk(data):
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(folder, name), data)
+            kind = ('redo' if re.search(r'redo/log_\d+$', path) else 'control' if path == 'redo/control' else 'table' if path.startswith('tables/')
+                    else 'undo' if path.startswith('undo') else 'dictionary' if path == 'system.rdl' else 'doublewrite' if path == 'doublewrite.rdl'
+                    else 'register' if path == 'files.rdl' else 'uuid' if path == 'server_uuid' else None)
+            if kind:
+                kinds[kind].append(path)
+    return kinds
+
+
+def log_end(data):
+    """(segment's path, offset) behind the last byte of the log that is not zero."""
+    segments = sorted(files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
+    for path in reversed(segments):
+        with open(os.path.join(data, path), 'rb') as f:
+            body = f.read()[HEADER:]
+        number, bytes = int(path.rsplit('_', 1)[1]), len(body)
+        # A reused segment holds old frames behind the end: the end is the last block that bears its own place.
+        for at in range(len(body) - HEADER, -1, -HEADER):
+            block, lsn = body[at:at + HEADER], number * bytes + at
+            if any(block.find((lsn + i).to_bytes(8, 'little')) == i + 8 for i in range(0, 4000)):
+                return path, HEADER + at + HEADER
+    return segments[0], HEADER
+
+
+def damage(data, old, kind, way, rng):
+    """Does it; says what it was. None if there is nothing of the kind to damage."""
+    candidates = files_of(data)[kind]
+    if not candidates:
+        return None
+    path = rng.choice(candidates)
+    size = os.path.getsize(os.path.join(data, path))
+    upto = size
+    if kind == 'redo':
+        # Only what was needed can be missed; and what the last commits wrote may be what a crash leaves.
+        path, end = log_end(data)
+        upto = end - LAST_COMMITS
+        if way not in ('remove', 'cut') and upto <= HEADER:
+            return None
+    whole = os.path.join(data, path)
+    if way == 'remove':
+        os.remove(whole)
+        return f'{path} removed'
+    if way == 'older':
+        before = os.path.join(old, path)
+        if not os.path.exists(before):
+            return None
+        shutil.copyfile(before, whole)
+        return f'{path} replaced by its older self'
+    if way == 'cut':
+        length = rng.choice([0, size // 2, size - size % PAGE - 1 if size > PAGE else 1, rng.randrange(max(upto, 1))])
+        with open(whole, 'r+b') as f:
+            f.truncate(max(length, 0))
+        return f'{path} cut to {length} of {size} bytes'
+    with open(whole, 'r+b') as f:
+        held = f.read()
+        if way == 'flip':
+            places = [i for i in (rng.randrange(upto) for _ in range(400)) if held[i]] or [rng.randrange(upto)]
+            at = places[0]
+            for i in range(at, min(at + 3, len(held))):
+                f.seek(i)
+                f.write(bytes([held[i] ^ rng.choice([1, 0x20, 0xff])]))
+            return f'{path}: 3 bytes flipped at {at}'
+        unit = 512 if way == 'sector' else PAGE if kind != 'redo' else 4096
+        count = upto // unit
+        if count < 2:
+            return None
+        used = [n for n in range(count) if any(held[n * unit:(n + 1) * unit])]
+        if len(used) < 2:
+            return None
+        n, m = rng.sample(used, 2)
+        if way == 'swap':
+            for to, of in ((n, m), (m, n)):
+                f.seek(to * unit)
+                f.write(held[of * unit:(of + 1) * unit])
+            return f'{path}: {unit} bytes at {n * unit} and {m * unit} swapped'
+        f.seek(n * unit)
+        f.write(bytes(unit))
+        return f'{path}: {unit} bytes at {n * unit} zeroed'
+
+
+def picture(data):
+    """What is in the directory. The lock file is nobody's data."""
+    held = {}
+    for folder, _, names in os.walk(data):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name not in ('redolith.lock',) and not name.endswith('.pid'):
+                with open(path, 'rb') as f:
+                    held[os.path.relpath(path, data)] = hashlib.blake2b(f.read()).hexdigest()
+    return held
+
+
+# ---- the verdict
+
+def read_all(server, model):
+    """{table: 'right' or the error}; Bad if rows are wrong."""
+    verdicts = {}
+    c = server.connect()
+    for table, rows in model.rows.items():
+        try:
+            c.query('USE d')
+            by_key = {r[0].decode(): r[1].decode() for r in c.rows(f'SELECT id, k, v FROM {table}')}
+            by_index = {r[0].decode(): r[1].decode() for r in c.rows(f'SELECT id, k FROM {table} WHERE k >= 0 ORDER BY k DESC')}
+        except MySQLError as e:
+            if not NAMES.search(str(e)):
+                raise Bad(f'{table}: an error that names nothing: {e}') from None
+            verdicts[table] = str(e)
+            c.close()
+            c = server.connect()
+            continue
+        for way, got in (('primary key', by_key), ('index', by_index)):
+            if got != rows:
+                missing, more = set(rows.items()) - set(got.items()), set(got.items()) - set(rows.items())
+                raise Bad(f'{table} by {way}: {len(missing)} rows missing, {len(more)} that should not be there: {sorted(more)[:3]} {sorted(missing)[:3]}')
+        verdicts[table] = 'right'
+    c.close()
+    return verdicts
+
+
+def one_case(dir, a, made, title, rng):
+    """(outcome, what was damaged, detail); None if this damage cannot be done."""
+    which, kind, way = title
+    source, old, model = made[which]
+    server = servers.make(a, os.path.join(dir, 'case'), **SETTINGS)
+    shutil.rmtree(server.data, ignore_errors=True)
+    shutil.copytree(source, server.data)
+    try:
+        what = damage(server.data, old, kind, way, rng)
+        if what is None:
+            return None
+        before = picture(server.data)
+        try:
+            server.start()
+        except servers.NotUp:
+            said = server.last_words()
+            if ' panicked at ' in said or 'fatal:' in said:
+                raise Bad(f'{what}: the start panicked: {said}') from None
+            if not NAMES.search(said):
+                raise Bad(f'{what}: refused without a file: {said}') from None
+            changed = {p for p, h in picture(server.data).items() if before.get(p) != h} | set(before) - set(picture(server.data))
+            if changed:
+                raise Bad(f'{what}: refused, and {sorted(changed)} has changed: {said}') from None
+            read = forced(server, before)
+            return 'refused', what, f'{said.strip().splitlines()[-1][:300]} | {read}'
+        try:
+            verdicts = read_all(server, model)
+        except (Bad, OSError) as e:
+            raise Bad(f'{what}: {e}\n{server.last_words()}') from None
+        status = server.stop()
+        if status != 0:
+            raise Bad(f'{what}: the server ended with {status}: {server.last_words()}')
+        errors = {t: v for t, v in verdicts.items() if v != 'right'}
+        if kind == 'table' and len(errors) > 1:
+            raise Bad(f'{what}: more than that table fails: {errors}')
+        return ('an error' if errors else 'right'), what, str(errors or '')
+    finally:
+        server.remove_process()
+
+
+def forced(server, before):
+    """DAMAGE-4: which level reads something."""
+    for level in (1, 4, 5, 6):
+        server.options['innodb_force_recovery'] = level
+        try:
+            server.start()
+        except servers.NotUp:
+            said = server.last_words()
+            if ' panicked at ' in said:
+                raise Bad(f'innodb_force_recovery={level} panicked: {said}') from None
+            continue
+        c = server.connect()
+        tables = len(c.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'd'"))
+        try:
+            c.query("INSERT INTO d.a VALUES (1000000, 1, 'no')")
+            raise Bad(f'innodb_force_recovery={level} lets rows be written')
+        except MySQLError as e:
+            if e.code not in (1881, 1146, 1049, 1034, 1030):
+                raise Bad(f'innodb_force_recovery={level}: a write fails with {e}') from None
+        server.stop()
+        if picture(server.data) != before:
+            raise Bad(f'innodb_force_recovery={level} has changed the directory')
+        return f'level {level} reads {tables} tables'
+    return 'no level reads it'
+
+
+WAYS = ['flip', 'flip', 'sector', 'page', 'swap', 'cut', 'remove', 'older']
+KINDS = ['redo', 'redo', 'control', 'undo', 'dictionary', 'table', 'table', 'doublewrite', 'register', 'uuid']
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--cases', type=int, default=120)
+    p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--only', help='KIND-WAY, for instance redo-flip')
+    p.add_argument('--keep', action='store_true', help='leave the directories behind')
+    p.add_argument('--tell', action='store_true', help='each case, not only those that fail')
+    servers.add_arguments(p)
+    a = p.parse_args()
+    rng, report = random.Random(a.seed), Report()
+    dir = servers.scratch('damage')
+    made = make(dir, a, rng)
+    outcomes, done = collections.Counter(), 0
+    titles = [(w, k, y) for w in ('killed', 'clean') for k in KINDS for y in WAYS if not a.only or a.only == f'{k}-{y}']
+    while done < a.cases:
+        title = titles[done % len(titles)] if a.only else rng.choice(titles)
+        seed = rng.randrange(1 << 32)
+        done += 1
+        try:
+            case = one_case(dir, a, made, title, random.Random(seed))
+        except Bad as e:
+            report.fail(f'{" ".join(title)} (seed {seed})', e)
+            continue
+        if case is None:
+            continue
+        outcome, what, detail = case
+        outcomes[title[1], outcome] += 1
+        report.passed += 1
+        if a.tell:
+            print(f'{" ".join(title):28} {outcome:9} {what} {detail}', flush=True)
+    for (kind, outcome), n in sorted(outcomes.items()):
+        print(f'        {kind:12} {outcome:9} {n}')
+    if not a.keep and not report.failed:
+        shutil.rmtree(dir, ignore_errors=True)
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
