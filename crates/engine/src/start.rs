@@ -20,10 +20,10 @@ use crate::space::{self, Fresh, Spaces};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
+use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{Disk, OverlayDisk};
 use redolith_types::Collation;
-use hashbrown::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
@@ -399,7 +399,10 @@ fn read_register(
         Err(NoRegister::Missing) if scanner.format() < 3 => {}
         Err(why) => {
             let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
-            report.notes.push(format!("{} is {what}: whether a file was replaced by an older copy cannot be told; it is made anew", register::FILE));
+            report.notes.push(format!(
+                "{} is {what}: whether a file was replaced by an older copy cannot be told; it is made anew",
+                register::FILE
+            ));
         }
     }
     register.log_id = scanner.log_id();

@@ -66,11 +66,13 @@ impl Tree {
         self.expect(next, Some(index::level(g)))?;
         let goes_on = match (index::high_key(g), index::high_key(next)) {
             (None, _) => false,
-            (Some(end), further) => {
-                further.is_none_or(|f| f > end) && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end)
-            }
+            (Some(end), further) => further.is_none_or(|f| f > end) && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end),
         };
-        if goes_on { Ok(()) } else { Err(self.corrupt(next, format!("its keys do not follow those of page {}, to whose right it is", g.id()))) }
+        if goes_on {
+            Ok(())
+        } else {
+            Err(self.corrupt(next, format!("its keys do not follow those of page {}, to whose right it is", g.id())))
+        }
     }
     fn corrupt(&self, g: &PageGuard, why: String) -> Stall {
         Stall::Failed(Error::Corrupt { page: g.id(), file: format!("table space {}", self.space.0), table: String::new(), why })

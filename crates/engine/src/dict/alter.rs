@@ -104,7 +104,7 @@ impl Engine {
     /// Changes the table's record, and its name with it.
     async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
         let (old, name) = (record::table_name(&t.def.schema, &t.def.name), record::table_name(&r.def.schema, &r.def.name));
-        let mut changes = vec![Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))];
+        let mut changes = vec![Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))];
         if old != name {
             changes.insert(0, Change::Remove(old));
         }

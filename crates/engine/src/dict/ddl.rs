@@ -30,16 +30,22 @@ impl Engine {
             return Err(Error::DatabaseExists(name.to_string()));
         }
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))])
-            .await?;
+        self.change_dictionary(&[Change::Put(
+            record::schema_name(name),
+            record::schema_row(&self.dict_table, &record::schema_name(name), &r),
+        )])
+        .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
     pub async fn alter_schema(self: &Arc<Self>, name: &str, collation: Collation) -> Result<()> {
         self.dict.require_schema(name)?;
         let r = SchemaRecord { collation };
-        self.change_dictionary(&[Change::Put(record::schema_name(name), record::row(&self.dict_table, &record::schema_name(name), &r))])
-            .await?;
+        self.change_dictionary(&[Change::Put(
+            record::schema_name(name),
+            record::schema_row(&self.dict_table, &record::schema_name(name), &r),
+        )])
+        .await?;
         self.dict.put_schema(name, r);
         Ok(())
     }
@@ -64,7 +70,7 @@ impl Engine {
         }
         let (r, made) = self.new_space(def, auto_increment).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await;
+        let done = self.change_dictionary(&[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))]).await;
         self.enter(r, made, done).await
     }
     /// A file with an empty tree for each index.
@@ -149,7 +155,7 @@ impl Engine {
         self.note_files(&[t.space]).await?;
         let (r, made) = self.new_space(t.def.clone(), 1).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self.change_dictionary(&[Change::Put(name.clone(), record::row(&self.dict_table, &name, &r))]).await;
+        let done = self.change_dictionary(&[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))]).await;
         let new = self.enter(r, made, done).await?;
         self.discard_space(t.space).await?;
         Ok(new)
@@ -171,7 +177,7 @@ impl Engine {
             if !replaced && self.dict.table(&r.def.schema, &r.def.name).is_some() {
                 return Err(Error::TableExists(r.def.name.clone()));
             }
-            changes.push(Change::Put(new.clone(), record::row(&self.dict_table, new, r)));
+            changes.push(Change::Put(new.clone(), record::table_row(&self.dict_table, new, r)));
         }
         self.change_dictionary(&changes).await?;
         let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {

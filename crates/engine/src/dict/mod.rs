@@ -1,13 +1,14 @@
 //! The data dictionary: which schemas and tables there are. It lives in a tree of the system space, in rows like any other, so a definition changes
 //! atomically: by a transaction.
 //!
-//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record. Names: `d` schema; `t` schema 0 table.
+//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record ([`codec`]). Names: `d` schema; `t` schema 0 table.
 //! Page 2 of the system space holds the counters (after the common header): next object id u64 at 24 (tables, indexes and spaces share one sequence),
 //! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
 //!
 //! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the record's end is durable. So a file without a record is rubbish.
 //! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again by name.
 pub mod alter;
+mod codec;
 mod counters;
 pub mod ddl;
 mod estimate;

@@ -1,6 +1,6 @@
 //! What the dictionary's rows hold, and the dictionary's own table.
 use super::table::{Index, Table};
-use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary};
+use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
 use redolith_types::{Collation, Column, IndexColumn, IndexDef, RowLayout, SqlType, TableDef, Value};
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
+/// Serialized as format 2 has it; [`codec`] has the format of today.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SchemaRecord {
     pub collation: Collation,
@@ -100,12 +101,17 @@ pub fn schema_name(schema: &str) -> Vec<u8> {
 pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
     [b"t", schema.as_bytes(), &[0], table.as_bytes()].concat()
 }
-/// The dictionary row of a name and a record.
-pub fn row(dict: &Table, name: &[u8], body: &impl Serialize) -> Vec<u8> {
-    let body = postcard::to_allocvec(body).expect("a record is plain data");
+/// The dictionary row of a name and a record's bytes.
+fn row(dict: &Table, name: &[u8], body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    dict.layout.encode(&[Value::Bytes(Cow::Borrowed(name)), Value::Bytes(Cow::Borrowed(&body))], &mut out);
+    dict.layout.encode(&[Value::Bytes(Cow::Borrowed(name)), Value::Bytes(Cow::Borrowed(body))], &mut out);
     out
+}
+pub fn schema_row(dict: &Table, name: &[u8], r: &SchemaRecord) -> Vec<u8> {
+    row(dict, name, &codec::encode_schema(r))
+}
+pub fn table_row(dict: &Table, name: &[u8], r: &TableRecord) -> Vec<u8> {
+    row(dict, name, &codec::encode_table(r))
 }
 pub enum Named {
     Schema(String, SchemaRecord),
@@ -115,9 +121,12 @@ pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
     let (Value::Bytes(name), Value::Bytes(body)) = (dict.layout.get(payload, 0), dict.layout.get(payload, 1)) else {
         return Err(Error::Incompatible("the dictionary has a row without a record".into()));
     };
-    let wrong = |e| Error::Incompatible(format!("the dictionary's record of {} cannot be read: {e}", String::from_utf8_lossy(&name)));
+    let wrong = |why: String| {
+        let name = String::from_utf8_lossy(&name).replace('\0', ".");
+        Error::Incompatible(format!("the dictionary's record of {} cannot be read: {why}", name.get(1..).unwrap_or_default()))
+    };
     Ok(match name.first() {
-        Some(b'd') => Named::Schema(String::from_utf8_lossy(&name[1..]).into_owned(), postcard::from_bytes(&body).map_err(wrong)?),
-        _ => Named::Table(Box::new(postcard::from_bytes(&body).map_err(wrong)?)),
+        Some(b'd') => Named::Schema(String::from_utf8_lossy(&name[1..]).into_owned(), codec::decode_schema(&body).map_err(wrong)?),
+        _ => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),
     })
 }

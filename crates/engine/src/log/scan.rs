@@ -106,8 +106,17 @@ impl FrameScanner {
         if !planted(Canary::LogFromCache) {
             segments.sync_all()?;
         }
-        let mut scanner =
-            FrameScanner { disk, config, control, segments, reader: Reader::at(checkpoint), at: 0, epochs: Vec::new(), seed: 0, ended: false };
+        let mut scanner = FrameScanner {
+            disk,
+            config,
+            control,
+            segments,
+            reader: Reader::at(checkpoint),
+            at: 0,
+            epochs: Vec::new(),
+            seed: 0,
+            ended: false,
+        };
         scanner.rewind();
         Ok(scanner)
     }

@@ -38,7 +38,10 @@ impl FrameScanner {
             return Err(self.damaged(why));
         }
         if state.clean && end != state.checkpoint {
-            let why = format!("redo/control says that the server was stopped cleanly at LSN {}, and the log goes on: redo/control is an older copy", state.checkpoint);
+            let why = format!(
+                "redo/control says that the server was stopped cleanly at LSN {}, and the log goes on: redo/control is an older copy",
+                state.checkpoint
+            );
             return Err(Error::Damaged(why));
         }
         if state.durable > end {
@@ -139,7 +142,11 @@ impl FrameScanner {
                 return None;
             }
             return Some(match epoch > state.epoch {
-                true => format!("epoch {epoch} begins at LSN {lsn}, and redo/control knows none after {}: {}", state.epoch, self.control.suspicion()),
+                true => format!(
+                    "epoch {epoch} begins at LSN {lsn}, and redo/control knows none after {}: {}",
+                    state.epoch,
+                    self.control.suspicion()
+                ),
                 false => format!("epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"),
             });
         }

@@ -90,7 +90,11 @@ pub fn init_page(page: &mut [u8; PAGE_SIZE], id: PageId) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A change of a page; `before`: see RECORD-1, unknown in format 2.
-    Page { id: PageId, before: Option<u32>, change: Change<'a> },
+    Page {
+        id: PageId,
+        before: Option<u32>,
+        change: Change<'a>,
+    },
     File(SpaceId),
 }
 

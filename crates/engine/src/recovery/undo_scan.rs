@@ -72,7 +72,10 @@ pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<I
             match e {
                 Entry::Log { trx, state, .. } => {
                     if !matches!(state, record::ACTIVE | record::COMMITTED | record::ENDED) {
-                        return Err(wrong(id, format!("the log of transaction {} has state {state}, which this program does not know", trx.0)));
+                        return Err(wrong(
+                            id,
+                            format!("the log of transaction {} has state {state}, which this program does not know", trx.0),
+                        ));
                     }
                     owner = trx;
                     let pages = SmallVec::from_slice(&[no]);

@@ -161,7 +161,10 @@ impl Spaces {
         if has >= least {
             return Ok(());
         }
-        Err(format!("its stamp is of LSN {has}, and {} says that the file had one of LSN {least}: the file is an older copy", register::FILE))
+        Err(format!(
+            "its stamp is of LSN {has}, and {} says that the file had one of LSN {least}: the file is an older copy",
+            register::FILE
+        ))
     }
     /// A file that is opened while the engine runs has no redo to come: its header is on disk as it has to be.
     fn check_age(&self, s: &Space) -> Result<()> {

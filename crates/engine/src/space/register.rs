@@ -76,7 +76,10 @@ impl Register {
             return Ok(None);
         }
         if u32_at(b, 12) != FORMAT {
-            let why = format!("{FILE} has format {}, this program reads format {FORMAT}: open the data directory with the version that wrote it", u32_at(b, 12));
+            let why = format!(
+                "{FILE} has format {}, this program reads format {FORMAT}: open the data directory with the version that wrote it",
+                u32_at(b, 12)
+            );
             return Err(Error::Incompatible(why));
         }
         let count = u64_at(b, 32) as usize;

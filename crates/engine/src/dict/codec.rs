@@ -1,0 +1,558 @@
+//! The bytes of the dictionary's records: tagged fields, so that a later program can add some and an older one says what it does
+//! not know.
+//!
+//! A record is a zero, a version (1) and fields; a field is `tag u16, length u32, bytes`, little-endian; records nest as fields'
+//! bytes. Numbers are little-endian of the length they have; text is UTF-8.
+//!
+//! | record | fields |
+//! |---|---|
+//! | schema | 1 collation u16 |
+//! | table | 1 id u64; 2 space u32; 3 tree, repeated; 4 AUTO_INCREMENT u64; 5 schema; 6 name; 7 column, repeated; 8 index, repeated; 9 collation u16; 10 comment; 11 unfinished tree, repeated; 12 format of its rows u16 |
+//! | tree | id u64, root u32, without tags |
+//! | column | 1 name; 2 type; 3 flags u8: 1 nullable, 2 AUTO_INCREMENT, 4 ON UPDATE CURRENT_TIMESTAMP, 8 invisible; 4 default; 5 comment |
+//! | default | a byte: 0 NULL, 1 literal and its bytes, 2 CURRENT_TIMESTAMP and its digits, 3 expression and its text |
+//! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
+//! | index | 1 name; 2 flags u8: 1 unique, 2 primary; 3 column, repeated: position u32, prefix u32 (all ones: none), descending u8 |
+//!
+//! Collations are numbered as MySQL numbers them. Tags of 0x8000 and above, and flags, must be understood: a program that does
+//! not know one refuses the record and names it; other unknown tags are passed over.
+//!
+//! Format 2 of the data directory had records without tags (postcard's). They are read, and become tagged ones when they are
+//! written the next time. A table's id is 1024 at least, so none of its old records begins with a zero; an old schema's record
+//! is one byte long.
+use super::record::{SchemaRecord, TableRecord, TreeRecord};
+use redolith_types::{Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType, TableDef};
+
+const VERSION: u8 = 1;
+/// Tags from here on must be understood.
+const CRITICAL: u16 = 0x8000;
+/// The rows' format that this program writes (`types/row.rs`).
+const ROW_FORMAT: u16 = 1;
+
+/// Numbers of types.
+mod kind {
+    pub const TINYINT: u8 = 1;
+    pub const SMALLINT: u8 = 2;
+    pub const MEDIUMINT: u8 = 3;
+    pub const INT: u8 = 4;
+    pub const BIGINT: u8 = 5;
+    pub const DECIMAL: u8 = 6;
+    pub const FLOAT: u8 = 7;
+    pub const DOUBLE: u8 = 8;
+    pub const CHAR: u8 = 9;
+    pub const VARCHAR: u8 = 10;
+    pub const TEXT: u8 = 11;
+    pub const BINARY: u8 = 12;
+    pub const VARBINARY: u8 = 13;
+    pub const BLOB: u8 = 14;
+    pub const DATE: u8 = 15;
+    pub const TIME: u8 = 16;
+    pub const DATETIME: u8 = 17;
+    pub const TIMESTAMP: u8 = 18;
+    pub const YEAR: u8 = 19;
+    pub const BIT: u8 = 20;
+    pub const ENUM: u8 = 21;
+    pub const SET: u8 = 22;
+}
+const INTS: [(IntSize, u8); 5] = [
+    (IntSize::Tiny, kind::TINYINT),
+    (IntSize::Small, kind::SMALLINT),
+    (IntSize::Medium, kind::MEDIUMINT),
+    (IntSize::Int, kind::INT),
+    (IntSize::Big, kind::BIGINT),
+];
+const LOBS: [LobSize; 4] = [LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long];
+
+type Decoded<T> = Result<T, String>;
+
+// ---- writing
+
+struct Fields(Vec<u8>);
+impl Fields {
+    fn record() -> Fields {
+        Fields(vec![0, VERSION])
+    }
+    fn nested() -> Fields {
+        Fields(Vec::new())
+    }
+    fn put(&mut self, tag: u16, bytes: &[u8]) {
+        self.0.extend_from_slice(&tag.to_le_bytes());
+        self.0.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+    /// Left out where it is empty.
+    fn put_text(&mut self, tag: u16, text: &str) {
+        if !text.is_empty() {
+            self.put(tag, text.as_bytes());
+        }
+    }
+}
+
+pub fn encode_schema(r: &SchemaRecord) -> Vec<u8> {
+    let mut f = Fields::record();
+    f.put(1, &r.collation.id().to_le_bytes());
+    f.0
+}
+pub fn encode_table(r: &TableRecord) -> Vec<u8> {
+    let mut f = Fields::record();
+    f.put(1, &r.id.to_le_bytes());
+    f.put(2, &r.space.to_le_bytes());
+    r.trees.iter().for_each(|t| f.put(3, &tree(t)));
+    f.put(4, &r.auto_increment.to_le_bytes());
+    f.put_text(5, &r.def.schema);
+    f.put_text(6, &r.def.name);
+    r.def.columns.iter().for_each(|c| f.put(7, &column(c)));
+    r.def.indexes.iter().for_each(|i| f.put(8, &index(i)));
+    f.put(9, &r.def.collation.id().to_le_bytes());
+    f.put_text(10, &r.def.comment);
+    r.unfinished.iter().for_each(|t| f.put(11, &tree(t)));
+    f.put(12, &ROW_FORMAT.to_le_bytes());
+    f.0
+}
+fn tree(t: &TreeRecord) -> [u8; 12] {
+    let mut b = [0; 12];
+    b[..8].copy_from_slice(&t.id.to_le_bytes());
+    b[8..].copy_from_slice(&t.root.to_le_bytes());
+    b
+}
+fn column(c: &Column) -> Vec<u8> {
+    let mut f = Fields::nested();
+    f.put_text(1, &c.name);
+    f.put(2, &sql_type(&c.ty));
+    let flags = [c.nullable, c.auto_increment, c.on_update_now, c.invisible];
+    f.put(3, &[flags.iter().enumerate().map(|(bit, on)| (*on as u8) << bit).sum()]);
+    match &c.default {
+        None => {}
+        Some(DefaultValue::Null) => f.put(4, &[0]),
+        Some(DefaultValue::Literal(bytes)) => f.put(4, &[&[1], &bytes[..]].concat()),
+        Some(DefaultValue::CurrentTimestamp(digits)) => f.put(4, &[2, *digits]),
+        Some(DefaultValue::Expr(text)) => f.put(4, &[&[3], text.as_bytes()].concat()),
+    }
+    f.put_text(5, &c.comment);
+    f.0
+}
+fn index(i: &IndexDef) -> Vec<u8> {
+    let mut f = Fields::nested();
+    f.put_text(1, &i.name);
+    f.put(2, &[i.unique as u8 | (i.primary as u8) << 1]);
+    for c in &i.columns {
+        let mut b = [0; 9];
+        b[..4].copy_from_slice(&(c.column as u32).to_le_bytes());
+        b[4..8].copy_from_slice(&c.prefix.unwrap_or(u32::MAX).to_le_bytes());
+        b[8] = c.desc as u8;
+        f.put(3, &b);
+    }
+    f.0
+}
+fn sql_type(t: &SqlType) -> Vec<u8> {
+    let mut f = Fields::nested();
+    let lob = |size: &LobSize| LOBS.iter().position(|s| s == size).expect("one of them") as u32;
+    let (number, length, collation, sign, members) = match t {
+        SqlType::Int { size, sign, .. } => (INTS[*size as usize].1, None, None, Some(sign), None),
+        SqlType::Decimal { sign, .. } => (kind::DECIMAL, None, None, Some(sign), None),
+        SqlType::Float { sign, .. } => (kind::FLOAT, None, None, Some(sign), None),
+        SqlType::Double { sign, .. } => (kind::DOUBLE, None, None, Some(sign), None),
+        SqlType::Char { chars, collation } => (kind::CHAR, Some(*chars), Some(collation), None, None),
+        SqlType::VarChar { chars, collation } => (kind::VARCHAR, Some(*chars), Some(collation), None, None),
+        SqlType::Text { size, collation } => (kind::TEXT, Some(lob(size)), Some(collation), None, None),
+        SqlType::Binary { len } => (kind::BINARY, Some(*len), None, None, None),
+        SqlType::VarBinary { len } => (kind::VARBINARY, Some(*len), None, None, None),
+        SqlType::Blob { size } => (kind::BLOB, Some(lob(size)), None, None, None),
+        SqlType::Date => (kind::DATE, None, None, None, None),
+        SqlType::Time { .. } => (kind::TIME, None, None, None, None),
+        SqlType::DateTime { .. } => (kind::DATETIME, None, None, None, None),
+        SqlType::Timestamp { .. } => (kind::TIMESTAMP, None, None, None, None),
+        SqlType::Year => (kind::YEAR, None, None, None, None),
+        SqlType::Bit { bits } => (kind::BIT, Some(u32::from(*bits)), None, None, None),
+        SqlType::Enum { names, collation } => (kind::ENUM, None, Some(collation), None, Some(names)),
+        SqlType::Set { names, collation } => (kind::SET, None, Some(collation), None, Some(names)),
+    };
+    f.put(1, &[number]);
+    if let Some(length) = length {
+        f.put(2, &length.to_le_bytes());
+    }
+    let (precision, scale, display) = match t {
+        SqlType::Int { display, .. } => (None, None, *display),
+        SqlType::Decimal { precision, scale, .. } => (Some(*precision), Some(*scale), None),
+        SqlType::Float { digits, .. } | SqlType::Double { digits, .. } => (digits.map(|d| d.0), digits.map(|d| d.1), None),
+        SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => (None, Some(*fsp), None),
+        _ => (None, None, None),
+    };
+    for (tag, byte) in [(3, precision), (4, scale), (6, display)] {
+        if let Some(byte) = byte {
+            f.put(tag, &[byte]);
+        }
+    }
+    if let Some(sign) = sign {
+        f.put(5, &[sign.unsigned as u8 | (sign.zerofill as u8) << 1]);
+    }
+    if let Some(collation) = collation {
+        f.put(7, &collation.id().to_le_bytes());
+    }
+    members.into_iter().flatten().for_each(|name| f.put(8, name.as_bytes()));
+    f.0
+}
+
+// ---- reading
+
+/// Goes through the fields of `bytes`, of a record that messages call `what`. `take` says whether it knows the tag.
+fn fields<'a>(what: &str, mut bytes: &'a [u8], mut take: impl FnMut(u16, &'a [u8]) -> Decoded<bool>) -> Decoded<()> {
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_at_checked(6).ok_or_else(|| format!("a field of its {what} is cut off"))?;
+        let tag = u16::from_le_bytes([head[0], head[1]]);
+        let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+        let (field, rest) = rest.split_at_checked(len).ok_or_else(|| format!("field {tag} of its {what} is cut off"))?;
+        bytes = rest;
+        if !take(tag, field)? && tag >= CRITICAL {
+            return Err(format!(
+                "its {what} has field {tag}, which this program does not know: open the data directory with the version that wrote it"
+            ));
+        }
+    }
+    Ok(())
+}
+fn number<const N: usize>(what: &str, b: &[u8]) -> Decoded<[u8; N]> {
+    b.try_into().map_err(|_| format!("its {what} has {} bytes instead of {N}", b.len()))
+}
+fn u16_of(what: &str, b: &[u8]) -> Decoded<u16> {
+    number(what, b).map(u16::from_le_bytes)
+}
+fn u32_of(what: &str, b: &[u8]) -> Decoded<u32> {
+    number(what, b).map(u32::from_le_bytes)
+}
+fn u64_of(what: &str, b: &[u8]) -> Decoded<u64> {
+    number(what, b).map(u64::from_le_bytes)
+}
+/// A byte of flags, all of them among `known`.
+fn flags_of(what: &str, b: &[u8], known: u8) -> Decoded<u8> {
+    let [flags] = number(what, b)?;
+    if flags & !known != 0 {
+        return Err(format!("its {what} {flags:#x} hold one that this program does not know"));
+    }
+    Ok(flags)
+}
+fn text_of(what: &str, b: &[u8]) -> Decoded<String> {
+    String::from_utf8(b.to_vec()).map_err(|_| format!("its {what} is no text"))
+}
+fn collation_of(b: &[u8]) -> Decoded<Collation> {
+    let id = u16_of("collation", b)?;
+    Collation::from_id(id).ok_or_else(|| format!("it has collation number {id}, which this program does not know"))
+}
+/// What follows the version of a tagged record; None for a record of format 2.
+fn tagged(body: &[u8]) -> Decoded<Option<&[u8]>> {
+    match body {
+        [0, VERSION, fields @ ..] => Ok(Some(fields)),
+        [0, version, ..] => Err(format!("it has version {version}, and this program reads version {VERSION}")),
+        _ => Ok(None),
+    }
+}
+
+pub fn decode_schema(body: &[u8]) -> Decoded<SchemaRecord> {
+    let Some(body) = tagged(body)? else { return postcard::from_bytes(body).map_err(|e| e.to_string()) };
+    let mut collation = None;
+    fields("record", body, |tag, b| {
+        match tag {
+            1 => collation = Some(collation_of(b)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(SchemaRecord { collation: collation.ok_or("it has no collation")? })
+}
+pub fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
+    let Some(body) = tagged(body)? else {
+        let old: TableRecord = postcard::from_bytes(body).map_err(|e| e.to_string())?;
+        return check(&old).map(|()| old);
+    };
+    let (mut id, mut space, mut collation) = (None, None, None);
+    let def = TableDef {
+        schema: String::new(),
+        name: String::new(),
+        columns: Vec::new(),
+        indexes: Vec::new(),
+        collation: Collation::Binary,
+        comment: String::new(),
+    };
+    let mut r = TableRecord { id: 0, space: 0, trees: Vec::new(), auto_increment: 1, def, unfinished: Vec::new() };
+    fields("record", body, |tag, b| {
+        match tag {
+            1 => id = Some(u64_of("id", b)?),
+            2 => space = Some(u32_of("table space", b)?),
+            3 => r.trees.push(decode_tree(b)?),
+            4 => r.auto_increment = u64_of("AUTO_INCREMENT value", b)?,
+            5 => r.def.schema = text_of("database", b)?,
+            6 => r.def.name = text_of("name", b)?,
+            7 => r.def.columns.push(decode_column(b)?),
+            8 => r.def.indexes.push(decode_index(b)?),
+            9 => collation = Some(collation_of(b)?),
+            10 => r.def.comment = text_of("comment", b)?,
+            11 => r.unfinished.push(decode_tree(b)?),
+            12 => match u16_of("format of rows", b)? {
+                ROW_FORMAT => {}
+                other => return Err(format!("its rows have format {other}, and this program reads format {ROW_FORMAT}")),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    r.id = id.ok_or("it has no id")?;
+    r.space = space.ok_or("it has no table space")?;
+    r.def.collation = collation.ok_or("it has no collation")?;
+    check(&r)?;
+    Ok(r)
+}
+/// What the rest of the engine takes for granted of a definition.
+fn check(r: &TableRecord) -> Decoded<()> {
+    let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
+    if r.trees.len() != r.def.indexes.len() + hidden_key as usize {
+        return Err(format!("it has {} trees for {} indexes", r.trees.len(), r.def.indexes.len()));
+    }
+    match r.def.indexes.iter().flat_map(|i| &i.columns).find(|c| c.column >= r.def.columns.len()) {
+        Some(c) => Err(format!("an index names column {} of {}", c.column, r.def.columns.len())),
+        None => Ok(()),
+    }
+}
+fn decode_tree(b: &[u8]) -> Decoded<TreeRecord> {
+    let b: [u8; 12] = number("tree", b)?;
+    Ok(TreeRecord { id: u64_of("tree", &b[..8])?, root: u32_of("tree", &b[8..])? })
+}
+fn decode_column(b: &[u8]) -> Decoded<Column> {
+    let mut ty = None;
+    let mut c = Column::new("", SqlType::Date);
+    fields("column", b, |tag, b| {
+        match tag {
+            1 => c.name = text_of("column's name", b)?,
+            2 => ty = Some(decode_type(b)?),
+            3 => {
+                let flags = flags_of("column's flags", b, 15)?;
+                c.nullable = flags & 1 != 0;
+                c.auto_increment = flags & 2 != 0;
+                c.on_update_now = flags & 4 != 0;
+                c.invisible = flags & 8 != 0;
+            }
+            4 => c.default = Some(decode_default(b)?),
+            5 => c.comment = text_of("column's comment", b)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    c.ty = ty.ok_or_else(|| format!("column {} has no type", c.name))?;
+    Ok(c)
+}
+fn decode_default(b: &[u8]) -> Decoded<DefaultValue> {
+    match b {
+        [0] => Ok(DefaultValue::Null),
+        [1, bytes @ ..] => Ok(DefaultValue::Literal(bytes.to_vec())),
+        [2, digits] => Ok(DefaultValue::CurrentTimestamp(*digits)),
+        [3, text @ ..] => Ok(DefaultValue::Expr(text_of("default", text)?)),
+        _ => Err(format!("a default of kind {:?} is none that this program knows", b.first())),
+    }
+}
+fn decode_index(b: &[u8]) -> Decoded<IndexDef> {
+    let mut i = IndexDef { name: String::new(), unique: false, primary: false, columns: Vec::new() };
+    fields("index", b, |tag, b| {
+        match tag {
+            1 => i.name = text_of("index's name", b)?,
+            2 => {
+                let flags = flags_of("index's flags", b, 3)?;
+                (i.unique, i.primary) = (flags & 1 != 0, flags & 2 != 0);
+            }
+            3 => {
+                let b: [u8; 9] = number("index's column", b)?;
+                let prefix = u32_of("index's column", &b[4..8])?;
+                i.columns.push(IndexColumn {
+                    column: u32_of("index's column", &b[..4])? as usize,
+                    prefix: (prefix != u32::MAX).then_some(prefix),
+                    desc: b[8] & 1 != 0,
+                });
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(i)
+}
+fn decode_type(b: &[u8]) -> Decoded<SqlType> {
+    let (mut number_of, mut length, mut precision, mut scale, mut display, mut collation) = (0, None, None, None, None, None);
+    let (mut sign, mut names) = (Sign::default(), Vec::new());
+    fields("type", b, |tag, b| {
+        match tag {
+            1 => [number_of] = number("type's kind", b)?,
+            2 => length = Some(u32_of("type's length", b)?),
+            3 => precision = Some(number::<1>("type's precision", b)?[0]),
+            4 => scale = Some(number::<1>("type's scale", b)?[0]),
+            5 => {
+                let flags = flags_of("type's sign", b, 3)?;
+                sign = Sign { unsigned: flags & 1 != 0, zerofill: flags & 2 != 0 };
+            }
+            6 => display = Some(number::<1>("type's width", b)?[0]),
+            7 => collation = Some(collation_of(b)?),
+            8 => names.push(text_of("type's member", b)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let length = || length.ok_or("a type has no length");
+    let collation = || collation.ok_or("a type has no collation");
+    let scale_of = || scale.ok_or("a type has no scale");
+    let lob = || LOBS.get(length()? as usize).copied().ok_or("a type has a size that is none");
+    let digits = precision.zip(scale);
+    Ok(match number_of {
+        n if INTS.iter().any(|i| i.1 == n) => {
+            let size = INTS.iter().find(|i| i.1 == n).expect("just found").0;
+            SqlType::Int { size, sign, display }
+        }
+        kind::DECIMAL => SqlType::Decimal { precision: precision.ok_or("a type has no precision")?, scale: scale_of()?, sign },
+        kind::FLOAT => SqlType::Float { digits, sign },
+        kind::DOUBLE => SqlType::Double { digits, sign },
+        kind::CHAR => SqlType::Char { chars: length()?, collation: collation()? },
+        kind::VARCHAR => SqlType::VarChar { chars: length()?, collation: collation()? },
+        kind::TEXT => SqlType::Text { size: lob()?, collation: collation()? },
+        kind::BINARY => SqlType::Binary { len: length()? },
+        kind::VARBINARY => SqlType::VarBinary { len: length()? },
+        kind::BLOB => SqlType::Blob { size: lob()? },
+        kind::DATE => SqlType::Date,
+        kind::TIME => SqlType::Time { fsp: scale_of()? },
+        kind::DATETIME => SqlType::DateTime { fsp: scale_of()? },
+        kind::TIMESTAMP => SqlType::Timestamp { fsp: scale_of()? },
+        kind::YEAR => SqlType::Year,
+        kind::BIT => SqlType::Bit { bits: u8::try_from(length()?).map_err(|_| "a BIT is too long")? },
+        kind::ENUM => SqlType::Enum { names, collation: collation()? },
+        kind::SET => SqlType::Set { names, collation: collation()? },
+        other => return Err(format!("it has a type of kind {other}, which this program does not know")),
+    })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn types() -> Vec<SqlType> {
+        let (sign, collation) = (Sign { unsigned: true, zerofill: true }, Collation::Latin1SwedishCi);
+        let names = vec!["a".to_string(), String::new(), "ü".into()];
+        let mut types: Vec<SqlType> = INTS.iter().map(|(size, _)| SqlType::Int { size: *size, sign, display: None }).collect();
+        types.extend(LOBS.iter().map(|size| SqlType::Blob { size: *size }));
+        types.extend(LOBS.iter().map(|size| SqlType::Text { size: *size, collation }));
+        types.extend(Collation::ALL.map(|collation| SqlType::VarChar { chars: 7, collation }));
+        types.extend([
+            SqlType::Int { size: IntSize::Tiny, sign: Sign::SIGNED, display: Some(1) },
+            SqlType::Decimal { precision: 65, scale: 30, sign },
+            SqlType::Float { digits: Some((7, 3)), sign },
+            SqlType::Float { digits: None, sign: Sign::SIGNED },
+            SqlType::Double { digits: None, sign: Sign::UNSIGNED },
+            SqlType::Char { chars: 255, collation },
+            SqlType::Binary { len: 0 },
+            SqlType::VarBinary { len: 65535 },
+            SqlType::Date,
+            SqlType::Time { fsp: 6 },
+            SqlType::DateTime { fsp: 0 },
+            SqlType::Timestamp { fsp: 3 },
+            SqlType::Year,
+            SqlType::Bit { bits: 64 },
+            SqlType::Enum { names: names.clone(), collation },
+            SqlType::Set { names, collation },
+        ]);
+        types
+    }
+    fn table() -> TableRecord {
+        let defaults = [
+            None,
+            Some(DefaultValue::Null),
+            Some(DefaultValue::Literal(vec![0, 255])),
+            Some(DefaultValue::CurrentTimestamp(6)),
+            Some(DefaultValue::Expr("1 + 1".into())),
+        ];
+        let columns = types().into_iter().enumerate().map(|(n, ty)| {
+            let mut c = Column::new(format!("c{n}"), ty);
+            c.default = defaults[n % defaults.len()].clone();
+            (c.nullable, c.auto_increment) = (n % 2 == 0, n == 3);
+            (c.on_update_now, c.invisible) = (n % 3 == 0, n % 5 == 0);
+            c.comment = "x".repeat(n);
+            c
+        });
+        let part = |column, prefix, desc| IndexColumn { column, prefix, desc };
+        let index = |name: &str, unique, primary, columns| IndexDef { name: name.into(), unique, primary, columns };
+        TableRecord {
+            id: 1024,
+            space: 1025,
+            trees: vec![TreeRecord { id: 1026, root: 2 }, TreeRecord { id: 1 << 40, root: u32::MAX }],
+            auto_increment: u64::MAX,
+            def: TableDef {
+                schema: "s".into(),
+                name: "t".into(),
+                columns: columns.collect(),
+                indexes: vec![
+                    index("PRIMARY", true, true, vec![part(3, None, false)]),
+                    index("k", false, false, vec![part(0, Some(3), true)]),
+                ],
+                collation: Collation::Utf8mb4Bin,
+                comment: "about".into(),
+            },
+            unfinished: vec![TreeRecord { id: 1030, root: 9 }],
+        }
+    }
+    fn same(a: &TableRecord, b: &TableRecord) {
+        assert_eq!(format!("{a:?}"), format!("{b:?}"));
+    }
+
+    #[test]
+    fn round_trip_and_a_cut_within_a_field_is_an_error() {
+        let bytes = encode_table(&table());
+        same(&decode_table(&bytes).unwrap(), &table());
+        let mut ends = vec![2];
+        fields("record", &bytes[2..], |_, b| {
+            ends.push(ends[ends.len() - 1] + 6 + b.len());
+            Ok(true)
+        })
+        .unwrap();
+        assert_eq!(ends[ends.len() - 1], bytes.len());
+        for cut in (0..bytes.len()).filter(|cut| !ends.contains(cut)) {
+            assert!(decode_table(&bytes[..cut]).is_err(), "cut to {cut}");
+        }
+        for collation in Collation::ALL {
+            assert_eq!(decode_schema(&encode_schema(&SchemaRecord { collation })).unwrap().collation, collation);
+        }
+    }
+
+    /// Whatever the bytes are: an error, or a definition that the engine can work with.
+    #[test]
+    fn no_flipped_byte_ends_in_a_panic() {
+        let bytes = encode_table(&table());
+        for at in 0..bytes.len() {
+            for with in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut b = bytes.clone();
+                b[at] = with;
+                let _ = decode_table(&b).map(|r| check(&r).unwrap());
+            }
+        }
+    }
+
+    /// As format 2 of the data directory has them.
+    #[test]
+    fn records_without_tags_are_read() {
+        let old = postcard::to_allocvec(&table()).unwrap();
+        assert_ne!(old[0], 0);
+        same(&decode_table(&old).unwrap(), &table());
+        for collation in Collation::ALL {
+            let old = postcard::to_allocvec(&SchemaRecord { collation }).unwrap();
+            assert_eq!((old.len(), decode_schema(&old).unwrap().collation), (1, collation));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let with = |tag: u16| {
+            let mut f = Fields(encode_table(&table()));
+            f.put(tag, b"later");
+            decode_table(&f.0)
+        };
+        same(&with(77).unwrap(), &table());
+        assert!(with(0x8001).unwrap_err().contains("field 32769"));
+        let mut newer = encode_table(&table());
+        newer[1] = 2;
+        assert!(decode_table(&newer).unwrap_err().contains("version 2"));
+        let mut f = Fields::record();
+        f.put(1, &999u16.to_le_bytes());
+        assert!(decode_schema(&f.0).unwrap_err().contains("collation number 999"));
+    }
+}
