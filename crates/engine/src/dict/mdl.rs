@@ -18,13 +18,13 @@
 //! - MDL-3: whoever waits while holding other metadata locks waits for *queued* requests at most a second; then only for holders (it is hurried).
 //! - MDL-4: holders who wait to convert a lock do not keep each other out; one that would keep another out, or be kept out by it, is told "deadlock" at once.
 //! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under the queue's mutex.
-use crate::host::Host;
+use crate::host::{Host, let_others_run};
 use crate::lock::KillFlag;
 use crate::lock::sync::Mutex;
 use crate::lock::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::{Error, Result};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -282,6 +282,36 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct MdlSet {
     held: SmallVec<[(Arc<MdlLock>, MdlMode); 8]>,
+    /// Places in `held` by the lock's address, while there are many.
+    places: Option<HashMap<usize, usize>>,
+}
+/// Up to so many locks are looked through.
+const FEW: usize = 64;
+
+impl MdlSet {
+    #[inline]
+    fn place(&self, lock: &Arc<MdlLock>) -> Option<usize> {
+        match &self.places {
+            None => self.held.iter().position(|(held, _)| Arc::ptr_eq(held, lock)),
+            Some(places) => places.get(&address(lock)).copied(),
+        }
+    }
+    #[inline]
+    fn push(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) {
+        self.held.push((lock.clone(), mode));
+        if self.held.len() > FEW || self.places.is_some() {
+            self.note_last();
+        }
+    }
+    #[cold]
+    fn note_last(&mut self) {
+        let known = self.places.as_ref().map_or(0, |places| places.len());
+        let new = (known..self.held.len()).map(|n| (address(&self.held[n].0), n));
+        self.places.get_or_insert_default().extend(new);
+    }
+}
+fn address(lock: &Arc<MdlLock>) -> usize {
+    Arc::as_ptr(lock).addr()
 }
 
 impl MdlSet {
@@ -292,20 +322,20 @@ impl MdlSet {
     /// The mode in which this set holds `lock`.
     #[inline]
     pub fn holds(&self, lock: &Arc<MdlLock>) -> Option<MdlMode> {
-        self.held.iter().find(|(held, _)| Arc::ptr_eq(held, lock)).map(|(_, mode)| *mode)
+        self.place(lock).map(|n| self.held[n].1)
     }
 
     /// Takes `lock` without waiting, if it can be had (or is held in a mode that covers `mode`).
     #[inline]
     pub fn try_lock(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) -> bool {
-        let own = self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock));
-        let Some((_, held)) = own else {
+        let Some(place) = self.place(lock) else {
             if !lock.acquire(mode, None, false) {
                 return false;
             }
-            self.held.push((lock.clone(), mode));
+            self.push(lock, mode);
             return true;
         };
+        let held = &mut self.held[place].1;
         let wanted = held.with(mode);
         // A holder goes past the queue: those in it wait for its lock anyway.
         if wanted == *held {
@@ -330,9 +360,9 @@ impl MdlSet {
         let hurries = !self.held.is_empty() && wanted != MdlMode::Exclusive;
         queued.wait(wait, hurries).await?;
         queued.taken = true;
-        match self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock)) {
-            Some((_, held)) => *held = wanted,
-            None => self.held.push((lock.clone(), wanted)),
+        match self.place(lock) {
+            Some(place) => self.held[place].1 = wanted,
+            None => self.push(lock, wanted),
         }
         Ok(())
     }
@@ -343,7 +373,10 @@ impl MdlSet {
         let mark = self.mark();
         let mut left = wait.timeout;
         'again: loop {
-            for (lock, mode) in locks {
+            for (n, (lock, mode)) in locks.iter().enumerate() {
+                if n % FEW == FEW - 1 {
+                    let_others_run(&**wait.host).await;
+                }
                 let first = self.mark() == mark;
                 let timeout = if first { left } else { PATIENCE.min(left) };
                 let Err(error) = self.lock(lock, *mode, MdlWait { timeout, ..wait }).await else { continue };
@@ -366,15 +399,20 @@ impl MdlSet {
     pub fn release_to(&mut self, mark: usize) {
         while self.held.len() > mark {
             let (lock, mode) = self.held.pop().expect("not empty");
+            if let Some(places) = &mut self.places {
+                places.remove(&address(&lock));
+            }
             lock.release(mode);
         }
     }
     pub fn release_all(&mut self) {
         self.release_to(0);
+        self.places = None;
     }
     /// Weakens a lock (Exclusive to NoWrite or less, when ALTER lets readers in again).
     pub fn downgrade(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) {
-        let (_, held) = self.held.iter_mut().find(|(held, _)| Arc::ptr_eq(held, lock)).expect("downgrades what it holds");
+        let place = self.place(lock).expect("downgrades what it holds");
+        let held = &mut self.held[place].1;
         assert!(held.covers(mode), "a downgrade weakens");
         let stronger = std::mem::replace(held, mode);
         if stronger != mode {

@@ -225,3 +225,23 @@ fn locks_exclude_under_threads() {
     });
     assert!(locks.iter().all(|lock| lock.is_free()));
 }
+
+#[test]
+fn many_locks_are_found_as_few_are() {
+    let locks: Vec<_> = (0..5 * FEW).map(|_| MdlLock::new()).collect();
+    let mut set = MdlSet::new();
+    for most in [5 * FEW, FEW, 2 * FEW, FEW - 1, 3 * FEW] {
+        set.release_to(FEW / 2);
+        for lock in &locks[..most] {
+            assert!(set.try_lock(lock, Read) && set.try_lock(lock, Write));
+        }
+        assert_eq!(set.mark(), most, "each is held once");
+        for (n, lock) in locks.iter().enumerate() {
+            assert_eq!(set.holds(lock), (n < most).then_some(Write), "{n} of {most}");
+        }
+    }
+    set.downgrade(&locks[2 * FEW], Read);
+    assert_eq!(set.holds(&locks[2 * FEW]), Some(Read));
+    set.release_all();
+    assert!(locks.iter().all(|lock| lock.is_free()));
+}
