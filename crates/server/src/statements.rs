@@ -4,7 +4,8 @@
 //! STMT-2: long data of all statements together, with an entry for each parameter, takes at most `max_allowed_packet` bytes.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
 use crate::protocol::parameters::ParameterType;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
@@ -13,26 +14,16 @@ pub struct Statement {
     types: u16,
 }
 
-/// Data sent ahead for one parameter.
-#[derive(Debug)]
-struct LongData {
-    statement: u32,
-    parameter: u16,
-    bytes: Vec<u8>,
-}
-impl LongData {
-    /// What it counts: clients may send it without any data.
-    fn charge(&self) -> usize {
-        size_of::<LongData>() + self.bytes.len()
-    }
-}
+/// What a parameter's long data counts beside its bytes: clients may send it without any.
+const ENTRY_BYTES: usize = 48;
 
-/// Long data of one statement, taken out for its execution.
+/// Long data of one statement by parameter, ascending; taken out for its execution.
 #[derive(Debug, Default)]
-pub struct TakenLongData(Vec<LongData>);
+pub struct TakenLongData(Vec<(u16, Vec<u8>)>);
 impl TakenLongData {
     pub fn of(&self, parameter: usize) -> Option<&[u8]> {
-        self.0.iter().find(|d| d.parameter as usize == parameter).map(|d| &d.bytes[..])
+        let at = self.0.binary_search_by_key(&parameter, |(p, _)| *p as usize).ok()?;
+        Some(&self.0[at].1)
     }
 }
 
@@ -41,10 +32,11 @@ pub struct Statements {
     map: HashMap<u32, Statement>,
     type_lists: Vec<Box<[ParameterType]>>,
     type_lists_bytes: usize,
-    long_data: Vec<LongData>,
+    /// By statement and parameter.
+    long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
     long_data_bytes: usize,
     /// Statements whose long data was too much, or for a parameter that they do not have: their next execution fails.
-    long_data_failed: Vec<u32>,
+    long_data_failed: HashSet<u32>,
 }
 
 /// Distinct type lists that a connection may have; one more, and the older ones are forgotten with the bindings that use them.
@@ -104,18 +96,16 @@ impl Statements {
     /// COM_STMT_SEND_LONG_DATA. It has no answer: a failure is told at the next execution.
     pub fn add_long_data(&mut self, id: u32, parameter: u16, bytes: &[u8], max_bytes: usize) {
         let Some(s) = self.get(id) else { return };
-        let known = self.long_data.iter_mut().find(|d| d.statement == id && d.parameter == parameter);
-        let charge = bytes.len() + if known.is_some() { 0 } else { size_of::<LongData>() };
+        let known = self.long_data.get_mut(&id).and_then(|data| data.get_mut(&parameter));
+        let charge = bytes.len() + if known.is_some() { 0 } else { ENTRY_BYTES };
         if parameter >= s.params || self.long_data_bytes + charge > max_bytes {
-            if !self.long_data_failed.contains(&id) {
-                self.long_data_failed.push(id);
-            }
+            self.long_data_failed.insert(id);
             return;
         }
         self.long_data_bytes += charge;
         match known {
-            Some(d) => d.bytes.extend_from_slice(bytes),
-            None => self.long_data.push(LongData { statement: id, parameter, bytes: bytes.to_vec() }),
+            Some(data) => data.extend_from_slice(bytes),
+            None => drop(self.long_data.entry(id).or_default().insert(parameter, bytes.to_vec())),
         }
     }
     /// Takes the statement's long data for an execution; None if it failed.
@@ -123,10 +113,9 @@ impl Statements {
         if self.long_data.is_empty() && self.long_data_failed.is_empty() {
             return Some(TakenLongData::default());
         }
-        let failed = self.long_data_failed.contains(&id);
-        let taken: Vec<LongData> = self.long_data.extract_if(.., |d| d.statement == id).collect();
-        self.long_data_bytes -= taken.iter().map(LongData::charge).sum::<usize>();
-        self.long_data_failed.retain(|f| *f != id);
+        let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
+        self.long_data_bytes -= taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
+        let failed = self.long_data_failed.remove(&id);
         (!failed).then_some(TakenLongData(taken))
     }
     /// COM_STMT_RESET.
@@ -188,7 +177,7 @@ mod tests {
         }
     }
 
-    const ENTRY: usize = size_of::<LongData>();
+    const ENTRY: usize = ENTRY_BYTES;
 
     #[test]
     fn long_data_adds_up_and_is_taken_once() {
@@ -225,7 +214,7 @@ mod tests {
         let mut s = Statements::default();
         s.add(1, 1000);
         (0..1000).for_each(|parameter| s.add_long_data(1, parameter, b"", 10 * ENTRY));
-        assert_eq!(s.long_data.len(), 10, "STMT-2");
+        assert_eq!(s.long_data[&1].len(), 10, "STMT-2");
         assert!(s.take_long_data(1).is_none());
         s.add_long_data(1, 7, b"", 10 * ENTRY);
         assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
