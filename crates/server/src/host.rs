@@ -4,7 +4,7 @@ use redolith_disk::{Placement, Thread, place_thread, this_thread, unbind_this_th
 use redolith_engine::host::{BoxFuture, Host, block_on};
 use std::collections::HashMap;
 use std::time::Duration;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// From here on tokio's timer is precise enough.
 const TICK: Duration = Duration::from_millis(1);
@@ -93,6 +93,15 @@ impl Host for EngineHost {
     }
     fn before_blocking(&self) {
         crate::outbox::send_held_back();
+    }
+    fn work_long(&self, work: &mut dyn FnMut()) {
+        crate::outbox::send_held_back();
+        // Another thread takes this one's place among the workers.
+        if self.0.runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
+            tokio::task::block_in_place(work);
+        } else {
+            work();
+        }
     }
 }
 

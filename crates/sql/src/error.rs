@@ -151,11 +151,15 @@ errors! {
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
     unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
+    /// `kind` is ENUM or SET.
+    too_many_members(column, kind) = 1097, "Too many strings for column {column} and {kind}";
     column_specified_twice(column) = 1110, "Column '{column}' specified twice";
     invalid_group_function() = 1111, "Invalid use of group function";
     no_columns() = 1113, "A table must have at least one column";
     table_full(table) = 1114, "The table '{table}' is full";
     unknown_character_set(name) = 1115, "Unknown character set: '{name}'";
+    /// `max` tables of one FROM clause.
+    too_many_tables(max) = 1116, "Too many tables; MySQL can only use {max} tables in a join";
     too_many_columns() = 1117, "Too many columns";
     row_too_large(max) = 1118, "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {max}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
     column_count(row) = 1136, "Column count doesn't match value count at row {row}";
@@ -230,6 +234,7 @@ errors! {
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
     not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} is not in SELECT list, references column '{column}' which is not in SELECT list; this is incompatible with {what}";
     execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
+    capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for '{setting}' exceeded. {what}";
     invalid_json(why, position) = 3140, "Invalid JSON text: \"{why}\" at position {position} in value for column '(null)'.";
     lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
     default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a disallowed function.";

@@ -177,6 +177,9 @@ impl PlanCache {
 
     /// The entry of a prepared statement; its plan may have to be made again ([`Entry::plan`]).
     pub fn prepared(&self, context: &PlanContext, text: &[u8]) -> Option<Arc<Entry>> {
+        if text.len() > self.max_bytes_per_shard {
+            return None;
+        }
         self.find(Kind::Prepared, context, text)
     }
     pub fn insert_prepared(&self, context: &PlanContext, text: &[u8], plan: Arc<Plan>) -> Arc<Entry> {
@@ -193,6 +196,9 @@ impl PlanCache {
 
     /// The plan of a text statement. `literal` gives the text of its literals by number.
     pub fn text<'l>(&self, context: &PlanContext, shape: &[u8], literal: impl Fn(u32) -> &'l [u8]) -> Option<Arc<Plan>> {
+        if shape.len() > MAX_SHAPE_BYTES {
+            return None;
+        }
         let entry = self.find(Kind::Text, context, shape)?;
         let variants = entry.variants.read();
         let same = |v: &&Variant| variants.pinned.iter().zip(&v.literals).all(|(n, text)| *literal(*n) == **text);

@@ -10,8 +10,9 @@
 use redolith_sql::SqlError;
 use redolith_sql::bind::{BindContext, Params, bind};
 use redolith_sql::catalog::{Catalog, TableInfo};
-use redolith_sql::parse::{self, lift::Lifted};
+use redolith_sql::parse::{self, Bounds, lift::Lifted};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
+use redolith_sql::processes::Processes;
 use redolith_sql::sql_mode::SqlMode;
 use redolith_types::{Collation, Column, DefaultValue, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         _ => None,
     };
     let mode = SqlMode::default();
+    let process = Processes::new().add("", 1);
+    let bounds = Bounds { memory: usize::MAX, process: &process };
     let cx = BindContext {
         catalog: tables,
         schema: Some("test"),
@@ -48,10 +51,11 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         variable_type: &known,
         user_variable_type: &|_| None,
         untyped: &[],
+        bounds,
     };
     let mut lifted = Lifted::default();
-    lifted.read(sql.as_bytes(), 0, mode);
-    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode)?;
+    lifted.read(sql.as_bytes(), 0, mode, bounds)?;
+    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode, bounds)?;
     let bound = bind(&parsed, &cx, params)?;
     let text = |n: &u32| String::from_utf8_lossy(parsed.literals[*n as usize].text(sql.as_bytes())).into_owned();
     let pinned = bound.pinned.iter().map(text).collect();

@@ -25,6 +25,10 @@ pub trait Host: Send + Sync + 'static {
     fn yield_now(&self) -> BoxFuture<()>;
     /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.
     fn before_blocking(&self) {}
+    /// Does work that takes long and waits for nothing. Where tasks share threads the others go on meanwhile, on another one.
+    fn work_long(&self, work: &mut dyn FnMut()) {
+        work();
+    }
 }
 
 /// Between two parts of long work: what is held back leaves, and the other tasks have their turn.

@@ -55,6 +55,7 @@ impl Binder<'_> {
             S::Execute { name, using } => {
                 Statement::Execute { name: name.to_lowercase().into(), using: using.iter().map(|v| v.as_str().into()).collect() }
             }
+            S::Empty => Statement::Nothing,
             S::Deallocate(name) => Statement::Deallocate(name.to_lowercase().into()),
             _ => unreachable!("bound elsewhere"),
         })

@@ -3,6 +3,7 @@ use super::expr::Env;
 use super::{Binder, slot, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
+use crate::plan::same::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
 
 pub(super) fn by_name(name: &str) -> Option<Aggregate> {
@@ -28,6 +29,36 @@ pub(super) fn by_name(name: &str) -> Option<Aggregate> {
 /// `@@group_concat_max_len`.
 const GROUP_CONCAT_CHARS: u32 = 1024;
 
+/// The aggregates of a SELECT, each once.
+#[derive(Default)]
+pub(super) struct Aggregates {
+    pub list: Vec<AggregateCall>,
+    known: SameIndex,
+}
+impl Aggregates {
+    /// The place of a call in the list.
+    pub fn place(&mut self, call: AggregateCall) -> usize {
+        let same = |other: &AggregateCall| {
+            other.function == call.function
+                && other.distinct == call.distinct
+                && other.order.is_empty()
+                && call.order.is_empty()
+                && other.separator == call.separator
+                && other.args.len() == call.args.len()
+                && other.args.iter().zip(&call.args).all(|(a, b)| a.same(b))
+        };
+        let hash = self.known.hash((std::mem::discriminant(&call.function), call.distinct, call.args.len()), &call.args);
+        if let Some(place) = self.known.find(hash, |n| same(&self.list[n])) {
+            return place;
+        }
+        if same(&call) {
+            self.known.insert(hash, self.list.len());
+        }
+        self.list.push(call);
+        self.list.len() - 1
+    }
+}
+
 impl Binder<'_> {
     pub(super) fn aggregate(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<Expr> {
         if call.star && function != Aggregate::Count {
@@ -38,25 +69,11 @@ impl Binder<'_> {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
         // No aggregate within an aggregate, and none where rows are not grouped.
-        let Some(list) = self.aggregates.take() else { return Err(SqlError::invalid_group_function()) };
+        let Some(mut list) = self.aggregates.take() else { return Err(SqlError::invalid_group_function()) };
         let bound = self.aggregate_call(env, function, call);
-        let mut list = list;
         let result = bound.and_then(|call| {
             let ty = call.ty;
-            let same = |other: &AggregateCall| {
-                other.function == call.function
-                    && other.distinct == call.distinct
-                    && other.order.is_empty()
-                    && call.order.is_empty()
-                    && other.separator == call.separator
-                    && other.args.len() == call.args.len()
-                    && other.args.iter().zip(&call.args).all(|(a, b)| a.same(b))
-            };
-            let place = list.iter().position(same).unwrap_or_else(|| {
-                list.push(call.clone());
-                list.len() - 1
-            });
-            Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
+            Ok(Expr::new(ExprKind::Aggregate(slot(list.place(call))?), ty))
         });
         self.aggregates = Some(list);
         result
@@ -102,11 +119,13 @@ impl Binder<'_> {
     /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
     fn group_concat_order(&mut self, env: &Env<'_>, order: &[ast::OrderItem], args: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
+        let mut known = if order.is_empty() { SameIndex::default() } else { SameIndex::of(args) };
         for item in order {
             let expr = self.expr(env, &item.expr)?;
-            let output = match args.iter().position(|a| a.same(&expr)) {
+            let output = match known.find_expr(&expr, args) {
                 Some(n) => n,
                 None => {
+                    known.insert_expr(&expr, args.len());
                     args.push(expr);
                     args.len() - 1
                 }

@@ -51,7 +51,7 @@ impl Binder<'_> {
     /// The text of DEFAULT (expression), which names no column.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
-        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode)?;
+        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode, self.cx.bounds)?;
         let ast::Statement::Do(list) = &parsed.statement else { return Err(SqlError::unsupported("this DEFAULT expression")) };
         let mut inner = Binder::new(&parsed, self.cx, false);
         let bound = inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])?;

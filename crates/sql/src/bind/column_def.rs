@@ -10,6 +10,7 @@ use crate::plan::{ExprKind, Function};
 use redolith_types::sql_type::Sign;
 use redolith_types::store::{StoreMode, convert_for_column};
 use redolith_types::{Charset, Collation, Column, DefaultValue, IntSize, LobSize, SqlType, Value};
+use std::collections::HashSet;
 
 pub(super) struct ColumnContext {
     /// The table's collation, which columns take.
@@ -103,22 +104,18 @@ impl Binder<'_> {
             "TIMESTAMP" => SqlType::Timestamp { fsp: fsp()? },
             "YEAR" => SqlType::Year,
             "ENUM" => SqlType::Enum { names: self.members(ty, name)?, collation },
-            "SET" => {
-                let names = self.members(ty, name)?;
-                if names.len() > 64 {
-                    return Err(SqlError::new(1097, format!("Too many strings for column {name} and SET")));
-                }
-                SqlType::Set { names, collation }
-            }
+            "SET" => SqlType::Set { names: self.members(ty, name)?, collation },
             other => return Err(SqlError::unsupported(format!("{other} columns"))),
         })
     }
 
     fn members(&mut self, ty: &DataType, column: &str) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
+        let mut seen = HashSet::with_capacity(ty.members.len());
         for &number in &ty.members {
+            self.charge(1)?;
             let name = self.literal_text(number)?.trim_end_matches(' ').to_string();
-            if names.contains(&name) {
+            if !seen.insert(name.clone()) {
                 return Err(SqlError::new(1291, format!("Column '{column}' has duplicated value '{name}' in {}", ty.name)));
             }
             names.push(name);

@@ -4,13 +4,13 @@ use super::column_def::ColumnContext;
 use super::index_def;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Alter, Statement as S};
+use crate::parse::limits::MAX_COLUMNS;
 use crate::plan::{AlterAction, CreateTable, DdlStmt, TableName};
 use redolith_types::{Charset, Collation, TableDef};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 const MAX_NAME_CHARS: usize = 64;
-/// As in InnoDB.
-const MAX_COLUMNS: usize = 1017;
 /// Bytes of a row that are not BLOBs.
 const MAX_ROW: u64 = 65_535;
 
@@ -34,10 +34,9 @@ impl Binder<'_> {
             }
             S::DropTables { names, if_exists } => {
                 let names: Vec<TableName> = names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
-                for (i, name) in names.iter().enumerate() {
-                    if names[..i].contains(name) {
-                        return Err(SqlError::not_unique_table(&name.name));
-                    }
+                let mut seen = HashSet::with_capacity(names.len());
+                if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
+                    return Err(SqlError::not_unique_table(&twice.name));
                 }
                 DdlStmt::DropTables { names, if_exists: *if_exists }
             }
@@ -54,6 +53,7 @@ impl Binder<'_> {
                 let mut def = existing.def.clone();
                 let mut out = Vec::with_capacity(actions.len());
                 for action in actions {
+                    self.step(def.indexes.len() + 1)?;
                     self.alter(&mut def, action, &mut out)?;
                 }
                 index_def::check_auto_increment(&def)?;
@@ -105,6 +105,7 @@ impl Binder<'_> {
         };
         let mut indexes = Vec::new();
         for column in &create.columns {
+            self.step(def.columns.len())?;
             check_name(&column.name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(&column.name)))?;
             if def.column(&column.name).is_some() {
                 return Err(SqlError::duplicate_column(&column.name));

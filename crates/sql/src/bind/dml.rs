@@ -4,7 +4,7 @@ use super::expr::Env;
 use super::insert::reads;
 use super::order::{Purpose, Wanted};
 use super::path;
-use super::scope::{Clause, Scope};
+use super::scope::{Aliases, Clause, Scope};
 use super::select::{FOR_CHANGE, flatten};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
@@ -22,10 +22,10 @@ impl Binder<'_> {
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
         note(&mut access, &mut sort, read);
-        let on_update_now: Vec<u16> = (0..table.def.columns.len())
-            .filter(|&c| table.def.columns[c].on_update_now && !assignments.iter().any(|a| a.column as usize == c))
-            .map(|c| c as u16)
-            .collect();
+        let mut assigned = vec![false; table.def.columns.len()];
+        assignments.iter().for_each(|a| assigned[a.column as usize] = true);
+        let on_update_now: Vec<u16> =
+            (0..assigned.len()).filter(|&c| table.def.columns[c].on_update_now && !assigned[c]).map(|c| c as u16).collect();
         let collect_first = moves_rows(&access, &assignments, &on_update_now);
         Ok(UpdatePlan { assignments, on_update_now, collect_first, sort, limit: self.limit(&update.limit)?, ignore: update.ignore, access })
     }
@@ -63,7 +63,7 @@ impl Binder<'_> {
             flatten(self.expr(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
         }
         let mut exprs = Vec::new();
-        let keys = self.order(&Env::new(scope, Clause::Order), order, &[], &mut exprs)?;
+        let keys = self.order(&Env::new(scope, Clause::Order), order, &Aliases::default(), &mut exprs)?;
         conjuncts.iter().chain(&exprs).try_for_each(|e| not_read_from(e, table))?;
         let column = |e: &Expr| match e.kind {
             ExprKind::Column { column, .. } => Some(column as usize),

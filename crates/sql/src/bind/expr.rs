@@ -1,6 +1,6 @@
 //! Expressions: one syntax node, one bound node.
 use super::compare::{and, or};
-use super::scope::{Clause, Scope, written};
+use super::scope::{Aliases, Clause, Scope, written};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
@@ -18,19 +18,20 @@ pub struct Env<'s> {
     pub scope: &'s Scope,
     pub clause: Clause,
     /// Names of select items, for GROUP BY, HAVING and ORDER BY.
-    pub aliases: &'s [(String, Expr)],
+    pub aliases: Option<&'s Aliases>,
     /// The names around a subquery.
     pub outer: Option<&'s Scope>,
 }
 impl<'s> Env<'s> {
     pub fn new(scope: &'s Scope, clause: Clause) -> Env<'s> {
-        Env { scope, clause, aliases: &[], outer: None }
+        Env { scope, clause, aliases: None, outer: None }
     }
 }
 
 impl Binder<'_> {
     pub(super) fn expr(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         use ast::ExprKind as A;
+        self.charge(1)?;
         match &expr.kind {
             A::Literal(number) => self.literal(*number),
             A::Introduced(charset, number) => self.introduced(charset, *number),
@@ -45,9 +46,9 @@ impl Binder<'_> {
             // A text statement has nobody to give it values.
             A::Param(_) if self.lift => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
-                let ty = match self.cx.untyped.iter().find(|(n, _)| n == number) {
-                    Some((_, ty)) => *ty,
-                    None => self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null()),
+                let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
+                    Ok(at) => self.cx.untyped[at].1,
+                    Err(_) => self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null()),
                 };
                 if ty.kind == Kind::Null {
                     self.untyped.insert(*number);
@@ -214,7 +215,9 @@ impl Binder<'_> {
 
     /// What an alias stands for. Copies of copies would make a large tree of a short text.
     fn copy(&mut self, env: &Env<'_>, expr: &Expr) -> Result<Expr> {
+        let before = self.copied;
         expr.walk(&mut |_| self.copied += 1);
+        self.charge(self.copied - before)?;
         let in_aggregate = self.aggregates.is_none() && env.clause != Clause::Group;
         if in_aggregate && expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::invalid_group_function());
@@ -224,8 +227,8 @@ impl Binder<'_> {
 
     fn name(&mut self, env: &Env<'_>, name: &ColumnName) -> Result<Expr> {
         let alias = || {
-            let mut found = env.aliases.iter().filter(|(alias, _)| name.table.is_none() && alias.eq_ignore_ascii_case(&name.column));
-            found.next().map(|(_, expr)| expr)
+            let aliases = env.aliases.filter(|_| name.table.is_none())?;
+            aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
         // HAVING looks at the select list first, but for what is inside an aggregate; other clauses look at the columns first.
         if env.clause == Clause::Having

@@ -3,8 +3,11 @@ use super::member::{Names, number_of};
 use super::scope::Scope;
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
+use crate::plan::same::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, CompareOp, Expr, ExprKind, Grouping};
 use crate::sql_mode::SqlMode;
+use redolith_types::{Column, IndexDef};
+use std::collections::{HashMap, HashSet};
 
 impl Binder<'_> {
     /// Rewrites `output` and `having` and makes the grouping (SEL-4).
@@ -13,6 +16,7 @@ impl Binder<'_> {
         &mut self,
         scope: &Scope,
         keys: Vec<Expr>,
+        known: SameIndex,
         aggregates: Vec<AggregateCall>,
         conjuncts: &[Expr],
         output: &mut [Expr],
@@ -21,8 +25,10 @@ impl Binder<'_> {
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
         let implicit = keys.is_empty();
-        let mut regroup = Regroup { scope, keys, aggregates, conjuncts, strict, implicit };
+        let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts);
+        (regroup.strict, regroup.implicit) = (strict, implicit);
         for (n, expr) in output.iter_mut().enumerate() {
+            self.step(1)?;
             let clause = if n < visible { "SELECT list" } else { "ORDER BY" };
             let position = if n < visible { n + 1 } else { n - visible + 1 };
             regroup.rewrite(expr, clause, position)?;
@@ -38,15 +44,35 @@ impl Binder<'_> {
 struct Regroup<'a> {
     scope: &'a Scope,
     keys: Vec<Expr>,
+    /// The keys, by what they are.
+    known: SameIndex,
     aggregates: Vec<AggregateCall>,
-    conjuncts: &'a [Expr],
+    /// Places of ANY_VALUE of plain columns.
+    any_values: HashMap<(u16, u16), Vec<usize>>,
+    /// Columns that are keys, or fixed by WHERE.
+    constant: HashSet<(u16, u16)>,
+    /// What [`Regroup::depends_on_keys`] has found out.
+    dependent: HashMap<(u16, u16), bool>,
     strict: bool,
     implicit: bool,
 }
 
-impl Regroup<'_> {
+impl<'a> Regroup<'a> {
+    fn new(scope: &'a Scope, keys: Vec<Expr>, known: SameIndex, aggregates: Vec<AggregateCall>, conjuncts: &[Expr]) -> Regroup<'a> {
+        let keyed = keys.iter().filter_map(column_of);
+        let constant = keyed.chain(conjuncts.iter().flat_map(fixed_by)).collect();
+        let mut any_values: HashMap<_, Vec<usize>> = HashMap::new();
+        for (place, call) in aggregates.iter().enumerate().filter(|(_, call)| call.function == Aggregate::AnyValue) {
+            if let Some(column) = call.args.first().and_then(column_of) {
+                any_values.entry(column).or_default().push(place);
+            }
+        }
+        let dependent = HashMap::new();
+        Regroup { scope, keys, known, aggregates, any_values, constant, dependent, strict: false, implicit: false }
+    }
+
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
-        if let Some(key) = self.keys.iter().position(|k| k.same(expr)) {
+        if let Some(key) = self.known.find_expr(expr, &self.keys) {
             let kind = ExprKind::GroupKey(slot(key)?);
             expr.kind = match table_number(self.scope, expr) {
                 Some((number, names)) => names.of(Expr::new(kind, number.ty)),
@@ -85,40 +111,51 @@ impl Regroup<'_> {
     }
 
     /// The column is the same in all rows of a group: its table's unique key is among the group's keys, or it is fixed by WHERE.
-    fn depends_on_keys(&self, source: u16, column: u16) -> bool {
-        let is_key = |c: usize| {
-            self.keys.iter().any(|k| matches!(k.kind, ExprKind::Column { source: s, column: k } if s == source && k as usize == c))
-        };
-        let fixed = |c: usize| self.conjuncts.iter().any(|e| fixes(e, source, c));
-        if fixed(column as usize) {
-            return true;
+    fn depends_on_keys(&mut self, source: u16, column: u16) -> bool {
+        if let Some(known) = self.dependent.get(&(source, column)) {
+            return *known;
         }
-        let Some(table) = &self.scope.sources[source as usize].table else { return false };
-        table.def.indexes.iter().filter(|i| i.unique).any(|index| {
-            index
-                .columns
-                .iter()
-                .all(|c| c.prefix.is_none() && !table.def.columns[c.column].nullable && (is_key(c.column) || fixed(c.column)))
-        })
+        let constant = |c: usize| self.constant.contains(&(source, c as u16));
+        let by_index = |index: &IndexDef, columns: &[Column]| {
+            index.columns.iter().all(|c| c.prefix.is_none() && !columns[c.column].nullable && constant(c.column))
+        };
+        let table = &self.scope.sources[source as usize].table;
+        let unique = || table.iter().flat_map(|t| t.def.indexes.iter().filter(|i| i.unique).map(move |i| (i, &t.def.columns)));
+        let found = constant(column as usize) || unique().any(|(index, columns)| by_index(index, columns));
+        self.dependent.insert((source, column), found);
+        found
     }
 
     fn any_value(&mut self, column: Expr) -> Result<Expr> {
         let ty = column.ty.nullable(column.ty.nullable || self.implicit);
-        let same = |a: &AggregateCall| a.function == Aggregate::AnyValue && a.args.first().is_some_and(|arg| arg.same(&column));
-        let place = self.aggregates.iter().position(same).unwrap_or_else(|| {
-            let call = AggregateCall {
-                function: Aggregate::AnyValue,
-                distinct: false,
-                args: vec![column.clone()],
-                values: 1,
-                ty,
-                order: Vec::new(),
-                separator: "".into(),
-            };
-            self.aggregates.push(call);
-            self.aggregates.len() - 1
-        });
+        let call = AggregateCall {
+            function: Aggregate::AnyValue,
+            distinct: false,
+            args: vec![column],
+            values: 1,
+            ty,
+            order: Vec::new(),
+            separator: "".into(),
+        };
+        let same = |place: &&usize| self.aggregates[**place].args.first().is_some_and(|arg| arg.same(&call.args[0]));
+        let known = column_of(&call.args[0]).map(|c| self.any_values.entry(c).or_default());
+        let place = match known.as_ref().and_then(|places| places.iter().find(same)) {
+            Some(place) => *place,
+            None => {
+                let place = self.aggregates.len();
+                known.into_iter().for_each(|places| places.push(place));
+                self.aggregates.push(call);
+                place
+            }
+        };
         Ok(Expr::new(ExprKind::Aggregate(slot(place)?), ty))
+    }
+}
+
+fn column_of(e: &Expr) -> Option<(u16, u16)> {
+    match e.kind {
+        ExprKind::Column { source, column } => Some((source, column)),
+        _ => None,
     }
 }
 
@@ -126,9 +163,11 @@ fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
     number_of(expr, |source| scope.sources[source].table.clone())
 }
 
-/// `column = constant`
-fn fixes(conjunct: &Expr, source: u16, column: usize) -> bool {
-    let ExprKind::Compare { op: CompareOp::Eq, sides, .. } = &conjunct.kind else { return false };
-    let is = |e: &Expr| matches!(e.kind, ExprKind::Column { source: s, column: c } if s == source && c as usize == column);
-    (is(&sides[0]) && sides[1].is_constant()) || (is(&sides[1]) && sides[0].is_constant())
+/// The columns of `column = constant`.
+fn fixed_by(conjunct: &Expr) -> impl Iterator<Item = (u16, u16)> {
+    let sides = match &conjunct.kind {
+        ExprKind::Compare { op: CompareOp::Eq, sides, .. } => Some([(&sides[0], &sides[1]), (&sides[1], &sides[0])]),
+        _ => None,
+    };
+    sides.into_iter().flatten().filter(|(_, other)| other.is_constant()).filter_map(|(side, _)| column_of(side))
 }

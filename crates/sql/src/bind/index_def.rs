@@ -1,11 +1,9 @@
 //! An index's definition: its columns found, its name made up where none is given, its limits kept.
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{IndexKind, IndexPart, IndexSpec};
+use crate::parse::limits::{MAX_INDEXES, MAX_KEY_PARTS};
 use redolith_types::{Column, IndexColumn, IndexDef, SqlType, TableDef};
 
-/// InnoDB's limits, which clients know.
-const MAX_INDEXES: usize = 64;
-const MAX_PARTS: usize = 16;
 const MAX_KEY_BYTES: u64 = 3072;
 
 /// Adds an index to the definition. `nullable`: what was said of each column; a primary key makes its columns NOT NULL unless they were said to be NULL.
@@ -13,8 +11,8 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, nullable: &[Option<bool>
     if def.indexes.len() >= MAX_INDEXES {
         return Err(SqlError::too_many_keys(MAX_INDEXES));
     }
-    if spec.parts.len() > MAX_PARTS {
-        return Err(SqlError::too_many_key_parts(MAX_PARTS));
+    if spec.parts.len() > MAX_KEY_PARTS {
+        return Err(SqlError::too_many_key_parts(MAX_KEY_PARTS));
     }
     let primary = spec.kind == IndexKind::Primary;
     if primary && def.indexes.iter().any(|i| i.primary) {

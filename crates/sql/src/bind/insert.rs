@@ -53,12 +53,14 @@ impl Binder<'_> {
         scope.add_table(table, None, false)?;
         let env = Env::new(&scope, Clause::None);
         let mut bound = Vec::with_capacity(rows.len());
+        let no_values = rows.iter().all(Vec::is_empty);
         for (n, row) in rows.iter().enumerate() {
             // `VALUES ()` gives every column its default.
-            if row.len() != columns.len() && !rows.iter().all(Vec::is_empty) {
+            if row.len() != columns.len() && !no_values {
                 return Err(SqlError::column_count(n + 1));
             }
-            let mut values = Vec::with_capacity(row.len());
+            self.charge(columns.len())?;
+            let mut values = Vec::with_capacity(columns.len());
             for (value, &column) in row.iter().zip(columns) {
                 values.push(match value.kind {
                     ast::ExprKind::Default(None) => InsertValue::Default,
@@ -104,13 +106,13 @@ impl Binder<'_> {
         table: &Arc<TableInfo>,
         list: &[(ast::ColumnName, ast::Expr)],
     ) -> Result<Vec<Assignment>> {
-        let mut assigned: Vec<u16> = Vec::new();
+        let mut assigned = vec![false; table.def.columns.len()];
         let mut out = Vec::with_capacity(list.len());
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in list {
             // Only the table's own columns can be set.
             let own = scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
-            let Some(column) = table.column(&name.column).filter(|_| own) else {
+            let Some(column) = scope.sources[0].column(&name.column).filter(|_| own) else {
                 return Err(SqlError::unknown_column(super::scope::written(name), Clause::Fields.name()));
             };
             let column = column as u16;
@@ -118,8 +120,8 @@ impl Binder<'_> {
                 ast::ExprKind::Default(None) => self.column_default(table, column as usize)?,
                 _ => self.value_for(&env, table, column as usize, value)?,
             };
-            let reads_assigned = value.any(&|e| matches!(e.kind, ExprKind::Column { source: 0, column } if assigned.contains(&column)));
-            assigned.push(column);
+            let reads_assigned = value.any(&|e| matches!(e.kind, ExprKind::Column { source: 0, column } if assigned[column as usize]));
+            assigned[column as usize] = true;
             out.push(Assignment { column, value, reads_assigned });
         }
         Ok(out)
@@ -143,7 +145,7 @@ fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usi
     let Some(names) = names else {
         return Ok((0..table.def.columns.len()).filter(|&c| !table.def.columns[c].invisible).collect());
     };
-    let mut columns = Vec::with_capacity(names.len());
+    let mut columns = Vec::with_capacity(names.len().min(table.def.columns.len()));
     for name in names {
         let column = table.column(name).ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
         if columns.contains(&column) {
@@ -164,7 +166,8 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
         let meta = meta::column_meta(table, &alias, i, names.get(i).map(String::as_str));
         ScopeColumn { name: meta.name.clone(), meta, hidden: false, merged: false, expr: ExprKind::InsertedValue(i as u16) }
     });
-    Ok(ScopeSource { schema: None, columns: columns.collect(), alias, table: None })
+    let columns = columns.collect();
+    Ok(ScopeSource::new(None, alias, None, columns))
 }
 
 /// Does a source read this table?

@@ -31,9 +31,11 @@ use crate::catalog::{Catalog, TableInfo};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::lexer::TokenKind;
-use crate::parse::{Parsed, ast};
-use crate::plan::{AggregateCall, ExprType, Plan, RowLock, Statement, TableUse};
+use crate::parse::{Bounds, Parsed, ast};
+use crate::plan::same::SameIndex;
+use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
+use aggregate::Aggregates;
 use redolith_types::{Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,8 +56,10 @@ pub struct BindContext<'a> {
     pub variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
     /// The type of a user variable's value; None if it has none.
     pub user_variable_type: &'a dyn Fn(&str) -> Option<ExprType>,
-    /// Types of `untyped` parameters (BIND-3); empty while no values are known.
+    /// Types of `untyped` parameters (BIND-3), ascending; empty while no values are known.
     pub untyped: &'a [(u32, ExprType)],
+    /// Of the work and its memory.
+    pub bounds: Bounds<'a>,
 }
 
 /// A plan, and the literals (BIND-1) it is good for.
@@ -112,18 +116,27 @@ pub(crate) struct Binder<'a> {
     untyped: BTreeSet<u32>,
     reads_user_variables: bool,
     tables: Vec<TableUse>,
+    /// Places in `tables` by hash of the name.
+    tables_by_name: SameIndex,
     subqueries: u16,
     /// Where aggregates are collected; None where they are not allowed.
-    aggregates: Option<Vec<AggregateCall>>,
+    aggregates: Option<Aggregates>,
     /// The VALUES list stands for many rows like its one: parameters per row.
     row_stride: Option<u32>,
     /// The lock of rows that are read without a locking clause.
     reads: RowLock,
     /// Nodes of expressions that aliases stood for.
     copied: usize,
+    /// Bytes that the plan takes, about.
+    memory: usize,
+    /// Steps until the next look at the KILL flag.
+    until_look: usize,
     /// Columns of `Statement::Rows`.
     rows_columns: Vec<crate::ColumnMeta>,
 }
+
+/// Nodes bound, or looked through, from one look at the KILL flag to the next: about a millisecond.
+const STEPS_PER_LOOK: usize = 4096;
 
 /// The number of a subquery, an aggregate, an output, as plans keep it.
 fn slot(n: usize) -> Result<u16> {
@@ -143,11 +156,14 @@ impl<'a> Binder<'a> {
             untyped: BTreeSet::new(),
             reads_user_variables: false,
             tables: Vec::new(),
+            tables_by_name: SameIndex::default(),
             subqueries: 0,
             aggregates: None,
             row_stride: None,
             reads: RowLock::None,
             copied: 0,
+            memory: 0,
+            until_look: STEPS_PER_LOOK,
             rows_columns: Vec::new(),
         }
     }
@@ -179,6 +195,23 @@ impl<'a> Binder<'a> {
             | S::Alter { .. } => self.pinned(|b| b.ddl(statement)).map(Statement::Ddl),
             other => self.pinned(|b| b.administration(other)),
         }
+    }
+
+    /// Counts work; 1317 if somebody has asked for it.
+    fn step(&mut self, steps: usize) -> Result<()> {
+        self.until_look = self.until_look.saturating_sub(steps);
+        if self.until_look == 0 {
+            self.until_look = STEPS_PER_LOOK;
+            if self.cx.bounds.is_killed() {
+                return Err(SqlError::interrupted());
+            }
+        }
+        Ok(())
+    }
+    /// Counts nodes of the plan. The parser has counted one for each of the tree's; names and lists may stand for more.
+    fn charge(&mut self, nodes: usize) -> Result<()> {
+        self.memory += nodes * size_of::<crate::plan::Expr>();
+        if self.memory > self.cx.bounds.memory { Err(self.cx.bounds.exceeded()) } else { self.step(nodes) }
     }
 
     /// Runs `f` with literals kept.
@@ -234,13 +267,18 @@ impl<'a> Binder<'a> {
                 SqlError::no_such_table(schema, &name.name)
             });
         };
-        match self.tables.iter_mut().find(|t| t.table.def.schema == table.def.schema && t.table.def.name == table.def.name) {
+        let def = &table.def;
+        let hash = self.tables_by_name.hash((&def.schema, &def.name), std::iter::empty());
+        let same = |t: &TableUse| t.table.def.schema == def.schema && t.table.def.name == def.name;
+        match self.tables_by_name.find(hash, |place| same(&self.tables[place])) {
             // One statement sees one definition.
-            Some(seen) => {
+            Some(place) => {
+                let seen = &mut self.tables[place];
                 seen.write |= write;
                 Ok(seen.table.clone())
             }
             None => {
+                self.tables_by_name.insert(hash, self.tables.len());
                 self.tables.push(TableUse { table: table.clone(), write });
                 Ok(table)
             }

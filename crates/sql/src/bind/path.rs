@@ -4,7 +4,7 @@
 //! secondary index costs two and a half times as much per row, sorting half as much again. Equal cost: the first index, so PRIMARY.
 use super::compare::and;
 use super::order::{Purpose, Wanted, index_order};
-use super::range::{Bounded, Finder, IndexRanges};
+use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
@@ -194,7 +194,8 @@ fn finish(table: &Arc<TableInfo>, best: Candidate, conjuncts: Vec<Expr>, possibl
             (kind, found.consumed)
         }
     };
-    let rest: Vec<Expr> = conjuncts.into_iter().enumerate().filter(|(n, _)| !consumed.contains(n)).map(|(_, e)| e).collect();
+    let left = not_consumed(conjuncts.len(), &consumed);
+    let rest: Vec<Expr> = conjuncts.into_iter().zip(left).filter(|(_, left)| *left).map(|(e, _)| e).collect();
     let filter = Some(rest).filter(|r| !r.is_empty()).map(and);
     let path = AccessPath { index: best.index, kind, reverse: best.reverse, covering: false };
     Chosen { path, filter, ordered: best.ordered, possible }

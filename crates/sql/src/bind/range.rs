@@ -282,7 +282,7 @@ impl Finder<'_> {
                 super::select::flatten(branch.clone(), &mut parts);
                 let tests = self.tests(&parts);
                 let Some(found) = self.ranges(index, &parts, &tests) else { return false };
-                whole &= (0..parts.len()).all(|p| found.consumed.contains(&p));
+                whole &= not_consumed(parts.len(), &found.consumed).all(|left| !left);
                 union.equal_columns = union.equal_columns.min(found.equal_columns);
                 if found.bounded == Bounded::OneSide {
                     union.bounded = Bounded::OneSide;
@@ -299,6 +299,13 @@ impl Finder<'_> {
         }
         None
     }
+}
+
+/// For each of `count` conditions: is there more to it than the ranges say?
+pub(super) fn not_consumed(count: usize, consumed: &[usize]) -> impl Iterator<Item = bool> {
+    let mut left = vec![true; count];
+    consumed.iter().for_each(|n| left[*n] = false);
+    left.into_iter()
 }
 
 fn multiply(prefixes: &[(Vec<Expr>, u32)], alternatives: &[Interval], position: usize) -> Vec<(Vec<Expr>, u32)> {

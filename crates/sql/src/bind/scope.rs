@@ -6,6 +6,8 @@ use crate::information_schema::is_schema;
 use crate::parse::ast::ColumnName;
 use crate::plan::{Expr, ExprKind, ExprType};
 use crate::sink::ColumnMeta;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The clause an expression stands in, as messages name it.
@@ -55,6 +57,51 @@ pub struct ScopeSource {
     pub alias: Arc<str>,
     pub table: Option<Arc<TableInfo>>,
     pub columns: Vec<ScopeColumn>,
+    names: NameIndex,
+}
+impl ScopeSource {
+    pub fn new(schema: Option<Arc<str>>, alias: Arc<str>, table: Option<Arc<TableInfo>>, columns: Vec<ScopeColumn>) -> ScopeSource {
+        ScopeSource { schema, alias, table, columns, names: NameIndex::default() }
+    }
+    /// The first column of the name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.find(name, self.columns.len(), |n| &self.columns[n].name)
+    }
+}
+
+/// Lists up to this length are looked through.
+const FEW_NAMES: usize = 16;
+
+/// Where names stand in a list; without regard to the case of ASCII letters. Made when a long list is first asked.
+#[derive(Default)]
+pub struct NameIndex(OnceCell<HashMap<Box<str>, u32>>);
+impl NameIndex {
+    /// The first of that name among the `count` that `name_of` gives, which do not change.
+    pub fn find<'n>(&self, name: &str, count: usize, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
+        if count <= FEW_NAMES {
+            return (0..count).find(|&n| name_of(n).eq_ignore_ascii_case(name));
+        }
+        let places = self.0.get_or_init(|| {
+            let mut places = HashMap::with_capacity(count);
+            for n in 0..count {
+                places.entry(name_of(n).to_ascii_lowercase().into()).or_insert(n as u32);
+            }
+            places
+        });
+        places.get(&*name.to_ascii_lowercase()).map(|n| *n as usize)
+    }
+}
+
+/// The items of a select list by the names that later clauses know them by.
+#[derive(Default)]
+pub struct Aliases {
+    pub list: Vec<(String, Expr)>,
+    names: NameIndex,
+}
+impl Aliases {
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.names.find(name, self.list.len(), |n| &self.list[n].0)
+    }
 }
 
 #[derive(Default)]
@@ -78,7 +125,7 @@ impl Scope {
             ScopeColumn { name: meta.name.clone(), meta, hidden, merged: false, expr: ExprKind::Column { source, column: i as u16 } }
         });
         let columns = columns.collect();
-        self.add(ScopeSource { schema: Some(schema), alias, table: Some(table.clone()), columns })
+        self.add(ScopeSource::new(Some(schema), alias, Some(table.clone()), columns))
     }
 
     pub fn add_derived(&mut self, alias: &str, columns: &[ColumnMeta], outer: bool) -> Result<u16> {
@@ -105,7 +152,7 @@ impl Scope {
                 expr: ExprKind::Column { source, column: i as u16 },
             });
         }
-        self.add(ScopeSource { schema: None, alias, table: None, columns: list })
+        self.add(ScopeSource::new(None, alias, None, list))
     }
 
     pub fn add(&mut self, source: ScopeSource) -> Result<u16> {
@@ -133,6 +180,7 @@ impl Scope {
     /// USING made these columns of earlier sources one with columns of the newest: they come first in the join's part of `*`, in the order they had.
     pub fn put_common_first(&mut self, common: &[(usize, usize)]) {
         let sources = &self.sources;
+        let common: HashSet<_> = common.iter().collect();
         self.star.retain(|(s, c)| !sources[*s].columns[*c].merged);
         let joined = self.star.split_off(self.joined_from.1);
         let (first, rest): (Vec<_>, Vec<_>) = joined.into_iter().partition(|at| common.contains(at));
@@ -151,7 +199,7 @@ impl Scope {
     pub fn find(&self, name: &ColumnName, clause: Clause) -> Result<Option<(usize, usize)>> {
         let mut found = None;
         for (s, source) in self.matching(name.schema.as_deref(), name.table.as_deref()) {
-            let Some(c) = source.columns.iter().position(|c| c.name.eq_ignore_ascii_case(&name.column)) else { continue };
+            let Some(c) = source.column(&name.column) else { continue };
             if name.table.is_none() && source.columns[c].merged {
                 continue;
             }

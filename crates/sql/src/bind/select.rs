@@ -1,20 +1,24 @@
 //! SELECT: the clauses in the order in which they see each other's names, then the ways to the rows.
+use super::aggregate::Aggregates;
 use super::compare::and;
 use super::expr::Env;
 use super::member::keep_numbers;
 use super::order::Wanted;
 use super::path;
-use super::scope::{Clause, Scope, ScopeSource};
+use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
+use crate::parse::limits::MAX_ITEMS;
+use crate::plan::same::SameIndex;
 use crate::plan::{
     AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock, SelectPlan, SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A FROM item before its conditions are known.
@@ -35,7 +39,7 @@ struct Items {
     output: Vec<Expr>,
     columns: Vec<ColumnMeta>,
     /// Name and expression of each item, for clauses that refer to it.
-    aliases: Vec<(String, Expr)>,
+    aliases: Aliases,
 }
 
 impl Binder<'_> {
@@ -60,18 +64,26 @@ impl Binder<'_> {
             let filter = self.expr(&env(Clause::Where), filter)?;
             flatten(filter, &mut conjuncts);
         }
-        self.aggregates = Some(Vec::new());
+        self.aggregates = Some(Aggregates::default());
         let items = self.pinned(|b| b.items(&env(Clause::Fields), &select.items))?;
-        let with_aliases = |clause| Env { aliases: &items.aliases, ..env(clause) };
+        let with_aliases = |clause| Env { aliases: Some(&items.aliases), ..env(clause) };
         let outer_aggregates = self.aggregates.take();
-        let mut keys = Vec::new();
+        let (mut keys, mut known) = (Vec::new(), SameIndex::default());
         for key in &select.group {
-            keys.extend(self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?);
+            // A key that is there already groups nothing further.
+            if let Some(key) = self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
+                && known.find_expr(&key, &keys).is_none()
+            {
+                known.insert_expr(&key, keys.len());
+                keys.push(key);
+            }
         }
         self.aggregates = outer_aggregates;
         let mut having = select.having.as_ref().map(|h| self.expr(&with_aliases(Clause::Having), h)).transpose()?;
         let visible = items.output.len();
-        slot(visible)?;
+        if visible > MAX_ITEMS {
+            return Err(SqlError::too_many_columns());
+        }
         let mut output = items.output.clone();
         let mut order = |b: &mut Self| b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output);
         // What groups or distinct rows are sorted by must be found among the keys or the items: a parameter is like no literal, whatever its value.
@@ -80,11 +92,11 @@ impl Binder<'_> {
             let position = 1;
             return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
         }
-        let aggregates = self.aggregates.take().unwrap_or_default();
+        let aggregates = self.aggregates.take().unwrap_or_default().list;
         let is_grouped = !keys.is_empty() || !select.group.is_empty() || !aggregates.is_empty();
         let mut grouping = None;
         if is_grouped {
-            grouping = Some(self.regroup(&scope, keys, aggregates, &conjuncts, &mut output, visible, &mut having)?);
+            grouping = Some(self.regroup(&scope, keys, known, aggregates, &conjuncts, &mut output, visible, &mut having)?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
@@ -173,12 +185,7 @@ impl Binder<'_> {
         let last = scope.sources.len() - 1;
         let mut common = Vec::with_capacity(columns.len());
         for name in columns {
-            let find = |sources: std::ops::Range<usize>| {
-                sources.into_iter().find_map(|s| {
-                    let column = scope.sources[s].columns.iter().position(|c| c.name.eq_ignore_ascii_case(name));
-                    column.map(|c| (s, c))
-                })
-            };
+            let find = |sources: std::ops::Range<usize>| sources.into_iter().find_map(|s| scope.sources[s].column(name).map(|c| (s, c)));
             let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1)) else {
                 return Err(SqlError::unknown_column(name, Clause::On.name()));
             };
@@ -205,7 +212,7 @@ impl Binder<'_> {
                     };
                     let meta = self.item_meta(env, expr, &value, &name)?;
                     bound.columns.push(meta);
-                    bound.aliases.push((name, value.clone()));
+                    bound.aliases.list.push((name, value.clone()));
                     bound.output.push(value);
                 }
             }
@@ -232,9 +239,13 @@ impl Binder<'_> {
             }
         };
         for column in places.into_iter().map(|at| env.scope.column(at)) {
+            if bound.output.len() >= MAX_ITEMS {
+                return Err(SqlError::too_many_columns());
+            }
+            self.charge(1)?;
             let value = Expr::new(column.expr.clone(), column.ty());
             bound.columns.push(column.meta.clone());
-            bound.aliases.push((column.name.to_string(), value.clone()));
+            bound.aliases.list.push((column.name.to_string(), value.clone()));
             bound.output.push(value);
         }
         Ok(())
@@ -298,15 +309,14 @@ impl Binder<'_> {
         &mut self,
         env: &Env<'_>,
         items: &[ast::OrderItem],
-        aliases: &[(String, Expr)],
+        aliases: &Aliases,
         output: &mut Vec<Expr>,
     ) -> Result<Vec<SortKey>> {
-        let mut keys = Vec::with_capacity(items.len());
+        let mut keys = Vec::new();
+        let (mut known, mut sorted) = (None, HashSet::new());
         for item in items {
-            let named = |name: &ast::ColumnName| {
-                name.table.is_none().then(|| aliases.iter().position(|(a, _)| a.eq_ignore_ascii_case(&name.column))).flatten()
-            };
-            let index = match (&item.expr.kind, self.position(&item.expr, aliases.len(), env.clause)?) {
+            let named = |name: &ast::ColumnName| if name.table.is_none() { aliases.find(&name.column) } else { None };
+            let index = match (&item.expr.kind, self.position(&item.expr, aliases.list.len(), env.clause)?) {
                 (_, Some(n)) => n,
                 (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
                 _ => {
@@ -314,16 +324,18 @@ impl Binder<'_> {
                     if expr.is_constant() {
                         continue;
                     }
-                    match output.iter().position(|o| o.same(&expr)) {
+                    let known = known.get_or_insert_with(|| SameIndex::of(output));
+                    match known.find_expr(&expr, output) {
                         Some(n) => n,
                         None => {
+                            known.insert_expr(&expr, output.len());
                             output.push(expr);
                             output.len() - 1
                         }
                     }
                 }
             };
-            if keys.iter().any(|k: &SortKey| k.output as usize == index) {
+            if !sorted.insert(index) {
                 continue;
             }
             let collation = output[index].ty.collation;

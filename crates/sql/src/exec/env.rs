@@ -8,6 +8,7 @@ use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// What a statement takes from the session's variables; fixed while it runs.
@@ -84,7 +85,7 @@ pub struct Env<'a> {
     /// The last REGEXP pattern, compiled.
     pub(super) regex: Option<(Vec<u8>, Collation, regex::bytes::Regex)>,
     /// Where each RAND(n) of the statement stands, by the place of its node.
-    pub(super) seeded: Vec<(usize, u64, u64)>,
+    pub(super) seeded: HashMap<usize, (u64, u64)>,
     /// LAST_INSERT_ID(n) was called.
     pub insert_id: Option<u64>,
     pub user_locks: Option<&'a UserLocks>,
@@ -114,7 +115,7 @@ impl<'a> Env<'a> {
             strict: false,
             sleep_us: 0,
             regex: None,
-            seeded: Vec::new(),
+            seeded: HashMap::new(),
             insert_id: None,
             user_locks: None,
             database: None,

@@ -9,6 +9,7 @@ use super::set::{NextTransaction, variable_type};
 use crate::bind::types::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
+use crate::parse::Bounds;
 use crate::plan::{Plan, Statement};
 use crate::processes::Processes;
 use crate::session::state::{Done, SessionState, Warnings};
@@ -132,7 +133,8 @@ pub struct Session<'s> {
 impl Session<'_> {
     pub fn plan(&self, text: &str) -> Result<Plan> {
         let mode = SqlMode::default();
-        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, mode)?;
+        let bounds = Bounds { memory: usize::MAX, process: &self.state.process };
+        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, mode, bounds)?;
         let cx = BindContext {
             catalog: &self.server.catalog,
             schema: self.state.schema.as_deref(),
@@ -143,6 +145,7 @@ impl Session<'_> {
             variable_type: &variable_type,
             user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
             untyped: &[],
+            bounds,
         };
         Ok(bind(&parsed, &cx, Params::Marks)?.plan)
     }

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize, params: &[Value<'_>]) -> Result<Outcome> {
+pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, params: &[Value<'_>]) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut work = Work::new(plan);
@@ -39,13 +39,18 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, plan_params: usize
         }
         InsertRows::Repeat { row, stride } => {
             let stride = *stride as usize;
-            let rows = (params.len() - plan_params).checked_div(stride).map_or(1, |more| more + 1);
-            work.auto.rows_left = rows as u64;
-            // What stands after the rows sees the parameters behind them.
-            let after = Scope { params: &params[(rows - 1) * stride..], ..at };
-            for n in 0..rows {
-                let at = Scope { params: &params[n * stride..], ..at };
-                work.row(cx, Given::Exprs(row), at, after).await?;
+            let more = cx.more_rows.map_or(0, |more| more.count(stride));
+            work.auto.rows_left = more as u64 + 1;
+            work.row(cx, Given::Exprs(row), at, at).await?;
+            let mut done = 0;
+            while let Some(rows) = cx.more_rows.filter(|_| done < more) {
+                let (count, values) = rows.values(done, stride, params)?;
+                for n in 0..count {
+                    let here = Scope { params: &values[n * stride..], ..at };
+                    // What stands after the rows sees its own parameters.
+                    work.row(cx, Given::Exprs(row), here, at).await?;
+                }
+                done += count;
             }
         }
         InsertRows::Select { select, .. } => Box::pin(insert_select(cx, &mut work, select, at)).await?,

@@ -20,6 +20,7 @@ pub(crate) mod global_read_lock;
 mod group;
 mod insert;
 pub mod locks;
+mod more_rows;
 mod rows;
 pub mod scan;
 mod select;
@@ -34,6 +35,7 @@ mod update;
 pub mod user_locks;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
+pub use more_rows::MoreRows;
 pub use scan::Scratch;
 pub use user_locks::UserLocks;
 
@@ -51,6 +53,8 @@ pub struct ExecContext<'a> {
     pub trx: &'a mut Trx,
     pub scratch: &'a mut Scratch,
     pub env: Env<'a>,
+    /// DML-2: the rows of a text that are not among the parameters.
+    pub more_rows: Option<MoreRows<'a>>,
 }
 
 /// Whether [`run`] runs it; the rest is the session's, SHOW's and DDL's.
@@ -71,7 +75,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], si
     let outcome = match &plan.body {
         Statement::Select(select) => select::run(cx, select, &plan.columns, params, sink).await,
         Statement::Update(update) => update::run(cx, update, params).await,
-        Statement::Insert(insert) => insert::run(cx, insert, plan.params as usize, params).await,
+        Statement::Insert(insert) => insert::run(cx, insert, params).await,
         Statement::Delete(delete) => delete::run(cx, delete, params).await,
         Statement::Rows(rows) => {
             sink.columns(&plan.columns);

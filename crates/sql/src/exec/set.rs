@@ -38,10 +38,25 @@ enum Change {
     OfSession(Var, u64),
 }
 
+/// So many items take long.
+const MANY_ITEMS: usize = 1000;
+
 /// True if the open transaction is to be committed: autocommit was switched on.
 pub fn run(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -> Result<bool> {
+    if items.len() < MANY_ITEMS {
+        return set_all(cx, items, params);
+    }
+    let (host, mut done) = (cx.engine.host.clone(), Ok(false));
+    host.work_long(&mut || done = set_all(cx, items, params));
+    done
+}
+
+fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -> Result<bool> {
     let mut changes = Vec::with_capacity(items.len());
     for item in items {
+        if cx.session.process.killed() != crate::processes::Kill::None {
+            return Err(SqlError::interrupted());
+        }
         match item {
             SetItem::User { name, value } => changes.push(user(cx, name, value, params)?),
             SetItem::System { target, name, value } => system(cx, *target, name, value, params, &mut changes)?,

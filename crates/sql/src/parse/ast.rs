@@ -480,6 +480,8 @@ pub enum SetValue {
 
 #[derive(Clone, Debug)]
 pub enum Statement {
+    /// Nothing but a comment.
+    Empty,
     Select(Box<Select>),
     Insert(Insert),
     Update(Update),

@@ -1,6 +1,7 @@
 //! CREATE TABLE, CREATE INDEX, column types, table options.
 use super::ast::*;
 use super::lexer::TokenKind;
+use super::limits::*;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 
@@ -133,8 +134,16 @@ impl Parser<'_> {
 
     fn table_element(&mut self, table: &mut CreateTable) -> Result<()> {
         if let Some(index) = self.index_element()? {
+            self.charge(size_of::<IndexSpec>());
+            if table.indexes.len() > MAX_INDEXES {
+                return Err(SqlError::too_many_keys(MAX_INDEXES));
+            }
             table.indexes.extend(index);
             return Ok(());
+        }
+        self.charge(size_of::<ColumnDef>());
+        if table.columns.len() >= MAX_COLUMNS {
+            return Err(SqlError::too_many_columns());
         }
         let column = self.column_def()?;
         table.columns.push(column);
@@ -183,7 +192,8 @@ impl Parser<'_> {
 
     /// Columns and options of an index.
     fn index_rest(&mut self, kind: IndexKind, name: Option<String>) -> Result<IndexSpec> {
-        let parts = self.in_parens(|p| p.comma_list(Self::index_part))?;
+        let too_many = || SqlError::too_many_key_parts(MAX_KEY_PARTS);
+        let parts = self.in_parens(|p| p.comma_list_of(MAX_KEY_PARTS, too_many, Self::index_part))?;
         let mut comment = None;
         loop {
             if self.at("USING") {
@@ -241,7 +251,7 @@ impl Parser<'_> {
 
     pub(super) fn column_def(&mut self) -> Result<ColumnDef> {
         let name = self.ident()?;
-        let (ty, serial) = self.data_type()?;
+        let (ty, serial) = self.data_type(&name)?;
         let mut column = ColumnDef {
             name,
             ty,
@@ -311,8 +321,8 @@ impl Parser<'_> {
         self.needle()
     }
 
-    /// The type, and whether it was SERIAL.
-    fn data_type(&mut self) -> Result<(DataType, bool)> {
+    /// The type of a column, and whether it was SERIAL.
+    fn data_type(&mut self, column: &str) -> Result<(DataType, bool)> {
         let token = self.peek();
         if token.kind != TokenKind::Word {
             return self.fail();
@@ -410,7 +420,9 @@ impl Parser<'_> {
             _ => return Err(self.error_at(token)),
         };
         if matches!(ty.name, "ENUM" | "SET") {
-            ty.members = self.in_parens(|p| p.comma_list(|p| p.string_literal()))?;
+            let most = if ty.name == "SET" { MAX_SET_MEMBERS } else { MAX_ENUM_MEMBERS };
+            let too_many = || SqlError::too_many_members(column, ty.name);
+            ty.members = self.in_parens(|p| p.comma_list_of(most, too_many, |p| p.string_literal()))?;
         } else if self.at_symbol("(") {
             ty.args = self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?;
         }

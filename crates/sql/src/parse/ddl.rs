@@ -1,5 +1,6 @@
 //! ALTER, DROP, TRUNCATE, RENAME.
 use super::ast::*;
+use super::limits::MAX_COLUMNS;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 
@@ -98,7 +99,7 @@ impl Parser<'_> {
         }
         self.accept("COLUMN");
         if self.at_symbol("(") {
-            let columns = self.in_parens(|p| p.comma_list(|p| p.column_def()))?;
+            let columns = self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.column_def()))?;
             return Ok(columns.into_iter().map(|column| Alter::AddColumn { column, after: None, first: false }).collect());
         }
         let column = self.column_def()?;

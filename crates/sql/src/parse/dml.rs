@@ -1,5 +1,6 @@
 //! INSERT, REPLACE, UPDATE, DELETE.
 use super::ast::*;
+use super::limits::MAX_COLUMNS;
 use super::parser::Parser;
 use crate::error::{Result, SqlError};
 
@@ -31,8 +32,11 @@ impl Parser<'_> {
     }
 
     fn insert_rows(&mut self) -> Result<(Option<Vec<String>>, InsertSource)> {
+        let too_many = || SqlError::column_count(1);
         let columns = if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
-            Some(self.in_parens(|p| if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list(|p| Ok(p.column_name()?.column)) })?)
+            Some(self.in_parens(|p| {
+                if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column)) }
+            })?)
         } else {
             None
         };
@@ -54,7 +58,11 @@ impl Parser<'_> {
             return Ok(None);
         }
         let alias = self.ident()?;
-        let columns = if self.at_symbol("(") { self.in_parens(|p| p.comma_list(|p| p.ident()))? } else { Vec::new() };
+        let columns = if self.at_symbol("(") {
+            self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, || SqlError::column_count(1), |p| p.ident()))?
+        } else {
+            Vec::new()
+        };
         Ok(Some((alias, columns)))
     }
 

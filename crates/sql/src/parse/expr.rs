@@ -5,7 +5,7 @@
 use super::ast::*;
 use super::call::plain_call;
 use super::lexer::TokenKind;
-use super::parser::Parser;
+use super::parser::{Parser, Place};
 use crate::error::Result;
 use crate::plan::{ArithOp, CompareOp, Function, IntervalUnit, VariableScope};
 use crate::sql_mode::SqlMode;
@@ -15,13 +15,15 @@ impl Parser<'_> {
         self.deeper(Self::or_expr)
     }
 
-    pub(super) fn node(&mut self, position: usize, kind: ExprKind) -> Result<Expr> {
+    pub(super) fn node(&mut self, position: Place, kind: ExprKind) -> Result<Expr> {
+        // What is parsed is bound: one node of the tree, one of the plan.
+        self.charge(size_of::<Expr>() + size_of::<crate::plan::Expr>());
         let expr = Expr::new(kind, self.span_from(position));
         self.check_height(expr.height)?;
         Ok(expr)
     }
 
-    fn binary(&mut self, position: usize, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
+    fn binary(&mut self, position: Place, op: BinaryOp, left: Expr, right: Expr) -> Result<Expr> {
         self.node(position, ExprKind::Binary(op, Box::new(left), Box::new(right)))
     }
 
@@ -219,7 +221,7 @@ impl Parser<'_> {
     }
 
     /// At INTERVAL: `date + INTERVAL amount unit`.
-    fn plus_interval(&mut self, position: usize, subtract: bool, date: Expr) -> Result<Expr> {
+    fn plus_interval(&mut self, position: Place, subtract: bool, date: Expr) -> Result<Expr> {
         let (amount, unit) = self.interval()?;
         self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit })
     }
@@ -287,7 +289,7 @@ impl Parser<'_> {
     }
 
     /// `value || x || ..` as calls of as many arguments as one may have, to keep the tree low.
-    fn concatenation(&mut self, position: usize, value: Expr) -> Result<Expr> {
+    fn concatenation(&mut self, position: Place, value: Expr) -> Result<Expr> {
         let (_, most) = Function::Concat.arity();
         let mut args = vec![value];
         while self.accept_symbol("||") {

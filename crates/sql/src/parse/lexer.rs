@@ -65,6 +65,8 @@ pub struct Lexer<'t> {
     /// The last token was a `.` after a name: what follows is a name even if it looks like a number or keyword.
     after_dot: bool,
     last_was_name: bool,
+    /// A comment was met.
+    has_comment: bool,
 }
 
 fn is_word_start(b: u8) -> bool {
@@ -88,10 +90,15 @@ impl<'t> Lexer<'t> {
             in_version_comment: false,
             after_dot: false,
             last_was_name: false,
+            has_comment: false,
         }
     }
     pub fn skip_to(&mut self, pos: usize) {
         self.pos = pos;
+    }
+    /// Whether there was a comment before the last token, or before one before it.
+    pub fn has_comment(&self) -> bool {
+        self.has_comment
     }
 
     #[inline]
@@ -122,6 +129,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_line(&mut self) {
+        self.has_comment = true;
         while self.pos < self.text.len() && self.text[self.pos] != b'\n' {
             self.pos += 1;
         }
@@ -129,6 +137,7 @@ impl<'t> Lexer<'t> {
 
     /// At `/*`. A version comment up to our version is entered, every other comment is skipped.
     fn skip_block_comment(&mut self) -> bool {
+        self.has_comment = true;
         if self.peek(2) == b'!' && !self.in_version_comment {
             let digits = self.text[self.pos + 3..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
             let digits = if digits == 6 {

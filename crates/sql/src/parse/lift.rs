@@ -8,6 +8,8 @@
 //! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the shape: [`Repeat`] says which part of the text to leave out.
 //! Literals after the rows keep the numbers they have with one row.
 use super::lexer::{Lexer, Token, TokenKind};
+use super::{Bounds, Rest};
+use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
@@ -21,6 +23,9 @@ const HEX: u8 = 6;
 const BITS: u8 = 7;
 /// Rows like the one before follow.
 const MORE_ROWS: u8 = 8;
+
+/// Text from one look at the bounds to the next.
+const LOOK_BYTES: usize = 64 << 10;
 
 /// Integers of so many digits surely fit BIGINT; longer ones are a kind of their own.
 const SURE_DIGITS: usize = 18;
@@ -43,6 +48,8 @@ pub struct Lifted {
     /// Where the statement ends and, after a semicolon, the next begins.
     pub end: usize,
     pub next: Option<usize>,
+    /// Behind the semicolon there is only a comment: a statement of its own for those who may send several.
+    pub comment: Option<usize>,
 }
 
 /// Rows of a VALUES list that are like the first.
@@ -76,7 +83,7 @@ impl Lifted {
         self.literals.clear();
         self.repeat = None;
         (self.has_params, self.invalid) = (false, false);
-        self.next = None;
+        (self.next, self.comment) = (None, None);
     }
 
     /// Gives buffers of more than `bytes` back.
@@ -87,9 +94,9 @@ impl Lifted {
     }
 
     /// Reads the statement that begins at `start`.
-    pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode) {
+    pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode, bounds: Bounds<'_>) -> Result<()> {
         self.clear();
-        let mut pass = Pass { text, mode, copied: start, rows: Rows::None, depth: 0 };
+        let mut pass = Pass { text, mode, copied: start, rows: Rows::None, depth: 0, bounds, look_at: start + LOOK_BYTES };
         let mut lexer = Lexer::at(text, start, mode);
         let mut first_word = true;
         loop {
@@ -120,15 +127,21 @@ impl Lifted {
                     if token.text(text) == b";" {
                         pass.copy(self, token.start as usize);
                         self.end = token.start as usize;
-                        self.next = super::rest_after(text, token.end as usize, mode);
+                        match super::rest_after(text, token.end as usize, mode) {
+                            Rest::Nothing => {}
+                            Rest::Comment => self.comment = Some(token.end as usize),
+                            Rest::Statement => self.next = Some(token.end as usize),
+                        }
                         break;
                     }
-                    pass.symbol(self, token, &mut lexer);
+                    pass.symbol(self, token, &mut lexer)?;
                 }
                 kind if kind.is_literal() => pass.literal(self, token),
                 _ => {}
             }
+            pass.look(self, token.end as usize)?;
         }
+        Ok(())
     }
 }
 
@@ -153,12 +166,28 @@ struct Pass<'t> {
     copied: usize,
     rows: Rows,
     depth: usize,
+    bounds: Bounds<'t>,
+    /// From this place of the text on it is time for another look at the bounds.
+    look_at: usize,
 }
 
 impl Pass<'_> {
     fn copy(&mut self, lifted: &mut Lifted, to: usize) {
         lifted.shape.extend_from_slice(&self.text[self.copied..to]);
         self.copied = to;
+    }
+
+    /// Ends a pass that somebody has killed, or that finds too many literals.
+    #[inline]
+    fn look(&mut self, lifted: &Lifted, at: usize) -> Result<()> {
+        if at < self.look_at {
+            return Ok(());
+        }
+        self.look_at = at + LOOK_BYTES;
+        if size_of_val(&lifted.literals[..]) > self.bounds.memory {
+            return Err(self.bounds.exceeded());
+        }
+        if self.bounds.is_killed() { Err(SqlError::interrupted()) } else { Ok(()) }
     }
 
     fn literal(&mut self, lifted: &mut Lifted, token: Token) {
@@ -168,7 +197,7 @@ impl Pass<'_> {
         lifted.literals.push(token);
     }
 
-    fn symbol(&mut self, lifted: &mut Lifted, token: Token, lexer: &mut Lexer<'_>) {
+    fn symbol(&mut self, lifted: &mut Lifted, token: Token, lexer: &mut Lexer<'_>) -> Result<()> {
         match token.text(self.text) {
             b"(" => {
                 if self.rows == Rows::Expected && self.depth == 0 {
@@ -186,10 +215,10 @@ impl Pass<'_> {
                     self.rows = Rows::None;
                     // Rows without literals could not be counted by parameters.
                     if lifted.literals.len() == literals {
-                        return;
+                        return Ok(());
                     }
                     let mut rows = SameRows { text: self.text, mode: self.mode, shape: shape..lifted.shape.len() };
-                    let (end, count) = rows.read(lifted, token.end as usize);
+                    let (end, count) = self.same_rows(&mut rows, lifted, token.end as usize)?;
                     if count > 0 {
                         let stride = (lifted.literals.len() - literals) / (count + 1);
                         lifted.repeat = Some(Repeat { skip: token.end as usize..end, first: literals, stride, rows: count + 1 });
@@ -200,6 +229,22 @@ impl Pass<'_> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// The end of the last row like the first, and the number of such rows.
+    fn same_rows(&mut self, rows: &mut SameRows<'_>, lifted: &mut Lifted, start: usize) -> Result<(usize, usize)> {
+        let (mut end, mut count) = (start, 0);
+        loop {
+            let literals = lifted.literals.len();
+            let Some(row_end) = rows.row(lifted, end) else {
+                lifted.literals.truncate(literals);
+                return Ok((end, count));
+            };
+            end = row_end;
+            count += 1;
+            self.look(lifted, end)?;
         }
     }
 }
@@ -213,24 +258,6 @@ struct SameRows<'t> {
 }
 
 impl SameRows<'_> {
-    /// The end of the last row like the first, and the number of such rows.
-    fn read(&mut self, lifted: &mut Lifted, start: usize) -> (usize, usize) {
-        let (mut end, mut count) = (start, 0);
-        loop {
-            let literals = lifted.literals.len();
-            match self.row(lifted, end) {
-                Some(row_end) => {
-                    end = row_end;
-                    count += 1;
-                }
-                None => {
-                    lifted.literals.truncate(literals);
-                    return (end, count);
-                }
-            }
-        }
-    }
-
     /// Compares one row, token by token, with the first row's shape.
     fn row(&mut self, lifted: &mut Lifted, start: usize) -> Option<usize> {
         let mut lexer = Lexer::at(self.text, start, self.mode);
@@ -277,10 +304,18 @@ impl SameRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::processes::{Process, Processes};
+    use std::sync::Arc;
 
+    fn process() -> Arc<Process> {
+        Processes::new().add("", 1)
+    }
+    fn bounds(process: &Process) -> Bounds<'_> {
+        Bounds { memory: usize::MAX, process }
+    }
     fn lift(text: &str) -> Lifted {
         let mut l = Lifted::default();
-        l.read(text.as_bytes(), 0, SqlMode::default());
+        l.read(text.as_bytes(), 0, SqlMode::default(), bounds(&process())).unwrap();
         l
     }
     fn same(a: &str, b: &str) -> bool {
@@ -340,9 +375,9 @@ mod tests {
     fn statements_are_split() {
         let text = b"SELECT ';' ; SELECT 2;;";
         let mut l = Lifted::default();
-        l.read(text, 0, SqlMode::default());
+        l.read(text, 0, SqlMode::default(), bounds(&process())).unwrap();
         assert_eq!((l.end, l.next), (11, Some(12)));
-        l.read(text, 12, SqlMode::default());
+        l.read(text, 12, SqlMode::default(), bounds(&process())).unwrap();
         assert_eq!(l.next, None);
         assert_eq!(l.literals.len(), 1);
     }

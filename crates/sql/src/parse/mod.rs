@@ -14,6 +14,7 @@ mod dml;
 mod expr;
 pub mod lexer;
 pub mod lift;
+pub mod limits;
 pub mod literal;
 mod parser;
 mod reserved;
@@ -23,6 +24,7 @@ mod show;
 mod statement;
 
 use crate::error::{Result, SqlError};
+use crate::processes::{Kill, Process};
 use crate::sql_mode::SqlMode;
 use ast::Statement;
 use lexer::{Token, TokenKind};
@@ -60,15 +62,40 @@ impl<'t> Parsed<'t> {
     }
 }
 
-/// Parses the one statement in `range` of `text`. `skip` is a part of a VALUES list to leave out.
-pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode) -> Result<Parsed<'t>> {
-    let end = range.end;
-    let (mut parser, scanned) = parser::Parser::new(text, range, skip, mode);
-    if parser.at_end() {
-        return Err(SqlError::empty_query());
+/// What parsing, and binding what was parsed, may use and by what it is ended.
+#[derive(Clone, Copy)]
+pub struct Bounds<'k> {
+    /// Bytes (`parser_max_mem_size`).
+    pub memory: usize,
+    /// The session's, which KILL reaches; looked at every so often.
+    pub process: &'k Process,
+}
+impl Bounds<'_> {
+    pub fn is_killed(&self) -> bool {
+        self.process.killed() != Kill::None
     }
-    let statement = parser.statement()?;
-    parser.expect_end()?;
+    /// 3170, as MySQL's parser has it.
+    #[cold]
+    pub fn exceeded(&self) -> SqlError {
+        SqlError::capacity_exceeded(self.memory, "parser_max_mem_size", "Parser bailed out for this query.")
+    }
+}
+
+/// Parses the one statement in `range` of `text`. `skip` is a part of a VALUES list to leave out.
+pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode, bounds: Bounds<'t>) -> Result<Parsed<'t>> {
+    let end = range.end;
+    let mut parser = parser::Parser::new(text, range, skip, mode, bounds);
+    let statement = if parser.at_end() {
+        // A semicolon that ends nothing is no empty query where a statement follows.
+        match end < text.len() && rest_after(text, end, mode) == Rest::Statement {
+            true => Err(SqlError::syntax(&String::from_utf8_lossy(&text[end..]), 1)),
+            false if parser.begins_with_comment() => Ok(Statement::Empty),
+            false => Err(SqlError::empty_query()),
+        }
+    } else {
+        parser.statement().and_then(|statement| parser.expect_end().map(|()| statement))
+    };
+    let (statement, scanned) = parser.finish(statement)?;
     Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode })
 }
 
@@ -82,21 +109,28 @@ pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<
         }
         if token.kind == TokenKind::Symbol && token.text(text) == b";" {
             let end = token.end as usize;
-            return (start..token.start as usize, rest_after(text, end, mode));
+            return (start..token.start as usize, (rest_after(text, end, mode) == Rest::Statement).then_some(end));
         }
     }
 }
 
-/// `pos` if anything but white space and semicolons follows it.
-fn rest_after(text: &[u8], pos: usize, mode: SqlMode) -> Option<usize> {
+/// What follows a statement's semicolon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rest {
+    /// White space and semicolons.
+    Nothing,
+    Comment,
+    Statement,
+}
+fn rest_after(text: &[u8], pos: usize, mode: SqlMode) -> Rest {
     let mut lexer = lexer::Lexer::at(text, pos, mode);
     loop {
         let token = lexer.next_token();
         if token.kind == TokenKind::End {
-            return None;
+            return if lexer.has_comment() { Rest::Comment } else { Rest::Nothing };
         }
         if !(token.kind == TokenKind::Symbol && token.text(text) == b";") {
-            return Some(pos);
+            return Rest::Statement;
         }
     }
 }

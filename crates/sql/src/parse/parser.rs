@@ -1,4 +1,5 @@
 //! The token cursor all grammar files share: looking ahead, expecting, names, lists, and the place of an error.
+use super::Bounds;
 use super::ast::{Name, Span};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
@@ -17,16 +18,46 @@ const SELECT_LEVELS: u32 = 8;
 /// ANDs or ORs in a row.
 const MAX_TERMS: usize = 16 << 10;
 
+/// Tokens that are kept around the cursor: those before it for [`Parser::rewind`] and the ends of spans, those after it for looking ahead.
+const WINDOW: usize = 16;
+/// How far the grammar looks ahead of the cursor, at most.
+const AHEAD: usize = 6;
+/// Tokens from one look at the KILL flag to the next.
+const TOKENS_PER_LOOK: u32 = 4096;
+
+/// Tokens are read when the cursor comes near them, so that a statement that is refused at its beginning costs nothing for the rest of its text.
+///
+/// **PARSE-3** Whatever ends the reading early (KILL, the memory limit) makes the rest of the text look like its end. [`Parser::finish`] tells that reason
+/// whatever the grammar made of it: no statement that was cut off is ever run.
 pub(super) struct Parser<'t> {
     pub text: &'t [u8],
     pub mode: SqlMode,
-    tokens: Vec<Token>,
+    lexer: Lexer<'t>,
+    /// A part of the text to leave out.
+    skip: Option<Range<usize>>,
+    /// Token `n` is at `n % WINDOW`, with its number among literals or parameters.
+    window: [(Token, u32); WINDOW],
+    /// Tokens read so far.
+    read: usize,
+    /// The cursor, as a number of a token.
     at: usize,
-    /// Numbers of literals and parameters by token position, in order of appearance.
-    numbers: Vec<u32>,
+    literals: Vec<Token>,
+    params: u32,
+    bounds: Bounds<'t>,
+    /// Bytes that the tree and its plan take, about.
+    memory: usize,
+    until_look: u32,
+    over: Option<SqlError>,
     depth: u32,
     /// The highest tree made so far in the SELECT that is being read.
     tallest: u32,
+}
+
+/// A place in the text: a token and where it starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    token: usize,
+    start: u32,
 }
 
 /// What the cursor found out on its way over the tokens.
@@ -37,61 +68,120 @@ pub(super) struct Scanned {
 
 impl<'t> Parser<'t> {
     /// Reads the tokens of `range`, leaving out those in `skip` (repeated rows of a VALUES list).
-    pub fn new(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode) -> (Parser<'t>, Scanned) {
+    pub fn new(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode, bounds: Bounds<'t>) -> Parser<'t> {
         let text = &text[..range.end];
-        let mut lexer = Lexer::at(text, range.start, mode);
-        let (mut tokens, mut numbers, mut literals, mut params) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        loop {
-            let token = lexer.next_token();
-            if let Some(skip) = &skip
-                && token.start as usize >= skip.start
-                && (token.start as usize) < skip.end
-            {
-                lexer.skip_to(skip.end);
-                continue;
-            }
-            numbers.push(if token.kind.is_literal() {
-                literals.push(token);
-                literals.len() as u32 - 1
+        let nothing = Token { kind: TokenKind::End, start: range.start as u32, end: range.start as u32 };
+        let mut parser = Parser {
+            text,
+            mode,
+            lexer: Lexer::at(text, range.start, mode),
+            skip,
+            window: [(nothing, 0); WINDOW],
+            read: 0,
+            at: 0,
+            literals: Vec::new(),
+            params: 0,
+            bounds,
+            memory: 0,
+            until_look: TOKENS_PER_LOOK,
+            over: None,
+            depth: 0,
+            tallest: 0,
+        };
+        parser.forward(0);
+        parser
+    }
+
+    /// The end of parsing, with the grammar's result: PARSE-3.
+    pub fn finish<T>(self, result: Result<T>) -> Result<(T, Scanned)> {
+        match self.over {
+            Some(why) => Err(why),
+            None => Ok((result?, Scanned { literals: self.literals, params: self.params })),
+        }
+    }
+
+    /// Moves the cursor, and reads as many tokens as may be looked at from there.
+    fn forward(&mut self, tokens: usize) {
+        self.at += tokens;
+        while self.read <= self.at + AHEAD {
+            let token = self.next_token();
+            let number = if token.kind.is_literal() {
+                self.charge(size_of::<Token>());
+                self.literals.push(token);
+                self.literals.len() as u32 - 1
             } else if token.kind == TokenKind::Param {
-                params += 1;
-                params - 1
+                self.params += 1;
+                self.params - 1
             } else {
                 0
-            });
-            tokens.push(token);
-            if token.kind == TokenKind::End {
-                break;
+            };
+            self.window[self.read % WINDOW] = (token, number);
+            self.read += 1;
+        }
+    }
+
+    fn next_token(&mut self) -> Token {
+        self.until_look -= 1;
+        if self.until_look == 0 {
+            self.until_look = TOKENS_PER_LOOK;
+            if self.bounds.is_killed() {
+                self.over.get_or_insert_with(SqlError::interrupted);
             }
         }
-        (Parser { text, mode, tokens, at: 0, numbers, depth: 0, tallest: 0 }, Scanned { literals, params })
+        if self.over.is_some() {
+            let end = self.text.len() as u32;
+            return Token { kind: TokenKind::End, start: end, end };
+        }
+        loop {
+            let token = self.lexer.next_token();
+            match &self.skip {
+                Some(skip) if skip.contains(&(token.start as usize)) => self.lexer.skip_to(skip.end),
+                _ => return token,
+            }
+        }
+    }
+
+    /// Counts memory that grows with the text.
+    pub fn charge(&mut self, bytes: usize) {
+        self.memory += bytes;
+        if self.memory > self.bounds.memory {
+            self.over.get_or_insert_with(|| self.bounds.exceeded());
+        }
+    }
+
+    /// Whether there was a comment before the cursor's first token.
+    pub fn begins_with_comment(&self) -> bool {
+        self.lexer.has_comment()
     }
 
     pub fn peek(&self) -> Token {
-        self.tokens[self.at]
+        self.window[self.at % WINDOW].0
     }
     pub fn peek_at(&self, ahead: usize) -> Token {
-        self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+        debug_assert!(ahead <= AHEAD);
+        self.window[(self.at + ahead) % WINDOW].0
     }
     pub fn kind(&self) -> TokenKind {
         self.peek().kind
     }
     /// The number of the literal or parameter the cursor is at.
     pub fn number(&self) -> u32 {
-        self.numbers[self.at]
+        self.window[self.at % WINDOW].1
     }
     pub fn advance(&mut self) -> Token {
         let token = self.peek();
         if token.kind != TokenKind::End {
-            self.at += 1;
+            self.forward(1);
         }
         token
     }
-    pub fn position(&self) -> usize {
-        self.at
+    pub fn position(&self) -> Place {
+        Place { token: self.at, start: self.peek().start }
     }
-    pub fn rewind(&mut self, position: usize) {
-        self.at = position;
+    /// Back to a place a few tokens before the cursor.
+    pub fn rewind(&mut self, place: Place) {
+        assert!(place.token <= self.at && self.read - place.token <= WINDOW, "the tokens are still there");
+        self.at = place.token;
     }
 
     /// 1064 at the cursor.
@@ -157,20 +247,22 @@ impl<'t> Parser<'t> {
     }
     pub fn accept(&mut self, keyword: &str) -> bool {
         let found = self.at(keyword);
-        self.at += found as usize;
+        if found {
+            self.forward(1);
+        }
         found
     }
     /// All of these keywords one after another, or none.
     pub fn accept_all(&mut self, keywords: &[&str]) -> bool {
         let found = keywords.iter().enumerate().all(|(i, k)| self.at_nth(i, k));
         if found {
-            self.at += keywords.len();
+            self.forward(keywords.len());
         }
         found
     }
     pub fn accept_any(&mut self, keywords: &[&'static str]) -> Option<&'static str> {
         let found = keywords.iter().copied().find(|k| self.at(k))?;
-        self.at += 1;
+        self.forward(1);
         Some(found)
     }
     pub fn expect(&mut self, keyword: &str) -> Result<()> {
@@ -178,7 +270,9 @@ impl<'t> Parser<'t> {
     }
     pub fn accept_symbol(&mut self, symbol: &str) -> bool {
         let found = self.at_symbol(symbol);
-        self.at += found as usize;
+        if found {
+            self.forward(1);
+        }
         found
     }
     pub fn expect_symbol(&mut self, symbol: &str) -> Result<()> {
@@ -191,12 +285,27 @@ impl<'t> Parser<'t> {
         if self.at_end() { Ok(()) } else { self.fail() }
     }
 
-    pub fn comma_list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
-        let mut list = vec![item(self)?];
-        while self.accept_symbol(",") {
+    pub fn comma_list<T>(&mut self, item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.comma_list_of(usize::MAX, SqlError::too_many_columns, item)
+    }
+    /// At most `most` items: another one is refused when it begins, whatever it is.
+    pub fn comma_list_of<T>(
+        &mut self,
+        most: usize,
+        too_many: impl FnOnce() -> SqlError,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut list = Vec::new();
+        loop {
+            self.charge(size_of::<T>());
             list.push(item(self)?);
+            if !self.accept_symbol(",") {
+                return Ok(list);
+            }
+            if list.len() >= most {
+                return Err(too_many());
+            }
         }
-        Ok(list)
     }
     pub fn in_parens<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.expect_symbol("(")?;
@@ -212,8 +321,9 @@ impl<'t> Parser<'t> {
         })
     }
     /// The token's text as a name, if it can be one at all.
-    fn name_of(&self, token: Token) -> Result<String> {
+    fn name_of(&mut self, token: Token) -> Result<String> {
         let bytes = token.text(self.text);
+        self.charge(bytes.len());
         self.utf8(if token.kind == TokenKind::QuotedName { literal::unquote_name(bytes) } else { bytes.to_vec() })
     }
     /// An identifier: quoted, or a word that is not reserved.
@@ -224,7 +334,7 @@ impl<'t> Parser<'t> {
             TokenKind::Word if !is_reserved(token.text(self.text)) => {}
             _ => return self.fail(),
         }
-        self.at += 1;
+        self.forward(1);
         self.name_of(token)
     }
     /// After a point, reserved words are names too.
@@ -233,7 +343,7 @@ impl<'t> Parser<'t> {
         if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedName) {
             return self.fail();
         }
-        self.at += 1;
+        self.forward(1);
         self.name_of(token)
     }
     /// Any word or a quoted name or string: character sets, engines, users.
@@ -245,7 +355,7 @@ impl<'t> Parser<'t> {
             TokenKind::String => literal::string(token.text(self.text), self.backslash_escapes()).into_owned(),
             _ => return self.fail(),
         };
-        self.at += 1;
+        self.forward(1);
         self.utf8(bytes)
     }
     pub fn is_ident(&self, token: Token) -> bool {
@@ -275,7 +385,7 @@ impl<'t> Parser<'t> {
             return self.fail();
         }
         let number = self.number();
-        self.at += 1;
+        self.forward(1);
         Ok(number)
     }
     /// A number without sign or point.
@@ -286,7 +396,7 @@ impl<'t> Parser<'t> {
         }
         let text = String::from_utf8_lossy(token.text(self.text));
         let number = text.parse().map_err(|_| self.error())?;
-        self.at += 1;
+        self.forward(1);
         Ok(number)
     }
     pub fn unsigned_u32(&mut self) -> Result<u32> {
@@ -296,10 +406,9 @@ impl<'t> Parser<'t> {
     pub fn backslash_escapes(&self) -> bool {
         !self.mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
     }
-    /// From the token at `position` to the one before the cursor.
-    pub fn span_from(&self, position: usize) -> Span {
-        let start = self.tokens[position].start;
-        let end = if self.at > position { self.tokens[self.at - 1].end } else { start };
-        Span { start, end }
+    /// From a place to the token before the cursor.
+    pub fn span_from(&self, place: Place) -> Span {
+        let end = if self.at > place.token { self.window[(self.at - 1) % WINDOW].0.end } else { place.start };
+        Span { start: place.start, end }
     }
 }

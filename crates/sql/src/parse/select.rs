@@ -1,8 +1,9 @@
 //! SELECT, its FROM clause and its tail; UNION.
 use super::ast::*;
 use super::lexer::TokenKind;
+use super::limits::{MAX_COLUMNS, MAX_ITEMS, MAX_TABLES};
 use super::parser::Parser;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::OnConflict;
 
 impl Parser<'_> {
@@ -92,6 +93,7 @@ impl Parser<'_> {
 
     fn select_core(&mut self) -> Result<Select> {
         self.expect("SELECT")?;
+        self.charge(size_of::<Select>() + size_of::<crate::plan::SelectPlan>());
         let mut select = Select::default();
         loop {
             match self.accept_any(&[
@@ -114,7 +116,7 @@ impl Parser<'_> {
                 None => break,
             }
         }
-        select.items = self.comma_list(Self::select_item)?;
+        select.items = self.comma_list_of(MAX_ITEMS, SqlError::too_many_columns, Self::select_item)?;
         self.into_variables(&mut select)?;
         if self.accept("FROM") && !self.accept("DUAL") {
             select.from = self.table_references()?;
@@ -171,7 +173,7 @@ impl Parser<'_> {
     fn into_variables(&mut self, select: &mut Select) -> Result<()> {
         if self.accept("INTO") {
             if self.at("OUTFILE") || self.at("DUMPFILE") {
-                return Err(crate::SqlError::unsupported("SELECT ... INTO OUTFILE"));
+                return Err(SqlError::unsupported("SELECT ... INTO OUTFILE"));
             }
             select.into = self.comma_list(|p| p.user_variable_name())?;
         }
@@ -182,10 +184,12 @@ impl Parser<'_> {
         let mut factors = vec![self.table_factor()?];
         loop {
             if self.accept_symbol(",") {
+                self.check_tables(factors.len())?;
                 let mut factor = self.table_factor()?;
                 factor.join = Join::Comma;
                 factors.push(factor);
             } else if let Some(join) = self.join_operator() {
+                self.check_tables(factors.len())?;
                 let mut factor = self.table_factor()?;
                 factor.join = self.join_condition(join)?;
                 factors.push(factor);
@@ -193,6 +197,12 @@ impl Parser<'_> {
                 return Ok(factors);
             }
         }
+    }
+
+    /// One more FROM item.
+    fn check_tables(&mut self, before: usize) -> Result<()> {
+        self.charge(size_of::<TableFactor>());
+        if before >= MAX_TABLES { Err(SqlError::too_many_tables(MAX_TABLES)) } else { Ok(()) }
     }
 
     fn join_operator(&mut self) -> Option<Join> {
@@ -223,7 +233,7 @@ impl Parser<'_> {
             });
         }
         if self.accept("USING") {
-            let columns = self.in_parens(|p| p.comma_list(|p| p.ident()))?;
+            let columns = self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.ident()))?;
             return Ok(match join {
                 Join::Unsupported(what) => Join::Unsupported(what),
                 Join::Right(_) => Join::Unsupported("RIGHT JOIN ... USING"),
@@ -244,15 +254,15 @@ impl Parser<'_> {
                 let alias = self.alias()?;
                 return Ok(TableFactor { kind: FactorKind::Derived(select), alias, join: Join::None });
             }
-            let mut inner = self.in_parens(|p| p.table_references())?;
+            let mut inner = self.in_parens(|p| p.deeper(Self::table_references))?;
             if inner.len() != 1 {
-                return Err(crate::SqlError::unsupported("nested joins"));
+                return Err(SqlError::unsupported("nested joins"));
             }
             return Ok(inner.remove(0));
         }
         let name = self.table_name()?;
         if self.at("PARTITION") && self.at_symbol_nth(1, "(") {
-            return Err(crate::SqlError::unsupported("PARTITION selection"));
+            return Err(SqlError::unsupported("PARTITION selection"));
         }
         let alias = self.alias()?;
         let mut hints = Vec::new();
@@ -288,6 +298,7 @@ impl Parser<'_> {
             }
             p.comma_list(|p| if p.accept("PRIMARY") { Ok("PRIMARY".to_string()) } else { p.ident() })
         })?;
+        self.charge(size_of::<IndexHint>());
         hints.push(IndexHint { kind, for_search, for_order, indexes });
         Ok(())
     }

@@ -3,7 +3,7 @@ use super::expr::{Expr, VariableScope};
 use redolith_types::Collation;
 
 /// A table by name, for statements that look it up when they run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TableName {
     pub schema: Box<str>,
     pub name: Box<str>,

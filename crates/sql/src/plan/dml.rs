@@ -32,7 +32,7 @@ pub struct InsertPlan {
 pub enum InsertRows {
     /// Each row: as many values as the statement has columns.
     Rows(Vec<Vec<InsertValue>>),
-    /// Rows of the same form, see DML-2. Rows = (parameters - plan's parameters) / stride + 1.
+    /// Rows of the same form, see DML-2.
     Repeat { row: Vec<InsertValue>, stride: u32 },
     /// `buffer`: the table is read as well as written, so all rows are read before the first is inserted.
     Select { select: Box<SelectPlan>, buffer: bool },

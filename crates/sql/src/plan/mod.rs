@@ -8,6 +8,7 @@ pub mod ddl;
 pub mod dml;
 pub mod expr;
 pub mod function;
+pub mod same;
 pub mod select;
 pub mod show;
 pub mod ty;
@@ -34,7 +35,7 @@ pub struct Plan {
     pub body: Statement,
     /// The result's columns; empty if the statement gives no rows.
     pub columns: Vec<ColumnMeta>,
-    /// Parameters (with `InsertRows::Repeat`: of one row).
+    /// Parameters (with `InsertRows::Repeat`: those of the other rows are not among them).
     pub params: u32,
     /// Types the parameters take from where they stand, for COM_STMT_PREPARE's answer.
     pub param_types: Vec<ExprType>,
@@ -47,6 +48,10 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// DML-2: the values of an INSERT's rows but the first are not among the parameters.
+    pub fn has_one_row_for_all(&self) -> bool {
+        matches!(&self.body, Statement::Insert(InsertPlan { rows: InsertRows::Repeat { .. }, .. }))
+    }
     /// Are these parameters of the types that this plan is for? NULL is of any.
     pub fn is_for(&self, params: &[Value<'_>]) -> bool {
         self.untyped.iter().all(|(n, ty)| match &params[*n as usize] {

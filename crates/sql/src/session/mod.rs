@@ -16,10 +16,14 @@ mod database;
 mod deep;
 #[cfg(test)]
 mod handlers;
+#[cfg(test)]
+mod long_texts;
 mod plans;
 mod prepared;
 #[cfg(test)]
 mod preparing;
+#[cfg(test)]
+mod productions;
 mod run;
 pub mod state;
 #[cfg(test)]

@@ -3,11 +3,13 @@ use super::Session;
 use crate::bind::types::of_value;
 use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
+use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
 use crate::parse::lift::{Lifted, Repeat};
-use crate::parse::{self, Parsed, ast, literal};
+use crate::parse::{self, Bounds, Parsed, ast, literal};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
+use crate::settings::Var;
 use crate::sql_mode::SqlMode;
 use redolith_types::Value;
 use smallvec::SmallVec;
@@ -17,7 +19,32 @@ use std::sync::Arc;
 /// Literals of most statements, without allocation.
 pub(super) type Literals<'t> = SmallVec<[Value<'t>; 8]>;
 
+/// Text of which reading the tokens takes long.
+const LONG_TEXT_BYTES: usize = 64 << 10;
+/// Text of which parsing and binding take long.
+const LONG_STATEMENT_BYTES: usize = 8 << 10;
+
 impl Session {
+    /// What work on a statement's text may use.
+    fn bounds(&self) -> Bounds<'_> {
+        let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
+        Bounds { memory, process: &self.state.process }
+    }
+    /// Does work on `bytes` of text: in the worker thread, or elsewhere if it takes longer than others can wait for.
+    pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
+        if bytes < long {
+            return work();
+        }
+        let (mut work, mut done) = (Some(work), None);
+        self.db.engine.host.work_long(&mut || done = work.take().map(|work| work()));
+        done.expect("the host does the work")
+    }
+
+    /// Reads the tokens of the statement at `start`.
+    pub(super) fn lift(&self, lifted: &mut Lifted, text: &[u8], start: usize) -> Result<()> {
+        self.work_on(text.len() - start, LONG_TEXT_BYTES, || lifted.read(text, start, self.derived.exec.sql_mode, self.bounds()))
+    }
+
     /// The plan of the statement at `start`, whose shape is in `lifted`.
     pub(super) async fn text_plan(&mut self, text: &[u8], start: usize, lifted: &Lifted) -> Result<Arc<Plan>> {
         let literal = |n: u32| lifted.literal_text(text, n);
@@ -28,7 +55,8 @@ impl Session {
         }
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let (bound, exact) = self.bind_text(text, start..lifted.end, lifted)?;
+            let (bound, exact) =
+                self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || self.bind_text(text, start..lifted.end, lifted))?;
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan).await? {
                 continue;
@@ -44,7 +72,7 @@ impl Session {
     fn bind_text(&self, text: &[u8], range: Range<usize>, lifted: &Lifted) -> Result<(Bound, bool)> {
         let mode = self.derived.exec.sql_mode;
         if let Some(repeat) = &lifted.repeat {
-            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode)?;
+            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode, self.bounds())?;
             if is_one_row(&parsed) {
                 let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: Some(repeat.stride as u32) })?;
                 let of_row = |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
@@ -53,7 +81,7 @@ impl Session {
                 }
             }
         }
-        let parsed = parse::parse(text, range, None, mode)?;
+        let parsed = parse::parse(text, range, None, mode, self.bounds())?;
         let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
         Ok((bound, lifted.repeat.is_none()))
     }
@@ -72,14 +100,36 @@ impl Session {
             variable_type: &variable_type,
             user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
             untyped,
+            bounds: self.bounds(),
         };
         bind(parsed, &cx, params)
     }
 
     /// The values of a text statement's literals, as parameters.
-    pub(super) fn literals<'t>(&self, text: &'t [u8], lifted: &Lifted) -> Result<Literals<'t>> {
-        let backslash_escapes = !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES);
-        lifted.literals.iter().map(|token| literal::value(*token, text, backslash_escapes)).collect()
+    /// Those of repeated rows are not among them if the plan has one row for all.
+    pub(super) fn literals<'t>(&self, text: &'t [u8], lifted: &Lifted, plan: &Plan) -> Result<Literals<'t>> {
+        let all = &lifted.literals[..];
+        let (before, after) = match lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all()) {
+            Some(repeat) => (&all[..repeat.first + repeat.stride], &all[repeat.first + repeat.rows * repeat.stride..]),
+            None => (all, &all[..0]),
+        };
+        let backslash_escapes = self.backslash_escapes();
+        self.work_on(before.len() + after.len(), LONG_STATEMENT_BYTES, || {
+            let mut values = Literals::with_capacity(before.len() + after.len());
+            for token in before.iter().chain(after) {
+                values.push(literal::value(*token, text, backslash_escapes)?);
+            }
+            Ok(values)
+        })
+    }
+    /// The repeated rows of a plan that has one row for all.
+    pub(super) fn more_rows<'t>(&self, text: &'t [u8], lifted: &'t Lifted, plan: &Plan) -> Option<MoreRows<'t>> {
+        let Repeat { first, stride, rows, .. } = *lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
+        let literals = &lifted.literals[first + stride..first + rows * stride];
+        Some(MoreRows { text, literals, first, backslash_escapes: self.backslash_escapes() })
+    }
+    fn backslash_escapes(&self) -> bool {
+        !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
     }
 
     /// The shared entry and the plan of a text to be prepared.
@@ -107,9 +157,11 @@ impl Session {
         let untyped: Vec<(u32, ExprType)> = plan.untyped.iter().map(|(n, _)| (*n, of_value(&params[*n as usize], collation))).collect();
         loop {
             let (text, context) = (entry.text(), entry.context());
-            let parsed = parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode)?;
             self.bound_at = self.db.engine.dict.version();
-            let plan = Arc::new(self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan);
+            let plan = self.work_on(text.len(), LONG_STATEMENT_BYTES, || {
+                let parsed = parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode, self.bounds())?;
+                Ok::<_, SqlError>(Arc::new(self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan))
+            })?;
             if self.db.catalog.ready(&plan).await? {
                 return Ok(plan);
             }
@@ -117,25 +169,31 @@ impl Session {
     }
 
     async fn make_prepared(&mut self, context: &PlanContext, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
-        let (range, next) = parse::split(text, 0, context.mode);
-        if let Some(next) = next {
-            return Err(SqlError::syntax(&String::from_utf8_lossy(&text[next..]), 1));
-        }
         loop {
-            let parsed = parse::parse(text, range.clone(), None, context.mode)?;
-            if matches!(parsed.statement, ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate(_)) {
-                return Err(SqlError::not_preparable());
-            }
-            if parsed.params > u32::from(u16::MAX) {
-                return Err(SqlError::too_many_placeholders());
-            }
             self.bound_at = self.db.engine.dict.version();
-            let plan = Arc::new(self.bind_parsed(&parsed, context, Params::Marks)?.plan);
+            let plan = Arc::new(self.work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text))?.plan);
             if self.db.catalog.ready(&plan).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone());
                 return Ok((entry, plan));
             }
         }
+    }
+}
+
+impl Session {
+    fn bind_to_prepare(&self, context: &PlanContext, text: &[u8]) -> Result<Bound> {
+        let (range, next) = parse::split(text, 0, context.mode);
+        if let Some(next) = next {
+            return Err(SqlError::syntax(&String::from_utf8_lossy(&text[next..]), 1));
+        }
+        let parsed = parse::parse(text, range, None, context.mode, self.bounds())?;
+        if matches!(parsed.statement, ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate(_)) {
+            return Err(SqlError::not_preparable());
+        }
+        if parsed.params > u32::from(u16::MAX) {
+            return Err(SqlError::too_many_placeholders());
+        }
+        self.bind_parsed(&parsed, context, Params::Marks)
     }
 }
 

@@ -158,7 +158,7 @@ impl Session {
                 let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else { continue };
                 self.retype_prepared(&entry, &plan, params).await?
             };
-            let ran = self.run(&plan, params, more, out).await;
+            let ran = self.run(&plan, params, None, more, out).await;
             let stale = matches!(ran, Err(Failure::Stale));
             if let Some(handle) = self.statements.get(id)
                 && !stale

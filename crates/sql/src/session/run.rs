@@ -5,7 +5,7 @@ use super::variables::flush_of;
 use crate::error::SqlError;
 use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
-use crate::exec::{self, Env, ExecContext, StatementSettings};
+use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings};
 use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
@@ -16,6 +16,9 @@ use redolith_engine::dict::mdl::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// Text whose plan is large enough for its end to take long.
+const LARGE_PLAN_BYTES: usize = 256 << 10;
 
 /// How a run ends that did not succeed.
 pub(super) enum Failure {
@@ -41,9 +44,11 @@ impl Session {
         let mut lifted = std::mem::take(&mut self.lifted);
         let mut next = Some(0);
         while let Some(start) = next {
-            lifted.read(&text, start, self.derived.exec.sql_mode);
-            next = lifted.next;
-            let mut ran = self.run_statement(&text, start, &lifted, out).await;
+            let mut ran = self.lift(&mut lifted, &text, start);
+            next = lifted.next.or(lifted.comment.filter(|_| self.multi_statements));
+            if ran.is_ok() {
+                ran = self.run_statement(&text, start, &lifted, next.is_some(), out).await;
+            }
             if ran.is_ok() && next.is_some() && out.wants_drain() {
                 ran = out.drain().await;
             }
@@ -65,7 +70,15 @@ impl Session {
         }
     }
 
-    async fn run_statement(&mut self, text: &[u8], start: usize, lifted: &Lifted, out: &mut impl ResultSink) -> Result<(), SqlError> {
+    /// `more`: another statement follows in the text.
+    async fn run_statement(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        lifted: &Lifted,
+        more: bool,
+        out: &mut impl ResultSink,
+    ) -> Result<(), SqlError> {
         if let Some(next) = lifted.next
             && !self.multi_statements
         {
@@ -74,11 +87,12 @@ impl Session {
         }
         loop {
             let plan = self.text_plan(text, start, lifted).await?;
-            let literals = if plan.params > 0 { self.literals(text, lifted)? } else { Default::default() };
+            let literals = if plan.params > 0 { self.literals(text, lifted, &plan)? } else { Default::default() };
+            let more_rows = self.more_rows(text, lifted, &plan);
             match &plan.body {
                 Statement::Execute { name, using } => {
                     self.state.warnings.clear();
-                    return self.execute_named(name, using, lifted.next.is_some(), out).await;
+                    return self.execute_named(name, using, more, out).await;
                 }
                 Statement::Prepare { name, text } => {
                     let text = match &text.kind {
@@ -88,12 +102,14 @@ impl Session {
                         _ => text.as_literal().cloned().unwrap_or_default(),
                     };
                     self.prepare_named(name, &text.to_bytes()).await?;
-                    self.answer(Outcome::Done(Done::default()), lifted.next.is_some(), out);
+                    self.answer(Outcome::Done(Done::default()), more, out);
                     return Ok(());
                 }
                 _ => {}
             }
-            match self.run(&plan, &literals, lifted.next.is_some(), out).await {
+            let ran = self.run(&plan, &literals, more_rows, more, out).await;
+            self.work_on(lifted.shape.len(), LARGE_PLAN_BYTES, || drop((plan, literals)));
+            match ran {
                 Ok(()) => return Ok(()),
                 Err(Failure::Error(e)) => return Err(e),
                 Err(Failure::Stale) => {}
@@ -102,12 +118,20 @@ impl Session {
     }
 
     /// Runs a plan and answers. `more`: another statement follows in the text.
-    pub(super) async fn run(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], more: bool, out: &mut impl ResultSink) -> Ran<()> {
+    pub(super) async fn run(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        more_rows: Option<MoreRows<'_>>,
+        more: bool,
+        out: &mut impl ResultSink,
+    ) -> Ran<()> {
         self.db.status.counters.add(super::count::counter(&plan.body), 1);
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
-        let ran = if exec::runs(plan) { self.run_rows(plan, params, out).await } else { self.run_other(plan, params, out).await };
+        let ran =
+            if exec::runs(plan) { self.run_rows(plan, params, more_rows, out).await } else { self.run_other(plan, params, out).await };
         self.count_handlers();
         self.answer(ran?, more, out);
         Ok(())
@@ -151,12 +175,24 @@ impl Session {
     }
 
     /// SELECT, INSERT, UPDATE, DELETE, DO: in the open transaction, or in one of its own.
-    async fn run_rows(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
-        let ran = self.run_in_transaction(plan, params, out).await;
+    async fn run_rows(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        more_rows: Option<MoreRows<'_>>,
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
+        let ran = self.run_in_transaction(plan, params, more_rows, out).await;
         self.locks.passes.end_statement();
         ran
     }
-    async fn run_in_transaction(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+    async fn run_in_transaction(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        more_rows: Option<MoreRows<'_>>,
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
         let next = self.transaction.next;
         if !self.transaction.active {
             self.begin_engine_transaction(None);
@@ -172,7 +208,7 @@ impl Session {
                 let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
-                let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env };
+                let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
                 let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
                 insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
                 ran

@@ -11,13 +11,14 @@ use crate::plan::TransactionStmt;
 use crate::processes::Kill;
 use redolith_engine::dict::mdl::MdlWait;
 use redolith_engine::{Isolation, Savepoint};
+use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
 pub(super) struct Transaction {
     pub active: bool,
     /// A statement of it has used a table.
     pub used: bool,
-    savepoints: Vec<(Box<str>, Savepoint)>,
+    savepoints: Savepoints,
     pub next: NextTransaction,
     /// COMMIT AND CHAIN: the next transaction has the last one's isolation.
     chained: Option<Isolation>,
@@ -46,27 +47,25 @@ impl Session {
                 if self.transaction.active {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;
                     let point = self.trx.savepoint();
-                    self.transaction.savepoints.retain(|(n, _)| !same(n, name));
-                    self.transaction.savepoints.push((name.clone(), point));
+                    self.transaction.savepoints.set(name, point);
                 }
             }
             TransactionStmt::RollbackTo(name) => {
-                let found = self.find_savepoint(name)?;
-                let point = self.transaction.savepoints[found].1;
+                let (found, point) = self.find_savepoint(name)?;
                 self.scratch.handlers.savepoint_rollback += self.transaction.used as u64;
                 self.trx.rollback_to(point).await?;
-                self.transaction.savepoints.truncate(found + 1);
+                self.transaction.savepoints.forget_from(found + 1);
             }
             TransactionStmt::Release(name) => {
-                let found = self.find_savepoint(name)?;
-                self.transaction.savepoints.truncate(found);
+                let (found, _) = self.find_savepoint(name)?;
+                self.transaction.savepoints.forget_from(found);
             }
         }
         Ok(Done::default())
     }
 
-    fn find_savepoint(&self, name: &str) -> Result<usize> {
-        let found = self.transaction.savepoints.iter().position(|(n, _)| same(n, name));
+    fn find_savepoint(&self, name: &str) -> Result<(u64, Savepoint)> {
+        let found = self.transaction.savepoints.find(name);
         found.ok_or_else(|| SqlError::does_not_exist("SAVEPOINT", name))
     }
 
@@ -129,11 +128,40 @@ impl Session {
     /// The engine's transaction is over: what hung on it goes.
     pub(super) fn ended(&mut self) {
         (self.transaction.active, self.transaction.used) = (false, false);
-        self.transaction.savepoints.clear();
+        self.transaction.savepoints.forget_from(0);
         self.locks.end_transaction();
     }
 }
 
-fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase()
+/// Savepoints of a transaction, in the order in which they were set; of a name there is one.
+#[derive(Default)]
+struct Savepoints {
+    /// By name in lower case: the number.
+    numbers: HashMap<Box<str>, u64>,
+    points: BTreeMap<u64, (Box<str>, Savepoint)>,
+    next: u64,
+}
+impl Savepoints {
+    fn set(&mut self, name: &str, point: Savepoint) {
+        let name: Box<str> = name.to_lowercase().into();
+        if let Some(old) = self.numbers.insert(name.clone(), self.next) {
+            self.points.remove(&old);
+        }
+        self.points.insert(self.next, (name, point));
+        self.next += 1;
+    }
+    fn find(&self, name: &str) -> Option<(u64, Savepoint)> {
+        let number = *self.numbers.get(&*name.to_lowercase())?;
+        Some((number, self.points.get(&number)?.1))
+    }
+    /// Forgets those from this number on.
+    fn forget_from(&mut self, number: u64) {
+        if number == 0 {
+            *self = Savepoints::default();
+            return;
+        }
+        for (name, _) in self.points.split_off(&number).into_values() {
+            self.numbers.remove(&name);
+        }
+    }
 }

@@ -166,6 +166,7 @@ variables! {
     NetWriteTimeout "net_write_timeout" int(1, YEAR_S), Both Dynamic is("60");
     OpenFilesLimit "open_files_limit" int(0, 1 << 20), Global AtStart is("0");
     OptimizerSwitch "optimizer_switch" OptimizerSwitch, Both Dynamic is("");
+    ParserMaxMemSize "parser_max_mem_size" int(10_000_000, MAX), Both Dynamic is("536870912");
     PerformanceSchema "performance_schema" Bool, Global AtStart OFF, only "there is no performance schema";
     PidFile "pid_file" TEXT, Global AtStart is("");
     Port "port" int(0, 65535), Global AtStart is("3306");

@@ -5,6 +5,7 @@ use crate::plan::{CreateTable, TableName};
 use crate::session::state::{Done, Level};
 use redolith_engine::dict::table::Table;
 use redolith_types::TableDef;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Result<Done> {
@@ -45,10 +46,6 @@ fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Resul
 }
 
 pub(super) async fn drop(cx: &mut DdlContext<'_>, names: &[TableName], if_exists: bool) -> Result<Done> {
-    if let Some((i, twice)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
-        debug_assert!(i > 0);
-        return Err(SqlError::not_unique_table(&twice.name));
-    }
     let all: Vec<_> = names.iter().map(|t| (&*t.schema, &*t.name)).collect();
     cx.lock_tables(&all).await?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
@@ -103,18 +100,23 @@ pub(super) async fn rename(cx: &mut DdlContext<'_>, renames: &[(TableName, Table
 /// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done; what each table is called at the end.
 fn resolve(cx: &DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Vec<(Arc<Table>, String, String)>> {
     let mut moved: Vec<(Arc<Table>, TableName)> = Vec::new();
+    // Places in `moved`: by the name that a table has now, and by the table.
+    let (mut by_name, mut by_table) = (HashMap::new(), HashMap::new());
     let original = |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;
     for (from, to) in renames {
-        let called = |moved: &[(Arc<Table>, TableName)], name: &TableName| {
-            let place = moved.iter().position(|(_, now)| now == name);
-            let unmoved = || find(cx, name).ok().filter(|t| !moved.iter().any(|(m, _)| Arc::ptr_eq(m, t)));
-            place.map(|i| moved[i].0.clone()).or_else(unmoved)
+        let called = |name: &TableName| {
+            let place: Option<&usize> = by_name.get(name);
+            let unmoved = || find(cx, name).ok().filter(|t| !by_table.contains_key(&Arc::as_ptr(t)));
+            place.map(|i| moved[*i].0.clone()).or_else(unmoved)
         };
-        let table = called(&moved, from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
-        if called(&moved, to).is_some() {
+        let table = called(from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
+        if called(to).is_some() {
             return Err(SqlError::table_exists(&to.name));
         }
-        match moved.iter_mut().find(|(m, _)| Arc::ptr_eq(m, &table)) {
+        by_name.remove(from);
+        let place = *by_table.entry(Arc::as_ptr(&table)).or_insert(moved.len());
+        by_name.insert(to.clone(), place);
+        match moved.get_mut(place) {
             Some((_, now)) => *now = to.clone(),
             None => moved.push((table, to.clone())),
         }

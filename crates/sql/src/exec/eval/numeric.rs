@@ -149,9 +149,9 @@ impl<'v> Eval<'v, '_, '_> {
         const MAX: u64 = 0x3fff_ffff;
         let Some(e) = args.first() else { return Ok(Value::Double(self.env.random())) };
         let place = std::ptr::from_ref(node).addr();
-        let begun = self.env.seeded.iter().find(|(p, ..)| *p == place).filter(|_| !e.differs_by_row());
+        let begun = self.env.seeded.get(&place).filter(|_| !e.differs_by_row());
         let (mut a, mut b) = match begun {
-            Some((_, a, b)) => (*a, *b),
+            Some(begun) => *begun,
             None => {
                 let seed = self.arg_int(e)?.unwrap_or(0) as u32 as u64;
                 ((seed * 0x10001 + 55_555_555) as u32 as u64 % MAX, (seed * 0x1000_0001) as u32 as u64 % MAX)
@@ -159,8 +159,7 @@ impl<'v> Eval<'v, '_, '_> {
         };
         a = (a * 3 + b) % MAX;
         b = (a + b + 33) % MAX;
-        self.env.seeded.retain(|(p, ..)| *p != place);
-        self.env.seeded.push((place, a, b));
+        self.env.seeded.insert(place, (a, b));
         Ok(Value::Double(a as f64 / MAX as f64))
     }
 }

@@ -1,0 +1,36 @@
+//! The rows of a VALUES list after its first, where they have the first one's form (DML-2): their literals become values a few rows at a time, so that a
+//! long list takes little more memory than its text.
+use crate::error::Result;
+use crate::parse::lexer::Token;
+use crate::parse::literal;
+use redolith_types::Value;
+
+/// Values that are made at once, about.
+const VALUES_AT_ONCE: usize = 4096;
+
+#[derive(Clone, Copy)]
+pub struct MoreRows<'t> {
+    pub text: &'t [u8],
+    /// Of these rows, one after the other.
+    pub literals: &'t [Token],
+    /// Literals before the first row.
+    pub first: usize,
+    pub backslash_escapes: bool,
+}
+
+impl<'t> MoreRows<'t> {
+    pub fn count(&self, stride: usize) -> usize {
+        self.literals.len().checked_div(stride).unwrap_or(0)
+    }
+    /// The parameters of a few rows from row `from` on, and how many rows: row `n` of them sees what begins at `n * stride`.
+    pub fn values(&self, from: usize, stride: usize, params: &[Value<'t>]) -> Result<(usize, Vec<Value<'t>>)> {
+        let count = (VALUES_AT_ONCE / stride.max(1)).max(1).min(self.count(stride) - from);
+        let tokens = &self.literals[from * stride..(from + count) * stride];
+        let mut values = Vec::with_capacity(self.first + tokens.len());
+        values.extend_from_slice(&params[..self.first]);
+        for token in tokens {
+            values.push(literal::value(*token, self.text, self.backslash_escapes)?);
+        }
+        Ok((count, values))
+    }
+}

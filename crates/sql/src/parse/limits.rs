@@ -1,0 +1,14 @@
+//! MySQL's and InnoDB's limits of statements and definitions, which clients know. They are looked at while a list is read: what is beyond them is not kept.
+
+/// Columns of a table.
+pub const MAX_COLUMNS: usize = 1017;
+/// Indexes of a table.
+pub const MAX_INDEXES: usize = 64;
+/// Columns of an index.
+pub const MAX_KEY_PARTS: usize = 16;
+pub const MAX_ENUM_MEMBERS: usize = 65_535;
+pub const MAX_SET_MEMBERS: usize = 64;
+/// FROM items of one SELECT.
+pub const MAX_TABLES: usize = 61;
+/// Columns of a result: the protocol counts them in 16 bits.
+pub const MAX_ITEMS: usize = 65_535;

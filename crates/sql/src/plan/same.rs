@@ -1,0 +1,112 @@
+//! Finding, among many expressions, the one that is the same ([`Expr::same`]) without comparing with each.
+use super::{Expr, ExprKind};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use redolith_types::Value;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::mem::discriminant;
+
+/// Nodes that go into an expression's hash: a hash costs the same for every expression. Those that differ only further down are told apart by comparing.
+const HASHED_NODES: usize = 24;
+
+/// Places in a list that somebody else keeps, by hash.
+#[derive(Default)]
+pub struct SameIndex {
+    places: HashTable<(u64, u32)>,
+    hasher: DefaultHashBuilder,
+}
+
+impl SameIndex {
+    /// Of a list of expressions: each that is the same as none before it.
+    pub fn of(list: &[Expr]) -> SameIndex {
+        let mut index = SameIndex::default();
+        for (place, expr) in list.iter().enumerate() {
+            if index.find_expr(expr, list).is_none() {
+                index.insert_expr(expr, place);
+            }
+        }
+        index
+    }
+    pub fn find_expr(&self, expr: &Expr, list: &[Expr]) -> Option<usize> {
+        self.find(self.hash((), [expr]), |place| list[place].same(expr))
+    }
+    /// What may give another value each time is the same as nothing, and is not kept.
+    pub fn insert_expr(&mut self, expr: &Expr, place: usize) {
+        if expr.same(expr) {
+            self.insert(self.hash((), [expr]), place);
+        }
+    }
+
+    /// Equal for equal tags and expressions that are the same.
+    pub fn hash<'e>(&self, tag: impl Hash, exprs: impl IntoIterator<Item = &'e Expr>) -> u64 {
+        let (mut state, mut left) = (self.hasher.build_hasher(), HASHED_NODES);
+        tag.hash(&mut state);
+        exprs.into_iter().for_each(|e| add(e, &mut left, &mut state));
+        state.finish()
+    }
+    pub fn find(&self, hash: u64, same: impl Fn(usize) -> bool) -> Option<usize> {
+        let found = self.places.find(hash, |(h, place)| *h == hash && same(*place as usize));
+        found.map(|(_, place)| *place as usize)
+    }
+    pub fn insert(&mut self, hash: u64, place: usize) {
+        self.places.insert_unique(hash, (hash, place as u32), |(h, _)| *h);
+    }
+}
+
+fn add(e: &Expr, left: &mut usize, state: &mut impl Hasher) {
+    use ExprKind as E;
+    if *left == 0 {
+        return;
+    }
+    *left -= 1;
+    discriminant(&e.kind).hash(state);
+    match &e.kind {
+        E::Literal(Value::Int(n)) => n.hash(state),
+        E::Literal(Value::UInt(n)) => n.hash(state),
+        E::Literal(Value::Double(n)) => n.to_bits().hash(state),
+        E::Literal(Value::Decimal(n)) => n.hash(state),
+        E::Literal(Value::Bytes(text)) => text.hash(state),
+        E::Param(n) => n.hash(state),
+        E::Column { source, column } => (source, column).hash(state),
+        E::GroupKey(n) | E::Aggregate(n) | E::InsertedValue(n) => n.hash(state),
+        E::UserVariable(name) => name.hash(state),
+        E::SystemVariable { scope, name } => (scope, name).hash(state),
+        E::Unary(op, _) => discriminant(op).hash(state),
+        E::Arith { op, .. } => discriminant(op).hash(state),
+        E::Compare { op, .. } => discriminant(op).hash(state),
+        E::Call { function, .. } => function.hash(state),
+        _ => {}
+    }
+    e.parts(&mut |part| add(part, left, state));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ArithOp, ExprType, Function};
+
+    fn column(n: u16) -> Expr {
+        Expr::new(ExprKind::Column { source: 0, column: n }, ExprType::bigint(20))
+    }
+    fn plus(a: Expr, n: i64) -> Expr {
+        let sides = Box::new([a, Expr::literal(Value::Int(n), ExprType::bigint(20))]);
+        Expr::new(ExprKind::Arith { op: ArithOp::Add, sides }, ExprType::bigint(20))
+    }
+
+    #[test]
+    fn the_first_that_is_the_same_is_found() {
+        let random = Expr::new(ExprKind::Call { function: Function::Rand, args: Vec::new() }, ExprType::double());
+        let deep = |n| (0..100).fold(plus(column(1), n), plus);
+        let list = vec![column(1), plus(column(1), 7), column(2), plus(column(1), 7), random.clone(), deep(1), deep(2)];
+        let index = SameIndex::of(&list);
+        for (expr, place) in [
+            (column(2), Some(2)),
+            (plus(column(1), 7), Some(1)),
+            (plus(column(1), 8), None),
+            (random, None),
+            (deep(2), Some(6)),
+            (deep(3), None),
+        ] {
+            assert_eq!(index.find_expr(&expr, &list), place, "{expr:?}");
+        }
+    }
+}
