@@ -14,7 +14,7 @@
 //! - TREE-4: a node page is never empty; a leaf may be.
 pub mod structure;
 
-use crate::buf::{Latch, PageGuard};
+use crate::buf::{Latch, PageGuard, PageIo};
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Page, Rec};
 use crate::{Error, PageId, PageNo, SpaceId, Stall, Try};
@@ -56,14 +56,14 @@ impl Tree {
     fn page_id(&self, no: PageNo) -> PageId {
         PageId { space: self.space, no }
     }
-    pub(crate) fn expect(&self, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
+    pub(crate) fn expect(&self, store: &Store, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
         let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
-        if ok { Ok(()) } else { Err(self.corrupt(g, format!("not the page of index {} that the index's structure says", self.index))) }
+        if ok { Ok(()) } else { Err(self.corrupt(store, g, format!("not the page of index {} that the index's structure says", self.index))) }
     }
     /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on: so a walk to the right always
     /// comes to an end, also where pages of different times lie in one file.
-    fn expect_right(&self, g: &PageGuard, next: &PageGuard) -> Result<(), Stall> {
-        self.expect(next, Some(index::level(g)))?;
+    fn expect_right(&self, store: &Store, g: &PageGuard, next: &PageGuard) -> Result<(), Stall> {
+        self.expect(store, next, Some(index::level(g)))?;
         let goes_on = match (index::high_key(g), index::high_key(next)) {
             (None, _) => false,
             (Some(end), further) => further.is_none_or(|f| f > end) && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end),
@@ -71,11 +71,12 @@ impl Tree {
         if goes_on {
             Ok(())
         } else {
-            Err(self.corrupt(next, format!("its keys do not follow those of page {}, to whose right it is", g.id())))
+            Err(self.corrupt(store, next, format!("its keys do not follow those of page {}, to whose right it is", g.id())))
         }
     }
-    fn corrupt(&self, g: &PageGuard, why: String) -> Stall {
-        Stall::Failed(Error::Corrupt { page: g.id(), file: format!("table space {}", self.space.0), table: String::new(), why })
+    fn corrupt(&self, store: &Store, g: &PageGuard, why: String) -> Stall {
+        let (file, table) = store.spaces.describe(self.space);
+        Stall::Failed(Error::Corrupt { page: g.id(), file, table, why })
     }
 
     /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree is not that high (any more). `path` learns what was met, where the caller wants to know.
@@ -83,7 +84,7 @@ impl Tree {
         loop {
             let at_root = self.height.load(Relaxed) == level;
             let mut g = store.pool.fix(self.page_id(self.root), if at_root { latch } else { Latch::S })?;
-            self.expect(&g, None)?;
+            self.expect(store, &g, None)?;
             let mut here = index::level(&g);
             if (here == level) != at_root {
                 self.height.store(here, Relaxed);
@@ -109,7 +110,7 @@ impl Tree {
                         }
                     }
                     let next = store.pool.fix(self.page_id(index::next_page(&g)), held)?;
-                    self.expect_right(&g, &next)?;
+                    self.expect_right(store, &g, &next)?;
                     g = next;
                 }
                 if here == level {
@@ -118,7 +119,7 @@ impl Tree {
                 let rec = child_for(&g, seek);
                 if rec == index::INFIMUM {
                     // TREE-4; or the tree is being freed, from the left, while somebody looks at it without a lock on its table.
-                    return Err(self.corrupt(&g, format!("a node of index {} has no child for a key that it holds", self.index)));
+                    return Err(self.corrupt(store, &g, format!("a node of index {} has no child for a key that it holds", self.index)));
                 }
                 if let Some(p) = path.as_deref_mut()
                     && index::key(&g, rec) > &p.low[..]
@@ -129,7 +130,7 @@ impl Tree {
                 let child = self.page_id(index::child(&g, rec));
                 here -= 1;
                 let next = store.pool.fix(child, if here == level { latch } else { Latch::S })?;
-                self.expect(&next, Some(here))?;
+                self.expect(store, &next, Some(here))?;
                 g = next;
             }
         }
@@ -152,7 +153,7 @@ impl Tree {
             0 => Ok(None),
             no => {
                 let next = store.pool.fix(self.page_id(no), Latch::S)?;
-                self.expect_right(g, &next)?;
+                self.expect_right(store, g, &next)?;
                 Ok(Some(next))
             }
         }

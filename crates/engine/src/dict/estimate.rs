@@ -37,7 +37,7 @@ impl Engine {
         let mut found = Sample { pairs: 0, different: vec![0; ix.columns] };
         let starts = {
             let root = self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
-            ix.tree.expect(&root, None)?;
+            ix.tree.expect(&self.store, &root, None)?;
             let mut keys: Vec<Vec<u8>> = Vec::new();
             let n = if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
             let mut at = index::first_rec(&root);

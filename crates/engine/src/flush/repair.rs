@@ -81,7 +81,12 @@ impl Copies {
         let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         for (id, lsn) in copies {
-            let Some(file) = io.file(id.space)? else { continue };
+            let file = match io.file(id.space) {
+                Ok(Some(file)) => file,
+                // Gone, or cut off: there is nothing to mend.
+                Ok(None) | Err(Error::Incompatible(_)) => continue,
+                Err(e) => return Err(e),
+            };
             let (name, table) = io.describe(id.space);
             if files.last().is_none_or(|(last, _)| !Arc::ptr_eq(last, &file)) {
                 files.push((file.clone(), name.clone()));

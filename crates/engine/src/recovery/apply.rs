@@ -118,7 +118,7 @@ pub async fn apply(
     // REDO-2
     let touched: BTreeSet<SpaceId> = a.touched.iter().map(|id| id.space).collect();
     for space in touched {
-        let Some(s) = spaces.find(space)? else { continue };
+        let Some(s) = spaces.find_whole(space)? else { continue };
         s.file.sync().map_err(|e| Error::io(format_args!("syncing {}", s.path.display()), &e))?;
     }
     let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
@@ -185,7 +185,7 @@ impl Applier<'_> {
         }
     }
     fn open(&mut self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, Stall> {
-        let Some(space) = self.spaces.find(id.space)? else { return Ok(None) };
+        let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
         }
@@ -205,7 +205,7 @@ impl Applier<'_> {
     }
     /// A page whose first change is INIT may have anything on disk, also a later state, which redo must not take back: it is read if it is whole.
     fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, Stall> {
-        let Some(space) = self.spaces.find(id.space)? else { return Ok(None) };
+        let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
         let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok() && {
             let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");

@@ -219,9 +219,9 @@ impl<'a> Judge<'a> {
         Self::note(&mut self.newest, header::lsn(&page), || format!("page {id} of {}", space.path.display()));
         Ok(Ok(page))
     }
-    /// The space, opened; None, from then on, if its file is missing.
+    /// The space, opened; None, from then on, if its file is missing or cut off.
     fn space(&mut self, id: SpaceId) -> Result<Option<Arc<Space>>> {
-        let space = self.spaces.find(id)?;
+        let space = self.spaces.find_whole(id)?;
         if space.is_none() {
             self.gone.insert(id);
         }

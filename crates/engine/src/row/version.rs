@@ -60,8 +60,8 @@ impl Version {
             }
             other => Err(Stall::Failed(Error::Corrupt {
                 page: undo::page_id(ptr.page()),
-                file: "the undo space".into(),
-                table: String::new(),
+                file: store.spaces.path(undo::page_id(ptr.page()).space).display().to_string(),
+                table: "(undo)".into(),
                 why: format!("no change record at offset {} for a version that is still needed: {other:?}", ptr.at()),
             })),
         })?

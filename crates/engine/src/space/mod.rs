@@ -223,6 +223,13 @@ impl Spaces {
             known => Ok(known),
         }
     }
+    /// For recovery: the same, and None also for a table's file that is cut off. Its table is lost, and others are not.
+    pub fn find_whole(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
+        match self.find(id) {
+            Err(Error::Incompatible(_)) if id >= SpaceId::FIRST_TABLE => Ok(None),
+            found => found,
+        }
+    }
     /// Those that are open, by number.
     pub fn all(&self) -> Vec<Arc<Space>> {
         let mut all: Vec<Arc<Space>> = self.open.read().values().cloned().collect();
@@ -304,13 +311,13 @@ impl Spaces {
             return Ok(s);
         }
         let path = self.path(id);
-        let fail = |e: std::io::Error| Error::io(format_args!("cannot open table space {} of {label}", path.display()), &e);
+        let fail = |e: std::io::Error| Error::io(format_args!("cannot open {}{}", path.display(), of(label)), &e);
         let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
         let len = file.len().map_err(fail)?;
         // A crash while the file grew can leave a part of a page.
         let pages = (len / PAGE_SIZE as u64) as u32;
         if pages < 2 {
-            return Err(Error::Incompatible(format!("table space {} of {label} is cut off: {len} bytes", path.display())));
+            return Err(Error::Incompatible(format!("{}{} is cut off: it has {len} bytes; restore it, or remove it to give up the table", path.display(), of(label))));
         }
         let made = Space::new(id, file, path, pages, label);
         if !self.judging.load(Acquire) {
@@ -382,6 +389,11 @@ pub fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     let stamp = store.log.tail().0;
     m.patch(header).write_u64(STAMP, stamp);
     Ok((stamp, m.commit()))
+}
+
+/// For messages: which table's file, where that is known.
+fn of(label: &str) -> String {
+    if label.is_empty() { String::new() } else { format!(", the file of {label},") }
 }
 
 /// Pages that a mini-transaction has found free, their bitmap pages latched; in use once [`Reserved::take`] is called.
