@@ -66,13 +66,15 @@ impl Engine {
         } else if forced.is_on() {
             without_log(&config, &disk, &host, &spaces, &pool, &mut report).await?
         } else {
+            refuse_if_used(&config, &disk, &spaces)?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
             let (log, dblwr) = create(&config, mode, &disk, &host, &spaces, &mut report)?;
             spaces.set_register(Register { log_id: log.log_id(), ..Register::default() });
             (log, dblwr, Judged::default())
         };
-        if forced.reads_log() {
+        // A damaged directory is read with pages that are newer than what is left of its log.
+        if !forced.is_on() {
             spaces.set_log(log.clone());
         }
         let settings = Arc::new(FlushSettings::default());
@@ -290,7 +292,10 @@ impl Engine {
         save_counters(self).await?;
         // What this writes is stamped; what that writes are headers.
         self.flusher.sharp().await;
-        self.stamp_files().await?;
+        if let Err(e) = self.stamp_files().await {
+            // The stamps before are still true.
+            eprintln!("redolith: files could not be stamped at the end, so copies of them from before would not be told from them: {e}");
+        }
         self.flusher.sharp().await;
         self.flusher.stop().await;
         self.store.log.close().await;
@@ -310,12 +315,12 @@ async fn recover(
 ) -> Result<(Arc<Log>, Arc<Doublewrite>, Judged)> {
     let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
-    // A directory of before there were two.
-    let second_undo_missing = scanner.format() == 1 && !disk.exists(&spaces.path(SpaceId::UNDO[1]));
+    // Format 1 had one undo space; and undo that is not read need not be there.
+    let may_miss = |id: SpaceId| scanner.format() == 1 && id == SpaceId::UNDO[1] || !config.forced.reads_undo();
+    let missing: Vec<SpaceId> = SpaceId::UNDO.into_iter().filter(|id| may_miss(*id) && !disk.exists(&spaces.path(*id))).collect();
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
-    spaces.open(SpaceId::UNDO[0], "undo")?;
-    if !second_undo_missing {
-        spaces.open(SpaceId::UNDO[1], "undo")?;
+    for id in SpaceId::UNDO.into_iter().filter(|id| !missing.contains(id)) {
+        spaces.open(id, "undo")?;
     }
     let dblwr_path = config.dir.join(DOUBLEWRITE_FILE);
     let copies = Copies::read(&**disk, &dblwr_path, report.checkpoint)?;
@@ -332,9 +337,9 @@ async fn recover(
             disk.remove(&unfinished).map_err(|e| Error::io(unfinished.display(), &e))?;
         }
     }
-    if second_undo_missing {
-        spaces.replace(SpaceId::UNDO[1])?;
-        spaces.open(SpaceId::UNDO[1], "undo")?;
+    for id in missing {
+        spaces.replace(id)?;
+        spaces.open(id, "undo")?;
     }
     report.mended = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
@@ -410,6 +415,23 @@ fn read_register(
     Ok(durable)
 }
 
+/// An instance is made where there is none. One whose log is missing is not none; what an interrupted creation leaves is.
+fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Result<()> {
+    let tables = if disk.exists(&spaces.tables_dir()) {
+        disk.list(&spaces.tables_dir()).map_err(|e| Error::io(spaces.tables_dir().display(), &e))?.len()
+    } else {
+        0
+    };
+    if tables > 0 || disk.exists(&config.dir.join(register::FILE)) {
+        return Err(Error::Incompatible(format!(
+            "{} has been used ({tables} tables) and has no redo log (redo/control): restore it, start on an empty directory, or start with \
+             innodb_force_recovery=6 to read what lies in the files",
+            config.dir.display()
+        )));
+    }
+    Ok(())
+}
+
 /// A new instance: system and undo space, and last the log, with which it exists.
 fn create(
     config: &Config,
@@ -420,13 +442,6 @@ fn create(
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
     let dir = &config.dir;
-    let listed = disk.list(&spaces.tables_dir()).map_err(|e| Error::io(dir.display(), &e))?;
-    if !listed.is_empty() {
-        return Err(Error::Incompatible(format!(
-            "{} has tables but no redo log (redo/control): restore it, or start on an empty directory",
-            dir.display()
-        )));
-    }
     for id in [SpaceId::SYSTEM, SpaceId::UNDO[0], SpaceId::UNDO[1]] {
         spaces.remove(id)?;
     }

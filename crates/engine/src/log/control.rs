@@ -243,7 +243,7 @@ impl Control {
             Some(state) => Ok(Control { file, path, state, damaged, long }),
             None => Err(Error::Io {
                 what: path.display().to_string(),
-                why: "no checkpoint block is whole, so the redo log cannot be read: restore this file, or a backup".into(),
+                why: "no checkpoint block is whole, so the redo log cannot be read: restore this file or a backup, or start with innodb_force_recovery=6 to read what lies in the other files".into(),
                 full: false,
             }),
         }
@@ -301,6 +301,12 @@ impl Control {
     /// Before segments from `end` on are removed.
     pub fn segments_end_at(&mut self, end: u64) {
         if self.state.segments_end > end {
+            self.write(|s| s.segments_end = end);
+        }
+    }
+    /// Segments up to `end` have their names.
+    pub fn segments_reach(&mut self, end: u64) {
+        if self.state.segments_end < end {
             self.write(|s| s.segments_end = end);
         }
     }

@@ -111,21 +111,32 @@ impl Segments {
     pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
         self.leftovers.lock().later.iter().map(|n| self.open_file(*n).map(|s| (*n, s.file))).collect()
     }
-    /// FILES-3: the log is going to be used. `tail`: nothing of the stream lies behind.
-    pub fn settle_in(&self, tail: u64) -> Result<()> {
+    /// Where the segments will end when those are gone that nothing of the stream up to `tail` needs and that are not as they
+    /// were made: one of another length is made anew when it is needed, and with it those that follow.
+    pub fn end_of_whole(&self, tail: u64) -> u64 {
+        let open = self.open.lock();
+        let from = open.iter().position(|s| s.damaged && s.number * self.bytes >= tail).unwrap_or(open.len()).max(1);
+        (open[from - 1].number + 1) * self.bytes
+    }
+    /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that (FILES-1).
+    pub fn is_cut_at(&self, lsn: u64) -> Result<bool> {
+        let Some((file, _)) = self.at(lsn) else { return Ok(false) };
+        let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
+        Ok(len < HEADER + self.bytes)
+    }
+    /// FILES-3: the log is going to be used, with segments up to `end`.
+    pub fn settle_in(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
-        // One of another length behind the tail is made anew when it is needed, and with it those that follow.
-        let short = |s: &Segment| s.damaged && s.number * self.bytes >= tail;
-        let from = open.iter().position(short).unwrap_or(open.len()).max(1);
-        let removed: Vec<String> = open.drain(from..).map(|s| format!("log_{}", s.number)).collect();
-        let numbers = leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}"));
-        let mut changed = false;
-        for name in removed.into_iter().chain(numbers).chain(leftovers.names) {
-            self.disk.remove(&self.dir.join(&name)).map_err(|e| Error::io(self.dir.join(&name).display(), &e))?;
-            changed = true;
+        let mut removed: Vec<String> = leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}")).collect();
+        removed.extend(leftovers.names);
+        while open.back().is_some_and(|s| s.number * self.bytes >= end) {
+            removed.extend(open.pop_back().map(|s| format!("log_{}", s.number)));
         }
-        if changed {
+        for name in &removed {
+            self.disk.remove(&self.dir.join(name)).map_err(|e| Error::io(self.dir.join(name).display(), &e))?;
+        }
+        if !removed.is_empty() {
             self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         }
         for s in open.iter_mut().filter(|s| s.damaged) {

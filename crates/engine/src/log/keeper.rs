@@ -64,6 +64,11 @@ impl Log {
             self.space.update(|b| b.files_end = end);
             let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);
             if want < end || self.is_closed() {
+                if !self.is_closed() {
+                    // A start misses those that are not there (TAIL-1).
+                    self.host.before_blocking();
+                    self.control.lock().control.segments_reach(end);
+                }
                 return Ok(());
             }
             self.segments.add().await?;

@@ -199,7 +199,9 @@ impl FrameScanner {
     /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
     pub fn finish(mut self, host: Arc<dyn Host>) -> Result<Arc<Log>> {
         while self.next()?.is_some() {}
-        self.segments.settle_in(self.at)?;
+        let segments_end = self.segments.end_of_whole(self.at);
+        self.control.segments_end_at(segments_end);
+        self.segments.settle_in(segments_end)?;
         let epoch = self.control.raise_epoch(self.at);
         let log_id = self.control.state().log_id;
         self.epochs.push((self.at, epoch));

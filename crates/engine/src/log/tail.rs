@@ -8,6 +8,7 @@
 //! - TAIL-2: a frame further on that verifies, and says that more was durable when it was made (FRAME-3).
 //! - TAIL-3: the frame of a later epoch further on: it begins where an earlier recovery found the end.
 //! - TAIL-4: the caller's findings: a page, or a copy of one, is written only when the log up to its LSN is durable.
+//! - TAIL-6: the segment's file, if it is cut off: what it held behind is gone, and segments are never shorter than they were made.
 //! - TAIL-5: the frame of an epoch that the control file does not know: the control file is older than the log.
 //!
 //! The frames further on are found by their own LSN, which is in each of them: a place where the stream holds its own position
@@ -49,6 +50,9 @@ impl FrameScanner {
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
             return Err(self.damaged(format!("{what} has LSN {lsn}, and was written when the log was durable up to there")));
+        }
+        if self.segments.is_cut_at(end)? {
+            return Err(self.damaged("that file is cut off".into()));
         }
         match if state.clean { None } else { self.search()? } {
             Some(why) => Err(self.damaged(why)),

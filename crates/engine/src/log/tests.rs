@@ -607,6 +607,31 @@ fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
     assert!(refused.contains("page 1:2 of undo.rdl has LSN"), "{refused}");
 }
 
+/// TAIL-6: the file of a segment never ends before the segment does.
+#[test]
+fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let config = config();
+    let n = frames[150].0.0 / config.segment_bytes;
+    let image = disk.crashed(|| false);
+    for later in n + 1..20 {
+        let _ = image.remove(&config.dir.join(format!("log_{later}")));
+    }
+    let path = config.dir.join(format!("log_{n}"));
+    let mut b = image.content(&path);
+    b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
+    image.put(&path, b);
+    // That later segments are gone is told first, as far as they are known to have been there.
+    let refused = Log::recover(Arc::new(image.clone()), config.clone()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("is missing"), "{refused}");
+    let image = disk.crashed(|| false);
+    let mut b = image.content(&path);
+    b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
+    image.put(&path, b);
+    assert!(matches!(judged(&image), Err(crate::Error::Damaged(_))));
+}
+
 /// TAIL-3, TAIL-5: an older control file, whichever of its blocks is lost.
 #[test]
 fn a_control_file_older_than_the_log_is_refused() {
