@@ -258,7 +258,7 @@ def one_case(dir, a, made, title, rng):
     which, kind, way = title
     source, old, model = made[which]
     server = servers.make(a, os.path.join(dir, 'case'), **SETTINGS)
-    shutil.rmtree(server.data, ignore_errors=True)
+    shutil.rmtree(server.dir, ignore_errors=True)
     shutil.copytree(source, server.data)
     try:
         what = damage(server.data, source, old, kind, way, rng)

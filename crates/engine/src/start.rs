@@ -16,7 +16,7 @@ use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
 use crate::space::register::{self, NoRegister, Register};
-use crate::space::{self, Fresh, Spaces};
+use crate::space::{self, Fresh, Spaces, StampGate};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
@@ -38,6 +38,7 @@ const ORPHANS_DIR: &str = "orphans";
 /// How often counters that moved are put into the dictionary.
 const COUNTERS_EVERY: Duration = Duration::from_secs(1);
 
+/// During recovery the checkpoint stays where it is.
 struct NoLimit;
 impl CheckpointSource for NoLimit {
     fn payload(&self, _: Lsn) -> Vec<u8> {
@@ -80,8 +81,16 @@ impl Engine {
         let settings = Arc::new(FlushSettings::default());
         settings.io_capacity.set(config.io_capacity);
         settings.io_capacity_max.set(config.io_capacity_max);
-        let flusher =
-            Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), host.clone(), settings.clone(), Arc::new(NoLimit), CLEANERS);
+        let flusher = Flusher::start(
+            pool.clone(),
+            log.clone(),
+            dblwr,
+            disk.clone(),
+            host.clone(),
+            settings.clone(),
+            Arc::new(StampGate(spaces.clone())),
+            CLEANERS,
+        );
         let store = Store { log, pool, spaces, shape: Default::default() };
         let (next, mark) = match first_ids(&store).await {
             // The counters may be what is damaged: far above all that was ever given.
@@ -290,6 +299,7 @@ impl Engine {
             self.close_step.after(seen).await;
         }
         save_counters(self).await?;
+        self.store.spaces.closing.store(true, Release);
         // What this writes is stamped; what that writes are headers.
         self.flusher.sharp().await;
         if let Err(e) = self.stamp_files().await {
@@ -488,21 +498,29 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
 
 /// How often files that are written get a stamp (REGISTER-2).
 const STAMP_EVERY: Duration = Duration::from_secs(10);
+/// Until it is tried again after an error.
+const STAMP_PAUSE: Duration = Duration::from_millis(200);
 
 async fn keep_stamps(engine: Arc<Engine>) {
-    let mut told = false;
+    let (spaces, mut told) = (&engine.store.spaces, false);
     while !engine.closing.load(Acquire) {
-        engine.nap(STAMP_EVERY).await;
+        let seen = spaces.first_write.seen();
+        if spaces.unstamped() == 0 {
+            either(engine.nap(STAMP_EVERY), spaces.first_write.after(seen)).await;
+        }
         if engine.closing.load(Acquire) {
             return;
         }
         match engine.stamp_files().await {
             Ok(()) => told = false,
-            Err(e) if !told => {
-                eprintln!("redolith: files could not be stamped, so older copies of them would not be told from them: {e}");
-                told = true;
+            Err(e) => {
+                if !std::mem::replace(&mut told, true) {
+                    eprintln!(
+                        "redolith: files could not be stamped, so older copies of them would not be told from them, and checkpoints wait: {e}"
+                    );
+                }
+                engine.nap(STAMP_PAUSE).await;
             }
-            Err(_) => {}
         }
     }
 }
@@ -513,8 +531,9 @@ impl Engine {
         let mut stamps = Vec::new();
         for id in spaces.take_written() {
             // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
-            if let Ok((stamp, _)) = self.settled(|| space::stamp(&self.store, id)).await {
-                stamps.push((id, stamp));
+            match self.settled(|| space::stamp(&self.store, id)).await {
+                Ok((stamp, _)) => stamps.push((id, stamp)),
+                Err(_) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
             }
         }
         if stamps.is_empty() {
@@ -524,7 +543,11 @@ impl Engine {
         log.flush_to(durable).await;
         self.host.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
-        spaces.registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id))
+        let done = spaces.registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
+        for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
+            if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
+        }
+        done
     }
 }
 

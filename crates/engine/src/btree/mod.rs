@@ -58,7 +58,11 @@ impl Tree {
     }
     pub(crate) fn expect(&self, store: &Store, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
         let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
-        if ok { Ok(()) } else { Err(self.corrupt(store, g, format!("not the page of index {} that the index's structure says", self.index))) }
+        if ok {
+            Ok(())
+        } else {
+            Err(self.corrupt(store, g, format!("not the page of index {} that the index's structure says", self.index)))
+        }
     }
     /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on: so a walk to the right always
     /// comes to an end, also where pages of different times lie in one file.

@@ -22,7 +22,7 @@ use crate::flush::Copies;
 use crate::log::FrameScanner;
 use crate::mtr::record::init_page;
 use crate::page::header::{self, Page};
-use crate::page::{index, kind, u16_at};
+use crate::page::{index, kind, u16_at, u64_at};
 use crate::row::{overflow, value};
 use crate::space::{Space, Spaces, bitmap, register};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall};
@@ -310,7 +310,19 @@ impl<'a> Judge<'a> {
         for space in SpaceId::UNDO {
             pages.extend(self.in_use(space)?.into_iter().map(|no| PageId { space, no }));
         }
-        undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))
+        let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))?;
+        // Every transaction got its number below the mark.
+        let mark = self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
+        if let Some(l) = undo.logs.iter().find(|l| l.trx.0 >= mark) {
+            self.pass_over(Error::Damaged(format!(
+                "undo has a log of transaction {}, and {} says that numbers below {mark} alone were given: it is an older copy. Nothing has \
+                 been changed: restore the file or a backup, or start with innodb_force_recovery=1 to read what is there",
+                l.trx.0,
+                self.spaces.path(SpaceId::SYSTEM).display()
+            )))?;
+            undo.logs.retain(|l| l.trx.0 < mark);
+        }
+        Ok(undo)
     }
     /// A page that the start needs.
     fn whole(&mut self, id: PageId) -> Result<&Page> {

@@ -13,7 +13,9 @@
 pub mod bitmap;
 pub mod register;
 
+use crate::buf::event::Event;
 use crate::buf::{Latch, PageIo};
+use crate::checkpoint::CheckpointSource;
 use crate::log::Log;
 use crate::mtr::{At, Mtr};
 use crate::page::{Patch, header, kind, u64_at};
@@ -24,7 +26,7 @@ use register::Register;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
 use std::sync::{Arc, OnceLock};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
@@ -46,6 +48,9 @@ pub struct Space {
     growing: Mutex<()>,
     /// Pages were written since the header got its stamp.
     written: AtomicBool,
+    /// Pages were written in this run of the engine; and a stamp of this run is registered.
+    first_written: AtomicBool,
+    stamped: AtomicBool,
 }
 impl Space {
     fn new(id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
@@ -58,6 +63,8 @@ impl Space {
             label: RwLock::new(label.to_string()),
             growing: Mutex::new(()),
             written: AtomicBool::new(false),
+            first_written: AtomicBool::new(false),
+            stamped: AtomicBool::new(false),
         })
     }
     pub fn pages(&self) -> u32 {
@@ -140,13 +147,44 @@ pub struct Spaces {
     judging: AtomicBool,
     log: OnceLock<Arc<Log>>,
     register: Mutex<Register>,
+    /// How many spaces were written in this run and have no stamp of it yet (REGISTER-3).
+    unstamped: AtomicUsize,
+    /// One more.
+    pub(crate) first_write: Event,
+    /// The engine ends, and checkpoints wait for nothing.
+    pub(crate) closing: AtomicBool,
+}
+/// REGISTER-3
+pub struct StampGate(pub Arc<Spaces>);
+impl CheckpointSource for StampGate {
+    fn limit(&self) -> Lsn {
+        let open = self.0.unstamped() == 0 || self.0.closing.load(Acquire);
+        if open { Lsn::MAX } else { Lsn(0) }
+    }
+    fn payload(&self, _: Lsn) -> Vec<u8> {
+        Vec::new()
+    }
 }
 impl Spaces {
     /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
     /// `forced`: files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
-        let (open, log, register) = Default::default();
-        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging: AtomicBool::new(true), log, register }
+        let (open, log, register, unstamped, first_write) = Default::default();
+        let (judging, closing) = (AtomicBool::new(true), AtomicBool::new(forced));
+        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging, log, register, unstamped, first_write, closing }
+    }
+    pub fn unstamped(&self) -> usize {
+        self.unstamped.load(Acquire)
+    }
+    /// Its stamp could not be registered.
+    pub fn written_again(&self, s: &Space) {
+        s.written.store(true, Release);
+    }
+    /// The space needs no stamp for a checkpoint any more: it has one, or cannot have one, or is gone.
+    pub fn needs_no_stamp(&self, s: &Space) {
+        if !s.stamped.swap(true, AcqRel) && s.first_written.swap(true, AcqRel) {
+            self.unstamped.fetch_sub(1, AcqRel);
+        }
     }
     pub fn set_register(&self, register: Register) {
         *self.register.lock() = register;
@@ -317,7 +355,11 @@ impl Spaces {
         // A crash while the file grew can leave a part of a page.
         let pages = (len / PAGE_SIZE as u64) as u32;
         if pages < 2 {
-            return Err(Error::Incompatible(format!("{}{} is cut off: it has {len} bytes; restore it, or remove it to give up the table", path.display(), of(label))));
+            return Err(Error::Incompatible(format!(
+                "{}{} is cut off: it has {len} bytes; restore it, or remove it to give up the table",
+                path.display(),
+                of(label)
+            )));
         }
         let made = Space::new(id, file, path, pages, label);
         if !self.judging.load(Acquire) {
@@ -331,7 +373,8 @@ impl Spaces {
     }
     fn enter(&self, id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
         let s = Space::new(id, file, path, pages, label);
-        self.open.write().insert(id, s.clone());
+        let before = self.open.write().insert(id, s.clone());
+        before.iter().for_each(|s| self.needs_no_stamp(s));
         s
     }
     /// Forgets a space and removes its file. Its pages have left the buffer pool.
@@ -340,12 +383,13 @@ impl Spaces {
         let dir = path.parent().unwrap_or(&self.dir);
         let gone = if self.disk.exists(&path) { self.disk.remove(&path).and_then(|()| self.disk.sync_dir(dir)) } else { Ok(()) };
         // After the file: a cleaner that has copied pages before looks the space up, and would open the file again.
-        self.open.write().remove(&id);
+        self.forget(id);
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
     /// Forgets a space whose file is elsewhere now.
     pub fn forget(&self, id: SpaceId) {
-        self.open.write().remove(&id);
+        let known = self.open.write().remove(&id);
+        known.iter().for_each(|s| self.needs_no_stamp(s));
     }
     /// Resolves `Stall::Extend`. Blocks for the file system's allocation, not for data.
     pub fn extend(&self, id: SpaceId) -> Result<()> {
@@ -371,6 +415,10 @@ impl PageIo for Spaces {
             && let Some(s) = self.get(id.space)
         {
             s.written.store(true, Release);
+            if !s.first_written.load(Relaxed) && !s.first_written.swap(true, AcqRel) {
+                self.unstamped.fetch_add(1, AcqRel);
+                self.first_write.notify();
+            }
         }
     }
     fn newest(&self) -> Lsn {
