@@ -71,7 +71,9 @@ impl Engine {
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
             let (log, dblwr) = create(&config, mode, &disk, &host, &spaces, &mut report)?;
-            spaces.set_register(Register { log_id: log.log_id(), ..Register::default() });
+            let register = Register { log_id: log.log_id(), ..Register::default() };
+            register.write(&*disk, &config.dir)?;
+            spaces.set_register(register);
             (log, dblwr, Judged::default())
         };
         // A damaged directory is read with pages that are newer than what is left of its log.
