@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 /// Files that include each other end here.
 const MAX_DEPTH: usize = 10;
+/// So many are read in all: a file that names another twice, which does the same, would be read for ever.
+const MAX_FILES: usize = 1000;
 /// The largest file read.
 const MAX_BYTES: u64 = 1 << 20;
 /// Groups whose options are ours.
@@ -20,14 +22,15 @@ pub struct Entry {
 /// The options for us in a file and in those that it includes, in order.
 pub fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
-    read_into(disk, path, 0, &mut entries)?;
+    read_into(disk, path, 0, &mut { MAX_FILES }, &mut entries)?;
     Ok(entries)
 }
 
-fn read_into(disk: &dyn Disk, path: &Path, depth: usize, entries: &mut Vec<Entry>) -> Result<(), String> {
-    if depth > MAX_DEPTH {
+fn read_into(disk: &dyn Disk, path: &Path, depth: usize, files_left: &mut usize, entries: &mut Vec<Entry>) -> Result<(), String> {
+    if depth > MAX_DEPTH || *files_left == 0 {
         return Err(format!("{}: too many files include each other", path.display()));
     }
+    *files_left -= 1;
     let text = load(disk, path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     let text = String::from_utf8(text).map_err(|_| format!("{}: not UTF-8", path.display()))?;
     for line in parse(&text) {
@@ -36,12 +39,12 @@ fn read_into(disk: &dyn Disk, path: &Path, depth: usize, entries: &mut Vec<Entry
             Line::Option { number, name, value } => {
                 entries.push(Entry { place: format!("{}, line {number}", path.display()), name, value });
             }
-            Line::Include(file) => read_into(disk, &beside(path, &file), depth + 1, entries)?,
+            Line::Include(file) => read_into(disk, &beside(path, &file), depth + 1, files_left, entries)?,
             Line::IncludeDir(dir) => {
                 let dir = beside(path, &dir);
                 let names = disk.list(&dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
                 for name in names.iter().filter(|n| n.ends_with(".cnf")) {
-                    read_into(disk, &dir.join(name), depth + 1, entries)?;
+                    read_into(disk, &dir.join(name), depth + 1, files_left, entries)?;
                 }
             }
         }
@@ -199,6 +202,11 @@ mod tests {
         write("loop.cnf", "!include loop.cnf\n");
         assert!(read(&disk, &dir.join("loop.cnf")).unwrap_err().contains("include each other"));
         assert!(read(&disk, &dir.join("none.cnf")).unwrap_err().contains("cannot read"));
+        // No file includes itself, but together they would be read 3^9 times.
+        (0..9).for_each(|n| write(&format!("wide{n}.cnf"), &format!("!include wide{}.cnf\n", n + 1).repeat(3)));
+        write("wide9.cnf", "");
+        assert!(read(&disk, &dir.join("wide0.cnf")).unwrap_err().contains("too many files"));
+        (0..10).for_each(|n| disk.remove(&dir.join(format!("wide{n}.cnf"))).unwrap());
         for name in ["a.cnf", "b.cnf", "d/c.cnf", "d/ignored.txt", "loop.cnf"] {
             disk.remove(&dir.join(name)).unwrap();
         }

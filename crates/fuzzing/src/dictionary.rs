@@ -1,0 +1,47 @@
+//! Records of the dictionary: what is read of them can be written again, and is the same.
+use crate::take;
+use redolith_engine::dict::Dictionary;
+use redolith_engine::dict::record::{self, Named, SchemaRecord, TableRecord, TreeRecord};
+use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
+
+/// A name, its length first, and the record's bytes.
+pub fn record(data: &[u8]) {
+    let ([n], rest) = take::<1>(data);
+    let (name, body) = rest.split_at((n as usize).min(rest.len()));
+    let dictionary = Dictionary::default();
+    let table = record::dictionary_table(&dictionary);
+    let mut row = Vec::new();
+    table.layout.encode(&[Value::bytes(name), Value::bytes(body)], &mut row);
+    let Ok(Named::Table(found)) = record::parse(&table, &row) else { return };
+    let again = record::table_row(&table, name, &found);
+    let Ok(Named::Table(same)) = record::parse(&table, &again) else { panic!("what was written is read") };
+    assert_eq!((found.id, found.space, &found.trees, &found.def), (same.id, same.space, &same.trees, &same.def));
+}
+
+pub fn seeds() -> Vec<Vec<u8>> {
+    let schema = SchemaRecord { collation: Collation::Utf8mb4GeneralCi };
+    let columns = vec![
+        Column::new("id", SqlType::Year).not_null(),
+        Column::new("v", SqlType::VarChar { chars: 40, collation: Collation::Latin1SwedishCi }),
+    ];
+    let table = TableRecord {
+        id: 12,
+        space: 9,
+        trees: vec![TreeRecord { id: 1, root: 3 }, TreeRecord { id: 2, root: 4 }],
+        auto_increment: 7,
+        def: TableDef {
+            schema: "test".into(),
+            name: "t".into(),
+            columns,
+            indexes: vec![IndexDef::primary([0]), IndexDef::secondary("v", true, [1])],
+            collation: Collation::Utf8mb4GeneralCi,
+            comment: "a table".into(),
+        },
+        unfinished: vec![TreeRecord { id: 5, root: 6 }],
+    };
+    let dictionary = Dictionary::default();
+    let of = record::dictionary_table(&dictionary);
+    let body = |row: Vec<u8>| of.layout.get(&row, 1).as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
+    let (schema, table) = (body(record::schema_row(&of, b"ds", &schema)), body(record::table_row(&of, b"tt", &table)));
+    vec![[b"\x02ds", &schema[..]].concat(), [b"\x02tt", &table[..]].concat()]
+}

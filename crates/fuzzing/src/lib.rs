@@ -1,0 +1,59 @@
+//! Fuzz targets: each takes any bytes through a door by which bytes from outside come in, and may
+//! neither panic nor hang nor take memory without bound.
+//!
+//! `fuzz/` runs them under libFuzzer, with coverage of the code as its guide (`make fuzz`). The test
+//! `regressions` runs them once over the corpus and over every input that ever failed.
+#![forbid(unsafe_code)]
+mod dictionary;
+mod options;
+mod page;
+mod protocol;
+mod redo;
+mod sql;
+mod undo;
+
+/// One door.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Of its folder in `fuzz/corpus` and `fuzz/regressions`.
+    pub name: &'static str,
+    pub run: fn(&[u8]),
+    /// The longest input that libFuzzer tries.
+    pub max_len: usize,
+    /// Inputs to begin with, beside the corpus.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+pub const TARGETS: &[Target] = &[
+    Target { name: "sql_text", run: sql::text, max_len: 4096, seeds: sql::seeds },
+    Target { name: "packets", run: protocol::packets, max_len: 4096, seeds: protocol::packet_seeds },
+    Target { name: "handshake", run: protocol::handshake, max_len: 1024, seeds: protocol::handshake_seeds },
+    Target { name: "execute", run: protocol::execute, max_len: 1024, seeds: protocol::execute_seeds },
+    Target { name: "redo_records", run: redo::records, max_len: 4096, seeds: redo::record_seeds },
+    Target { name: "index_page", run: page::index, max_len: 2048, seeds: page::seeds },
+    Target { name: "undo_page", run: undo::page, max_len: 2048, seeds: undo::seeds },
+    Target { name: "dictionary", run: dictionary::record, max_len: 4096, seeds: dictionary::seeds },
+    Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
+];
+
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|t| t.name == name)
+}
+
+/// The first bytes of an input that choose how the rest is used.
+fn take<const N: usize>(data: &[u8]) -> ([u8; N], &[u8]) {
+    let mut head = [0; N];
+    let n = N.min(data.len());
+    head[..n].copy_from_slice(&data[..n]);
+    (head, &data[n..])
+}
+
+/// Makes the changes in `bytes`: `at u16, length u8, new bytes`, again and again.
+fn change(bytes: &mut [u8], mut changes: &[u8]) {
+    while let [a, b, n, rest @ ..] = changes {
+        let at = u16::from_le_bytes([*a, *b]) as usize % bytes.len();
+        let n = (*n as usize).min(rest.len()).min(bytes.len() - at);
+        bytes[at..at + n].copy_from_slice(&rest[..n]);
+        changes = &rest[n..];
+    }
+}
