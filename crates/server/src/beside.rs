@@ -13,6 +13,7 @@ use crate::outbox;
 use crate::workers::Workers;
 use parking_lot::{Condvar, Mutex};
 use redolith_engine::host::{BoxFuture, block_on};
+use redolith_sql::status::{Status, StatusValue};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -93,6 +94,14 @@ impl Beside {
     /// How many there are now.
     pub fn count(&self) -> usize {
         self.count.load(Relaxed)
+    }
+
+    pub fn register(self: &Arc<Self>, status: &Status) {
+        let beside = self.clone();
+        status.register(Box::new(move |put| {
+            put("Redolith_sessions_beside", StatusValue::Int(beside.count() as u64));
+            put("Redolith_workers_left", StatusValue::Int(beside.left.load(Relaxed)));
+        }));
     }
 
     /// False: there are too many. Called within [`run`], or where no worker is held up.

@@ -87,6 +87,7 @@ async fn run_inside<B: Backend>(
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
     workers.register(&parts.status);
+    host.beside().register(&parts.status);
     let mut tasks = vec![tokio::spawn(server.clone().watch_clock()), tokio::spawn(workers.clone().watch(disk.clone(), host.clone()))];
     tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
 

@@ -64,7 +64,9 @@ impl<'p> Alone<'p> {
                     if let Some(answer) = cx.env.try_lock(&name, deadline)? {
                         return Ok(answer);
                     }
-                    pause(&cx.trx.engine().host.clone(), &cx.env, LOOK_AGAIN).await;
+                    if !pause(&cx.trx.engine().host.clone(), &cx.env, LOOK_AGAIN).await {
+                        return Err(cx.env.interruption());
+                    }
                 }
             }
         }
@@ -104,10 +106,14 @@ impl Env<'_> {
         }
         Ok(ended.load(std::sync::atomic::Ordering::Relaxed) && left == time)
     }
+    /// Why a wait has ended too early.
+    fn interruption(&self) -> SqlError {
+        check_killed(self).err().unwrap_or_else(SqlError::interrupted)
+    }
     /// The value of SLEEP().
     fn slept(&mut self, whole: bool) -> Result<Value<'static>> {
         if !whole && !self.sleep_answers {
-            check_killed(self)?;
+            return Err(self.interruption());
         }
         Ok(Value::Int(!whole as i64))
     }
@@ -146,7 +152,9 @@ impl<'v> Eval<'v, '_, '_> {
             if let Some(answer) = self.env.try_lock(&name, deadline)? {
                 return Ok(answer);
             }
-            self.env.pause_here(LOOK_AGAIN)?;
+            if !self.env.pause_here(LOOK_AGAIN)? {
+                return Err(self.env.interruption());
+            }
         }
     }
 }
