@@ -7,6 +7,7 @@
 //! BESIDE-1: whoever has left calculates only in a seat, of which there are half as many as CPUs: the workers find CPUs whatever is calculated beside them. Seats are
 //! held for a turn, and given to those who have waited longest. Who sleeps or waits for a lock holds none.
 //! BESIDE-2: answers that the thread holds back leave before the worker does (OUT-3).
+//! BESIDE-4: who has left has no worker: that another thread has it is looked at, not believed. A worker of somebody who sits here would run nothing for ever.
 //! BESIDE-3: the number of those who have left is limited, and below the number of threads that the runtime may have for what blocks: a worker that is left always finds
 //! a thread.
 use crate::outbox;
@@ -19,7 +20,8 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Wake};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -28,8 +30,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 const MOST_BESIDE: usize = 4096;
 /// How many threads the runtime may have beside its workers: one for each of those, and for each worker that is left.
 pub const MOST_THREADS: usize = 2 * MOST_BESIDE;
-/// A thread for a worker that is left comes in microseconds. Where the system gives none the session goes on all the same.
+/// A thread for a worker that is left comes in microseconds where CPUs are free. Where none comes at all the session stays on its worker.
 const HAND_OVER: Duration = Duration::from_millis(100);
+const HAND_OVERS: usize = 50;
 
 thread_local! {
     /// The stretch of work of the task that this thread polls.
@@ -120,19 +123,10 @@ impl Beside {
         self.left.fetch_add(1, Relaxed);
         outbox::send_held_back();
         self.workers.leave();
-        tokio::task::block_in_place(|| {
-            // The worker is taken back by this call's end unless somebody has it by then. The runtime begins blocking work in order: when this has begun, so has that.
-            let taken = Arc::new((Mutex::new(false), Condvar::new()));
-            let theirs = taken.clone();
-            runtime.spawn_blocking(move || {
-                *theirs.0.lock() = true;
-                theirs.1.notify_one();
-            });
-            let mut begun = taken.0.lock();
-            if !*begun {
-                taken.1.wait_for(&mut begun, HAND_OVER);
-            }
-        });
+        if !(0..HAND_OVERS).any(|_| hand_over(&runtime)) {
+            self.count.fetch_sub(1, Relaxed);
+            return false;
+        }
         LEFT.set(true);
         WITH.set(Some(self.clone()));
         self.sit_down();
@@ -171,6 +165,37 @@ impl Beside {
             self.seats.give();
         }
     }
+}
+
+/// Gives the calling thread's worker to another; false if it still is this one's (BESIDE-4).
+fn hand_over(runtime: &Handle) -> bool {
+    tokio::task::block_in_place(|| {
+        // The call's end takes the worker back unless another thread has it by then. The runtime begins blocking work in order: when this has begun, so has that, or nearly.
+        let taken = Arc::new((Mutex::new(false), Condvar::new()));
+        let theirs = taken.clone();
+        runtime.spawn_blocking(move || {
+            *theirs.0.lock() = true;
+            theirs.1.notify_one();
+        });
+        let mut begun = taken.0.lock();
+        if !*begun {
+            taken.1.wait_for(&mut begun, HAND_OVER);
+        }
+    });
+    is_no_worker()
+}
+
+/// Whether the calling thread, in a task's poll, has no worker: then the runtime wakes who steps back at once.
+fn is_no_worker() -> bool {
+    struct Told(AtomicBool);
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Relaxed);
+        }
+    }
+    let told = Arc::new(Told(AtomicBool::new(false)));
+    let _ = pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&told.clone().into()));
+    told.0.load(Relaxed)
 }
 
 /// Places that are given to those who wait in the order they came.
@@ -268,6 +293,30 @@ mod tests {
             }
         });
         assert_eq!((host.0.beside().count(), host.0.beside().left.load(Relaxed)), (0, 4));
+    }
+
+    /// Again and again, from all workers at once, with more threads than CPUs.
+    #[test]
+    fn no_worker_is_taken_along() {
+        let runtime = runtime(2);
+        let host = host(&runtime, 2);
+        let tasks: Vec<_> = (0..16)
+            .map(|_| {
+                let host = host.clone();
+                runtime.spawn(run(async move {
+                    for _ in 0..50 {
+                        assert!(host.leave_worker() && is_no_worker());
+                        tokio::task::yield_now().await;
+                    }
+                }))
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap()
+            }
+        });
+        assert_eq!(host.0.beside().count(), 0);
     }
 
     #[test]
