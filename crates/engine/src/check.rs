@@ -5,10 +5,10 @@ use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::page::{index, kind, u16_at, u32_at};
 use crate::row::value;
 use crate::space::bitmap;
+use crate::trx::Turn;
 use crate::{Error, PageId, PageNo, Result};
 use hashbrown::HashSet;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub struct Check {
     pub notes: Vec<String>,
     pub rows: u64,
     pub pages: u64,
+    turn: Turn,
 }
 const MAX_ERRORS: usize = 20;
 impl Check {
@@ -38,9 +39,6 @@ struct Expected {
     low: Vec<u8>,
 }
 type Entries = Vec<(Vec<u8>, bool)>;
-
-/// Pages between two looks at the other tasks.
-const PAGES_PER_TURN: u64 = 16;
 
 impl Engine {
     /// Checks a table whole. The future may be dropped.
@@ -87,9 +85,7 @@ impl Engine {
                     return Ok(());
                 }
                 c.pages += 1;
-                if c.pages.is_multiple_of(PAGES_PER_TURN) {
-                    let_others_run(&*self.host).await;
-                }
+                c.turn.count(self).await;
                 let id = PageId { space: t.space, no: x.no };
                 let page = self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
                 let at = |what: &str| format!("index '{name}', page {}: {what}", x.no);
@@ -161,6 +157,7 @@ impl Engine {
             }
             c.rows += 1;
             for (no, ix) in t.secondary() {
+                c.turn.count(self).await;
                 t.entry_key(no, payload, key, &mut e);
                 let there = self
                     .settled(|| {
@@ -180,6 +177,7 @@ impl Engine {
         let ix = &t.indexes[no];
         let mut made = Vec::new();
         for (entry, _) in entries.iter().filter(|(_, marked)| !marked) {
+            c.turn.count(self).await;
             let clustered = &entry[ix.key.skip_columns(entry, ix.columns)..];
             let right = self
                 .settled(|| {
@@ -204,6 +202,7 @@ impl Engine {
                 return Ok(());
             }
             c.pages += 1;
+            c.turn.count(self).await;
             let id = PageId { space: t.space, no };
             let (ty, next) = self.settled(|| self.store.pool.fix(id, Latch::S).map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))).await?;
             if ty != kind::OVERFLOW {
@@ -219,6 +218,7 @@ impl Engine {
         let Some(space) = self.store.spaces.get(t.space) else { return Ok(()) };
         let (mut lost, mut word) = (0, None);
         for no in 2..space.pages() {
+            c.turn.count(self).await;
             let map = bitmap::page_of(no);
             if word.as_ref().is_none_or(|(m, _)| *m != map) {
                 let id = PageId { space: t.space, no: map };

@@ -1,4 +1,6 @@
 //! What the engine needs of its host, on tokio; and where its threads run.
+use crate::beside::{self, Beside};
+use crate::workers::Workers;
 use parking_lot::Mutex;
 use redolith_disk::{Placement, Thread, place_thread, this_thread, unbind_this_thread};
 use redolith_engine::host::{BoxFuture, Host, block_on};
@@ -12,6 +14,7 @@ const TICK: Duration = Duration::from_millis(1);
 pub struct TokioHost {
     runtime: Handle,
     placed: Mutex<Placed>,
+    beside: std::sync::Arc<Beside>,
 }
 /// Where the threads of a name are to run, and those there are.
 #[derive(Default)]
@@ -21,8 +24,12 @@ struct Placed {
 }
 
 impl TokioHost {
-    pub fn new(runtime: Handle) -> TokioHost {
-        TokioHost { runtime, placed: Mutex::default() }
+    pub fn new(runtime: Handle, workers: std::sync::Arc<Workers>) -> TokioHost {
+        TokioHost { runtime, placed: Mutex::default(), beside: Beside::new(workers) }
+    }
+    /// Where sessions that calculate for long do so.
+    pub fn beside(&self) -> &std::sync::Arc<Beside> {
+        &self.beside
     }
     /// Changes where threads of this name run, now and later. Returns what the system refused, or would refuse: where there is no such thread yet, another
     /// is asked for it.
@@ -103,6 +110,21 @@ impl Host for EngineHost {
             work();
         }
     }
+    fn leave_worker(&self) -> bool {
+        self.0.beside.leave()
+    }
+    fn has_left_worker(&self) -> bool {
+        beside::has_left()
+    }
+    fn stretch(&self) -> u64 {
+        beside::stretch()
+    }
+    fn breathe(&self) {
+        self.0.beside.breathe();
+    }
+    fn block_beside(&self, wait: BoxFuture<()>) {
+        self.0.beside.block(wait);
+    }
 }
 
 #[cfg(test)]
@@ -111,7 +133,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_would_be_refused_is_told_before_there_is_a_thread() {
-        let host = TokioHost::new(tokio::runtime::Handle::current());
+        let host = TokioHost::new(tokio::runtime::Handle::current(), Workers::new(1));
         let refused = host.place("log-writer", |p| p.cpus = vec![1023]);
         assert!(refused.len() == 1 && refused[0].starts_with("CPUs [1023]: refused by the system"), "{refused:?}");
         assert!(host.place("log-writer", |p| p.cpus.clear()).is_empty());

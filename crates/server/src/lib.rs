@@ -1,6 +1,7 @@
 //! The `redolith` server: listener, protocol, sessions, settings from the command line.
 #![deny(unsafe_code)] // allowed in outbox/ring.rs alone
 pub mod backend;
+mod beside;
 mod commands;
 pub mod connection;
 mod engine_status;

@@ -1,5 +1,6 @@
 //! Listening sockets: TCP and unix. Each accepted client becomes a task.
 use crate::backend::Backend;
+use crate::beside;
 use crate::connection::serve;
 use crate::protocol::auth::Peer;
 use crate::server::Server;
@@ -79,7 +80,7 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
         let process = server.processes.add(&from, server.backend.limits().connect_timeout_s);
         let seat = server.login_seat(&peer, process.clone());
         let socket = Socket::new(stream, process.clone());
-        tokio::spawn(serve(server.clone(), socket, peer, process, seat));
+        tokio::spawn(beside::run(serve(server.clone(), socket, peer, process, seat)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
 use crate::backend::Backend;
+use crate::beside;
 use crate::engine_status;
 use crate::host::{EngineHost, TokioHost};
 use crate::listener::{self, Listener, SocketFile};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// How long threads have to end when all is closed.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
 /// What a backend is made of.
 pub struct Parts {
     pub engine: Arc<Engine>,
@@ -33,16 +37,21 @@ pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: im
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = Workers::new(workers);
-    let begun = threads.clone();
+    let (begun, rests) = (threads.clone(), threads.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .on_thread_start(move || begun.join())
+        .on_thread_park(move || rests.rests())
+        .max_blocking_threads(beside::MOST_THREADS)
         .thread_name("redolith")
         .thread_stack_size(redolith_sql::STACK_BYTES)
         .enable_all()
         .build()
         .map_err(|e| format!("cannot start {workers} worker threads: {e}"))?;
-    runtime.block_on(run_inside(settings, disk, threads, backend))
+    let ended = runtime.block_on(run_inside(settings, disk, threads, backend));
+    // A thread that does not end holds up nobody: what it works for is over.
+    runtime.shutdown_timeout(LAST_WAIT);
+    ended
 }
 
 async fn run_inside<B: Backend>(
@@ -59,7 +68,7 @@ async fn run_inside<B: Backend>(
         Some(address) => Some(metrics::bind(&address).await?),
         None => None,
     };
-    let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current()));
+    let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current(), workers.clone()));
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
     let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), Arc::new(EngineHost(host.clone())));
@@ -78,6 +87,7 @@ async fn run_inside<B: Backend>(
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
     workers.register(&parts.status);
+    host.beside().register(&parts.status);
     let mut tasks = vec![tokio::spawn(server.clone().watch_clock()), tokio::spawn(workers.clone().watch(disk.clone(), host.clone()))];
     tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
 

@@ -12,8 +12,11 @@ use crate::host::TokioHost;
 use parking_lot::Mutex;
 use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread, unbind_this_thread};
 use redolith_sql::status::{Status, StatusValue};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
+
+thread_local!(static IS_WORKER: Cell<bool> = const { Cell::new(false) });
 
 const LOOK: Duration = Duration::from_millis(250);
 /// While nobody waits for a CPU.
@@ -83,14 +86,34 @@ impl Workers {
     pub fn count(&self) -> usize {
         self.count
     }
-    /// The calling thread is one of the runtime's. Its workers come first; what comes later is one for a task that blocks.
+    /// The calling thread is one of the runtime's. Its workers come first; what comes later is one for a task that blocks, until it has to take over a worker.
     pub fn join(&self) {
         let mut s = self.state.lock();
         if s.threads.len() < self.count {
-            s.threads.push(this_thread());
+            s.add(this_thread());
         } else {
             drop(s);
             unbind_this_thread();
+        }
+    }
+    /// The calling thread is a worker, and has nothing to do. It may have taken over from one that has left.
+    pub fn rests(&self) {
+        if !IS_WORKER.get() {
+            let mut s = self.state.lock();
+            if s.threads.len() < self.count {
+                s.add(this_thread());
+                s.settle(self.count);
+            }
+        }
+    }
+    /// The calling thread is no worker any more ([`crate::beside`]).
+    pub fn leave(&self) {
+        if IS_WORKER.replace(false) {
+            let mut s = self.state.lock();
+            s.free();
+            let me = this_thread();
+            s.threads.retain(|t| t.id() != me.id());
+            s.before = None;
         }
     }
     pub fn set(&self, affinity: Affinity) {
@@ -138,6 +161,11 @@ impl Workers {
 }
 
 impl State {
+    fn add(&mut self, worker: Thread) {
+        self.threads.push(worker);
+        self.before = None;
+        IS_WORKER.set(true);
+    }
     fn look(&mut self, now: Look) {
         self.rest = self.rest.saturating_sub(1);
         let Some(before) = self.before.replace(now) else { return };

@@ -210,6 +210,7 @@ errors! {
     /// `kind` is SAVEPOINT, FUNCTION, PROCEDURE.
     does_not_exist(kind, name) = 1305, "{kind} {name} does not exist";
     interrupted() = 1317, "Query execution was interrupted";
+    query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";
     division_by_zero() = 1365, "Division by 0";
     /// Numbers and strings that are not: `kind` is "integer", "decimal", "double", "string".

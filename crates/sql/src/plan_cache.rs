@@ -278,6 +278,7 @@ mod tests {
             untyped: Box::default(),
             tables: Vec::new(),
             cacheable: true,
+            hints: None,
         })
     }
     fn context(schema: &str) -> PlanContext {

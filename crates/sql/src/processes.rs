@@ -4,6 +4,7 @@
 //! statement's beginning under a lock that nobody else holds, unless someone looks at the list.
 //! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
 //! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins is cleared. A kill of the connection stays.
+use crate::error::SqlError;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use redolith_engine::lock::KillFlag;
@@ -19,12 +20,21 @@ const INFO_BYTES: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Kill {
     None,
+    /// End the running statement: it has taken as long as it may (`max_execution_time`).
+    Timeout,
     /// End the running statement.
     Query,
     /// End the connection: KILL, or a time-out.
     Connection,
     /// End it because the server stops.
     Shutdown,
+}
+
+impl Kill {
+    /// What a statement that is ended for this reason says.
+    pub fn error(self) -> SqlError {
+        if self == Kill::Timeout { SqlError::query_timeout() } else { SqlError::interrupted() }
+    }
 }
 
 /// The Command column.
@@ -212,8 +222,9 @@ impl Process {
     pub fn killed(&self) -> Kill {
         match self.kill.load(Relaxed) {
             0 => Kill::None,
-            1 => Kill::Query,
-            2 => Kill::Connection,
+            1 => Kill::Timeout,
+            2 => Kill::Query,
+            3 => Kill::Connection,
             _ => Kill::Shutdown,
         }
     }
@@ -228,7 +239,7 @@ impl Process {
         others();
         let seen = self.kill.load(SeqCst);
         others();
-        if seen < Kill::Connection as u8 && (seen == Kill::Query as u8 || self.interrupt.is_killed()) {
+        if seen < Kill::Connection as u8 && (seen != Kill::None as u8 || self.interrupt.is_killed()) {
             others();
             self.interrupt.clear();
             others();

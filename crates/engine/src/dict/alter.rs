@@ -15,6 +15,7 @@ use crate::mtr::Mtr;
 use crate::page::index::{self, Builder};
 use crate::row::cursor::{Cursor, Read};
 use crate::row::insert::{check_key, deletable, duplicate};
+use crate::trx::Turn;
 use crate::undo::record as undo_record;
 use crate::{Error, PageId, PageNo, Result, SpaceId, Try, space};
 use redolith_types::{IndexDef, TableDef};
@@ -195,8 +196,10 @@ impl Engine {
                 if kill.is_killed() {
                     return Err(Error::Interrupted);
                 }
+                // So many keys are sorted beside the workers.
+                self.host.leave_worker();
                 keys.sort_unstable();
-                self.add_sorted(plan, no, ix, &keys).await?;
+                self.add_sorted(plan, no, ix, &keys, &kill).await?;
                 keys.clear();
                 bytes = 0;
                 self.host.yield_now().await;
@@ -204,8 +207,13 @@ impl Engine {
         }
         trx.rollback().await
     }
-    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)]) -> Result<()> {
+    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)], kill: &KillFlag) -> Result<()> {
+        let mut turn = Turn::default();
         for (e, has_null) in keys {
+            turn.count(self).await;
+            if kill.is_killed() {
+                return Err(Error::Interrupted);
+            }
             if ix.def.unique && !has_null {
                 let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
                 if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered, |_| Ok(()))).await?.is_some() {
@@ -230,9 +238,12 @@ impl Engine {
     /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so that it can be begun again. It is never given up for lack of
     /// room in the log: like a rollback it waits.
     async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
+        let mut turn = Turn::default();
         for tree in trees {
             let t = Tree::new(space, tree.root, tree.id);
-            while !self.settled(|| free_leftmost(&self.store, &t)).await? {}
+            while !self.settled(|| free_leftmost(&self.store, &t)).await? {
+                turn.count(self).await;
+            }
         }
         Ok(())
     }

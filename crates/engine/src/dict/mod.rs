@@ -89,6 +89,13 @@ impl Dictionary {
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
         self.state.read().tables.get(schema).map(|t| t.values().cloned().collect()).unwrap_or_default()
     }
+    /// How many tables there are.
+    pub fn len(&self) -> usize {
+        self.state.read().ids.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
     pub fn all_tables(&self) -> Vec<Arc<Table>> {
         self.state.read().ids.values().cloned().collect()
     }

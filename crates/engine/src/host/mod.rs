@@ -29,12 +29,41 @@ pub trait Host: Send + Sync + 'static {
     fn work_long(&self, work: &mut dyn FnMut()) {
         work();
     }
+
+    /// From here to its next wait the calling task runs beside the host's workers, of which another thread takes its place: it may calculate for long, or block.
+    /// False if there are too many such tasks already: the caller still is on a worker. What is no task on a worker holds nobody up.
+    fn leave_worker(&self) -> bool {
+        true
+    }
+    /// Whether [`Host::leave_worker`] was called since the calling task last waited.
+    fn has_left_worker(&self) -> bool {
+        false
+    }
+    /// Another number whenever the calling task has waited in between: what it has done since then, it has done at a stretch.
+    fn stretch(&self) -> u64 {
+        0
+    }
+    /// Now and then in long work beside the workers, whose turn to calculate this ends.
+    fn breathe(&self) {}
+    /// Blocks the calling thread, which has left its worker, until the future is done.
+    fn block_beside(&self, wait: BoxFuture<()>) {
+        block_on(wait);
+    }
 }
 
 /// Between two parts of long work: what is held back leaves, and the other tasks have their turn.
 pub async fn let_others_run(host: &dyn Host) {
     host.before_blocking();
     host.yield_now().await;
+}
+
+/// The same for work that may have left its worker, where nobody waits for it.
+pub async fn give_way(host: &dyn Host) {
+    if host.has_left_worker() {
+        host.breathe();
+    } else {
+        let_others_run(host).await;
+    }
 }
 
 /// Runs a future on the calling thread, which sleeps while it waits.

@@ -54,7 +54,16 @@ impl Host for Threads {
         Box::pin(async move { std::thread::sleep(time) })
     }
     fn yield_now(&self) -> BoxFuture<()> {
-        Box::pin(async { std::thread::yield_now() })
+        // Whoever waits for more than this future has a look at the rest.
+        let mut looked = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            if std::mem::replace(&mut looked, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            std::thread::yield_now();
+            Poll::Pending
+        }))
     }
 }
 /// Has one entry among the timers from its first poll until it is over or dropped.

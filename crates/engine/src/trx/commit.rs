@@ -44,11 +44,17 @@ impl CommitTicket {
     }
 }
 
+/// A transaction with so many changes has locks that it takes milliseconds to release.
+const MANY: u32 = 20_000;
+
 impl Trx {
     /// Commits. The transaction is visible to others when this returns, and durable when the ticket resolves; afterwards the value serves for the next one.
     /// After an error it is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
+        if self.undo.count >= MANY {
+            engine.host.leave_worker();
+        }
         let marked = match self.broken.take() {
             Some(e) => Err(e),
             None => self.mark_committed().await,

@@ -50,16 +50,64 @@ impl Isolation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Savepoint(pub(crate) RollPtr);
 
-/// How long a transaction works before others run, and after how many rows it looks at the clock.
+/// How long a transaction works before others run.
 const TURN: Duration = Duration::from_millis(1);
+/// The same beside the workers: nobody waits for it then, and its way there and back takes a tenth of a millisecond.
+const TURN_BESIDE: Duration = Duration::from_millis(20);
+/// After how many rows it looks at the clock: first, and at most. In between as many as take a part of a turn.
+const FIRST_LOOK: u32 = 4;
 const ROWS_PER_LOOK: u32 = 64;
 
-/// The work since others ran (TRX-D).
-#[derive(Default)]
-struct Turn {
+/// The work since others ran (TRX-D); also of those who read rows or pages by themselves.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// Rows until the next look, and from one look to the next.
     rows: u32,
-    /// When the clock was looked at first.
+    rows_per_look: u32,
+    /// When the clock was looked at first, and last.
     began: Option<Duration>,
+    looked: Duration,
+}
+impl Default for Turn {
+    fn default() -> Turn {
+        Turn { rows: FIRST_LOOK, rows_per_look: FIRST_LOOK, began: None, looked: Duration::ZERO }
+    }
+}
+impl Turn {
+    /// After each row of work.
+    #[inline]
+    pub async fn count(&mut self, engine: &Engine) {
+        self.rows -= 1;
+        if self.rows == 0 && self.is_over(engine) {
+            // Boxed: the futures of all that works row by row have this one inside.
+            Box::pin(let_others_run(&*engine.host)).await;
+        }
+    }
+    #[cold]
+    fn is_over(&mut self, engine: &Engine) -> bool {
+        let beside = engine.host.has_left_worker();
+        let over = self.look(engine.disk.now(), beside);
+        if beside && !over {
+            engine.host.breathe();
+        }
+        over
+    }
+    /// Whether it is over, `now`; `beside`: it is worked off beside the workers.
+    fn look(&mut self, now: Duration, beside: bool) -> bool {
+        let began = match self.began {
+            Some(began) => {
+                // Rows may be quick or slow: a fourth of a turn goes by between two looks.
+                let slow = now.saturating_sub(self.looked) >= TURN / 4;
+                self.rows_per_look = if slow { (self.rows_per_look / 2).max(1) } else { (self.rows_per_look * 2).min(ROWS_PER_LOOK) };
+                began
+            }
+            None => now,
+        };
+        let over = now.saturating_sub(began) >= if beside { TURN_BESIDE } else { TURN };
+        (self.rows, self.looked) = (self.rows_per_look, now);
+        self.began = if over { None } else { Some(began) };
+        over
+    }
 }
 
 /// Memory that one operation after another uses.
@@ -257,19 +305,7 @@ impl Trx {
     /// After each row of work, whoever asks for it: TRX-D.
     #[inline]
     pub async fn give_way(&mut self) {
-        self.turn.rows += 1;
-        if self.turn.rows == ROWS_PER_LOOK && self.turn_is_over() {
-            // Boxed: the futures of all that works row by row have this one inside.
-            Box::pin(let_others_run(&*self.engine.host)).await;
-        }
-    }
-    #[cold]
-    fn turn_is_over(&mut self) -> bool {
-        let now = self.engine.disk.now();
-        let began = *self.turn.began.get_or_insert(now);
-        let over = now.saturating_sub(began) >= TURN;
-        self.turn = Turn { rows: 0, began: if over { None } else { Some(began) } };
-        over
+        self.turn.count(&self.engine).await;
     }
     /// Before a change of a row: others run if its turn is over, and it is slowed if the log is nearly full.
     #[inline]
@@ -290,5 +326,48 @@ impl Trx {
             self.engine.locks.grant_implicit(&other, owner, key);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows that take so long each: the longest time between the ends of two turns.
+    fn longest(row: Duration, rows: u32) -> Duration {
+        let (mut turn, mut now, mut last, mut longest) = (Turn::default(), Duration::from_secs(1), Duration::from_secs(1), Duration::ZERO);
+        for _ in 0..rows {
+            now += row;
+            turn.rows -= 1;
+            if turn.rows == 0 && turn.look(now, false) {
+                longest = longest.max(now - last);
+                last = now;
+            }
+        }
+        longest.max(now - last)
+    }
+
+    #[test]
+    fn slow_rows_are_looked_at_more_often() {
+        assert!(longest(Duration::from_micros(1), 100_000) <= 2 * TURN);
+        assert!(longest(Duration::from_micros(100), 10_000) <= 2 * TURN);
+        // What one row takes is limited elsewhere.
+        assert!(longest(TURN, 1000) <= FIRST_LOOK * 3 * TURN);
+        // Rows that are quick at first and slow later.
+        let mut turn = Turn::default();
+        let mut now = Duration::ZERO;
+        let mut looks = |turn: &mut Turn, row: Duration| {
+            let mut rows = 0;
+            loop {
+                (rows, now) = (rows + 1, now + row);
+                turn.rows -= 1;
+                if turn.rows == 0 && turn.look(now, false) {
+                    return rows;
+                }
+            }
+        };
+        assert!((0..10).map(|_| looks(&mut turn, Duration::from_micros(10))).all(|rows| rows >= 64));
+        assert_eq!((0..10).map(|_| looks(&mut turn, TURN)).last(), Some(2));
+        assert!((0..100).map(|_| looks(&mut turn, Duration::from_micros(10))).last() >= Some(100));
     }
 }

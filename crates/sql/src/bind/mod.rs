@@ -100,7 +100,16 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     let cacheable = shared && !binder.reads_user_variables;
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() { binder.untyped.iter().map(|n| (*n, ExprType::null())).collect() } else { cx.untyped.into() };
-    let plan = Plan { body, columns, params, param_types: binder.param_types, untyped, tables: binder.tables, cacheable };
+    let plan = Plan {
+        body,
+        columns,
+        params,
+        param_types: binder.param_types,
+        untyped,
+        tables: binder.tables,
+        cacheable,
+        hints: parsed.hints.clone(),
+    };
     Ok(Bound { plan, has_subqueries: binder.subqueries > 0, pinned: binder.pinned.into_iter().collect() })
 }
 

@@ -1,6 +1,8 @@
 //! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
+use super::pace::MUCH;
+use crate::error::Result;
 use hashbrown::HashTable;
-use redolith_engine::host::{Host, let_others_run};
+use redolith_engine::host::{Host, give_way};
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 use smallvec::SmallVec;
@@ -189,13 +191,17 @@ impl Sorter {
         }
         self.bytes = kept;
     }
-    /// Sorts runs, and merges them: between them others run.
-    pub async fn sort(&mut self, host: &dyn Host) {
+    /// Sorts runs, and merges them: between them others run, and `stop` is asked whether to go on. Much is sorted beside the workers: keys may be long and alike.
+    pub async fn sort(&mut self, host: &dyn Host, stop: impl Fn() -> Result<()>) -> Result<()> {
+        if self.memory() >= MUCH {
+            host.leave_worker();
+        }
         let bytes = &self.bytes;
         for run in self.rows.chunks_mut(RUN) {
             run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
             if run.len() == RUN {
-                let_others_run(host).await;
+                give_way(host).await;
+                stop()?;
             }
         }
         let mut width = RUN;
@@ -207,7 +213,8 @@ impl Sorter {
                     let from = if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
                     merged.extend(from.split_off_first().cloned());
                     if merged.len().is_multiple_of(RUN) {
-                        let_others_run(host).await;
+                        give_way(host).await;
+                        stop()?;
                     }
                 }
                 merged.extend_from_slice(left);
@@ -216,6 +223,7 @@ impl Sorter {
             self.rows = merged;
             width *= 2;
         }
+        Ok(())
     }
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -277,7 +285,7 @@ mod tests {
                     s.push(&key, &[Value::UInt((x >> 8) as u64)]);
                 }
             }
-            block_on(s.sort(&*host));
+            block_on(s.sort(&*host, || Ok(()))).unwrap();
             all.sort_unstable();
             let n = limit.unwrap_or(all.len()).min(s.len());
             assert!(n >= limit.unwrap_or(100_000).min(100_000));

@@ -1,4 +1,5 @@
 //! What an evaluation may read and change besides rows and parameters: the session, its settings, the clock, warnings.
+use super::pace::Pace;
 use super::user_locks::UserLocks;
 use crate::error::{Result, SqlError};
 use crate::plan::VariableScope;
@@ -6,6 +7,7 @@ use crate::session::Database;
 use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
+use redolith_engine::host::Host;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
 use std::collections::HashMap;
@@ -80,8 +82,6 @@ pub struct Env<'a> {
     pub row: u64,
     /// The statement changes rows in strict mode without IGNORE: what else is a warning is an error.
     pub strict: bool,
-    /// SLEEP() was called: how long, in microseconds; the executor waits after the row.
-    pub sleep_us: i64,
     /// The last REGEXP pattern, compiled.
     pub(super) regex: Option<(Vec<u8>, Collation, regex::bytes::Regex)>,
     /// Where each RAND(n) of the statement stands, by the place of its node.
@@ -91,15 +91,11 @@ pub struct Env<'a> {
     pub user_locks: Option<&'a UserLocks>,
     /// What INFORMATION_SCHEMA tells of.
     pub database: Option<&'a Database>,
-    /// GET_LOCK() waits: evaluate again a little later, until then.
-    pub(super) lock_deadline: Option<Duration>,
-    pub(super) again: bool,
-    /// The values being made are made again where that is asked for.
-    pub(super) may_repeat: bool,
-    /// The row is one BENCHMARK() and nothing else, which is made again as often as it likes.
-    pub(super) is_benchmark: bool,
-    /// Rounds that it has done.
-    pub(super) benchmark_rounds: i64,
+    /// Where it runs; None: where nobody else waits for the thread.
+    pub host: Option<&'a dyn Host>,
+    pub(super) pace: Pace,
+    /// A SLEEP() that is interrupted gives 1 and the statement goes on.
+    pub(super) sleep_answers: bool,
     now_us: Option<i64>,
     random: Option<u64>,
 }
@@ -113,20 +109,21 @@ impl<'a> Env<'a> {
             settings,
             row: 1,
             strict: false,
-            sleep_us: 0,
             regex: None,
             seeded: HashMap::new(),
             insert_id: None,
             user_locks: None,
             database: None,
-            lock_deadline: None,
-            again: false,
-            may_repeat: false,
-            is_benchmark: false,
-            benchmark_rounds: 0,
+            host: None,
+            pace: Pace::default(),
+            sleep_answers: false,
             now_us: settings.timestamp_us,
             random: None,
         }
+    }
+    /// When the statement's time is up, by the disk's clock.
+    pub fn set_deadline(&mut self, deadline: Option<Duration>) {
+        self.pace.deadline = deadline;
     }
     /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
     pub fn charset(&self) -> Charset {

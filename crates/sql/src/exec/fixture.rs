@@ -18,7 +18,7 @@ use crate::sql_mode::SqlMode;
 use crate::status::Status;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
+use redolith_engine::host::{Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::{Config, Engine};
 use redolith_types::{Collation, Value};
@@ -61,11 +61,15 @@ impl Server {
     }
     /// The same on a disk and with settings of the caller's.
     pub fn on(disk: Arc<dyn Disk>, set: impl FnOnce(&mut Config)) -> Server {
+        Server::hosted(disk.clone(), Threads::new(disk), set)
+    }
+    /// The same on a host of the caller's.
+    pub fn hosted(disk: Arc<dyn Disk>, host: Arc<dyn Host>, set: impl FnOnce(&mut Config)) -> Server {
         let dir = Dir::new();
         let mut config = Config::new(&dir.0);
         (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) = (8 << 20, 1 << 20, 16 << 20);
         set(&mut config);
-        let (engine, _) = block_on(Engine::open(config, disk.clone(), Threads::new(disk))).unwrap();
+        let (engine, _) = block_on(Engine::open(config, disk, host)).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
         Server {
             catalog: EngineCatalog::new(engine.clone()),

@@ -61,8 +61,12 @@ impl<'p> Groups<'p> {
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
         }
-        let memory = self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>() + self.kept;
+        let memory = self.memory();
+        env.keeps(memory);
         if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
+    }
+    pub fn memory(&self) -> usize {
+        self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>() + self.kept
     }
     fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where

@@ -21,6 +21,7 @@ mod group;
 mod insert;
 pub mod locks;
 mod more_rows;
+mod pace;
 mod rows;
 pub mod scan;
 mod select;
@@ -33,6 +34,7 @@ pub mod subquery;
 mod tests;
 mod update;
 pub mod user_locks;
+mod waits;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use more_rows::MoreRows;
@@ -46,7 +48,6 @@ use crate::sink::ResultSink;
 use eval::{Eval, Scope};
 use redolith_engine::Trx;
 use redolith_types::Value;
-use std::time::Duration;
 
 /// What a statement runs in.
 pub struct ExecContext<'a> {
@@ -132,24 +133,10 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
     let subqueries = found.run(cx, params).await?;
     for e in exprs {
         let scope = Scope { subqueries: &subqueries, ..Scope::new(params) };
-        Eval::new(scope, &mut cx.env).eval(e)?;
-        doze(cx).await?;
+        match waits::Alone::of(e) {
+            Some(alone) => drop(alone.wait(cx, &[], scope).await?),
+            None => drop(Eval::new(scope, &mut cx.env).eval(e)?),
+        }
     }
     Ok(Outcome::Done(Done::default()))
-}
-
-/// Sleeps as long as SLEEP() asked for since the last call.
-async fn doze(cx: &mut ExecContext<'_>) -> Result<()> {
-    let us = std::mem::take(&mut cx.env.sleep_us);
-    if us > 0 {
-        let host = cx.trx.engine().host.clone();
-        let mut sleep = host.sleep(Duration::from_micros(us as u64));
-        let (process, kill) = (cx.env.session.process.clone(), cx.trx.locks().kill().clone());
-        std::future::poll_fn(|task| {
-            let killed = kill.poll(task.waker()) || process.killed() != crate::processes::Kill::None;
-            if killed { std::task::Poll::Ready(Err(SqlError::interrupted())) } else { sleep.as_mut().poll(task).map(Ok) }
-        })
-        .await?;
-    }
-    Ok(())
 }

@@ -23,6 +23,9 @@ impl Collected {
     pub fn new(limit: usize) -> Collected {
         Collected { limit, ..Collected::default() }
     }
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 impl ResultSink for Collected {
     fn columns(&mut self, _: &[ColumnMeta]) {}
@@ -51,6 +54,9 @@ impl ResultSink for Collected {
 pub fn out_of_memory(limit: usize) -> SqlError {
     SqlError::new(1038, format!("Out of sort memory: the statement would keep more than {limit} bytes"))
 }
+
+/// So many kept rows are much.
+const MANY: usize = 10_000;
 
 enum Rows<'p> {
     Scan(Box<Scan<'p>>),
@@ -104,6 +110,8 @@ impl<'p> Loops<'p> {
             match level.rows {
                 Rows::First(scan) => scan.finish(cx.trx, cx.scratch),
                 Rows::Scan(scan) => scan.finish(cx.trx, cx.scratch),
+                // To free many rows takes long.
+                Rows::Kept { rows, .. } if rows.len() >= MANY => drop(cx.trx.engine().host.leave_worker()),
                 Rows::Kept { .. } => {}
             }
         }

@@ -3,8 +3,9 @@ use super::bounds::{KeyRanges, encode_path};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::subquery::SubqueryResult;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
+use crate::processes::{Kill, Process};
 use crate::status::Handlers;
 use redolith_engine::Isolation;
 use redolith_engine::Trx;
@@ -216,8 +217,15 @@ impl<'p> Scan<'p> {
     }
 }
 
-/// 1317 if somebody has asked for it.
+/// 1317 if somebody has asked for it, 3024 if its time is up.
 #[inline]
 pub fn check_killed(env: &Env<'_>) -> Result<()> {
-    if env.session.process.killed() == crate::processes::Kill::None { Ok(()) } else { Err(SqlError::interrupted()) }
+    go_on(&env.session.process)
+}
+#[inline]
+pub fn go_on(process: &Process) -> Result<()> {
+    match process.killed() {
+        Kill::None => Ok(()),
+        why => Err(why.error()),
+    }
 }

@@ -5,17 +5,22 @@ use super::collect::{KeySet, Sorter};
 use super::eval::{Eval, Scope};
 use super::group::Groups;
 use super::rows::{Collected, Loops, out_of_memory};
+use super::scan::go_on;
 use super::subquery::{Found, SubqueryResult};
-use super::{ExecContext, doze, sortkey};
+use super::{ExecContext, sortkey, waits};
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Function, Kind, Limit, SelectPlan};
+use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
+use crate::processes::Process;
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::{Host, let_others_run};
+use redolith_engine::host::{Host, give_way};
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
 use std::pin::Pin;
+
+/// Sorted rows that are given out before others run.
+const ROWS_PER_TURN: usize = 512;
 
 type Values<'v> = SmallVec<[Value<'v>; 8]>;
 
@@ -56,6 +61,7 @@ pub async fn collect(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Valu
     let subqueries = subqueries_of(cx, plan, params).await?;
     let mut kept = Collected::new(cx.env.settings.memory_limit);
     produce(cx, plan, params, &subqueries, most, &mut kept).await?;
+    cx.env.keeps(kept.bytes());
     Ok(kept)
 }
 /// The same where a select is inside another.
@@ -130,45 +136,36 @@ async fn stream(
     sink: &mut impl ResultSink,
 ) -> Result<u64> {
     let mut given = 0;
-    cx.env.is_benchmark = matches!(&plan.output[..], [Expr { kind: ExprKind::Call { function: Function::Benchmark, .. }, .. }]);
+    let alone = match &plan.output[..plan.visible] {
+        [e] => waits::Alone::of(e),
+        _ => None,
+    };
+    // A SELECT of nothing but values answers though a SLEEP() of it is interrupted.
+    cx.env.sleep_answers = plan.sources.is_empty();
     while given < count && loops.next(cx, at.params, at.subqueries).await? {
         if skip > 0 {
             skip -= 1;
             continue;
         }
         given += 1;
-        loop {
-            {
-                let sources = loops.current();
-                cx.env.may_repeat = true;
-                let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
-                let mut values = Values::new();
-                for e in &plan.output[..plan.visible] {
-                    values.push(eval.output(e)?);
-                }
-                cx.env.may_repeat = false;
-                if !cx.env.again {
-                    sink.row(&values);
-                }
+        if let Some(alone) = &alone {
+            let value = alone.wait(cx, &loops.current(), at).await?;
+            sink.row(&[value]);
+        } else {
+            let sources = loops.current();
+            let mut eval = Eval::new(Scope { sources: &sources, ..at }, &mut cx.env);
+            let mut values = Values::new();
+            for e in &plan.output[..plan.visible] {
+                values.push(eval.output(e)?);
             }
-            // GET_LOCK() waits for its lock, BENCHMARK() lets others run.
-            if !std::mem::take(&mut cx.env.again) {
-                break;
-            }
-            if cx.env.sleep_us > 0 {
-                doze(cx).await?;
-            } else {
-                let_others_run(&*cx.trx.engine().host).await;
-            }
+            sink.row(&values);
         }
         if sink.wants_drain() {
             sink.drain().await?;
             super::scan::check_killed(&cx.env)?;
         }
-        if cx.env.sleep_us > 0 {
-            doze(cx).await?;
-        }
     }
+    cx.env.sleep_answers = false;
     Ok(given)
 }
 
@@ -245,18 +242,24 @@ impl<'p> Keep<'p> {
             None => {}
         }
         let memory = self.sorter.as_ref().map_or(0, Sorter::memory) + self.distinct.as_ref().map_or(0, KeySet::memory);
+        env.keeps(memory);
         if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
     }
     /// Sends the sorted rows.
-    async fn finish(mut self, host: &dyn Host, sink: &mut impl ResultSink) -> Result<u64> {
+    async fn finish(mut self, host: &dyn Host, process: &Process, sink: &mut impl ResultSink) -> Result<u64> {
+        let stop = || go_on(process);
         if let Some(mut sorter) = self.sorter.take() {
-            sorter.sort(host).await;
+            sorter.sort(host, stop).await?;
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {
                 sink.row(&sorter.row(n));
                 if sink.wants_drain() {
                     sink.drain().await?;
+                }
+                if n % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
+                    give_way(host).await;
+                    stop()?;
                 }
             }
             self.given = rows as u64;
@@ -285,11 +288,8 @@ async fn keep(
             if sink.wants_drain() {
                 sink.drain().await?;
             }
-            if cx.env.sleep_us > 0 {
-                doze(cx).await?;
-            }
         }
-        return kept.finish(&*cx.trx.engine().host.clone(), sink).await;
+        return kept.finish(&*cx.trx.engine().host.clone(), &cx.env.session.process.clone(), sink).await;
     };
     let mut groups = Groups::new(grouping);
     // A condition on no row at all leaves the one group of everything empty.
@@ -308,6 +308,9 @@ async fn keep(
         if kept.is_full() {
             break;
         }
+        cx.trx.give_way().await;
+        go_on(&cx.env.session.process)?;
+        cx.env.keeps(groups.memory());
         {
             let (keys, aggregates) = groups.finish(n, &cx.env)?;
             let at = Scope { keys: &keys, aggregates: &aggregates, ..at };
@@ -319,5 +322,5 @@ async fn keep(
             sink.drain().await?;
         }
     }
-    kept.finish(&*cx.trx.engine().host.clone(), sink).await
+    kept.finish(&*cx.trx.engine().host.clone(), &cx.env.session.process.clone(), sink).await
 }

@@ -14,6 +14,7 @@ pub(crate) use tables::status as table_status;
 
 use super::admin::AdminContext;
 use super::eval::like;
+use super::scan::go_on;
 use super::set::{SystemVariables, session_variables};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
@@ -21,8 +22,11 @@ use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
 use crate::session::state::Outcome;
 use crate::sink::{ColumnMeta, ResultSink};
 use crate::status::Status;
+use redolith_engine::Engine;
 use redolith_types::convert::to_bool;
 use redolith_types::{Collation, Value};
+
+const MANY_TABLES: usize = 500;
 
 /// One row of a result.
 type Row = Vec<Value<'static>>;
@@ -39,6 +43,13 @@ fn nothing() -> Value<'static> {
     Value::bytes(b"")
 }
 
+/// To look through the tables of a large dictionary takes milliseconds: it is done beside the workers.
+pub(crate) fn before_tables(engine: &Engine) {
+    if engine.dict.len() >= MANY_TABLES {
+        engine.host.leave_worker();
+    }
+}
+
 pub async fn run(
     cx: &mut AdminContext<'_>,
     stmt: &ShowStmt,
@@ -46,9 +57,11 @@ pub async fn run(
     params: &[Value<'_>],
     sink: &mut impl ResultSink,
 ) -> Result<Outcome> {
+    before_tables(cx.engine);
     let rows = rows(cx, &stmt.kind).await?;
     let mut kept = Vec::with_capacity(rows.len());
     for row in rows {
+        go_on(&cx.session.process)?;
         if passes(cx, &stmt.filter, &row, params)? {
             kept.push(row);
         }

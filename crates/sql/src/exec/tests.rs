@@ -52,7 +52,8 @@ impl<'s> Client<'s> {
         self.session.state.warnings.clear();
         let disk = self.session.server.engine.disk.clone();
         assert!(block_on(self.session.server.catalog.ready(plan))?);
-        let env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
+        let mut env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
+        env.host = Some(&*self.session.server.engine.host);
         let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows: None };
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
         if !self.settings.in_transaction {

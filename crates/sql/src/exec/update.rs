@@ -195,6 +195,7 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
             return Err(super::rows::out_of_memory(cx.env.settings.memory_limit));
         }
         found.push((key, row));
+        cx.env.keeps(memory);
     }
     scan.finish(cx.trx, cx.scratch);
     if !sort.keys.is_empty() {

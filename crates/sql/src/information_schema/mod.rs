@@ -11,6 +11,7 @@ mod server;
 
 use crate::catalog::TableInfo;
 use crate::error::Result;
+use crate::exec::show;
 use crate::session::Database;
 use redolith_types::Value;
 use std::sync::{Arc, LazyLock};
@@ -79,6 +80,7 @@ impl Virtual {
 
 /// All rows as they are now.
 pub async fn rows(table: Virtual, db: &Database) -> Result<Vec<Row>> {
+    show::before_tables(&db.engine);
     Ok(match table {
         Virtual::CharacterSets => server::character_sets(),
         Virtual::CollationCharacterSetApplicability => server::collation_applicability(),

@@ -12,6 +12,7 @@ mod create;
 mod ddl;
 mod dml;
 mod expr;
+pub mod hints;
 pub mod lexer;
 pub mod lift;
 pub mod limits;
@@ -40,6 +41,7 @@ pub struct Parsed<'t> {
     /// Number of `?`.
     pub params: u32,
     pub mode: SqlMode,
+    pub hints: Option<Box<hints::Hints>>,
 }
 
 impl<'t> Parsed<'t> {
@@ -83,7 +85,7 @@ impl Bounds<'_> {
 
 /// Parses the one statement in `range` of `text`. `skip` is a part of a VALUES list to leave out.
 pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode, bounds: Bounds<'t>) -> Result<Parsed<'t>> {
-    let end = range.end;
+    let (start, end) = (range.start, range.end);
     let mut parser = parser::Parser::new(text, range, skip, mode, bounds);
     let statement = if parser.at_end() {
         // A semicolon that ends nothing is no empty query where a statement follows.
@@ -96,7 +98,8 @@ pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>
         parser.statement().and_then(|statement| parser.expect_end().map(|()| statement))
     };
     let (statement, scanned) = parser.finish(statement)?;
-    Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode })
+    let hints = hints::read(&text[..end], start, mode, bounds)?;
+    Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode, hints })
 }
 
 /// The statement that begins at `start`: its range, and where the next one begins (after its semicolon), if there is one.

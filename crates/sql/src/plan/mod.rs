@@ -26,6 +26,7 @@ pub use show::{ShowFilter, ShowKind, ShowStmt};
 pub use ty::{Coercibility, ExprType, Kind};
 
 use crate::catalog::TableInfo;
+use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
 use redolith_types::Value;
 use std::sync::Arc;
@@ -45,12 +46,19 @@ pub struct Plan {
     pub tables: Vec<TableUse>,
     /// May other statements with the same text use it? Not for DDL, SET and the like, which are cheap to make and rare.
     pub cacheable: bool,
+    pub hints: Option<Box<Hints>>,
 }
 
 impl Plan {
     /// DML-2: the values of an INSERT's rows but the first are not among the parameters.
     pub fn has_one_row_for_all(&self) -> bool {
         matches!(&self.body, Statement::Insert(InsertPlan { rows: InsertRows::Repeat { .. }, .. }))
+    }
+    /// How long it may run: what its hint says, else the session's `max_execution_time`; 0: for ever. Only a SELECT is limited.
+    #[inline]
+    pub fn time_limit_ms(&self, session_ms: u64) -> u64 {
+        let hint = self.hints.as_ref().and_then(|h| h.max_execution_time_ms).filter(|ms| *ms > 0);
+        if matches!(self.body, Statement::Select(_)) { hint.unwrap_or(session_ms) } else { 0 }
     }
     /// Are these parameters of the types that this plan is for? NULL is of any.
     pub fn is_for(&self, params: &[Value<'_>]) -> bool {

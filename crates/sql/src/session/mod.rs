@@ -15,6 +15,8 @@ mod database;
 #[cfg(test)]
 mod deep;
 #[cfg(test)]
+mod giving_way;
+#[cfg(test)]
 mod handlers;
 #[cfg(test)]
 mod long_texts;

@@ -9,13 +9,15 @@ use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings};
 use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
+use crate::processes::Kill;
 use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
-use crate::status::Handlers;
+use crate::status::{Counter, Handlers};
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Text whose plan is large enough for its end to take long.
 const LARGE_PLAN_BYTES: usize = 256 << 10;
@@ -130,8 +132,14 @@ impl Session {
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
-        let ran =
-            if exec::runs(plan) { self.run_rows(plan, params, more_rows, out).await } else { self.run_other(plan, params, out).await };
+        if let Some(hints) = &plan.hints {
+            hints.warnings.iter().for_each(|(code, message)| self.state.warnings.push(Level::Warning, *code, message.clone()));
+        }
+        let ran = match plan.time_limit_ms(self.derived.max_execution_time_ms) {
+            _ if !exec::runs(plan) => self.run_other(plan, params, out).await,
+            0 => self.run_rows(plan, params, more_rows, None, out).await,
+            ms => Box::pin(self.run_limited(plan, params, Duration::from_millis(ms), out)).await,
+        };
         self.count_handlers();
         self.answer(ran?, more, out);
         Ok(())
@@ -180,17 +188,46 @@ impl Session {
         plan: &Arc<Plan>,
         params: &[Value<'_>],
         more_rows: Option<MoreRows<'_>>,
+        deadline: Option<Duration>,
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
-        let ran = self.run_in_transaction(plan, params, more_rows, out).await;
+        let ran = self.run_in_transaction(plan, params, more_rows, deadline, out).await;
         self.locks.passes.end_statement();
         ran
+    }
+    /// The same for a statement that may run for so long (`max_execution_time`). What waits is woken by a timer, what calculates looks at the clock (PACE-2).
+    async fn run_limited(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], limit: Duration, out: &mut impl ResultSink) -> Ran<Outcome> {
+        let (db, process) = (self.db.clone(), self.state.process.clone());
+        db.status.counters.add(Counter::MaxExecutionTimeSet, 1);
+        let deadline = db.engine.disk.now().saturating_add(limit);
+        let mut timer = Some(db.engine.host.sleep(limit));
+        let mut running = std::pin::pin!(self.run_rows(plan, params, None, Some(deadline), out));
+        let ran = std::future::poll_fn(|cx| {
+            if timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready()) {
+                timer = None;
+                process.kill(Kill::Timeout);
+            }
+            running.as_mut().poll(cx)
+        })
+        .await;
+        if process.killed() != Kill::Timeout {
+            return ran;
+        }
+        // Further statements of the text have their own time.
+        process.forget_kill_query();
+        db.status.counters.add(Counter::MaxExecutionTimeExceeded, 1);
+        match ran {
+            // Whatever wait it was that was interrupted.
+            Err(Failure::Error(e)) if e.code == SqlError::interrupted().code => Err(SqlError::query_timeout().into()),
+            ran => ran,
+        }
     }
     async fn run_in_transaction(
         &mut self,
         plan: &Arc<Plan>,
         params: &[Value<'_>],
         more_rows: Option<MoreRows<'_>>,
+        deadline: Option<Duration>,
         out: &mut impl ResultSink,
     ) -> Ran<Outcome> {
         let next = self.transaction.next;
@@ -208,6 +245,8 @@ impl Session {
                 let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
+                env.host = Some(&*self.db.engine.host);
+                env.set_deadline(deadline);
                 let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
                 let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
                 insert_id_taken = cx.env.settings.insert_id != settings.insert_id;

@@ -19,6 +19,7 @@ pub(super) struct Derived {
     pub read_only: bool,
     pub row_lock_timeout: Duration,
     pub lock_timeout: Duration,
+    pub max_execution_time_ms: u64,
     /// The client's character set is neither UTF-8 nor bytes: texts are converted.
     pub client_charset: Option<Charset>,
 }
@@ -36,6 +37,7 @@ impl Derived {
             read_only: vars.is_on(Var::TransactionReadOnly),
             row_lock_timeout: Duration::from_secs(vars.bits(Var::InnodbLockWaitTimeout)),
             lock_timeout: Duration::from_secs(vars.bits(Var::LockWaitTimeout)),
+            max_execution_time_ms: vars.bits(Var::MaxExecutionTime),
             client_charset: Some(client).filter(|c| *c == Charset::Latin1),
         }
     }

@@ -91,6 +91,7 @@ variables! {
     GtidPurged "gtid_purged" TEXT, Global ReadOnly is("");
     HaveOpenssl "have_openssl" TEXT, Global ReadOnly is("DISABLED");
     HaveSsl "have_ssl" TEXT, Global ReadOnly is("DISABLED");
+    HaveStatementTimeout "have_statement_timeout" TEXT, Global ReadOnly is("YES");
     Hostname "hostname" TEXT, Global ReadOnly is("");
     Identity "identity" OfSession, Session Dynamic None;
     InformationSchemaStatsExpiry "information_schema_stats_expiry" int(0, YEAR_S), Both Dynamic is("86400"), inert "statistics are never cached";
@@ -153,7 +154,7 @@ variables! {
     MaxAllowedPacket "max_allowed_packet" steps(1024, 1 << 30, 1024), Both Dynamic is("67108864");
     MaxConnections "max_connections" int(1, 100_000), Global Dynamic is("151");
     MaxErrorCount "max_error_count" int(0, 65535), Both Dynamic is("1024"), only "not built yet";
-    MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0"), only "not built yet";
+    MaxExecutionTime "max_execution_time" int(0, u32::MAX as u64), Both Dynamic is("0");
     MaxHeapTableSize "max_heap_table_size" steps(16384, MAX, 1024), Both Dynamic is("16777216"), inert "it is MEMORY's";
     MaxJoinSize "max_join_size" int(1, MAX), Both Dynamic is("18446744073709551615"), only "not built yet";
     MaxPreparedStmtCount "max_prepared_stmt_count" int(0, 4_194_304), Global Dynamic is("16382");

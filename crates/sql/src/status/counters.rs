@@ -1,6 +1,6 @@
 //! What the server counts for every statement.
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Threads that have a copy of the counters to themselves and add to it with a load and a store; later ones share one more.
 const OWNED: usize = 64;
@@ -93,6 +93,9 @@ counters! {
     HandlerSavepointRollback "Handler_savepoint_rollback",
     HandlerUpdate "Handler_update",
     HandlerWrite "Handler_write",
+    MaxExecutionTimeExceeded "Max_execution_time_exceeded",
+    MaxExecutionTimeSet "Max_execution_time_set",
+    MaxExecutionTimeSetFailed "Max_execution_time_set_failed",
     OpenedTables "Opened_tables",
     Queries "Queries",
     Questions "Questions",
@@ -118,10 +121,27 @@ impl Default for Counters {
     }
 }
 
-static NEXT_COPY: AtomicUsize = AtomicUsize::new(0);
-thread_local! {
-    static MY_COPY: Cell<usize> = Cell::new(NEXT_COPY.fetch_add(1, Relaxed).min(OWNED));
+/// Copies that nobody has.
+static FREE: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
+/// A thread's copy, given back when it ends: threads come and go where long statements run beside the workers.
+struct Copy(usize);
+impl Copy {
+    fn take() -> Copy {
+        let (next, given_back) = &mut *FREE.lock();
+        Copy(given_back.pop().unwrap_or_else(|| {
+            *next = (*next + 1).min(OWNED + 1);
+            *next - 1
+        }))
+    }
 }
+impl Drop for Copy {
+    fn drop(&mut self) {
+        if self.0 < OWNED {
+            FREE.lock().1.push(self.0);
+        }
+    }
+}
+thread_local!(static MY_COPY: Copy = Copy::take());
 
 impl Counter {
     /// As SHOW STATUS spells it.
@@ -133,7 +153,8 @@ impl Counter {
 impl Counters {
     #[inline]
     pub fn add(&self, counter: Counter, n: u64) {
-        let copy = MY_COPY.get();
+        // A thread that ends has given its copy back.
+        let copy = MY_COPY.try_with(|copy| copy.0).unwrap_or(OWNED);
         let sum = &self.copies[copy].0[counter as usize];
         if copy < OWNED {
             sum.store(sum.load(Relaxed) + n, Relaxed);

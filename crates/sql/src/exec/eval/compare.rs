@@ -301,6 +301,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let column = &q.plan.output[0];
                 let mut unknown = false;
                 for row in &result.rows {
+                    self.env.step()?;
                     match self.order(*how, (value, &v), (column, &row[0]))? {
                         Some(Ordering::Equal) => return Ok(Value::Int(!*negated as i64)),
                         Some(_) => {}

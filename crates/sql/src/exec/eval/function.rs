@@ -170,7 +170,7 @@ impl<'v> Eval<'v, '_, '_> {
         }
         Ok(Some(n.value))
     }
-    pub(super) fn arg_double(&mut self, e: &'v Expr) -> Result<Option<f64>> {
+    pub(in crate::exec) fn arg_double(&mut self, e: &'v Expr) -> Result<Option<f64>> {
         let value = self.number(e)?;
         if value.is_null() { Ok(None) } else { self.double(&value).map(Some) }
     }

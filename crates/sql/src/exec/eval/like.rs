@@ -254,7 +254,7 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(None);
         }
         let (collation, text, pattern) = self.strings(collation, (&sides[0], &text), (&sides[1], &pattern));
-        let stop = &mut || crate::exec::scan::check_killed(self.env);
+        let stop = &mut || self.env.look();
         like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
 

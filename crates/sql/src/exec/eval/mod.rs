@@ -112,6 +112,15 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     }
 
     pub fn eval(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        self.env.step()?;
+        let value = self.eval_node(e)?;
+        if let Value::Bytes(b) = &value {
+            self.env.bytes(b.len())?;
+        }
+        Ok(value)
+    }
+    #[inline]
+    fn eval_node(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match &e.kind {
             ExprKind::Column { source, column } => Ok(self.source(*source).get(*column as usize, e.ty.kind, self.env)),
             ExprKind::Param(n) => Ok(self.at.params[*n as usize].borrow()),

@@ -143,6 +143,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let mut out = Vec::with_capacity(text.len());
                 let mut rest = &text[..];
                 while let Some(at) = memmem::find(rest, &from) {
+                    self.env.step()?;
                     if out.len() + at + with.len() > most {
                         return self.too_long("replace");
                     }

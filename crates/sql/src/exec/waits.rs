@@ -1,0 +1,160 @@
+//! SLEEP() and GET_LOCK(): evaluations that wait.
+//!
+//! **SLEEP-1** A wait is where the call stands: what is evaluated before it is before the wait, what stands behind it after, in each row again.
+//! **SLEEP-2** An evaluation waits on its thread, which has left its worker. Where the call is all that a row asks for, the statement's task waits instead: a thousand
+//! sessions that sleep are no threads then.
+use super::ExecContext;
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use super::scan::check_killed;
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, ExprKind, Function};
+use crate::processes::{Kill, Process};
+use redolith_engine::host::{BoxFuture, Host};
+use redolith_engine::lock::KillFlag;
+use redolith_types::Value;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Longest wait of GET_LOCK: "for ever", which a clock can still reach.
+const LONGEST_WAIT: Duration = Duration::from_secs(1 << 32);
+/// A waiting GET_LOCK looks again after this.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// What a call asks for.
+pub enum Wait {
+    Sleep(Duration),
+    Lock { name: Vec<u8>, timeout: Duration },
+}
+
+/// A call that is all of an expression.
+pub struct Alone<'p> {
+    function: Function,
+    args: &'p [Expr],
+}
+
+impl<'p> Alone<'p> {
+    pub fn of(e: &'p Expr) -> Option<Alone<'p>> {
+        match &e.kind {
+            ExprKind::Call { function: function @ (Function::Sleep | Function::GetLock), args } => {
+                Some(Alone { function: *function, args })
+            }
+            _ => None,
+        }
+    }
+    /// Waits as a task; `sources` is the row at hand.
+    pub async fn wait(&self, cx: &mut ExecContext<'_>, sources: &[Row<'_>], at: Scope<'_>) -> Result<Value<'static>> {
+        let wait = {
+            let mut eval = Eval::new(Scope { sources, ..at }, &mut cx.env);
+            match self.function {
+                Function::Sleep => eval.sleep_asked(&self.args[0])?,
+                _ => eval.lock_asked(self.args)?,
+            }
+        };
+        match wait {
+            Wait::Sleep(time) => {
+                let ended = pause(&cx.trx.engine().host.clone(), &cx.env, time).await;
+                cx.env.slept(ended)
+            }
+            Wait::Lock { name, timeout } => {
+                let deadline = cx.env.disk.now().saturating_add(timeout);
+                loop {
+                    if let Some(answer) = cx.env.try_lock(&name, deadline)? {
+                        return Ok(answer);
+                    }
+                    if !pause(&cx.trx.engine().host.clone(), &cx.env, LOOK_AGAIN).await {
+                        return Err(cx.env.interruption());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether `time` has gone by; false if the statement is to end before that.
+fn pause(host: &Arc<dyn Host>, env: &Env<'_>, time: Duration) -> impl Future<Output = bool> + Send + use<> {
+    ended_or_killed(host.sleep(time), env.session.process.clone())
+}
+async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
+    let (mut sleep, kill): (_, Arc<KillFlag>) = (sleep, process.interrupt.clone());
+    poll_fn(|task| {
+        let killed = kill.poll(task.waker()) || process.killed() != Kill::None;
+        if killed { Poll::Ready(false) } else { sleep.as_mut().poll(task).map(|()| true) }
+    })
+    .await
+}
+
+impl Env<'_> {
+    /// Waits where the call stands; false if the statement is to end before that.
+    fn pause_here(&mut self, time: Duration) -> Result<bool> {
+        let Some(host) = self.host else { return Err(SqlError::internal("there is nowhere to wait")) };
+        if !host.leave_worker() {
+            return Err(SqlError::new(1135, "Can't create a new thread (errno 11); too many statements wait or calculate for long"));
+        }
+        let now = self.disk.now();
+        let left = self.pace.deadline.map_or(time, |deadline| deadline.saturating_sub(now).min(time));
+        let (process, ended) = (self.session.process.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+        let (sleep, whole) = (host.sleep(left), ended.clone());
+        host.block_beside(Box::pin(async move {
+            let slept = ended_or_killed(sleep, process).await;
+            whole.store(slept, std::sync::atomic::Ordering::Relaxed);
+        }));
+        if left < time {
+            self.session.process.kill(Kill::Timeout);
+        }
+        Ok(ended.load(std::sync::atomic::Ordering::Relaxed) && left == time)
+    }
+    /// Why a wait has ended too early.
+    fn interruption(&self) -> SqlError {
+        check_killed(self).err().unwrap_or_else(SqlError::interrupted)
+    }
+    /// The value of SLEEP().
+    fn slept(&mut self, whole: bool) -> Result<Value<'static>> {
+        if !whole && !self.sleep_answers {
+            return Err(self.interruption());
+        }
+        Ok(Value::Int(!whole as i64))
+    }
+    /// The value of GET_LOCK(), if it is over.
+    fn try_lock(&mut self, name: &[u8], deadline: Duration) -> Result<Option<Value<'static>>> {
+        check_killed(self)?;
+        let Some(locks) = self.user_locks else { return Ok(Some(Value::Null)) };
+        let answer = locks.try_lock(name, self.session.id);
+        Ok((answer || self.disk.now() >= deadline).then_some(Value::Int(answer as i64)))
+    }
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    fn sleep_asked(&mut self, time: &'v Expr) -> Result<Wait> {
+        match self.arg_double(time)? {
+            // A sleep of many years is no longer than others that nobody sees the end of.
+            Some(s) if s >= 0.0 => Ok(Wait::Sleep(Duration::try_from_secs_f64(s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT))),
+            _ => Err(SqlError::wrong_arguments("sleep")),
+        }
+    }
+    fn lock_asked(&mut self, args: &'v [Expr]) -> Result<Wait> {
+        let name = self.lock_name(&args[0])?;
+        let timeout_s = self.arg_double(&args[1])?.unwrap_or(0.0);
+        // A negative timeout waits for ever.
+        Ok(Wait::Lock { name, timeout: Duration::try_from_secs_f64(timeout_s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT) })
+    }
+    pub(super) fn sleep(&mut self, time: &'v Expr) -> Result<Value<'v>> {
+        let Wait::Sleep(time) = self.sleep_asked(time)? else { return Ok(Value::Null) };
+        let whole = time.is_zero() || self.env.pause_here(time)?;
+        self.env.slept(whole)
+    }
+    pub(super) fn get_lock(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        let Wait::Lock { name, timeout } = self.lock_asked(args)? else { return Ok(Value::Null) };
+        let deadline = self.env.disk.now().saturating_add(timeout);
+        loop {
+            if let Some(answer) = self.env.try_lock(&name, deadline)? {
+                return Ok(answer);
+            }
+            if !self.env.pause_here(LOOK_AGAIN)? {
+                return Err(self.env.interruption());
+            }
+        }
+    }
+}

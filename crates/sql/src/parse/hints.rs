@@ -1,0 +1,172 @@
+//! Optimizer hints: `/*+ .. */` right behind SELECT, INSERT, REPLACE, UPDATE or DELETE.
+//!
+//! MAX_EXECUTION_TIME is obeyed. MySQL's others are not built, and the statement's warnings say so; what is no hint at all ends the comment with a warning, as in MySQL.
+use super::Bounds;
+use super::lexer::{Lexer, Token, TokenKind};
+use crate::error::{Result, SqlError};
+use crate::sql_mode::SqlMode;
+
+/// What the hints of a statement say.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Hints {
+    /// Milliseconds; 0 is as good as none.
+    pub max_execution_time_ms: Option<u64>,
+    /// For SHOW WARNINGS, each time the statement runs.
+    pub warnings: Vec<(u16, String)>,
+}
+
+const TOKENS_PER_LOOK: u32 = 4096;
+const NOT_TOP_LEVEL: &str = "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+/// MySQL's other hints.
+#[rustfmt::skip]
+const OTHERS: &[&str] = &[
+    "BKA", "NO_BKA", "BNL", "NO_BNL", "DERIVED_CONDITION_PUSHDOWN", "NO_DERIVED_CONDITION_PUSHDOWN", "GROUP_INDEX", "NO_GROUP_INDEX", "HASH_JOIN", "NO_HASH_JOIN",
+    "INDEX", "NO_INDEX", "INDEX_MERGE", "NO_INDEX_MERGE", "JOIN_FIXED_ORDER", "JOIN_INDEX", "NO_JOIN_INDEX", "JOIN_ORDER", "JOIN_PREFIX", "JOIN_SUFFIX", "MERGE",
+    "NO_MERGE", "MRR", "NO_MRR", "NO_ICP", "NO_RANGE_OPTIMIZATION", "ORDER_INDEX", "NO_ORDER_INDEX", "QB_NAME", "RESOURCE_GROUP", "SEMIJOIN", "NO_SEMIJOIN", "SKIP_SCAN",
+    "NO_SKIP_SCAN", "SET_VAR", "SUBQUERY",
+];
+
+/// The hints of the statement that begins at `start` and ends with the text. None: it has none.
+pub fn read(text: &[u8], start: usize, mode: SqlMode, bounds: Bounds<'_>) -> Result<Option<Box<Hints>>> {
+    if memchr::memmem::find(&text[start..], b"/*+").is_none() {
+        return Ok(None);
+    }
+    let mut reader = Reader { hints: Hints::default(), mode, text };
+    let mut lexer = Lexer::at(text, start, mode);
+    let mut word = lexer.next_token();
+    // Before the first SELECT of a statement that is one stand parentheses and EXPLAIN.
+    let mut is_first = true;
+    for count in 0u32.. {
+        if count % TOKENS_PER_LOOK == TOKENS_PER_LOOK - 1 && bounds.is_killed() {
+            return Err(SqlError::interrupted());
+        }
+        if word.kind == TokenKind::End {
+            break;
+        }
+        let next = lexer.next_token();
+        let is = |name: &str| word.kind == TokenKind::Word && word.text(text).eq_ignore_ascii_case(name.as_bytes());
+        if is("SELECT") || is("INSERT") || is("REPLACE") || is("UPDATE") || is("DELETE") {
+            let comment = text[word.end as usize..next.start as usize].trim_ascii_start();
+            if let Some(inside) = comment.strip_prefix(b"/*+")
+                && let Some(len) = memchr::memmem::find(inside, b"*/")
+            {
+                let start = next.start as usize - comment.len() + 3;
+                reader.comment(start, start + len, is_first && is("SELECT"));
+            }
+        }
+        is_first &= word.text(text) == b"(" || is("EXPLAIN") || is("DESCRIBE") || is("DESC");
+        word = next;
+    }
+    Ok(Some(Box::new(reader.hints)).filter(|h| **h != Hints::default()))
+}
+
+struct Reader<'t> {
+    hints: Hints,
+    mode: SqlMode,
+    text: &'t [u8],
+}
+
+impl Reader<'_> {
+    fn comment(&mut self, start: usize, end: usize, top_level: bool) {
+        let mut lexer = Lexer::at(&self.text[..end], start, self.mode);
+        loop {
+            let name = lexer.next_token();
+            if name.kind == TokenKind::End {
+                return;
+            }
+            let word = String::from_utf8_lossy(name.text(self.text)).to_ascii_uppercase();
+            let known = name.kind == TokenKind::Word && (word == "MAX_EXECUTION_TIME" || OTHERS.contains(&&*word));
+            let inside = if known { self.parentheses(&mut lexer) } else { None };
+            match inside.as_deref() {
+                Some([number]) if word == "MAX_EXECUTION_TIME" && number.kind == TokenKind::Integer => self.limit(*number, top_level),
+                Some(_) if word != "MAX_EXECUTION_TIME" => {
+                    let e = SqlError::unsupported(format!("the optimizer hint {word}"));
+                    self.hints.warnings.push((e.code, e.message.into()));
+                }
+                _ => return self.no_hint(if known { lexer.next_token() } else { name }),
+            }
+        }
+    }
+    /// The tokens of a list in parentheses.
+    fn parentheses(&self, lexer: &mut Lexer<'_>) -> Option<Vec<Token>> {
+        if lexer.next_token().text(self.text) != b"(" {
+            return None;
+        }
+        let (mut inside, mut depth) = (Vec::new(), 0);
+        loop {
+            let token = lexer.next_token();
+            match token.text(self.text) {
+                _ if token.kind == TokenKind::End => return None,
+                b")" if depth == 0 => return Some(inside),
+                b")" => depth -= 1,
+                b"(" => depth += 1,
+                _ => {}
+            }
+            inside.push(token);
+        }
+    }
+    fn limit(&mut self, number: Token, top_level: bool) {
+        let text = String::from_utf8_lossy(number.text(self.text)).into_owned();
+        let warning = match text.parse::<u32>() {
+            Err(_) => (3124, "Unsupported MAX_EXECUTION_TIME".to_string()),
+            Ok(_) if !top_level => (3125, NOT_TOP_LEVEL.to_string()),
+            Ok(_) if self.hints.max_execution_time_ms.is_some() => {
+                (3126, format!("Hint MAX_EXECUTION_TIME({text})  is ignored as conflicting/duplicated"))
+            }
+            Ok(ms) => return self.hints.max_execution_time_ms = Some(ms.into()),
+        };
+        self.hints.warnings.push(warning);
+    }
+    fn no_hint(&mut self, at: Token) {
+        let start = (at.start as usize).min(self.text.len());
+        let near: String = String::from_utf8_lossy(&self.text[start..]).chars().take(80).collect();
+        let line = 1 + self.text[..start].iter().filter(|b| **b == b'\n').count();
+        self.hints.warnings.push((1064, format!("Optimizer hint syntax error near '{near}' at line {line}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints(text: &str) -> (Option<u64>, Vec<u16>) {
+        let process = &*crate::processes::Processes::new().add("localhost", 0);
+        let bounds = Bounds { memory: usize::MAX, process };
+        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, SqlMode::default(), bounds).unwrap();
+        let hints = parsed.hints.map_or(Hints::default(), |h| *h);
+        (hints.max_execution_time_ms, hints.warnings.iter().map(|(code, _)| *code).collect())
+    }
+
+    #[test]
+    fn the_time_of_a_select() {
+        assert_eq!(hints("SELECT 1"), (None, vec![]));
+        assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(10) */ 1"), (Some(10), vec![]));
+        assert_eq!(hints("(select/*+max_execution_time(4294967295)*/ 1) union select 2"), (Some(4_294_967_295), vec![]));
+        assert_eq!(hints("EXPLAIN SELECT /*+ MAX_EXECUTION_TIME(10) */ 1"), (Some(10), vec![]));
+        assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(4294967296) */ 1"), (None, vec![3124]));
+        assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(1) MAX_EXECUTION_TIME(2) */ 1"), (Some(1), vec![3126]));
+        // Comments that are no hints: elsewhere, or in a string.
+        assert_eq!(hints("SELECT 1 /*+ MAX_EXECUTION_TIME(10) */"), (None, vec![]));
+        assert_eq!(hints("SELECT '/*+ MAX_EXECUTION_TIME(10) */'"), (None, vec![]));
+    }
+
+    #[test]
+    fn others_and_other_places_are_warned_of() {
+        assert_eq!(hints("SELECT 1 FROM (SELECT /*+ MAX_EXECUTION_TIME(10) */ 2) d"), (None, vec![3125]));
+        assert_eq!(hints("SELECT 1 UNION SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"), (None, vec![3125]));
+        assert_eq!(hints("INSERT INTO t SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"), (None, vec![3125]));
+        assert_eq!(hints("DELETE /*+ MAX_EXECUTION_TIME(10) */ FROM t"), (None, vec![3125]));
+        assert_eq!(hints("SELECT /*+ BKA(t1) JOIN_ORDER(@q t1, t2) MAX_EXECUTION_TIME(5) */ 1"), (Some(5), vec![1235, 1235]));
+        for wrong in [
+            "NO_SUCH(1) BKA()",
+            "MAX_EXECUTION_TIME",
+            "MAX_EXECUTION_TIME()",
+            "MAX_EXECUTION_TIME('x')",
+            "MAX_EXECUTION_TIME(1, 2)",
+            "5",
+            "BKA(t",
+        ] {
+            assert_eq!(hints(&format!("SELECT /*+ {wrong} */ 1")), (None, vec![1064]), "{wrong}");
+        }
+    }
+}
