@@ -4,6 +4,7 @@
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
+#   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for others
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
 #   make bench-counting  what counters cost: a minute
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
@@ -13,6 +14,8 @@
 DATA  ?= redolith-data
 PORT  ?= 3306
 SEEDS ?= 5000
+SEED  ?= $(shell date +%s)
+DIFFER_SECONDS ?= 3600
 BENCH_DIR ?= bench/out
 ROCKSDB ?= bundled
 ARGS  ?=
@@ -25,7 +28,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e
 
-.PHONY: help run build test lint fmt deny sim bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
+.PHONY: help run build test lint fmt deny sim differ bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -59,6 +62,10 @@ deny:
 sim:
 	@tools/setup build
 	tests/run sim --seeds $(SEEDS)
+
+differ: build
+	@tools/setup test
+	tests/differ.py --binary $(BINARY) --seconds $(DIFFER_SECONDS) --seed $(SEED) --most 100
 
 bench-build: build
 	@tools/setup bench

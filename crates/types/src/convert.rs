@@ -179,6 +179,9 @@ pub fn to_datetime(value: &Value<'_>, today: Date, to_offset_secs: i32) -> Optio
         Value::Int(v) => whole(DateTime::from_number(*v)?),
         value => {
             let number = to_decimal(value).value;
+            if number.is_negative() {
+                return None;
+            }
             let seconds = DateTime::from_number(number.round_to(0, true).ok()?.to_i64()?)?;
             Some(Parsed { value: seconds.with_fraction(fraction_us(&number))?, fsp: number.scale().min(6), truncated: false })
         }

@@ -27,6 +27,65 @@ pub fn write_f32(value: f32, out: &mut Vec<u8>) {
     write_scientific(crate::value::write_to(&mut buffer, format_args!("{value:.5e}")), out);
 }
 
+/// The last exponents at which a double is written without one: as [`write_f64`] has it.
+const PLAIN_POINTS: std::ops::RangeInclusive<i32> = -14..=15;
+
+/// A double in at most `width` characters, with as many digits as they hold, and whether no digit
+/// before the point (nor the exponent) was lost. With an exponent only where that shows more.
+pub fn fit_f64(value: f64, width: usize) -> (Vec<u8>, bool) {
+    let negative = value < 0.0;
+    let room = (width as i32 - i32::from(negative)).max(0);
+    let (digits, point) = significant(value.abs(), (room as usize).clamp(1, 17));
+    let len = digits.len() as i32;
+    let plain_len = match point {
+        ..=0 => len - point + 2,
+        _ if point < len => len + 1,
+        _ => point,
+    };
+    let is_plain = PLAIN_POINTS.contains(&point) && (plain_len <= room || (-2..=room).contains(&point));
+    let (mut text, fits) = if is_plain { plain(value.abs(), room, len, point) } else { scientific(value.abs(), room, len, point) };
+    if negative && text != b"0" {
+        text.insert(0, b'-');
+    }
+    text.truncate(width);
+    (text, fits)
+}
+
+/// At most `most` digits without zeros at the end, and how many of them stand before the point.
+fn significant(value: f64, most: usize) -> (Vec<u8>, i32) {
+    let shortest = format!("{value:e}");
+    let digits = shortest.bytes().take_while(|b| *b != b'e').filter(u8::is_ascii_digit).count();
+    let text = if digits > most { format!("{value:.*e}", most - 1) } else { shortest };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mut digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).collect();
+    while digits.len() > 1 && digits.last() == Some(&b'0') {
+        digits.pop();
+    }
+    (digits, exponent.parse::<i32>().unwrap_or(0) + 1)
+}
+
+fn plain(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
+    // What is left for digits beside the point and the zeros before the first digit.
+    let room = room - i32::from(point < len) - if point <= 0 { 1 - point } else { 0 };
+    let decimals = if room < len { room - point } else { len - point };
+    let mut text = format!("{value:.*}", decimals.max(0) as usize);
+    if text.contains('.') {
+        text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
+    }
+    (text.into_bytes(), room >= len || room >= point)
+}
+
+fn scientific(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
+    let exponent = point - 1;
+    let exponent_len = exponent.unsigned_abs().checked_ilog10().unwrap_or(0) as i32 + 1 + i32::from(exponent < 0);
+    let room = room - 1 - exponent_len - i32::from(len > 1);
+    let (digits, point) = significant(value, room.clamp(1, len) as usize);
+    let (first, rest) = digits.split_at(1);
+    let separator: &[u8] = if rest.is_empty() { b"" } else { b"." };
+    let text = [first, separator, rest, format!("e{}", point - 1).as_bytes()].concat();
+    (text, room > 0)
+}
+
 /// Rewrites Rust's "-d.ddde-dd" the way MySQL lays numbers out.
 fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
     let Some(e) = text.iter().position(|b| *b == b'e') else {
@@ -128,6 +187,24 @@ mod tests {
         ];
         for (value, wanted) in floats {
             assert_eq!(text(|out| write_f32(value, out)), wanted);
+        }
+        let fitted = [
+            (1e10, 5, "1e10", true),
+            (1.23456789, 5, "1.235", true),
+            (-123456.789, 7, "-123457", true),
+            (99.995, 5, "100", true),
+            (1.5e-10, 7, "1.5e-10", true),
+            (2e15, 5, "2e15", true),
+            (123456.0, 5, "1.2e5", true),
+            (-0.00012, 5, "-1e-4", false),
+            (1.5e300, 5, "2e300", false),
+            (-1.25e300, 5, "-1e30", false),
+            (12345.678, 5, "12346", true),
+            (0.0, 1, "0", true),
+            (0.1, 20, "0.1", true),
+        ];
+        for (value, width, wanted, fits) in fitted {
+            assert_eq!(fit_f64(value, width), (wanted.as_bytes().to_vec(), fits), "{value} in {width}");
         }
         for value in [0, 7, 10, u64::MAX] {
             assert_eq!(text(|out| write_u64(value, out)), value.to_string());

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::collation::trim_spaces;
-use crate::convert::{exact_number, text_to_f64, to_datetime, to_decimal, to_time};
+use crate::convert::{exact_number, text_to_f64, to_datetime, to_decimal, to_f64, to_time};
+use crate::number::fit_f64;
 use crate::temporal::Parsed;
 use crate::{Charset, Collation, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
 
@@ -277,6 +278,7 @@ fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Ch
     let to = collation.charset();
     let bytes: Cow<'a, [u8]> = match value {
         Value::Bytes(bytes) => bytes,
+        Value::Double(_) | Value::Float(_) => return store_fitted(&value, &limit, mode),
         value => Cow::Owned(value.to_bytes().into_owned()),
     };
     let from = if bytes.is_ascii() { to } else { from };
@@ -315,6 +317,21 @@ fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Ch
     let stored = if blank { noted(cut, true)? } else { mode.lose(cut, error)? };
     warning = warning.or(stored.warning);
     Ok(Stored { value: stored.value, warning })
+}
+
+/// A double as text of at most the column's length: rounded to what it holds, not cut.
+fn store_fitted<'a>(value: &Value<'_>, limit: &Limit, mode: StoreMode) -> Outcome<'a> {
+    let width = match limit {
+        Limit::Chars(chars) => *chars as usize,
+        Limit::Bytes(bytes) => *bytes as usize,
+    };
+    let text = value.to_bytes();
+    if text.len() <= width {
+        return fit(Value::owned(text.into_owned()));
+    }
+    let (text, fits) = fit_f64(text_to_f64(&text).value, width);
+    let error = if mode.strict { ConvertError::TooLong } else { ConvertError::Truncated };
+    if fits { fit(Value::owned(text)) } else { mode.lose(Value::owned(text), error) }
 }
 
 /// The greatest length up to `len` that cuts no character.
@@ -392,6 +409,14 @@ fn store_time<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
     }
 }
 
+/// The integer that a number which is none becomes for BIT, ENUM and SET: cut off, and without
+/// sense beyond 64 bits, as converting a double to an integer is.
+fn cut_off(value: &Value<'_>) -> i64 {
+    const WITHOUT_SENSE: i64 = i64::MIN;
+    let number = to_f64(value).value.trunc();
+    if (-(2f64.powi(63))..2f64.powi(63)).contains(&number) { number as i64 } else { WITHOUT_SENSE }
+}
+
 /// For YEAR and BIT: doubles are cut off, decimals round.
 fn whole_number(number: Decimal, value: &Value<'_>) -> Option<i128> {
     let is_double = matches!(value, Value::Float(_) | Value::Double(_));
@@ -430,7 +455,11 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
             fits.then(|| significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
         }
         Value::Int(v) => Some(*v as u64),
-        value => whole_number(to_decimal(value).value, value).and_then(|n| u64::try_from(n).ok()),
+        Value::Float(_) | Value::Double(_) => Some(cut_off(value) as u64),
+        value => match to_decimal(value).value.to_i128() {
+            Some(n) if n < 0 => return mode.lose(Value::UInt(0), ConvertError::OutOfRange),
+            n => n.and_then(|n| u64::try_from(n).ok()),
+        },
     };
     match number.filter(|n| *n <= max) {
         Some(number) => fit(Value::UInt(number)),
@@ -445,6 +474,11 @@ fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usi
     names.iter().position(same)
 }
 
+/// A temporal value as the text that it is for ENUM and SET.
+fn as_text(value: &Value<'_>) -> Value<'static> {
+    Value::owned(value.to_bytes().into_owned())
+}
+
 fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, from: Charset, mode: StoreMode) -> Outcome<'a> {
     let index = match value {
         Value::Bytes(text) => {
@@ -453,7 +487,10 @@ fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, fro
             let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
             position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
         }
-        value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| usize::try_from(n.to_i64()?).ok()),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_enum(&as_text(value), names, collation, from, mode),
+        Value::UInt(v) => usize::try_from(*v).ok(),
+        Value::Int(v) => usize::try_from(*v).ok(),
+        value => usize::try_from(cut_off(value)).ok(),
     };
     match index.filter(|i| (1..=names.len()).contains(i)) {
         Some(index) => fit(Value::UInt(index as u64)),
@@ -476,12 +513,14 @@ fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from
                 None => (bits, whole),
             }
         }
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_set(&as_text(value), names, collation, from, mode),
         value => {
             let number = match value {
-                Value::Int(v) => Some(*v as u64),
-                value => to_decimal(value).value.round_to(0, true).ok().and_then(|n| n.to_u64()),
+                Value::UInt(v) => *v,
+                Value::Int(v) => *v as u64,
+                value => cut_off(value) as u64,
             };
-            (number.unwrap_or(0) & all, number.is_some_and(|n| n <= all))
+            (number & all, number <= all)
         }
     };
     if whole { fit(Value::UInt(bits)) } else { mode.lose(Value::UInt(bits), ConvertError::Truncated) }

@@ -1,5 +1,6 @@
 //! Aggregate functions.
 use super::expr::Env;
+use super::scope::Clause;
 use super::{Binder, slot, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
@@ -82,7 +83,9 @@ impl Binder<'_> {
     fn aggregate_call(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<AggregateCall> {
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
-            args.push(self.expr(env, arg)?);
+            let bound = self.expr(env, arg)?;
+            let as_number = matches!(function, Aggregate::Sum | Aggregate::Avg);
+            args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
         }
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {
@@ -119,8 +122,14 @@ impl Binder<'_> {
     /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
     fn group_concat_order(&mut self, env: &Env<'_>, order: &[ast::OrderItem], args: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
+        let values = args.len();
         let mut known = if order.is_empty() { SameIndex::default() } else { SameIndex::of(args) };
         for item in order {
+            if let Some(n) = self.position(&item.expr, values, Clause::Order)? {
+                let collation = args[n].ty.collation;
+                keys.push(SortKey { output: slot(n)?, descending: item.descending, collation });
+                continue;
+            }
             let expr = self.expr(env, &item.expr)?;
             let output = match known.find_expr(&expr, args) {
                 Some(n) => n,

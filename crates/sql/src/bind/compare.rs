@@ -44,7 +44,7 @@ impl Binder<'_> {
                 Ok(Expr::new(ExprKind::Arith { op, sides: Box::new(sides) }, ty))
             }
             BinaryOp::Xor => {
-                let sides = [self.expr(env, left)?, self.expr(env, right)?];
+                let sides = [self.condition(env, left)?, self.condition(env, right)?];
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
                 Ok(Expr::new(ExprKind::Xor(Box::new(sides)), ty))
             }
@@ -60,6 +60,11 @@ impl Binder<'_> {
             self.untyped.remove(&n);
         }
     }
+    /// A parameter that is compared. With a string it stays open: a number compares with strings as
+    /// numbers do, and which of the two it is its value tells (BIND-3).
+    fn meet(&mut self, param: &Expr, other: &ExprType) {
+        if other.kind.is_string() { self.guess(param, other) } else { self.learn(param, other) }
+    }
     /// The same for what clients are told only.
     fn guess(&mut self, param: &Expr, from: &ExprType) {
         if let ExprKind::Param(n) = param.kind
@@ -72,9 +77,11 @@ impl Binder<'_> {
 
     pub(super) fn compare(&mut self, op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
         let how = types::compare_as(&left.ty, &right.ty)?;
-        self.learn(&left, &right.ty);
-        self.learn(&right, &left.ty);
+        self.meet(&left, &right.ty);
+        self.meet(&right, &left.ty);
         let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
+        let left = year_for(&right, left);
+        let right = year_for(&left, right);
         let sides = Box::new([fit(left, how), fit(right, how)]);
         Ok(Expr::new(ExprKind::Compare { op, how, sides }, ExprType::boolean().nullable(nullable)))
     }
@@ -99,11 +106,13 @@ impl Binder<'_> {
 
     pub(super) fn between(&mut self, env: &Env<'_>, negated: bool, args: [&ast::Expr; 3]) -> Result<Expr> {
         let bound = [self.by_value(env, args[0])?, self.by_value(env, args[1])?, self.by_value(env, args[2])?];
-        self.learn(&bound[1], &bound[0].ty);
-        self.learn(&bound[2], &bound[0].ty);
-        let how = types::common([types::compare_as(&bound[0].ty, &bound[1].ty), types::compare_as(&bound[0].ty, &bound[2].ty)])?;
+        self.meet(&bound[1], &bound[0].ty);
+        self.meet(&bound[2], &bound[0].ty);
+        let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty])?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
-        let args = Box::new(bound.map(|b| fit(b, how)));
+        let [value, low, high] = bound;
+        let (low, high) = (year_for(&value, low), year_for(&value, high));
+        let args = Box::new([value, low, high].map(|b| fit(b, how)));
         Ok(Expr::new(ExprKind::Between { negated, how, args }, ExprType::boolean().nullable(nullable)))
     }
 
@@ -116,13 +125,13 @@ impl Binder<'_> {
         for item in list {
             let hex = self.is_hex(item);
             let bound = self.by_value(env, item)?;
-            self.learn(&bound, &value.ty);
+            self.meet(&bound, &value.ty);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
         let how = types::common(items.iter().map(|i| types::compare_as(&value.ty, &i.ty)))?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
-        let mut list: Vec<Expr> = items.into_iter().map(|i| fit(i, how)).collect();
+        let mut list: Vec<Expr> = items.into_iter().map(|i| fit(year_for(&value, i), how)).collect();
         let sorted = sort_literals(&mut list, how);
         Ok(Expr::new(ExprKind::In { negated, how, value, list, sorted }, ExprType::boolean().nullable(nullable)))
     }
@@ -258,6 +267,9 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
             if value.as_literal().is_some_and(|v| v.is_null()) {
                 return value;
             }
+            if value.ty.kind == Kind::Year {
+                return value;
+            }
             let ty = match how {
                 CompareAs::Time => ExprType::time(6),
                 _ => ExprType::datetime(6),
@@ -267,6 +279,17 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
         CompareAs::String(collation) => in_compared_charset(value, collation),
         _ => value,
     }
+}
+
+/// What a YEAR column is compared with: a constant of one or two digits is a year of this or the
+/// last century, as it is where it is stored.
+fn year_for(column: &Expr, value: Expr) -> Expr {
+    let is_year = column.ty.kind == Kind::Year && matches!(column.kind, ExprKind::Column { .. });
+    if !is_year || value.ty.kind == Kind::Year || !value.is_constant() {
+        return value;
+    }
+    let ty = ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) }.nullable(value.ty.nullable);
+    Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
 }
 
 /// Sorts a list of literals for search by halves; false if it holds anything else.

@@ -60,7 +60,7 @@ impl Binder<'_> {
     ) -> Result<(TableAccess, DmlSort)> {
         let mut conjuncts = Vec::new();
         if let Some(filter) = filter {
-            flatten(self.expr(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
+            flatten(self.condition(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
         }
         let mut exprs = Vec::new();
         let keys = self.order(&Env::new(scope, Clause::Order), order, &Aliases::default(), &mut exprs)?;
@@ -76,7 +76,7 @@ impl Binder<'_> {
         };
         let chosen = path::choose(table, 0, conjuncts, hints, &wanted)?;
         let sort = if chosen.ordered && wanted.purpose == Purpose::Order { DmlSort::default() } else { DmlSort { exprs, keys } };
-        Ok((chosen.into_access(table.clone(), FOR_CHANGE), sort))
+        Ok((chosen.into_access(table.clone(), scope.sources[0].alias.clone(), FOR_CHANGE), sort))
     }
 }
 

@@ -142,7 +142,7 @@ impl Explain {
         self.rows.push(vec![
             Value::Int(id),
             text(kind),
-            text(&def.name),
+            text(&access.alias),
             Value::Null,
             text(how),
             if possible.is_empty() { Value::Null } else { text(&possible.join(",")) },

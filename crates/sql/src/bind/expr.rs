@@ -6,6 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
 use crate::parse::lift::is_wide_integer;
+use crate::plan::same::SameIndex;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Value};
 
@@ -19,12 +20,14 @@ pub struct Env<'s> {
     pub clause: Clause,
     /// Names of select items, for GROUP BY, HAVING and ORDER BY.
     pub aliases: Option<&'s Aliases>,
+    /// Columns that are selected or grouped by, for HAVING.
+    pub named: Option<(&'s SameIndex, &'s [Expr])>,
     /// The names around a subquery.
     pub outer: Option<&'s Scope>,
 }
 impl<'s> Env<'s> {
     pub fn new(scope: &'s Scope, clause: Clause) -> Env<'s> {
-        Env { scope, clause, aliases: None, outer: None }
+        Env { scope, clause, aliases: None, named: None, outer: None }
     }
 }
 
@@ -69,8 +72,8 @@ impl Binder<'_> {
             A::Default(_) | A::Values(_) => self.default_or_values(env, expr),
             A::Unary(op, value) => self.unary(env, *op, value),
             A::Binary(op, left, right) => self.binary(env, *op, left, right),
-            A::And(terms) => Ok(and(self.exprs(env, terms)?)),
-            A::Or(terms) => Ok(or(self.exprs(env, terms)?)),
+            A::And(terms) => Ok(and(self.conditions(env, terms)?)),
+            A::Or(terms) => Ok(or(self.conditions(env, terms)?)),
             A::Between { negated, value, low, high } => self.between(env, *negated, [value, low, high]),
             A::In { negated, value, list } => self.in_list(env, *negated, value, list),
             A::InSelect { negated, value, select } => self.in_select(env, *negated, value, select),
@@ -86,7 +89,7 @@ impl Binder<'_> {
                 Ok(Expr::new(ExprKind::IsNull { negated: *negated, value }, ExprType::boolean()))
             }
             A::IsTruth { negated, truth, value } => {
-                let value = Box::new(self.expr(env, value)?);
+                let value = Box::new(self.condition(env, value)?);
                 Ok(Expr::new(ExprKind::IsTruth { negated: *negated, truth: *truth, value }, ExprType::boolean()))
             }
             A::Case { operand, branches, otherwise } => self.case(env, operand.as_deref(), branches, otherwise.as_deref()),
@@ -110,8 +113,19 @@ impl Binder<'_> {
         }
     }
 
-    fn exprs(&mut self, env: &Env<'_>, list: &[ast::Expr]) -> Result<Vec<Expr>> {
-        list.iter().map(|e| self.expr(env, e)).collect()
+    fn conditions(&mut self, env: &Env<'_>, list: &[ast::Expr]) -> Result<Vec<Expr>> {
+        list.iter().map(|e| self.condition(env, e)).collect()
+    }
+
+    /// An expression whose truth is asked for: X'05' is the number 5 there.
+    pub(super) fn condition(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
+        let bound = self.expr(env, expr)?;
+        Ok(self.hex_as_number(expr, bound))
+    }
+
+    /// What was bound of `expr`, where a number is wanted.
+    pub(super) fn hex_as_number(&self, expr: &ast::Expr, bound: Expr) -> Expr {
+        if self.is_hex(expr) { as_number(bound) } else { bound }
     }
 
     /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
@@ -231,11 +245,16 @@ impl Binder<'_> {
             aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
         // HAVING looks at the select list first, but for what is inside an aggregate; other clauses look at the columns first.
-        if env.clause == Clause::Having
-            && self.aggregates.is_some()
-            && let Some(expr) = alias()
-        {
-            return self.copy(env, expr);
+        if env.clause == Clause::Having && self.aggregates.is_some() {
+            if let Some(expr) = alias() {
+                return self.copy(env, expr);
+            }
+            // Of columns it knows those that are selected or grouped by.
+            if let Some(at) = env.scope.find(name, env.clause)? {
+                let column = Expr::new(env.scope.column(at).expr.clone(), env.scope.column(at).ty());
+                let known = env.named.is_some_and(|(index, list)| index.find_expr(&column, list).is_some());
+                return if known { Ok(column) } else { Err(SqlError::unknown_column(written(name), env.clause.name())) };
+            }
         }
         match env.scope.find(name, env.clause)? {
             Some(at) => {
@@ -308,7 +327,8 @@ impl Binder<'_> {
         let operand = operand.map(|o| self.expr(env, o)).transpose()?;
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
-            bound.push((self.expr(env, when)?, self.expr(env, then)?));
+            let when = if operand.is_some() { self.expr(env, when)? } else { self.condition(env, when)? };
+            bound.push((when, self.expr(env, then)?));
         }
         let otherwise = otherwise.map(|o| self.expr(env, o)).transpose()?;
         let how = match &operand {
@@ -393,7 +413,10 @@ impl Binder<'_> {
 fn negate(operand: Expr) -> Expr {
     let ty = match types::domain(&operand.ty) {
         types::Domain::Double => ExprType::double(),
-        types::Domain::Decimal => operand.ty.unsigned(false),
+        types::Domain::Decimal => {
+            let (int, scale) = operand.ty.digits();
+            ExprType::decimal(int + u32::from(scale), scale)
+        }
         _ => ExprType::bigint(operand.ty.length + 1),
     };
     let ty = ty.nullable(operand.ty.nullable);

@@ -33,9 +33,13 @@ impl Binder<'_> {
         // The type of these depends on an argument's value (digits, precision).
         let by_value = function == Function::UnixTimestamp
             || matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
+        let numbers = matches!(function.returns(), Returns::Number | Returns::Double | Returns::Integral)
+            || matches!(function, Function::Sign | Function::BitCount);
         let mut args = Vec::with_capacity(call.args.len());
-        for arg in &call.args {
-            args.push(if by_value { self.pinned(|b| b.expr(env, arg))? } else { self.expr(env, arg)? });
+        for (n, arg) in call.args.iter().enumerate() {
+            let bound = if by_value { self.pinned(|b| b.expr(env, arg))? } else { self.expr(env, arg)? };
+            let as_number = numbers || (function == Function::If && n == 0);
+            args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
         }
         if call.name == "WEEKOFYEAR" {
             // WEEK(date, 3)
@@ -60,6 +64,8 @@ impl Binder<'_> {
             Returns::Number => number_type(function, args),
             Returns::Integral => match types::domain(&first) {
                 types::Domain::Double => ExprType::double(),
+                // What 64 bits may not hold.
+                types::Domain::Decimal if first.digits().0 >= 18 => ExprType::decimal(first.digits().0 + 1, 0),
                 _ => ExprType::bigint(first.digits().0.clamp(1, 20) + 1).unsigned(first.unsigned),
             },
             Returns::SameString => {
@@ -80,6 +86,7 @@ impl Binder<'_> {
                 };
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
+            Returns::Ascii(length) => ExprType::string(length, self.cx.collation),
             Returns::System(length) => {
                 ExprType { coercibility: Coercibility::System, ..ExprType::string(length, Collation::Utf8mb4GeneralCi) }
             }

@@ -22,9 +22,9 @@ impl Binder<'_> {
         output: &mut [Expr],
         visible: usize,
         having: &mut Option<Expr>,
+        implicit: bool,
     ) -> Result<Grouping> {
         let strict = self.cx.mode.has(SqlMode::ONLY_FULL_GROUP_BY);
-        let implicit = keys.is_empty();
         let mut regroup = Regroup::new(scope, keys, known, aggregates, conjuncts);
         (regroup.strict, regroup.implicit) = (strict, implicit);
         for (n, expr) in output.iter_mut().enumerate() {
@@ -37,7 +37,7 @@ impl Binder<'_> {
             regroup.rewrite(having, "HAVING clause", 1)?;
         }
         let keys = regroup.keys.into_iter().map(|key| table_number(scope, &key).map_or(key, |(number, _)| number)).collect();
-        Ok(Grouping { keys, aggregates: regroup.aggregates, sorted: false, first_row: false })
+        Ok(Grouping { keys, implicit, aggregates: regroup.aggregates, sorted: false, first_row: false })
     }
 }
 

@@ -41,7 +41,7 @@ impl Wanted {
         }
         if let Some(grouping) = &plan.grouping {
             if let Some((descending, column)) = single_extreme(&grouping.aggregates)
-                && grouping.keys.is_empty()
+                && grouping.implicit
                 && sources == 1
             {
                 return some(Some(vec![(column as usize, descending)]), Purpose::Extreme, true);

@@ -26,8 +26,8 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    pub fn into_access(self, table: Arc<TableInfo>, lock: RowLock) -> TableAccess {
-        TableAccess { table, path: self.path, lock, filter: self.filter, columns: Vec::new(), possible: self.possible }
+    pub fn into_access(self, table: Arc<TableInfo>, alias: Arc<str>, lock: RowLock) -> TableAccess {
+        TableAccess { table, alias, path: self.path, lock, filter: self.filter, columns: Vec::new(), possible: self.possible }
     }
 }
 

@@ -61,7 +61,7 @@ impl Binder<'_> {
         self.aggregates = None;
         let mut conjuncts = Vec::new();
         if let Some(filter) = &select.filter {
-            let filter = self.expr(&env(Clause::Where), filter)?;
+            let filter = self.condition(&env(Clause::Where), filter)?;
             flatten(filter, &mut conjuncts);
         }
         self.aggregates = Some(Aggregates::default());
@@ -79,7 +79,13 @@ impl Binder<'_> {
             }
         }
         self.aggregates = outer_aggregates;
-        let mut having = select.having.as_ref().map(|h| self.expr(&with_aliases(Clause::Having), h)).transpose()?;
+        let named: Vec<Expr> = match select.having {
+            Some(_) => items.aliases.list.iter().map(|(_, e)| e).chain(&keys).filter(|e| is_column(e)).cloned().collect(),
+            None => Vec::new(),
+        };
+        let index = SameIndex::of(&named);
+        let having_env = Env { named: Some((&index, &named)), ..with_aliases(Clause::Having) };
+        let mut having = select.having.as_ref().map(|h| self.condition(&having_env, h)).transpose()?;
         let visible = items.output.len();
         if visible > MAX_ITEMS {
             return Err(SqlError::too_many_columns());
@@ -96,7 +102,8 @@ impl Binder<'_> {
         let is_grouped = !keys.is_empty() || !select.group.is_empty() || !aggregates.is_empty();
         let mut grouping = None;
         if is_grouped {
-            grouping = Some(self.regroup(&scope, keys, known, aggregates, &conjuncts, &mut output, visible, &mut having)?);
+            let implicit = select.group.is_empty();
+            grouping = Some(self.regroup(&scope, keys, known, aggregates, &conjuncts, &mut output, visible, &mut having, implicit)?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
@@ -165,7 +172,7 @@ impl Binder<'_> {
                     self.aggregates = None;
                     if let Some(condition) = condition {
                         let env = Env { scope, outer, ..Env::new(scope, Clause::On) };
-                        let bound = self.expr(&env, condition)?;
+                        let bound = self.condition(&env, condition)?;
                         flatten(bound, &mut on);
                     }
                 }
@@ -293,7 +300,7 @@ impl Binder<'_> {
     }
 
     /// ORDER BY 2: the item's index.
-    fn position(&mut self, expr: &ast::Expr, items: usize, clause: Clause) -> Result<Option<usize>> {
+    pub(super) fn position(&mut self, expr: &ast::Expr, items: usize, clause: Clause) -> Result<Option<usize>> {
         let A::Literal(number) = expr.kind else { return Ok(None) };
         if self.parsed.literal_kind(number) != TokenKind::Integer {
             return Ok(None);
@@ -409,7 +416,12 @@ impl Binder<'_> {
                         self.tables.iter_mut().filter(|t| Arc::ptr_eq(&t.table, &table)).for_each(|t| t.write = true);
                     }
                     let on = Some(other).filter(|o| !o.is_empty()).map(and);
-                    Source { kind: SourceKind::Table(chosen.into_access(table, lock)), join: item.join, on, filter }
+                    Source {
+                        kind: SourceKind::Table(chosen.into_access(table, scope.sources[s].alias.clone(), lock)),
+                        join: item.join,
+                        on,
+                        filter,
+                    }
                 }
                 kept @ (RawKind::Derived(_) | RawKind::Virtual(_)) => {
                     let conditions = Some(here).filter(|h| !h.is_empty()).map(and);
@@ -428,6 +440,11 @@ impl Binder<'_> {
         path::note_columns(plan);
         Ok(())
     }
+}
+
+/// A column of a FROM item: of a derived table it may be made of a number.
+fn is_column(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
 }
 
 /// The parts of an AND.

@@ -217,6 +217,15 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     })
 }
 
+/// In which domain BETWEEN compares: one for all three. Where two pairs would be compared in
+/// different ones, texts and numbers meet as doubles.
+pub fn compare_all(types: [&ExprType; 3]) -> Result<CompareAs> {
+    let [value, low, high] = types;
+    let how = common([compare_as(value, low), compare_as(value, high)])?;
+    let is_open = types.iter().any(|t| t.kind == Kind::Null || t.kind.is_temporal());
+    Ok(if how == CompareAs::ByValue && !is_open { CompareAs::Double } else { how })
+}
+
 /// The domain several comparisons share; ByValue if they differ.
 pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<CompareAs> {
     let mut common = None;

@@ -139,7 +139,8 @@ impl Accumulator {
             (State::Bits(bits), [e, ..]) => {
                 let value = eval.numeric(e)?;
                 if !value.is_null() {
-                    let n = to_integer(&value).value.clamp(i64::MIN as i128, u64::MAX as i128) as u64;
+                    let greatest = if matches!(value, Value::Double(_) | Value::Float(_)) { i64::MAX as i128 } else { u64::MAX as i128 };
+                    let n = to_integer(&value).value.clamp(i64::MIN as i128, greatest) as u64;
                     match call.function {
                         Aggregate::BitAnd => *bits &= n,
                         Aggregate::BitOr => *bits |= n,
@@ -213,7 +214,9 @@ impl Accumulator {
                 }
                 let variance = *squares / divisor as f64;
                 let deviation = matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
-                Value::Double(if deviation { variance.sqrt() } else { variance })
+                let result = if deviation { variance.sqrt() } else { variance };
+                // Squares of the greatest numbers are no numbers.
+                Value::Double(if result.is_finite() { result } else { f64::MAX })
             }
             State::Concat(text) => text.take().map_or(Value::Null, |text| cut(text, call, env)),
             State::SortedConcat { items, .. } if items.is_empty() => Value::Null,

@@ -7,9 +7,9 @@ use super::eval::{Eval, Scope};
 use crate::error::Result;
 use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
-use redolith_types::convert::{to_datetime, to_time};
+use redolith_types::convert::{to_datetime, to_decimal, to_time};
 use redolith_types::store::{StoreMode, TIMESTAMP_US};
-use redolith_types::{Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Value, convert_for_column};
+use redolith_types::{Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Time, Value, convert_for_column};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -310,9 +310,12 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
         };
     }
     match ty {
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => nearest_moment(&value, ty, env),
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } if !is_number(&value) => nearest_moment(&value, ty, env),
+        SqlType::Time { .. } | SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } if is_number(&value) => {
+            super::number_bounds::nearest(&to_decimal(&value).value, ty, env.settings.zone_offset_secs)
+        }
         SqlType::Time { fsp } => {
-            let wanted = to_time(&value)?.value;
+            let wanted = to_time(&value).map_or(Time::ZERO, |t| t.value);
             let near = wanted.round(*fsp);
             Some((Value::Time(near), near.cmp(&wanted)))
         }
@@ -337,6 +340,10 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
     }
 }
 
+fn is_number(value: &Value<'_>) -> bool {
+    matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) | Value::Float(_))
+}
+
 /// A number brought into the range of YEAR or BIT, where storing it would do something else: give two digits a century, take what is out of range for 0, take
 /// the bits of a negative one.
 fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
@@ -354,7 +361,8 @@ const MAX_YEAR: i64 = 2155;
 
 fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<(Value<'static>, Ordering)> {
     let zone = env.settings.zone_offset_secs;
-    let wanted = to_datetime(value, env.today(), zone)?.value;
+    // What is no date counts as the zero date.
+    let wanted = to_datetime(value, env.today(), zone).map_or(DateTime::ZERO, |at| at.value);
     let near = match ty {
         SqlType::Date => wanted.date().at(0),
         _ => wanted.truncate(ty.fsp()),
@@ -371,7 +379,7 @@ fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<
 }
 
 /// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's precision, on `side` of the one wanted.
-fn nearest_timestamp(near: DateTime, side: Ordering, zone: i32) -> Option<(DateTime, Ordering)> {
+pub(super) fn nearest_timestamp(near: DateTime, side: Ordering, zone: i32) -> Option<(DateTime, Ordering)> {
     if near.is_zero() {
         return Some((near, side));
     }

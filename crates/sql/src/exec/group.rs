@@ -36,7 +36,7 @@ impl<'p> Groups<'p> {
             kept: 0,
             key: Vec::new(),
         };
-        if plan.keys.is_empty() {
+        if plan.implicit {
             groups.open();
         }
         groups
@@ -54,7 +54,7 @@ impl<'p> Groups<'p> {
     where
         'p: 'v,
     {
-        let n = if self.plan.keys.is_empty() { 0 } else { self.group_of(at, env)? };
+        let n = if self.plan.implicit { 0 } else { self.group_of(at, env)? };
         let each = self.plan.aggregates.len();
         for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
             let before = acc.memory();

@@ -287,7 +287,11 @@ impl<'p> Work<'p> {
                 InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
                 InsertValue::Default => None,
             },
-            (Fill::Given(n), Given::Values(row, exprs)) => Some((row[n as usize].borrow(), charset_of(&exprs[n as usize], env))),
+            (Fill::Given(n), Given::Values(row, exprs)) => {
+                let (value, e) = (row[n as usize].borrow(), &exprs[n as usize]);
+                let value = if column.ty.is_string() { Eval::new(at, env).presented(e, value) } else { value };
+                Some((value, charset_of(e, env)))
+            }
             (Fill::Default, _) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
@@ -329,9 +333,9 @@ impl<'p> Work<'p> {
                 Ok(stored)
             }
             _ => {
-                let next = self.auto.generate(table, env);
-                self.auto.current = Some((next, true));
-                generated(next, &column.ty)
+                let made = generated(self.auto.generate(table, env), &column.ty)?;
+                self.auto.current = u64::try_from(to_integer(&made).value).ok().map(|n| (n, true));
+                Ok(made)
             }
         }
     }
@@ -453,6 +457,10 @@ impl<'p> Work<'p> {
             Ok(()) => {
                 cx.trx.rows.updated += 1;
                 self.affected += 2;
+                // The client is told the number of the row that was changed.
+                if let Some(n) = numbered_column(&info.def) {
+                    self.auto.given = u64::try_from(to_integer(&table.layout.get(&new, n)).value).ok();
+                }
             }
             Err(e) => super::update::refused(e, self.plan.ignore, info, &new, &mut cx.env)?,
         }
@@ -471,6 +479,11 @@ impl<'p> Work<'p> {
         let last_insert_id = self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0);
         Outcome::Done(Done { affected: self.affected, last_insert_id, info })
     }
+}
+
+/// The AUTO_INCREMENT column.
+fn numbered_column(def: &redolith_types::TableDef) -> Option<usize> {
+    def.columns.iter().position(|c| c.auto_increment)
 }
 
 /// Finds single rows to change or delete, under an exclusive lock.

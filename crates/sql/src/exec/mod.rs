@@ -21,6 +21,7 @@ mod group;
 mod insert;
 pub mod locks;
 mod more_rows;
+mod number_bounds;
 mod pace;
 mod rows;
 pub mod scan;

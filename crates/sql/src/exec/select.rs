@@ -113,7 +113,7 @@ async fn produce(
     let count = count.min(most);
     if let Some(condition) = &plan.condition
         && Eval::new(at, &mut cx.env).truth(condition)? != Some(true)
-        && plan.grouping.as_ref().is_none_or(|g| !g.keys.is_empty())
+        && plan.grouping.as_ref().is_none_or(|g| !g.implicit)
     {
         return Ok(0);
     }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct TableAccess {
     pub table: Arc<TableInfo>,
+    /// The table's name in the statement, for EXPLAIN.
+    pub alias: Arc<str>,
     pub path: AccessPath,
     pub lock: RowLock,
     /// What remains to be checked of each row.

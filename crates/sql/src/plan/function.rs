@@ -26,8 +26,10 @@ pub enum Returns {
     SameString,
     /// All arguments one after another.
     Concat,
-    /// A string of at most so many characters, in the connection's collation.
+    /// A string of at most so many characters, in the collation of the arguments that are strings.
     Text(u32),
+    /// The same in the connection's collation, whatever the arguments are (HEX, MD5, DATE_FORMAT).
+    Ascii(u32),
     /// The same in utf8mb4_general_ci with system coercibility (USER(), VERSION()).
     System(u32),
     /// Bytes.
@@ -129,7 +131,7 @@ functions! {
     Insert "INSERT" 4..=4 Concat, Pure;
     Lpad "LPAD" 3..=3 Text(16_777_215), Pure;
     Rpad "RPAD" 3..=3 Text(16_777_215), Pure;
-    Space "SPACE" 1..=1 Text(16_777_215), Pure;
+    Space "SPACE" 1..=1 Ascii(16_777_215), Pure;
     Locate "LOCATE" 2..=3 Int(11), Pure;
     Instr "INSTR" 2..=2 Int(11), Pure;
     FindInSet "FIND_IN_SET" 2..=2 Int(3), Pure;
@@ -137,27 +139,27 @@ functions! {
     Ascii "ASCII" 1..=1 Int(3), Pure;
     Ord "ORD" 1..=1 Int(21), Pure;
     Char "CHAR" 1..=255 Binary(1020), Pure;
-    Hex "HEX" 1..=1 Text(16_777_215), Pure;
+    Hex "HEX" 1..=1 Ascii(16_777_215), Pure;
     Unhex "UNHEX" 1..=1 Binary(16_777_215), Pure;
-    Bin "BIN" 1..=1 Text(64), Pure;
-    Oct "OCT" 1..=1 Text(64), Pure;
-    Conv "CONV" 3..=3 Text(64), Pure;
+    Bin "BIN" 1..=1 Ascii(64), Pure;
+    Oct "OCT" 1..=1 Ascii(64), Pure;
+    Conv "CONV" 3..=3 Ascii(64), Pure;
     Quote "QUOTE" 1..=1 Text(16_777_215), Pure;
-    Format "FORMAT" 2..=3 Text(64), Pure;
-    Md5 "MD5" 1..=1 Text(32), Pure;
-    Sha1 "SHA1" 1..=1 Text(40), Pure;
-    Sha2 "SHA2" 2..=2 Text(128), Pure;
-    ToBase64 "TO_BASE64" 1..=1 Text(16_777_215), Pure;
+    Format "FORMAT" 2..=3 Ascii(64), Pure;
+    Md5 "MD5" 1..=1 Ascii(32), Pure;
+    Sha1 "SHA1" 1..=1 Ascii(40), Pure;
+    Sha2 "SHA2" 2..=2 Ascii(128), Pure;
+    ToBase64 "TO_BASE64" 1..=1 Ascii(16_777_215), Pure;
     FromBase64 "FROM_BASE64" 1..=1 Binary(16_777_215), Pure;
     Charset "CHARSET" 1..=1 System(64), Pure;
     CollationOf "COLLATION" 1..=1 System(64), Pure;
     Coercibility "COERCIBILITY" 1..=1 Int(10), Pure;
     Uuid "UUID" 0..=0 System(36), Volatile;
     UuidToBin "UUID_TO_BIN" 1..=2 Binary(16), Pure;
-    BinToUuid "BIN_TO_UUID" 1..=2 Text(36), Pure;
+    BinToUuid "BIN_TO_UUID" 1..=2 Ascii(36), Pure;
     RandomBytes "RANDOM_BYTES" 1..=1 Binary(1024), Volatile;
     InetAton "INET_ATON" 1..=1 UInt(21), Pure;
-    InetNtoa "INET_NTOA" 1..=1 Text(15), Pure;
+    InetNtoa "INET_NTOA" 1..=1 Ascii(15), Pure;
     // dates and times
     Now "NOW" 0..=1 DateTime, Statement;
     SysDate "SYSDATE" 0..=1 DateTime, Volatile;
@@ -184,8 +186,8 @@ functions! {
     Minute "MINUTE" 1..=1 Int(2), Pure;
     Second "SECOND" 1..=1 Int(2), Pure;
     Microsecond "MICROSECOND" 1..=1 Int(6), Pure;
-    DayName "DAYNAME" 1..=1 Text(9), Pure;
-    MonthName "MONTHNAME" 1..=1 Text(9), Pure;
+    DayName "DAYNAME" 1..=1 Ascii(9), Pure;
+    MonthName "MONTHNAME" 1..=1 Ascii(9), Pure;
     LastDay "LAST_DAY" 1..=1 Date, Pure;
     DateDiff "DATEDIFF" 2..=2 Int(7), Pure;
     TimeDiff "TIMEDIFF" 2..=2 Time, Pure;
@@ -201,8 +203,8 @@ functions! {
     TimeToSec "TIME_TO_SEC" 1..=1 Int(10), Pure;
     SecToTime "SEC_TO_TIME" 1..=1 Time, Pure;
     ToSeconds "TO_SECONDS" 1..=1 Int(12), Pure;
-    DateFormat "DATE_FORMAT" 2..=3 Text(240), Pure;
-    TimeFormat "TIME_FORMAT" 2..=2 Text(240), Pure;
+    DateFormat "DATE_FORMAT" 2..=3 Ascii(240), Pure;
+    TimeFormat "TIME_FORMAT" 2..=2 Ascii(240), Pure;
     StrToDate "STR_TO_DATE" 2..=2 DateTime, Pure;
     ConvertTz "CONVERT_TZ" 3..=3 DateTime, Statement;
     // the session and the server

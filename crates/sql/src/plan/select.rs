@@ -58,8 +58,11 @@ pub enum JoinKind {
 
 #[derive(Clone, Debug)]
 pub struct Grouping {
-    /// Empty: one group of all rows, which exists even without rows.
+    /// Empty: one group of all rows.
     pub keys: Vec<Expr>,
+    /// There is no GROUP BY: the one group exists even without rows. (GROUP BY of constants has no
+    /// keys either, and no group without rows.)
+    pub implicit: bool,
     pub aggregates: Vec<AggregateCall>,
     /// Rows come with equal keys together (index order): a group is done when the next begins.
     pub sorted: bool,

@@ -163,6 +163,9 @@ impl ExprType {
                 let extra = (self.decimals > 0) as u32 + !self.unsigned as u32;
                 (self.length.saturating_sub(extra + self.decimals as u32), self.decimals)
             }
+            // hhhmmss and YYYYMMDDhhmmss, with the fraction of a second behind the point.
+            Kind::Time => (7, self.decimals.min(6)),
+            Kind::DateTime | Kind::Timestamp => (14, self.decimals.min(6)),
             _ => (self.length.saturating_sub(!self.unsigned as u32), 0),
         }
     }

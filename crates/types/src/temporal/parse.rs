@@ -68,8 +68,11 @@ impl Scanner<'_> {
     }
 }
 
-fn full_year(year: u32, digits: usize) -> u32 {
+/// A year of one or two digits with its century. Where everything is zero so is the year:
+/// '00-00-00' is the zero date.
+fn full_year(year: u32, digits: usize, rest_is_zero: bool) -> u32 {
     match (digits, year) {
+        (1 | 2, 0) if rest_is_zero => 0,
         (1 | 2, 0..=69) => year + 2000,
         (1 | 2, _) => year + 1900,
         _ => year,
@@ -88,9 +91,12 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     s.skip_spaces();
     let run = s.run();
     let compact = run >= 5 && !matches!(text.get(s.at + run), Some(b'-' | b'/' | b':'));
-    let (date, time, parts) = if compact { compact_parts(&mut s, run)? } else { delimited_parts(&mut s)? };
+    let Parts { date: [year, month, day], year_digits, time, time_parts } =
+        if compact { compact_parts(&mut s, run) } else { delimited_parts(&mut s)? };
     let [hour, minute, second] = time.map(|part| u8::try_from(part).ok());
-    let (us, fsp) = if parts == 3 { s.fraction() } else { (0, 0) };
+    let (us, fsp) = if time_parts == 3 { s.fraction() } else { (0, 0) };
+    let rest_is_zero = month == 0 && day == 0 && time == [0; 3] && us == 0;
+    let date = checked_date(full_year(year, year_digits, rest_is_zero), month, day)?;
     let mut value = DateTime::new(date, hour?, minute?, second?, 0)?.with_fraction(i64::from(us))?;
     if matches!(s.peek(), Some(b'+' | b'-'))
         && let Some(offset) = parse_zone(text[s.at..].trim_ascii_end())
@@ -101,10 +107,16 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     Some(Parsed { value, fsp, truncated: !s.at_end() })
 }
 
-/// Date, time, and how many parts of the time there are.
-type Parts = (Date, [u32; 3], usize);
+/// What a literal has.
+struct Parts {
+    date: [u32; 3],
+    year_digits: usize,
+    time: [u32; 3],
+    /// How many parts of the time there are.
+    time_parts: usize,
+}
 
-fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Option<Parts> {
+fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Parts {
     let year_digits = if matches!(run, 8 | 14..) { 4 } else { 2 };
     let (year, len) = s.digits(year_digits);
     let (month, _) = s.digits(2);
@@ -119,7 +131,7 @@ fn compact_parts(s: &mut Scanner<'_>, run: usize) -> Option<Parts> {
         *part = value;
         parts += usize::from(len > 0);
     }
-    Some((checked_date(full_year(year, len), month, day)?, time, parts))
+    Parts { date: [year, month, day], year_digits: len, time, time_parts: parts }
 }
 
 fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
@@ -144,18 +156,18 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
         }
         *part = value;
     }
-    let date = checked_date(full_year(date[0], year_len), date[1], date[2])?;
     let mut time = [0; 3];
+    let so_far = |time, time_parts| Some(Parts { date, year_digits: year_len, time, time_parts });
     let before = s.at;
     match s.peek() {
         Some(b'T') => s.at += 1,
         Some(b) if b.is_ascii_whitespace() => s.skip_spaces(),
         Some(b) if b.is_ascii_punctuation() && b != b'.' => s.at += 1,
-        _ => return Some((date, time, 0)),
+        _ => return so_far(time, 0),
     }
     if s.run() == 0 {
         s.at = before;
-        return Some((date, time, 0));
+        return so_far(time, 0);
     }
     let mut parts = 0;
     for (i, part) in time.iter_mut().enumerate() {
@@ -169,7 +181,7 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
         *part = s.digits(2).0;
         parts += 1;
     }
-    Some((date, time, parts))
+    so_far(time, parts)
 }
 
 /// A DATE literal; a time after it is cut off (`truncated` only if it is not midnight or not a time).
@@ -207,7 +219,7 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let (first, _) = s.digits(usize::MAX);
     let space_then_digit = s.peek() == Some(b' ') && s.text[s.at..].trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
     let (days, hours, minutes, seconds) = match s.peek() {
-        Some(b':') => clock(&mut s, 0, first),
+        Some(b':') if text.get(s.at + 1).is_some_and(u8::is_ascii_digit) => clock(&mut s, 0, first),
         Some(b' ') if space_then_digit => {
             s.skip_spaces();
             let hours = s.digits(usize::MAX).0;

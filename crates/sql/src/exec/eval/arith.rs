@@ -136,6 +136,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(match value {
             Value::Int(n) => *n as u64,
             Value::UInt(n) => *n,
+            // A double is the nearest integer with a sign.
+            Value::Double(_) | Value::Float(_) => self.integer(value)?.clamp(i64::MIN as i128, i64::MAX as i128) as u64,
             value => self.integer(value)?.clamp(i64::MIN as i128, u64::MAX as i128) as u64,
         })
     }

@@ -177,8 +177,8 @@ impl<'v> Eval<'v, '_, '_> {
             self.env.warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
             return Ok(cut(text, keep));
         }
-        // CAST(x AS BINARY(n)) pads with zeros; numbers that are made strings on the way do not.
-        if binary && !e.ty.kind.is_numeric() && bytes.len() < ty.length as usize {
+        // CAST(x AS BINARY(n)) pads with zeros.
+        if binary && bytes.len() < ty.length as usize {
             if ty.length as usize > self.most_bytes() {
                 return self.too_long(name);
             }
@@ -207,10 +207,14 @@ impl<'v> Eval<'v, '_, '_> {
                 },
             });
         }
+        if ty.kind == Kind::Year {
+            return Ok(full_year(&value).map_or(value, Value::Int));
+        }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
         if ty.kind == Kind::Time {
             return match to_time(&value) {
                 Some(t) => Ok(Value::Time(t.value)),
+                None if !matches!(value, Value::Bytes(_)) => Ok(value),
                 None => Err(SqlError::new(1525, format!("Incorrect TIME value: '{value}'"))),
             };
         }
@@ -218,6 +222,8 @@ impl<'v> Eval<'v, '_, '_> {
             // A DATE column meets '2024-01-01 10:00' as moments: the time counts.
             Some(at) if ty.kind == Kind::Date && at.value.us_of_day() == 0 => Ok(Value::Date(at.value.date())),
             Some(at) => Ok(Value::DateTime(at.value)),
+            // A number that is no date is compared as the number that it is.
+            None if !matches!(value, Value::Bytes(_)) => Ok(value),
             None => {
                 let name = if ty.kind == Kind::Date { "DATE" } else { "DATETIME" };
                 Err(SqlError::new(1525, format!("Incorrect {name} value: '{value}'")))
@@ -249,6 +255,27 @@ impl<'v> Eval<'v, '_, '_> {
                 Cow::Owned(out)
             }
         }
+    }
+}
+
+/// The year that a YEAR column takes a whole number of one or two digits for; None for all else.
+fn full_year(value: &Value<'_>) -> Option<i64> {
+    let (year, zero_is_2000) = match value {
+        Value::Bytes(text) => {
+            let text = std::str::from_utf8(text).ok()?.trim();
+            (text.parse::<i64>().ok()?, text.len() < 3)
+        }
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Null => return None,
+        number => {
+            let exact = to_decimal(number).value;
+            (exact.to_i64().filter(|n| Decimal::from(*n) == exact)?, false)
+        }
+    };
+    match year {
+        0 if zero_is_2000 => Some(2000),
+        1..=69 => Some(year + 2000),
+        70..=99 => Some(year + 1900),
+        _ => None,
     }
 }
 

@@ -3,7 +3,8 @@ use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
-use redolith_types::{Charset, Collation, Value};
+use redolith_types::temporal::Parsed;
+use redolith_types::{Charset, Collation, DateTime, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -98,13 +99,24 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     fn moments(&mut self, how: CompareAs, a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>> {
+        // A temporal value and a number meet as numbers. (Constants that are dates were made dates.)
+        if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
+            return Ok(Some(match (a, b) {
+                (Value::Double(_) | Value::Float(_), _) | (_, Value::Double(_) | Value::Float(_)) => {
+                    to_f64(a).value.total_cmp(&to_f64(b).value)
+                }
+                _ => to_decimal(a).value.cmp(&to_decimal(b).value),
+            }));
+        }
         if how == CompareAs::Time {
             let (x, y) = (to_time(a), to_time(b));
             let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
             if let Some(bad) = bad {
                 self.env.warn(SqlError::new(1292, format!("Incorrect time value: '{bad}'")))?;
             }
-            return Ok(x.zip(y).map(|(x, y)| x.value.cmp(&y.value)));
+            // What is no time counts as 00:00:00.
+            let time = |parsed: Option<Parsed<Time>>| parsed.map_or(Time::ZERO, |p| p.value);
+            return Ok(Some(time(x).cmp(&time(y))));
         }
         if let (Value::DateTime(a), Value::DateTime(b)) = (a, b) {
             return Ok(Some(a.cmp(b)));
@@ -118,7 +130,9 @@ impl<'v> Eval<'v, '_, '_> {
         if let Some(bad) = bad {
             self.env.warn(SqlError::new(1292, format!("Incorrect {} value: '{bad}'", temporal_name(how))))?;
         }
-        Ok(x.zip(y).map(|(x, y)| x.value.cmp(&y.value)))
+        // What is no date counts as the zero date.
+        let moment = |parsed: Option<Parsed<DateTime>>| parsed.map_or(DateTime::ZERO, |p| p.value);
+        Ok(Some(moment(x).cmp(&moment(y))))
     }
 
     /// As [`Self::string_in`], for other modules.
@@ -312,6 +326,10 @@ impl<'v> Eval<'v, '_, '_> {
             }
         }
     }
+}
+
+fn is_number(value: &Value<'_>) -> bool {
+    !is_temporal(value) && !matches!(value, Value::Bytes(_) | Value::Null)
 }
 
 fn is_temporal(value: &Value<'_>) -> bool {

@@ -3,8 +3,8 @@ use super::Eval;
 use super::format::{DAYS, MONTHS};
 use super::interval::difference;
 use crate::error::Result;
-use crate::plan::{Expr, Function};
-use redolith_types::convert::{has_date, to_datetime, to_decimal, to_time};
+use crate::plan::{Expr, Function, Kind};
+use redolith_types::convert::{has_date, to_decimal};
 use redolith_types::temporal::{US_PER_SEC, parse_zone};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
@@ -35,7 +35,7 @@ impl<'v> Eval<'v, '_, '_> {
                 let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
                 match args.get(1) {
                     None => Value::DateTime(at),
-                    Some(e) => self.arg_time(e)?.and_then(|t| at.add_time(t)).map_or(Value::Null, Value::DateTime),
+                    Some(e) => self.arg_duration(e)?.and_then(|t| at.add_time(t)).map_or(Value::Null, Value::DateTime),
                 }
             }
             F::Time => self.arg_time(&args[0])?.map_or(Value::Null, Value::Time),
@@ -195,20 +195,25 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings by whether they have a date.
+    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings and numbers as a TIME would be read from them.
     fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
         let value = self.eval(e)?;
-        let has_date = |b: &[u8]| b.iter().skip(1).any(|b| *b == b'-' || *b == b'/');
-        let zone = self.env.settings.zone_offset_secs;
-        Ok(match &value {
-            Value::Null => None,
-            Value::DateTime(at) => Some(Moment::At(*at)),
-            Value::Date(d) => Some(Moment::At(d.at(0))),
-            Value::Bytes(b) if has_date(b) => to_datetime(&value, Date::ZERO, zone).map(|p| Moment::At(p.value)),
-            value => to_time(value).map(|p| Moment::Time(p.value)),
+        Ok(if has_date(&value) { self.as_datetime(value)?.map(Moment::At) } else { self.as_time(value)?.map(Moment::Time) })
+    }
+    /// A time to be added to something: None for a moment.
+    fn arg_duration(&mut self, e: &'v Expr) -> Result<Option<Time>> {
+        Ok(match self.moment_or_time(e)? {
+            Some(Moment::Time(time)) => Some(time),
+            _ => None,
         })
     }
     fn time_diff(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
+        // A date and a date with a time are two kinds of things.
+        if args.iter().filter(|e| e.ty.kind == Kind::Date).count() == 1
+            && args.iter().any(|e| matches!(e.ty.kind, Kind::DateTime | Kind::Timestamp))
+        {
+            return Ok(Value::Null);
+        }
         let us = match (self.moment_or_time(&args[0])?, self.moment_or_time(&args[1])?) {
             (Some(Moment::At(a)), Some(Moment::At(b))) => a.diff_us(b),
             (Some(Moment::Time(a)), Some(Moment::Time(b))) => Some(a.us() - b.us()),
@@ -217,7 +222,7 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(us.map_or(Value::Null, |us| Value::Time(Time::clamped(us).0)))
     }
     fn add_time(&mut self, subtract: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
-        let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_time(&args[1])?) else { return Ok(Value::Null) };
+        let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_duration(&args[1])?) else { return Ok(Value::Null) };
         let us = if subtract { -t.us() } else { t.us() };
         let sum = match a {
             Moment::At(at) => at.add_us(us).map(Value::DateTime),
@@ -236,7 +241,13 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
         let (Some(from), Some(to)) = (self.arg_bytes(&args[1])?, self.arg_bytes(&args[2])?) else { return Ok(Value::Null) };
         let (Some(from), Some(to)) = (parse_zone(&from), parse_zone(&to)) else { return Ok(Value::Null) };
-        Ok(at.shift_zone(from, to).map_or(Value::Null, Value::DateTime))
+        if at.is_zero() {
+            return Ok(Value::Null);
+        }
+        let Some(us) = at.to_unix_us(from) else { return Ok(Value::Null) };
+        // Outside of what Unix times reach nothing is converted.
+        let converts = (1..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC));
+        Ok(if converts { at.shift_zone(from, to).map_or(Value::Null, Value::DateTime) } else { Value::DateTime(at) })
     }
 }
 

@@ -2,6 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Function, Kind};
+use crate::sql_mode::SqlMode;
 use redolith_types::{Date, DateTime, Time, Value};
 
 pub(super) const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -117,8 +118,6 @@ struct Parts {
     second: u32,
     us: u32,
     pm: Option<bool>,
-    has_date: bool,
-    has_time: bool,
 }
 
 struct Reader<'a> {
@@ -149,6 +148,10 @@ impl Reader<'_> {
         let mut rest = pattern.iter();
         while let Some(b) = rest.next() {
             self.skip_spaces();
+            // What the format has beyond the text's end stays zero.
+            if self.text.is_empty() {
+                return Some(());
+            }
             if b.is_ascii_whitespace() {
                 continue;
             }
@@ -157,8 +160,6 @@ impl Reader<'_> {
                 continue;
             }
             let spec = *rest.next()?;
-            parts.has_date |= matches!(spec, b'Y' | b'y' | b'm' | b'c' | b'M' | b'b' | b'd' | b'e' | b'D' | b'j');
-            parts.has_time |= matches!(spec, b'H' | b'k' | b'h' | b'I' | b'l' | b'i' | b's' | b'S' | b'f' | b'p' | b'r' | b'T');
             match spec {
                 b'Y' => {
                     let (n, digits) = self.number(4)?;
@@ -224,8 +225,39 @@ impl Reader<'_> {
         Some(())
     }
 }
+/// Whether sql_mode lets a date with zeros be made.
+fn allowed(value: &Value<'_>, mode: SqlMode) -> bool {
+    let date = match value {
+        Value::Date(date) => *date,
+        Value::DateTime(at) => at.date(),
+        _ => return true,
+    };
+    let zero_in_date = date.month() == 0 || date.day() == 0;
+    !(date.is_zero() && mode.has(SqlMode::NO_ZERO_DATE) || zero_in_date && mode.has(SqlMode::NO_ZERO_IN_DATE))
+}
+
 fn two_digit_year(n: u32) -> u32 {
     if n < 70 { n + 2000 } else { n + 1900 }
+}
+
+/// What a format asks for: date, time.
+pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
+    let (mut date, mut time) = (false, false);
+    let mut rest = pattern.iter();
+    while let Some(b) = rest.next() {
+        match (b, if *b == b'%' { rest.next() } else { None }) {
+            (
+                b'%',
+                Some(
+                    b'a' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'M' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w' | b'X' | b'x'
+                    | b'Y' | b'y',
+                ),
+            ) => date = true,
+            (b'%', Some(b'f' | b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's' | b'T')) => time = true,
+            _ => {}
+        }
+    }
+    (date, time)
 }
 
 /// The value, and whether text was left over.
@@ -240,7 +272,8 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
         return None;
     }
     let rest = !reader.text.trim_ascii().is_empty();
-    if !parts.has_date {
+    let (has_date, has_time) = asks_for(pattern);
+    if !has_date {
         return Some((Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?), rest));
     }
     let date = match parts.day_of_year {
@@ -250,7 +283,7 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     if date.month() > 0 && date.day() > redolith_types::temporal::days_in_month(date.year(), date.month()) {
         return None;
     }
-    if !parts.has_time {
+    if !has_time {
         return Some((Value::Date(date), rest));
     }
     let at = DateTime::new(date, u8::try_from(parts.hour).ok()?, parts.minute as u8, parts.second as u8, parts.us)?;
@@ -275,7 +308,8 @@ impl<'v> Eval<'v, '_, '_> {
             }
             _ => {
                 let (Some(text), Some(pattern)) = (self.arg_bytes(&args[0])?, self.arg_bytes(&args[1])?) else { return Ok(Value::Null) };
-                let parsed = parse(&text, &pattern);
+                let mode = self.env.settings.sql_mode;
+                let parsed = parse(&text, &pattern).filter(|(value, _)| allowed(value, mode));
                 if parsed.as_ref().is_none_or(|(_, rest)| *rest) {
                     let kind = if node.ty.kind == Kind::Time { "time" } else { "datetime" };
                     let shown = String::from_utf8_lossy(&text).into_owned();

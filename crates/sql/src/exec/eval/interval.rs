@@ -112,7 +112,7 @@ impl<'v> Eval<'v, '_, '_> {
             return self.add_to_time(&value, interval);
         }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
-        let Some(parsed) = to_datetime(&value, today, zone) else {
+        let Some(parsed) = to_datetime(&value, today, zone).filter(|at| at.value.date().is_real()) else {
             self.env.warn(SqlError::new(1292, format!("Incorrect datetime value: '{value}'")))?;
             return Ok(Value::Null);
         };

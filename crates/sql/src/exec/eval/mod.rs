@@ -25,9 +25,9 @@ pub use like::like;
 use super::env::Env;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
+use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session::state::UserVariable;
-use redolith_types::convert::to_bool;
+use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, TableDef, Value};
 
 /// The current row of a FROM item.
@@ -172,8 +172,30 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         match (&e.kind, e.ty.kind) {
             (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => Ok(self.source(*source).number(*column as usize)),
             (ExprKind::Member { number, .. }, _) => self.eval(number),
+            // What is calculated of a date is a date, though it is told as text where that was one.
+            (ExprKind::Interval { .. } | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. }, kind)
+                if kind.is_string() =>
+            {
+                let value = self.eval(e)?;
+                Ok(if value.is_null() { value } else { self.calculated(value) })
+            }
             _ => self.eval(e),
         }
+    }
+
+    /// The number of a date or time that was made text.
+    fn calculated(&mut self, text: Value<'v>) -> Value<'v> {
+        let zone = self.env.settings.zone_offset_secs;
+        let is_date = has_date(&text) || text.as_bytes().is_some_and(|b| b.get(4) == Some(&b'-'));
+        let value = if is_date {
+            to_datetime(&text, self.env.today(), zone).map(|at| match text.as_bytes() {
+                Some(b) if b.len() == 10 => Value::Date(at.value.date()),
+                _ => Value::DateTime(at.value),
+            })
+        } else {
+            to_time(&text).map(|t| Value::Time(t.value))
+        };
+        value.map_or(text, |v| to_number(&v).value)
     }
 
     /// A condition's value; None is UNKNOWN.
@@ -237,7 +259,20 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers, texts into texts.
     pub fn stored(&mut self, e: &'v Expr, ty: &redolith_types::SqlType) -> Result<Value<'v>> {
-        if ty.is_numeric() { self.number(e) } else { self.eval(e) }
+        if ty.is_numeric() {
+            return self.number(e);
+        }
+        let value = self.eval(e)?;
+        Ok(if ty.is_string() { self.presented(e, value) } else { value })
+    }
+
+    /// A value that becomes a string: with the digits that its expression has. Doubles stay, for
+    /// their digits are fitted to the column; integers do, for BIT and YEAR are stored as numbers.
+    pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
+        match value {
+            Value::Null | Value::Bytes(_) | Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) => value,
+            value => Value::owned(self.text_of(e, &value).into_owned()),
+        }
     }
 
     /// The value brought to the expression's own type, as a client is told it.

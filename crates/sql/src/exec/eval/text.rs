@@ -1,7 +1,7 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
 use crate::error::Result;
-use crate::plan::{Expr, Function};
+use crate::plan::{Expr, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
 
@@ -51,14 +51,9 @@ impl<'v> Eval<'v, '_, '_> {
                 let Some(text) = self.arg_bytes(&args[0])? else { return Ok(Value::Null) };
                 Ok(unhex(&text).map_or(Value::Null, Value::owned))
             }
-            F::Bin | F::Oct => {
-                let value = self.number(&args[0])?;
-                if value.is_null() {
-                    return Ok(Value::Null);
-                }
-                let n = self.bit_operand(&value)?;
-                self.made(if function == F::Bin { format!("{n:b}") } else { format!("{n:o}") }.into_bytes())
-            }
+            // CONV(n, 10, 2) and CONV(n, 10, 8)
+            F::Bin => self.conv_digits(&args[0], 10, 2),
+            F::Oct => self.conv_digits(&args[0], 10, 8),
             F::Conv => self.conv(args),
             F::Quote => {
                 let to = self.charset_of(node);
@@ -121,9 +116,19 @@ impl<'v> Eval<'v, '_, '_> {
 
     /// CONV(n, from, to): negative bases mean signed numbers.
     fn conv(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let (Some(text), Some(from), Some(to)) = (self.arg_bytes(&args[0])?, self.arg_int(&args[1])?, self.arg_int(&args[2])?) else {
-            return Ok(Value::Null);
+        let (Some(from), Some(to)) = (self.arg_int(&args[1])?, self.arg_int(&args[2])?) else { return Ok(Value::Null) };
+        self.conv_digits(&args[0], from, to)
+    }
+
+    fn conv_digits(&mut self, number: &'v Expr, from: i64, to: i64) -> Result<Value<'v>> {
+        let text = match self.number(number)? {
+            Value::Null => return Ok(Value::Null),
+            bits @ Value::UInt(_) if number.ty.kind == Kind::Bit => bits.to_bytes().into_owned(),
+            value => self.text_of(number, &value).into_owned(),
         };
+        if text.is_empty() {
+            return Ok(Value::Null);
+        }
         if !(2..=36).contains(&from.unsigned_abs()) || !(2..=36).contains(&to.unsigned_abs()) {
             return Ok(Value::Null);
         }

@@ -1,0 +1,192 @@
+"""Statements at random over the tables of a round: `t` with keys, `n` the same rows without, `u` another table."""
+from .expressions import KINDS, Expressions
+from .tables import literal
+from .tree import Node, Optional, Value
+
+AGGREGATES = [('COUNT', 'any'), ('SUM', 'num'), ('AVG', 'num'), ('MIN', 'any'), ('MAX', 'any'), ('COUNT(DISTINCT', 'any'), ('BIT_OR', 'int'), ('BIT_XOR', 'int'), ('STDDEV', 'dbl'), ('SUM(DISTINCT', 'int')]
+
+
+def columns_of(table, prefix):
+    out = {'int': [prefix + 'id', prefix + 'id']}
+    for name, (_, kind, _) in table.columns.items():
+        out.setdefault(kind, []).append(prefix + name)
+    return out
+
+
+class Statements:
+    def __init__(self, random, t, u):
+        self.random, self.t, self.u = random, t, u
+        self.one = Expressions(random, columns_of(t, ''))
+        both = {}
+        for part in (columns_of(t, 'a.'), columns_of(u, 'b.')):
+            for kind, names in part.items():
+                both[kind] = both.get(kind, []) + names
+        self.two = Expressions(random, both)
+        self.bare = Expressions(random, {})
+
+    def kind(self):
+        return self.random.choice([*KINDS, 'year', 'enum', 'set', 'bit'])
+
+    def items(self, e, count, depth):
+        parts = []
+        for i in range(count):
+            parts += [Node(', ' if i else '', e.expression(self.kind(), depth), f' AS x{i}')]
+        return parts
+
+    def condition(self, e, depth=2):
+        """One that an index may serve, or any."""
+        r = self.random
+        if r.random() < 0.4:
+            kinds = [k for k in e.columns if e.columns[k]]
+            terms = []
+            for _ in range(r.randint(1, 3)):
+                kind = r.choice(kinds)
+                column = Value(r.choice(e.columns[kind]))
+                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind())
+                shape = r.random()
+                if shape < 0.5:
+                    terms.append(Node('(', column, f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ', value(), ')'))
+                elif shape < 0.65:
+                    terms.append(Node('(', column, ' BETWEEN ', value(), ' AND ', value(), ')'))
+                elif shape < 0.85:
+                    terms.append(Node('(', column, ' IN (', value(), ', ', value(), ', ', value(), '))'))
+                else:
+                    terms.append(Node('(', column, r.choice([' IS NULL', ' IS NOT NULL']), ')'))
+            node = terms[0]
+            for term in terms[1:]:
+                node = Node('(', node, r.choice([' AND ', ' AND ', ' OR ']), term, ')')
+            return node
+        return e.expression('bool', depth)
+
+    def constants(self):
+        """SELECT of expressions without tables."""
+        return Node('SELECT ', *self.items(self.bare, self.random.randint(1, 4), 3))
+
+    def rows(self, table='t', depth=3):
+        r = self.random
+        parts = ['SELECT ', r.choice(['', '', '', 'DISTINCT ']), *self.items(self.one, r.randint(1, 4), depth), f' FROM {table}']
+        if r.random() < 0.7:
+            parts.append(Optional(' WHERE ', self.condition(self.one)))
+        if 'DISTINCT ' not in parts and r.random() < 0.2:
+            direction = r.choice(['', ' DESC'])
+            parts.append(Optional(' ORDER BY ', Value(r.choice(list(self.t.columns))), direction, ', id'))
+            if r.random() < 0.6:
+                parts.append(Optional(f' LIMIT {r.choice(["0", "1", "3", "2, 2", "5 OFFSET 1"])}'))
+        return Node(*parts)
+
+    def groups(self, table='t'):
+        r, e = self.random, self.one
+        keys = [e.expression(self.kind(), 1) for _ in range(r.choice([0, 1, 1, 2]))]
+        parts = ['SELECT ']
+        for i, key in enumerate(keys):
+            parts.append(Node(key, f' AS k{i}, '))
+        for i in range(r.randint(1, 3)):
+            name, kind = r.choice(AGGREGATES)
+            arg = e.expression(self.kind() if kind == 'any' else kind, 1)
+            parts.append(Node(', ' if i else '', name, ' ' if '(' in name else '(', arg, f') AS a{i}'))
+        parts.append(f' FROM {table}')
+        if r.random() < 0.5:
+            parts.append(Optional(' WHERE ', self.condition(e)))
+        if keys:
+            parts.append(' GROUP BY ' + ', '.join(f'k{i}' for i in range(len(keys))))
+        if r.random() < 0.3:
+            parts.append(Optional(' HAVING a0 ', r.choice(['=', '<', '>', 'IS NOT NULL AND 1 =', '<>']), ' ', literal(r, 'int')))
+        return Node(*parts)
+
+    def join(self, table='t'):
+        r, e = self.random, self.two
+        kind = r.choice(['JOIN', 'LEFT JOIN', 'JOIN'])
+        if r.random() < 0.6:
+            shared = r.choice([k for k in columns_of(self.t, 'a.') if k in columns_of(self.u, 'b.')])
+            on = Node('(', Value(r.choice(columns_of(self.t, 'a.')[shared])), f' {r.choice(["=", "=", "<=>", "<"])} ', Value(r.choice(columns_of(self.u, 'b.')[shared])), ')')
+        else:
+            on = self.condition(e)
+        first, second = (f'u b', f'{table} a') if r.random() < 0.5 else (f'{table} a', 'u b')
+        parts = ['SELECT ', *self.items(e, r.randint(1, 3), 1), f' FROM {first} {kind} {second} ON ', on]
+        if r.random() < 0.5:
+            parts.append(Optional(' WHERE ', self.condition(e)))
+        return Node(*parts)
+
+    def subselect(self, table='t'):
+        r = self.random
+        kind = r.choice(list(self.one.columns))
+        inner = Expressions(r, columns_of(self.u, ''))
+        select = Node('(SELECT ', inner.expression(kind, 1), ' FROM u', Optional(' WHERE ', self.condition(inner)), ')')
+        shape = r.random()
+        if shape < 0.6:
+            test = Node('(', self.one.expression(kind, 1), r.choice([' IN ', ' NOT IN ']), select, ')')
+        elif shape < 0.8:
+            test = Node(r.choice(['EXISTS ', 'NOT EXISTS ']), select)
+        else:
+            return Node('SELECT ', *self.items(Expressions(r, {'int': ['x0'], 'str': ['x1']}), 2, 2), ' FROM (', self.rows_named(), ') q')
+        return Node('SELECT id FROM ', table, ' WHERE ', test)
+
+    def rows_named(self):
+        r = self.random
+        return Node('SELECT ', self.one.expression('int', 2), ' AS x0, ', self.one.expression('str', 2), ' AS x1 FROM t', Optional(' WHERE ', self.condition(self.one)))
+
+    # ---- changes
+
+    def values(self, depth):
+        """A row for `t`: each column is given something of its kind, or of any."""
+        r, parts = self.random, []
+        for name, (_, kind, choices) in self.t.columns.items():
+            if r.random() < 0.5:
+                value = Value(r.choice(choices))
+            elif r.random() < 0.5:
+                value = literal(r, self.kind())
+            else:
+                value = self.bare.expression(kind if r.random() < 0.6 else self.kind(), depth)
+            parts.append((name, value))
+        return r.sample(parts, min(len(parts), r.randint(1, 5)))
+
+    def insert(self):
+        r = self.random
+        values = self.values(2)
+        # Columns that are left out and have no default would hide what is looked for.
+        given = {n for n, _ in values}
+        for name, (_, _, choices) in self.t.columns.items():
+            if not self.t.nullable[name] and name not in given:
+                values.append((name, Value(r.choice(choices))))
+        id = r.choice([1000, 1000, 1, 2])
+        verb = r.choice(['INSERT INTO', 'INSERT INTO', 'INSERT IGNORE INTO', 'REPLACE INTO'])
+        parts = [f'{verb} t (id', *(f', {n}' for n, _ in values), f') VALUES ({id}']
+        for _, value in values:
+            parts += [', ', value]
+        parts.append(')')
+        if verb == 'INSERT INTO' and r.random() < 0.3:
+            parts.append(Optional(' ON DUPLICATE KEY UPDATE ', *self.assignments()))
+        return Node(*parts)
+
+    def assignments(self):
+        r, parts = self.random, []
+        for i, name in enumerate(r.sample(list(self.t.columns), min(len(self.t.columns), r.randint(1, 3)))):
+            _, kind, choices = self.t.columns[name]
+            shape = r.random()
+            value = Value(r.choice(choices)) if shape < 0.2 else self.one.expression(kind if shape < 0.7 else self.kind(), 2)
+            parts += [Node(', ' if i else '', name, ' = ', value)]
+        return parts
+
+    def update(self):
+        r = self.random
+        parts = [r.choice(['UPDATE t SET ', 'UPDATE t SET ', 'UPDATE IGNORE t SET ']), *self.assignments()]
+        if r.random() < 0.8:
+            parts.append(Optional(' WHERE ', self.condition(self.one)))
+        if r.random() < 0.2:
+            parts.append(Optional(f' ORDER BY id {r.choice(["", "DESC"])} LIMIT {r.randint(0, 4)}'))
+        return Node(*parts)
+
+    def delete(self):
+        r = self.random
+        parts = ['DELETE FROM t', Optional(' WHERE ', self.condition(self.one))]
+        if r.random() < 0.2:
+            parts.append(Optional(f' ORDER BY id LIMIT {r.randint(0, 4)}'))
+        return Node(*parts)
+
+    def copy(self):
+        """INSERT .. SELECT of a column into another."""
+        r = self.random
+        to = r.choice(list(self.t.columns))
+        others = [n for n in self.t.columns if not self.t.nullable[n] and n != to]
+        names = ''.join(f', {n}' for n in others)
+        return Node(r.choice(['INSERT INTO', 'INSERT IGNORE INTO']), f' t (id, {to}{names}) SELECT id + 1000, ', self.one.expression(self.kind(), 1), f'{names} FROM n', Optional(' WHERE ', self.condition(self.one)))
