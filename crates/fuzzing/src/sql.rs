@@ -2,8 +2,9 @@
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
 use redolith_sql::catalog::{Catalog, TableInfo};
-use redolith_sql::parse::{self, Parsed, ast, lift::Lifted, literal};
+use redolith_sql::parse::{self, Bounds, Parsed, ast, lift::Lifted, literal};
 use redolith_sql::plan::{DdlStmt, ExprType, Statement};
+use redolith_sql::processes::{Process, Processes};
 use redolith_sql::settings::Var;
 use redolith_sql::sql_mode::SqlMode;
 use redolith_types::Collation;
@@ -28,10 +29,16 @@ impl Catalog for Tables {
     }
 }
 
+static PROCESS: LazyLock<Arc<Process>> = LazyLock::new(|| Processes::new().add("localhost", 10));
+/// As a session has them by default.
+fn bounds() -> Bounds<'static> {
+    Bounds { memory: 512 << 20, process: &PROCESS }
+}
+
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let mut tables = Tables::default();
     for sql in DEFINITIONS {
-        let parsed = parse::parse(sql.as_bytes(), 0..sql.len(), None, SqlMode::default()).expect("a definition");
+        let parsed = parse::parse(sql.as_bytes(), 0..sql.len(), None, SqlMode::default(), bounds()).expect("a definition");
         let bound = plan(&tables, &parsed, Params::Marks).expect("a definition");
         if let Statement::Ddl(DdlStmt::CreateTable(create)) = bound.plan.body {
             tables.0.insert(create.def.name.clone(), Arc::new(TableInfo::definition(create.def)));
@@ -55,6 +62,7 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
         variable_type: &variable_type,
         user_variable_type: &|name| name.starts_with('x').then(|| ExprType::bigint(20)),
         untyped: &[],
+        bounds: bounds(),
     };
     bind(parsed, &cx, params).ok()
 }
@@ -62,13 +70,13 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
 /// As a session makes plans of texts: the first row of many stands for them all.
 fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
     if let Some(repeat) = &lifted.repeat
-        && let Ok(parsed) = parse::parse(text, start..lifted.end, Some(repeat.skip.clone()), mode)
+        && let Ok(parsed) = parse::parse(text, start..lifted.end, Some(repeat.skip.clone()), mode, bounds())
         && let ast::Statement::Insert(insert) = &parsed.statement
         && matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1)
     {
         plan(&TABLES, &parsed, Params::Literals { row_stride: Some(repeat.stride as u32) });
     }
-    let Ok(parsed) = parse::parse(text, start..lifted.end, None, mode) else { return };
+    let Ok(parsed) = parse::parse(text, start..lifted.end, None, mode, bounds()) else { return };
     plan(&TABLES, &parsed, Params::Literals { row_stride: None });
     plan(&TABLES, &parsed, Params::Marks);
 }
@@ -82,7 +90,9 @@ pub fn text(data: &[u8]) {
     let mode = SqlMode(SqlMode::default().0 | chosen);
     let (mut start, mut lifted) = (0, Lifted::default());
     for _ in 0..16 {
-        lifted.read(text, start, mode);
+        if lifted.read(text, start, mode, bounds()).is_err() {
+            return;
+        }
         let (range, next) = parse::split(text, start, mode);
         assert_eq!((range.end, next), (lifted.end, lifted.next), "both ways of cutting a text agree");
         for token in &lifted.literals {
