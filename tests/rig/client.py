@@ -49,6 +49,7 @@ class Column:
     type: int
     flags: int
     decimals: int
+    raw_name: bytes = b''  # in the character set of results
 
 
 @dataclass
@@ -326,12 +327,13 @@ def ok(p):
 
 
 def column(p):
-    at, names = 0, []
+    at, raw = 0, []
     for _ in range(6):
         s, at = string(p, at)
-        names.append(s.decode('utf-8', 'replace'))
+        raw.append(s)
+    names = [s.decode('utf-8', 'replace') for s in raw]
     charset, length, type, flags, decimals = struct.unpack_from('<HIBHB', p, at + 1)
-    return Column(names[1], names[2], names[3], names[4], names[5], charset, length, type, flags, decimals)
+    return Column(names[1], names[2], names[3], names[4], names[5], charset, length, type, flags, decimals, raw[4])
 
 
 def text_row(p, count):

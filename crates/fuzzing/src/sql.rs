@@ -2,6 +2,7 @@
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
 use redolith_sql::catalog::{Catalog, TableInfo};
+use redolith_sql::parse::charsets::TextCharsets;
 use redolith_sql::parse::{self, Bounds, Parsed, ast, lift::Lifted, literal};
 use redolith_sql::plan::{DdlStmt, ExprType, Statement};
 use redolith_sql::processes::{Process, Processes};
@@ -38,7 +39,8 @@ fn bounds() -> Bounds<'static> {
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let mut tables = Tables::default();
     for sql in DEFINITIONS {
-        let parsed = parse::parse(sql.as_bytes(), 0..sql.len(), None, SqlMode::default(), bounds()).expect("a definition");
+        let parsed =
+            parse::parse(sql.as_bytes(), 0..sql.len(), None, SqlMode::default(), TextCharsets::UTF8, bounds()).expect("a definition");
         let bound = plan(&tables, &parsed, Params::Marks).expect("a definition");
         if let Statement::Ddl(DdlStmt::CreateTable(create)) = bound.plan.body {
             tables.0.insert(create.def.name.clone(), Arc::new(TableInfo::definition(create.def)));
@@ -70,13 +72,13 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
 /// As a session makes plans of texts: the first row of many stands for them all.
 fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
     if let Some(repeat) = &lifted.repeat
-        && let Ok(parsed) = parse::parse(text, start..lifted.end, Some(repeat.skip.clone()), mode, bounds())
+        && let Ok(parsed) = parse::parse(text, start..lifted.end, Some(repeat.skip.clone()), mode, TextCharsets::UTF8, bounds())
         && let ast::Statement::Insert(insert) = &parsed.statement
         && matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1)
     {
         plan(&TABLES, &parsed, Params::Literals { row_stride: Some(repeat.stride as u32) });
     }
-    let Ok(parsed) = parse::parse(text, start..lifted.end, None, mode, bounds()) else { return };
+    let Ok(parsed) = parse::parse(text, start..lifted.end, None, mode, TextCharsets::UTF8, bounds()) else { return };
     plan(&TABLES, &parsed, Params::Literals { row_stride: None });
     plan(&TABLES, &parsed, Params::Marks);
 }
@@ -96,7 +98,7 @@ pub fn text(data: &[u8]) {
         let (range, next) = parse::split(text, start, mode);
         assert_eq!((range.end, next), (lifted.end, lifted.next), "both ways of cutting a text agree");
         for token in &lifted.literals {
-            let _ = literal::value(*token, text, !mode.has(SqlMode::NO_BACKSLASH_ESCAPES));
+            let _ = literal::value(*token, text, !mode.has(SqlMode::NO_BACKSLASH_ESCAPES), TextCharsets::UTF8);
         }
         of_text(text, start, &lifted, mode);
         match next {

@@ -40,7 +40,8 @@ pub trait Session: Send {
     fn prepare(&mut self, text: &[u8]) -> impl Future<Output = Result<Prepared, SqlError>> + Send;
     /// The columns of a statement's rows.
     fn describe(&mut self, text: &[u8]) -> impl Future<Output = Result<Vec<ColumnMeta>, SqlError>> + Send;
-    fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send;
+    /// `binary`: numbers of the parameters that are bytes of no character set, ascending.
+    fn execute(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send;
     fn close_statement(&mut self, id: u32);
     /// The text of a prepared statement, for the process list.
     fn statement_text(&self, id: u32) -> &[u8];

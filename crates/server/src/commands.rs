@@ -147,7 +147,7 @@ impl<B: Backend> Connection<B> {
         self.channel.output.ok(&OkPacket { status, ..OkPacket::default() });
     }
     fn answer_error(&mut self, e: &SqlError) {
-        self.channel.output.error(e.code, &e.sqlstate, &e.message);
+        self.channel.output.error(e.code, &e.sqlstate, &e.message, self.session.results_collation());
     }
     fn answer(&mut self, done: Result<(), SqlError>) {
         match done {
@@ -213,6 +213,7 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::long_data_too_long());
         };
         let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::new();
+        let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
         if statement.params > 0 {
             let params = Parameters::read(r.rest(), statement.params as usize);
             if let Ok(p) = &params
@@ -222,6 +223,7 @@ impl<B: Backend> Connection<B> {
             }
             let decoded = params.map_err(BadParameters::Malformed).and_then(|p| {
                 let types = self.statements.types(statement).ok_or(BadParameters::NoTypes)?;
+                binary.extend((0..).zip(types).filter(|(_, ty)| ty.is_binary()).map(|(n, _)| n));
                 p.values(types, |i| long_data.of(i), &mut values)
             });
             if let Err(bad) = decoded {
@@ -231,7 +233,7 @@ impl<B: Backend> Connection<B> {
             }
         }
         let mut wire = wire!(self, Format::Binary);
-        self.session.execute(id, &values, &mut wire).await;
+        self.session.execute(id, &values, &binary, &mut wire).await;
     }
 
     fn close_statement(&mut self, args: Range<usize>) {
@@ -332,7 +334,7 @@ impl<B: Backend> Connection<B> {
             capabilities: self.capabilities,
         });
         if let Some(name) = changed.database {
-            self.session.init_db(name.as_bytes()).await.map_err(Over::Refused)?;
+            self.session.init_db(&name).await.map_err(Over::Refused)?;
         }
         self.answer_ok();
         Ok(())

@@ -235,7 +235,7 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
         _ => return,
     };
     let may_still_send = matches!(error.code, 1153 | 1156);
-    channel.output.error(error.code, &error.sqlstate, &error.message);
+    channel.output.error(error.code, &error.sqlstate, &error.message, None);
     if channel.flush().await.is_ok() && may_still_send {
         channel.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         channel.socket.linger(LINGER_BYTES).await;
@@ -244,9 +244,9 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
 
 impl<B: Backend> Connection<B> {
     /// Tells the client that it is in, and answers commands until one ends the connection.
-    async fn converse(&mut self, database: Option<String>) -> Over {
+    async fn converse(&mut self, database: Option<Vec<u8>>) -> Over {
         if let Some(name) = database
-            && let Err(e) = self.session.init_db(name.as_bytes()).await
+            && let Err(e) = self.session.init_db(&name).await
         {
             return Over::Refused(e);
         }

@@ -6,7 +6,9 @@ use crate::protocol::auth::{NATIVE_PASSWORD, Peer, Privileges, Scramble};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::handshake::{self, Login};
 use crate::server::Server;
+use redolith_sql::parse::charsets::TextCharsets;
 use redolith_sql::processes::State;
+use redolith_types::{Charset, Collation};
 
 /// The largest packet taken from a client that has not logged in.
 const MAX_LOGIN_BODY: usize = 16 << 10;
@@ -18,7 +20,8 @@ pub struct LoggedIn {
     pub collation_id: u16,
     pub user: String,
     pub privileges: Privileges,
-    pub database: Option<String>,
+    /// As it was sent: in the character set of the collation.
+    pub database: Option<Vec<u8>>,
 }
 
 /// Lets the client in, or says why not. The OK packet is left to the caller, who may still refuse (no seat, no such database).
@@ -54,13 +57,14 @@ enum Plugin {
 }
 
 fn owned(login: &Login<'_>) -> (LoggedIn, Vec<u8>, Plugin) {
-    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    let client = Collation::from_id(login.collation_id).map_or(Charset::Utf8mb4, Collation::charset);
+    let text = |b: &[u8]| TextCharsets { client, connection: client }.shown(b).into_owned();
     let logged_in = LoggedIn {
         capabilities: login.capabilities,
         collation_id: login.collation_id,
         user: text(login.user),
         privileges: Privileges::default(),
-        database: login.database.map(text),
+        database: login.database.map(<[u8]>::to_vec),
     };
     let is_native = login.plugin.is_none_or(|p| p == NATIVE_PASSWORD.as_bytes());
     (logged_in, login.auth_answer.to_vec(), if is_native { Plugin::Native } else { Plugin::Other })

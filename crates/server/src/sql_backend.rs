@@ -49,8 +49,8 @@ impl Session for session::Session {
     async fn describe(&mut self, text: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
         self.describe(text).await
     }
-    fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
-        self.execute(id, params, out)
+    fn execute(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
+        self.execute(id, params, binary, out)
     }
     fn close_statement(&mut self, id: u32) {
         self.close_statement(id);

@@ -52,6 +52,9 @@ fn ok_packet(ok: &OkInfo) -> OkPacket<'_> {
 }
 
 impl ResultSink for Wire<'_> {
+    fn results_in(&mut self, results: Option<Collation>) {
+        self.results = results;
+    }
     fn columns(&mut self, columns: &[ColumnMeta]) {
         self.output.packet(|b| lenenc::put_int(b, columns.len() as u64));
         self.row.columns.clear();
@@ -103,7 +106,7 @@ impl ResultSink for Wire<'_> {
         if std::mem::take(&mut self.row.open) {
             self.output.buf.truncate(self.row.packet_at);
         }
-        self.output.error(e.code, &e.sqlstate, &e.message);
+        self.output.error(e.code, &e.sqlstate, &e.message, self.results);
     }
 
     fn wants_drain(&self) -> bool {

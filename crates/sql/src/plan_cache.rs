@@ -7,11 +7,12 @@
 //! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An entry that a prepared statement holds lives on with it.
 //! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept: a text statement is bound again, a prepared one is
 //! held by its handle alone. Neither are long shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new lengths.
+use crate::parse::charsets::TextCharsets;
 use crate::plan::Plan;
 use crate::sql_mode::SqlMode;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::RwLock;
-use redolith_types::Collation;
+use redolith_types::{Charset, Collation};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,8 +31,16 @@ pub struct PlanContext {
     pub schema: Option<Arc<str>>,
     /// [`SqlMode::parsing_part`]
     pub mode: SqlMode,
+    /// `@@character_set_client`: what the text is in.
+    pub client: Charset,
+    /// `@@collation_connection`: what its string literals are of.
     pub collation: Collation,
     pub div_precision_increment: u8,
+}
+impl PlanContext {
+    pub fn charsets(&self) -> TextCharsets {
+        TextCharsets { client: self.client, connection: self.collation.charset() }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -285,6 +294,7 @@ mod tests {
         PlanContext {
             schema: Some(schema.into()),
             mode: SqlMode::default(),
+            client: Charset::Utf8mb4,
             collation: Collation::Utf8mb4GeneralCi,
             div_precision_increment: 4,
         }

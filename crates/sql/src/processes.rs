@@ -5,12 +5,14 @@
 //! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
 //! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins is cleared. A kill of the connection stays.
 use crate::error::SqlError;
+use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 use redolith_engine::lock::KillFlag;
+use redolith_types::{Charset, Collation};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::Waker;
 
 /// How much of a statement the list shows.
@@ -106,8 +108,10 @@ pub struct Process {
     /// The connection holds buffers that it could give back.
     holds_buffers: AtomicBool,
     state: AtomicU8,
-    /// The statement of the running command, or of the last one.
+    /// The statement of the running command, or of the last one, as the client has sent it.
     info: Mutex<Vec<u8>>,
+    /// The collation id of `character_set_client`, which `info` is in.
+    client: AtomicU16,
     kill: AtomicU8,
     /// Ends the engine's waits; for the transactions of this connection.
     pub interrupt: Arc<KillFlag>,
@@ -262,6 +266,15 @@ impl Process {
         due
     }
 
+    /// What the client's statements are in.
+    pub fn set_client_charset(&self, charset: Charset) {
+        self.client.store(charset.default_collation().id(), Relaxed);
+    }
+    fn charsets(&self) -> TextCharsets {
+        let client = Collation::from_id(self.client.load(Relaxed)).map_or(Charset::Utf8mb4, Collation::charset);
+        TextCharsets { client, connection: client }
+    }
+
     fn is_idle(&self) -> bool {
         self.command.load(Relaxed) == Command::Sleep as u8
     }
@@ -280,7 +293,7 @@ impl Process {
             command: Command::ALL[self.command.load(Relaxed) as usize].1,
             time_s: self.waited_s(),
             state: State::ALL[self.state.load(Relaxed) as usize].1,
-            info: has_info.then(|| String::from_utf8_lossy(&info).into_owned()),
+            info: has_info.then(|| self.charsets().shown(&info).into_owned()),
         }
     }
 }
@@ -320,6 +333,7 @@ impl Processes {
             holds_buffers: AtomicBool::new(false),
             state: AtomicU8::new(State::Login as u8),
             info: Mutex::default(),
+            client: AtomicU16::new(Collation::Utf8mb4GeneralCi.id()),
             kill: AtomicU8::new(0),
             interrupt: KillFlag::new(),
             waker: Mutex::default(),

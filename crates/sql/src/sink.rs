@@ -5,7 +5,7 @@
 //! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink encodes a value by its *column's* type.
 use crate::error::SqlError;
 use crate::plan::ty::{ExprType, Kind};
-use redolith_types::Value;
+use redolith_types::{Collation, Value};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -114,6 +114,8 @@ pub struct OkInfo {
 }
 
 pub trait ResultSink: Send {
+    /// The character set that results are sent in from now on, as [`Session::results_collation`](crate::Session::results_collation) has it.
+    fn results_in(&mut self, _results: Option<Collation>) {}
     fn columns(&mut self, columns: &[ColumnMeta]);
     fn begin_row(&mut self);
     /// The next value of the row that was begun.

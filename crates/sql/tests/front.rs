@@ -55,7 +55,7 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
     };
     let mut lifted = Lifted::default();
     lifted.read(sql.as_bytes(), 0, mode, bounds)?;
-    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode, bounds)?;
+    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode, parse::charsets::TextCharsets::UTF8, bounds)?;
     let bound = bind(&parsed, &cx, params)?;
     let text = |n: &u32| String::from_utf8_lossy(parsed.literals[*n as usize].text(sql.as_bytes())).into_owned();
     let pinned = bound.pinned.iter().map(text).collect();

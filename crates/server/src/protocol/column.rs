@@ -8,13 +8,18 @@
 use super::lenenc::put_bytes;
 use redolith_sql::ColumnMeta;
 use redolith_sql::plan::ty::{ExprType, Kind};
-use redolith_types::Collation;
+use redolith_types::{Charset, Collation};
 
 /// `results` is the character set that the client wants strings in; None: as they are stored.
 pub fn put(b: &mut Vec<u8>, c: &ColumnMeta, results: Option<Collation>) {
     put_bytes(b, b"def");
+    // Names are in UTF-8, and the client reads them in the character set of its results.
+    let other = results.map(Collation::charset).filter(|c| !c.is_utf8() && *c != Charset::Binary);
     for s in [&c.schema, &c.table, &c.org_table, &c.name, &c.org_name] {
-        put_bytes(b, s.as_bytes());
+        match other {
+            Some(to) => put_bytes(b, &Charset::Utf8mb4.convert_lossy(s.as_bytes(), to)),
+            None => put_bytes(b, s.as_bytes()),
+        }
     }
     put_type(b, &c.ty, c.flags.0, results);
 }

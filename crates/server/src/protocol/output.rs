@@ -2,6 +2,8 @@
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{put_bytes, put_int};
 use super::packet::{HEADER, MAX_BODY};
+use redolith_types::{Charset, Collation};
+use std::borrow::Cow;
 
 /// Above this many bytes an answer that is still growing is sent off.
 pub const DRAIN_ABOVE: usize = 64 << 10;
@@ -79,15 +81,15 @@ impl Output {
         });
     }
 
-    /// An ERR packet with an SQLSTATE (protocol 4.1).
-    pub fn error(&mut self, code: u16, sqlstate: &[u8; 5], message: &str) {
+    /// An ERR packet with an SQLSTATE (protocol 4.1); `results` as in [`super::column::put`].
+    pub fn error(&mut self, code: u16, sqlstate: &[u8; 5], message: &str, results: Option<Collation>) {
         self.packet(|b| {
             b.push(0xff);
             b.extend_from_slice(&code.to_le_bytes());
             b.push(b'#');
             b.extend_from_slice(sqlstate);
             // Clients keep 512 bytes (MYSQL_ERRMSG_SIZE).
-            b.extend_from_slice(&message.as_bytes()[..message.floor_char_boundary(511)]);
+            b.extend_from_slice(&in_charset(&message[..message.floor_char_boundary(511)], results));
         });
     }
 
@@ -115,6 +117,23 @@ pub struct OkPacket<'a> {
     pub status: u16,
     pub warnings: u16,
     pub info: &'a str,
+}
+
+/// A message for a client that reads results in a character set; None: in UTF-8. A character that the set lacks is written as its number, as in MySQL.
+fn in_charset(message: &str, results: Option<Collation>) -> Cow<'_, [u8]> {
+    let to = match results.map(Collation::charset) {
+        Some(to) if !to.is_utf8() && to != Charset::Binary && !message.is_ascii() => to,
+        _ => return Cow::Borrowed(message.as_bytes()),
+    };
+    let mut out = Vec::with_capacity(message.len());
+    for c in message.chars() {
+        if !to.encode(c, &mut out) {
+            let code = c as u32;
+            let number = if code > 0xffff { format!("\\+{code:06X}") } else { format!("\\{code:04X}") };
+            out.extend_from_slice(number.as_bytes());
+        }
+    }
+    Cow::Owned(out)
 }
 
 impl OkPacket<'_> {
@@ -150,8 +169,16 @@ mod tests {
     #[test]
     fn an_error_packet_byte_by_byte() {
         let mut o = Output::default();
-        o.error(1045, b"28000", "no");
+        o.error(1045, b"28000", "no", None);
         assert_eq!(o.buf, b"\x0b\0\0\0\xff\x15\x04#28000no");
+    }
+
+    #[test]
+    fn messages_come_in_the_clients_character_set() {
+        let of = |results| in_charset("caf\u{e9} \u{416} \u{1f600}", results).into_owned();
+        assert_eq!(of(Some(Collation::Latin1SwedishCi)), b"caf\xe9 \\0416 \\+01F600");
+        assert_eq!(of(Some(Collation::AsciiGeneralCi)), b"caf\\00E9 \\0416 \\+01F600");
+        assert_eq!(of(None), "caf\u{e9} \u{416} \u{1f600}".as_bytes());
     }
 
     #[test]

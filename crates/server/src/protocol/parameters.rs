@@ -18,6 +18,12 @@ pub struct ParameterType {
     pub field_type: u8,
     pub unsigned: bool,
 }
+impl ParameterType {
+    /// Bytes of no character set.
+    pub fn is_binary(self) -> bool {
+        matches!(self.field_type, t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB)
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadParameters {

@@ -31,7 +31,8 @@ impl RowColumn {
         let has_width = field_type == t::BIT || c.flags.0 & ColumnFlags::ZEROFILL != 0;
         let width = if has_width { c.ty.length.min(255) as u8 } else { 0 };
         let is_text = c.ty.kind.is_string() && c.ty.collation != Collation::Binary;
-        let convert = results.map(|to| (c.ty.collation.charset(), to.charset())).filter(|(from, to)| is_text && from != to);
+        let convert =
+            results.map(|to| (c.ty.collation.charset(), to.charset())).filter(|(from, to)| is_text && from != to && *to != Charset::Binary);
         RowColumn { field_type, decimals: c.ty.decimals, width, convert }
     }
 }

@@ -123,7 +123,7 @@ impl Session for FakeSession {
         Ok(vec![column("1", ExprType::bigint(2))])
     }
     /// Gives the parameters back as a row.
-    async fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
+    async fn execute(&mut self, id: u32, params: &[Value<'_>], _: &[u32], out: &mut impl ResultSink) {
         assert!(self.statements.contains_key(&id));
         if params.is_empty() {
             return out.ok(&ok());

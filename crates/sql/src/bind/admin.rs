@@ -46,7 +46,10 @@ impl Binder<'_> {
                 let text = match from {
                     PrepareFrom::Literal(number) => {
                         let text = self.literal_text(*number)?;
-                        Expr::literal(Value::from(text.as_str()), ExprType::string(text.chars().count() as u32, self.cx.collation))
+                        Expr::literal(
+                            Value::from(text.as_str()),
+                            ExprType::string(text.chars().count() as u32, Collation::Utf8mb4GeneralCi),
+                        )
                     }
                     PrepareFrom::Variable(name) => Expr::new(ExprKind::UserVariable(name.as_str().into()), ExprType::null()),
                 };

@@ -106,7 +106,7 @@ impl Binder<'_> {
         let values = args.len();
         let order = self.group_concat_order(env, &call.order, &mut args)?;
         let separator = match call.separator {
-            Some(number) => self.literal_text(number)?,
+            Some(number) => self.connection_text(number, redolith_types::Charset::Utf8mb4)?,
             None => ",".to_string(),
         };
         // COUNT(expr) of what is never NULL is COUNT(*).

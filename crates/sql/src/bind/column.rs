@@ -1,14 +1,15 @@
 //! Columns' defaults.
-use super::Binder;
 use super::expr::Env;
 use super::meta;
 use super::scope::{Clause, Scope};
+use super::{BindContext, Binder};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
+use crate::parse::charsets::TextCharsets;
 use crate::parse::{self, ast};
 use crate::plan::{DefaultFill, Expr, ExprKind, ExprType, Function};
 use redolith_types::store::{StoreMode, convert_for_column};
-use redolith_types::{Charset, Column, DefaultValue, SqlType, Value};
+use redolith_types::{Charset, Collation, Column, DefaultValue, SqlType, Value};
 
 impl Binder<'_> {
     pub(super) fn default_fill(&mut self, table: &TableInfo, column: usize) -> Result<DefaultFill> {
@@ -51,9 +52,10 @@ impl Binder<'_> {
     /// The text of DEFAULT (expression), which names no column.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
-        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode, self.cx.bounds)?;
+        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode, TextCharsets::UTF8, self.cx.bounds)?;
         let ast::Statement::Do(list) = &parsed.statement else { return Err(SqlError::unsupported("this DEFAULT expression")) };
-        let mut inner = Binder::new(&parsed, self.cx, false);
+        let cx = BindContext { collation: Collation::Utf8mb4GeneralCi, ..*self.cx };
+        let mut inner = Binder::new(&parsed, &cx, false);
         let bound = inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])?;
         default_allowed(&column.name, &bound)?;
         Ok(bound)

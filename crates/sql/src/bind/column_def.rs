@@ -103,18 +103,18 @@ impl Binder<'_> {
             "DATETIME" => SqlType::DateTime { fsp: fsp()? },
             "TIMESTAMP" => SqlType::Timestamp { fsp: fsp()? },
             "YEAR" => SqlType::Year,
-            "ENUM" => SqlType::Enum { names: self.members(ty, name)?, collation },
-            "SET" => SqlType::Set { names: self.members(ty, name)?, collation },
+            "ENUM" => SqlType::Enum { names: self.members(ty, name, collation)?, collation },
+            "SET" => SqlType::Set { names: self.members(ty, name, collation)?, collation },
             other => return Err(SqlError::unsupported(format!("{other} columns"))),
         })
     }
 
-    fn members(&mut self, ty: &DataType, column: &str) -> Result<Vec<String>> {
+    fn members(&mut self, ty: &DataType, column: &str, collation: Collation) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
         let mut seen = HashSet::with_capacity(ty.members.len());
         for &number in &ty.members {
             self.charge(1)?;
-            let name = self.literal_text(number)?.trim_end_matches(' ').to_string();
+            let name = self.connection_text(number, collation.charset())?.trim_end_matches(' ').to_string();
             if !seen.insert(name.clone()) {
                 return Err(SqlError::new(1291, format!("Column '{column}' has duplicated value '{name}' in {}", ty.name)));
             }
@@ -139,8 +139,7 @@ impl Binder<'_> {
             // Bound once to see that it can be; kept as text.
             let bound = self.expr(&Env::new(&Scope::default(), Clause::None), default)?;
             default_allowed(&def.name, &bound)?;
-            let text = self.parsed.source(default.span);
-            return Ok(Some(DefaultValue::Expr(String::from_utf8_lossy(text).into_owned())));
+            return Ok(Some(DefaultValue::Expr(self.parsed.portable_source(default.span)?)));
         }
         if let Some(fsp) = self.now_precision(default)? {
             let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. }) && fsp == column.ty.fsp();

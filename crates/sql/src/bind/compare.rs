@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
 use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest};
 use crate::sql_mode::SqlMode;
-use redolith_types::Value;
+use redolith_types::{Charset, Value};
 
 impl Binder<'_> {
     pub(super) fn binary(&mut self, env: &Env<'_>, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
@@ -162,7 +162,8 @@ impl Binder<'_> {
                 let e = self.pinned(|b| b.expr(env, e))?;
                 match e.as_literal() {
                     Some(Value::Bytes(b)) => {
-                        let text = String::from_utf8_lossy(b);
+                        let utf8 = e.ty.collation.charset().convert_lossy(b, Charset::Utf8mb4);
+                        let text = String::from_utf8_lossy(&utf8);
                         if text.chars().count() > 1 {
                             return Err(SqlError::wrong_arguments("ESCAPE"));
                         }

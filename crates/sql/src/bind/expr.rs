@@ -37,13 +37,13 @@ impl Binder<'_> {
         self.charge(1)?;
         match &expr.kind {
             A::Literal(number) => self.literal(*number),
-            A::Introduced(charset, number) => self.introduced(charset, *number),
+            A::Introduced(charset, number) => self.introduced(*charset, *number),
             A::Temporal(kind, number) => self.temporal_literal(*kind, *number),
             A::Null => Ok(Expr::literal(Value::Null, ExprType::null())),
             A::Bool(b) => Ok(Expr::literal(Value::Int(*b as i64), ExprType::boolean())),
             A::Number(n) => Ok(Expr::literal(Value::Int(*n), ExprType::bigint(n.to_string().len() as u32 + 1))),
             A::Text(text) => {
-                let ty = ExprType::string(text.chars().count() as u32, self.cx.collation);
+                let ty = ExprType::string(text.chars().count() as u32, Collation::Utf8mb4GeneralCi);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
             // A text statement has nobody to give it values.
@@ -155,34 +155,41 @@ impl Binder<'_> {
                 TokenKind::Integer => ExprType::bigint(20),
                 TokenKind::Decimal => ExprType::decimal(65, 30),
                 TokenKind::Float => ExprType::double(),
-                TokenKind::String => ExprType::string(0, self.cx.collation),
+                kind if kind.is_string() => ExprType::string(0, self.literal_collation(number)),
                 _ => ExprType::string(0, Collation::Binary),
             };
+            self.lifted[number as usize] = true;
             return Ok(Expr::new(ExprKind::Param(number), ty));
         }
         let value = self.literal_value(number)?;
-        let ty = self.value_type(&value, kind);
+        let ty = Self::value_type(&value, kind, self.literal_collation(number));
         Ok(Expr::literal(value, ty))
     }
 
-    fn value_type(&self, value: &Value<'_>, kind: TokenKind) -> ExprType {
+    fn value_type(value: &Value<'_>, kind: TokenKind, collation: Collation) -> ExprType {
         let width = |value: &Value<'_>| value.to_bytes().len() as u32;
         match value {
             // A place for the sign, as MySQL counts.
             Value::Int(_) => ExprType::bigint(width(value) + 1),
             Value::UInt(_) => ExprType::unsigned_bigint(width(value)),
             Value::Decimal(d) => ExprType::decimal((d.int_digits().max(1) + d.scale()) as u32, d.scale()),
-            Value::Bytes(b) if kind == TokenKind::String => {
-                ExprType::string(self.cx.collation.charset().char_count(b) as u32, self.cx.collation)
-            }
+            Value::Bytes(b) if kind.is_string() => ExprType::string(collation.charset().char_count(b) as u32, collation),
             Value::Bytes(b) => ExprType::string(b.len() as u32, Collation::Binary),
             _ => ExprType::double(),
         }
     }
 
-    fn introduced(&mut self, charset: &str, number: u32) -> Result<Expr> {
-        let collation = charset_named(charset)?.default_collation();
-        let mut literal = self.literal(number)?;
+    /// `_latin1'..'`: bytes that are said to be of a character set. Those in hexadecimal are checked, as in MySQL: not any bytes are UTF-8 or ASCII.
+    fn introduced(&mut self, charset: Charset, number: u32) -> Result<Expr> {
+        let collation = charset.default_collation();
+        let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1) || self.parsed.literal_kind(number).is_string();
+        let mut literal = if any_bytes { self.literal(number)? } else { self.pinned(|b| b.literal(number))? };
+        if !any_bytes
+            && let Some(Value::Bytes(b)) = literal.as_literal()
+            && let Err(at) = charset.validate(b)
+        {
+            return Err(SqlError::invalid_string(charset.name(), b[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>()));
+        }
         if literal.ty.length > 0
             && let Some(Value::Bytes(b)) = literal.as_literal()
         {
@@ -445,15 +452,25 @@ pub(super) fn charset_named(name: &str) -> Result<Charset> {
 
 /// The string in another character set.
 pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
+    let ty = transcoded_type(&value, collation);
+    Expr::new(ExprKind::Cast(Box::new(value)), ty)
+}
+fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     // The length of a parameter is not known.
     let length = if matches!(value.kind, ExprKind::Param(_)) { u32::MAX } else { value.ty.length };
-    let ty = ExprType { kind: Kind::VarChar, unsigned: false, length, collation, coercibility: Coercibility::Implicit, ..value.ty };
-    Expr::new(ExprKind::Cast(Box::new(value)), ty)
+    ExprType { kind: Kind::VarChar, unsigned: false, length, collation, coercibility: Coercibility::Implicit, ..value.ty }
 }
 
 /// The value in the character set of `ty`, if both are strings and it is in another one.
 pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
-    if differs(&value.ty, ty) { transcode(value, ty.collation) } else { value }
+    if !differs(&value.ty, ty) {
+        return value;
+    }
+    let (from, to) = (value.ty.collation.charset(), ty.collation.charset());
+    let has_all = from == Charset::Ascii || to == Charset::Utf8mb4 || (from == Charset::Latin1 && to == Charset::Utf8mb3);
+    let ty = transcoded_type(&value, ty.collation);
+    // A character that is missing is an error (1267), as in MySQL, and no '?'.
+    Expr::new(if has_all { ExprKind::Cast(Box::new(value)) } else { ExprKind::ConvertTo(Box::new(value)) }, ty)
 }
 /// In character sets between which a string has to be converted?
 fn differs(a: &ExprType, b: &ExprType) -> bool {

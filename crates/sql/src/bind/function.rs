@@ -11,7 +11,7 @@ impl Binder<'_> {
     pub(super) fn call(&mut self, env: &Env<'_>, call: &Call, span: Span) -> Result<Expr> {
         // The name as it was written, for messages.
         let unknown = |b: &Self| {
-            let text = String::from_utf8_lossy(b.parsed.source(span)).into_owned();
+            let text = b.parsed.source(span);
             no_such_function(b.cx.schema, text.split('(').next().unwrap_or_default().trim())
         };
         if let Some(function) = super::aggregate::by_name(&call.name) {

@@ -30,13 +30,14 @@ pub mod types;
 use crate::catalog::{Catalog, TableInfo};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
+use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Bounds, Parsed, ast};
 use crate::plan::same::SameIndex;
 use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
 use aggregate::Aggregates;
-use redolith_types::{Collation, Value};
+use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -100,16 +101,10 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     let cacheable = shared && !binder.reads_user_variables;
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() { binder.untyped.iter().map(|n| (*n, ExprType::null())).collect() } else { cx.untyped.into() };
-    let plan = Plan {
-        body,
-        columns,
-        params,
-        param_types: binder.param_types,
-        untyped,
-        tables: binder.tables,
-        cacheable,
-        hints: parsed.hints.clone(),
-    };
+    let param_types = std::mem::take(&mut binder.param_types);
+    let tables = std::mem::take(&mut binder.tables);
+    let plan = Plan { body, columns, params, param_types, untyped, tables, cacheable, hints: parsed.hints.clone() };
+    binder.pin_the_rest();
     Ok(Bound { plan, has_subqueries: binder.subqueries > 0, pinned: binder.pinned.into_iter().collect() })
 }
 
@@ -118,6 +113,8 @@ pub(crate) struct Binder<'a> {
     parsed: &'a Parsed<'a>,
     lift: bool,
     pinned: BTreeSet<u32>,
+    /// Literals that have become parameters.
+    lifted: Vec<bool>,
     /// Literals met now are pinned.
     pinning: bool,
     param_types: Vec<ExprType>,
@@ -160,6 +157,7 @@ impl<'a> Binder<'a> {
             parsed,
             lift,
             pinned: BTreeSet::new(),
+            lifted: vec![false; if lift { parsed.literals.len() } else { 0 }],
             pinning: false,
             param_types,
             untyped: BTreeSet::new(),
@@ -231,10 +229,31 @@ impl<'a> Binder<'a> {
         result
     }
 
+    /// Literals that are no expressions are part of the plan: the lengths in CAST(x AS CHAR(5)), an alias or the name of a character set as a string.
+    fn pin_the_rest(&mut self) {
+        self.pinned.extend((0..).zip(&self.lifted).filter(|(_, lifted)| !**lifted).map(|(n, _)| n));
+    }
+
     /// The value of a literal, which is pinned by asking.
     fn literal_value(&mut self, number: u32) -> Result<Value<'static>> {
         self.pinned.insert(number);
         Ok(self.parsed.literal(number)?.into_owned())
+    }
+    /// What a string literal without an introducer is of.
+    fn literal_collation(&self, number: u32) -> Collation {
+        match self.parsed.literal_kind(number) {
+            TokenKind::National => Collation::Utf8mb3GeneralCi,
+            _ => self.cx.collation,
+        }
+    }
+    /// A string literal as the connection's character set has it, in UTF-8. If that is bytes, they are read as text of `bytes_in`.
+    fn connection_text(&mut self, number: u32, bytes_in: Charset) -> Result<String> {
+        let charset = match self.literal_collation(number).charset() {
+            Charset::Binary => bytes_in,
+            charset => charset,
+        };
+        let value = self.literal_value(number)?;
+        TextCharsets { client: charset, connection: charset }.name(&value.to_bytes())
     }
     fn literal_text(&mut self, number: u32) -> Result<String> {
         self.pinned.insert(number);
@@ -244,7 +263,7 @@ impl<'a> Binder<'a> {
     fn syntax_at(&self, span: ast::Span) -> SqlError {
         let start = span.start as usize;
         let line = 1 + self.parsed.text[..start].iter().filter(|b| **b == b'\n').count();
-        SqlError::syntax(&String::from_utf8_lossy(&self.parsed.text[start..]), line)
+        SqlError::syntax(&self.parsed.charsets.shown(&self.parsed.text[start..]), line)
     }
     fn is_hex(&self, expr: &ast::Expr) -> bool {
         matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))

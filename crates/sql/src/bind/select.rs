@@ -17,7 +17,7 @@ use crate::plan::{
     AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock, SelectPlan, SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
-use redolith_types::Value;
+use redolith_types::{Charset, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -266,8 +266,15 @@ impl Binder<'_> {
                 Some(at) if &*env.scope.column(at).meta.schema == SCHEMA => Ok(env.scope.column(at).name.to_string()),
                 _ => Ok(name.column.clone()),
             },
-            A::Literal(n) if self.parsed.literal_kind(*n) == TokenKind::String => self.literal_text(*n),
-            _ => Ok(String::from_utf8_lossy(self.parsed.source(expr.span)).into_owned()),
+            A::Literal(n) | A::Introduced(_, n) if self.parsed.literal_kind(*n).is_string() => {
+                let charset = match expr.kind {
+                    A::Introduced(charset, _) => charset,
+                    _ => self.literal_collation(*n).charset(),
+                };
+                let value = self.literal_value(*n)?;
+                Ok(String::from_utf8_lossy(&charset.convert_lossy(&value.to_bytes(), Charset::Utf8mb4)).into_owned())
+            }
+            _ => Ok(self.parsed.source(expr.span).into_owned()),
         }
     }
 
@@ -294,7 +301,7 @@ impl Binder<'_> {
             None => self.expr(env, key)?,
         };
         if expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
-            return Err(SqlError::cannot_group_on(String::from_utf8_lossy(self.parsed.source(key.span))));
+            return Err(SqlError::cannot_group_on(self.parsed.source(key.span)));
         }
         Ok((!expr.is_constant()).then_some(expr))
     }

@@ -3,7 +3,7 @@
 //! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in Expressions", "Precision Math".
 use crate::error::{Result, SqlError};
 use crate::plan::ty::NOT_FIXED_DECIMALS;
-use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind};
+use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind, fraction_digits};
 use redolith_types::decimal::MAX_PRECISION;
 use redolith_types::{Charset, Collation, Value};
 
@@ -75,8 +75,8 @@ pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
         Value::Float(_) | Value::Double(_) => ExprType::double(),
         Value::Decimal(d) => ExprType::decimal(MAX_PRECISION as u32, d.scale()),
         Value::Date(_) => ExprType::date(),
-        Value::Time(_) => ExprType::time(6),
-        Value::DateTime(_) => ExprType::datetime(6),
+        Value::Time(t) => ExprType::time(fraction_digits(t.microseconds())),
+        Value::DateTime(at) => ExprType::datetime(fraction_digits(at.microsecond())),
         Value::Bytes(_) => ExprType::string(16_777_215, collation),
     }
 }

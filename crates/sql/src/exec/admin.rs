@@ -127,7 +127,7 @@ impl AdminContext<'_> {
         DdlContext {
             engine: self.engine,
             lock_wait_timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),
-            server_collation: self.settings.collation(Var::CollationServer),
+            server_collation: self.vars.collation(Var::CollationServer).unwrap_or(Collation::Utf8mb4GeneralCi),
             session: self.session,
             locks: self.locks,
         }

@@ -6,7 +6,7 @@ use super::sortkey;
 use crate::error::{Result, SqlError};
 use crate::plan::{Aggregate, AggregateCall, Expr, Kind};
 use redolith_types::convert::{to_decimal, to_f64, to_integer};
-use redolith_types::{Decimal, Value};
+use redolith_types::{Charset, Decimal, Value};
 use std::cmp::Ordering;
 
 pub struct Accumulator {
@@ -222,7 +222,8 @@ impl Accumulator {
             State::SortedConcat { items, .. } if items.is_empty() => Value::Null,
             State::SortedConcat { items, .. } => {
                 items.sort_by(|a, b| a.key.cmp(&b.key));
-                cut(items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(call.separator.as_bytes()), call, env)
+                let separator = Charset::Utf8mb4.convert_lossy(call.separator.as_bytes(), call.ty.collation.charset());
+                cut(items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(&separator[..]), call, env)
             }
         })
     }

@@ -173,7 +173,7 @@ fn encode_range<'v>(
             values.push(Value::Null);
             continue;
         }
-        let from = charset_of(e, env);
+        let from = env.charset_of(e);
         match nearest(value, column, from, env) {
             Some((n, Ordering::Equal)) => values.push(n),
             _ => return Ok(()),
@@ -200,7 +200,7 @@ fn encode_range<'v>(
         if value.is_null() {
             return Ok(Edge::Never);
         }
-        let Some((near, side)) = nearest(value, column, charset_of(&bound.value, env), env) else { return Ok(Edge::Never) };
+        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env) else { return Ok(Edge::Never) };
         let inclusive = match side {
             Ordering::Equal => bound.inclusive || part.prefix.is_some(),
             // The nearest lies above the value wanted: with it the rows above begin; those below end before it.
@@ -268,10 +268,6 @@ enum Edge {
     /// No row satisfies it.
     Never,
     At(Range<u32>, bool),
-}
-
-fn charset_of(e: &Expr, env: &Env<'_>) -> Charset {
-    if e.ty.kind.is_string() { e.ty.collation.charset() } else { env.charset() }
 }
 
 #[inline]

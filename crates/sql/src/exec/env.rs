@@ -2,7 +2,7 @@
 use super::pace::Pace;
 use super::user_locks::UserLocks;
 use crate::error::{Result, SqlError};
-use crate::plan::VariableScope;
+use crate::plan::{Expr, ExprKind, VariableScope};
 use crate::session::Database;
 use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
@@ -19,8 +19,10 @@ pub struct StatementSettings {
     pub sql_mode: SqlMode,
     /// `@@time_zone` as seconds east of UTC.
     pub zone_offset_secs: i32,
-    /// `@@collation_connection`: what literals and parameters are in.
+    /// `@@collation_connection`: what literals are in.
     pub connection: Collation,
+    /// What parameters are in that are strings: the same, unless the client's or the connection's character set is binary.
+    pub parameters: Collation,
     /// `@@timestamp`, if it is set: microseconds since 1970.
     pub timestamp_us: Option<i64>,
     /// The statement is part of a transaction that goes on (BEGIN, or autocommit off).
@@ -45,6 +47,7 @@ impl Default for StatementSettings {
             sql_mode: SqlMode::default(),
             zone_offset_secs: 0,
             connection: Collation::Utf8mb4GeneralCi,
+            parameters: Collation::Utf8mb4GeneralCi,
             timestamp_us: None,
             in_transaction: false,
             auto_increment_increment: 1,
@@ -73,6 +76,14 @@ impl Variables for NoVariables {
     }
 }
 
+/// The next number of RAND()'s two linear generators, as MySQL has them.
+pub fn next_random((a, b): &mut (u64, u64)) -> f64 {
+    const MAX: u64 = 0x3fff_ffff;
+    *a = (*a * 3 + *b) % MAX;
+    *b = (*a + *b + 33) % MAX;
+    *a as f64 / MAX as f64
+}
+
 pub struct Env<'a> {
     pub session: &'a mut SessionState,
     pub variables: &'a dyn Variables,
@@ -89,6 +100,8 @@ pub struct Env<'a> {
     /// LAST_INSERT_ID(n) was called.
     pub insert_id: Option<u64>,
     pub user_locks: Option<&'a UserLocks>,
+    /// Numbers of parameters that came as bytes of no character set, ascending.
+    pub binary_params: &'a [u32],
     /// What INFORMATION_SCHEMA tells of.
     pub database: Option<&'a Database>,
     /// Where it runs; None: where nobody else waits for the thread.
@@ -113,6 +126,7 @@ impl<'a> Env<'a> {
             seeded: HashMap::new(),
             insert_id: None,
             user_locks: None,
+            binary_params: &[],
             database: None,
             host: None,
             pace: Pace::default(),
@@ -128,6 +142,16 @@ impl<'a> Env<'a> {
     /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
     pub fn charset(&self) -> Charset {
         self.settings.connection.charset()
+    }
+    /// The character set an expression's strings are in. Where its type does not say so it is the connection's: numbers as text, parameters.
+    #[inline]
+    pub fn charset_of(&self, e: &Expr) -> Charset {
+        match &e.kind {
+            _ if e.ty.kind.is_string() => e.ty.collation.charset(),
+            ExprKind::Param(n) if !self.binary_params.is_empty() && self.binary_params.binary_search(n).is_ok() => Charset::Binary,
+            ExprKind::Param(_) => self.settings.parameters.charset(),
+            _ => self.settings.connection.charset(),
+        }
     }
     /// When the statement began, microseconds since 1970 UTC: the same for all NOW() of a statement.
     pub fn now_us(&mut self) -> i64 {
@@ -155,8 +179,11 @@ impl<'a> Env<'a> {
             today: Date::ZERO,
         }
     }
-    /// A double from 0 up to 1, from a generator seeded once per statement.
+    /// A double from 0 up to 1, from a generator seeded once per statement, or from the session's where that was seeded.
     pub fn random(&mut self) -> f64 {
+        if let Some(seeds) = &mut self.session.random {
+            return next_random(seeds);
+        }
         let state = self.random.get_or_insert_with(|| self.disk.random());
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = *state;

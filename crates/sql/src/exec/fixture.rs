@@ -10,6 +10,7 @@ use crate::bind::types::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
 use crate::parse::Bounds;
+use crate::parse::charsets::TextCharsets;
 use crate::plan::{Plan, Statement};
 use crate::processes::Processes;
 use crate::session::state::{Done, SessionState, Warnings};
@@ -90,6 +91,7 @@ impl Server {
             host: "localhost".into(),
             schema: Some("test".into()),
             found_rows_flag: false,
+            random: None,
             user_variables: HashMap::new(),
             warnings: Warnings::default(),
             last_insert_id: 0,
@@ -138,7 +140,7 @@ impl Session<'_> {
     pub fn plan(&self, text: &str) -> Result<Plan> {
         let mode = SqlMode::default();
         let bounds = Bounds { memory: usize::MAX, process: &self.state.process };
-        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, mode, bounds)?;
+        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, mode, TextCharsets::UTF8, bounds)?;
         let cx = BindContext {
             catalog: &self.server.catalog,
             schema: self.state.schema.as_deref(),

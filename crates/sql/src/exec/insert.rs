@@ -3,7 +3,7 @@ use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::scan::check_killed;
 use super::subquery::Found;
-use super::update::{assign, charset_of, keep_changed, now_for};
+use super::update::{assign, keep_changed, now_for};
 use super::{ExecContext, select, store};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
@@ -284,20 +284,20 @@ impl<'p> Work<'p> {
         let column: &'v redolith_types::Column = &plan.table.def.columns[n];
         let given = match (plan.fill[n], given) {
             (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
-                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env))),
+                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))),
                 InsertValue::Default => None,
             },
             (Fill::Given(n), Given::Values(row, exprs)) => {
                 let (value, e) = (row[n as usize].borrow(), &exprs[n as usize]);
                 let value = if column.ty.is_string() { Eval::new(at, env).presented(e, value) } else { value };
-                Some((value, charset_of(e, env)))
+                Some((value, env.charset_of(e)))
             }
             (Fill::Default, _) => None,
         };
         let (value, from) = match (given, &plan.defaults[n]) {
             (Some(given), _) => given,
             (None, DefaultFill::Literal(v)) => return Ok(v.borrow()),
-            (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, charset_of(e, env)),
+            (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e)),
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
             (None, DefaultFill::Missing) => {
                 env.warn(SqlError::no_default(&column.name))?;

@@ -1,6 +1,7 @@
 //! The rows of a VALUES list after its first, where they have the first one's form (DML-2): their literals become values a few rows at a time, so that a
 //! long list takes little more memory than its text.
 use crate::error::Result;
+use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::Token;
 use crate::parse::literal;
 use redolith_types::Value;
@@ -16,6 +17,7 @@ pub struct MoreRows<'t> {
     /// Literals before the first row.
     pub first: usize,
     pub backslash_escapes: bool,
+    pub charsets: TextCharsets,
 }
 
 impl<'t> MoreRows<'t> {
@@ -29,7 +31,7 @@ impl<'t> MoreRows<'t> {
         let mut values = Vec::with_capacity(self.first + tokens.len());
         values.extend_from_slice(&params[..self.first]);
         for token in tokens {
-            values.push(literal::value(*token, self.text, self.backslash_escapes)?);
+            values.push(literal::value(*token, self.text, self.backslash_escapes, self.charsets)?);
         }
         Ok((count, values))
     }

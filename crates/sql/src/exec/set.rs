@@ -95,14 +95,19 @@ fn make(cx: &mut AdminContext<'_>, change: Change) {
         }
         Change::Session(var, setting) => cx.vars.apply(cx.settings, var, setting),
         Change::OfSession(Var::LastInsertId | Var::Identity, id) => cx.session.last_insert_id = id,
+        Change::OfSession(var @ (Var::RandSeed1 | Var::RandSeed2), seed) => {
+            let (a, b) = cx.session.random.unwrap_or_default();
+            let seed = seed as u32 as u64;
+            cx.session.random = Some(if var == Var::RandSeed1 { (seed, b) } else { (a, seed) });
+        }
         Change::OfSession(var, number) => cx.vars.store_bits(var, number),
     }
 }
 
 fn user(cx: &mut AdminContext<'_>, name: &str, e: &Expr, params: &[Value<'_>]) -> Result<Change> {
     let value = cx.eval(e, params, &[])?;
-    let collation = if e.ty.kind.is_string() { e.ty.collation } else { Collation::Binary };
-    Ok(Change::User(name.into(), UserVariable { value, collation }))
+    let connection = cx.vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
+    Ok(Change::User(name.into(), UserVariable::of(value, e, connection)))
 }
 
 fn transaction(

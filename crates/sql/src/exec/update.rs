@@ -7,7 +7,7 @@ use super::subquery::Found;
 use super::{ExecContext, select, sortkey, store};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
-use crate::plan::{Assignment, DmlSort, Expr, Limit, TableAccess, UpdatePlan};
+use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
 use redolith_engine::Error as EngineError;
 use redolith_engine::lock::Mode;
@@ -150,10 +150,10 @@ pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope
             let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
             sources[0] = Row::Stored { def, layout, payload: &so_far };
             let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;
-            store::convert(value, column, charset_of(e, env), env.row, env)?.into_owned()
+            store::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
-            store::convert(value, column, charset_of(e, env), env.row, env)?
+            store::convert(value, column, env.charset_of(e), env.row, env)?
         };
         if column.auto_increment
             && let Ok(n) = u64::try_from(to_integer(&value).value)
@@ -166,10 +166,6 @@ pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope
         }
     }
     Ok(changes)
-}
-
-pub fn charset_of(e: &Expr, env: &Env<'_>) -> redolith_types::Charset {
-    if e.ty.kind.is_string() { e.ty.collation.charset() } else { env.charset() }
 }
 
 /// Clustered keys of the rows a statement is to change, in the order it is to change them.

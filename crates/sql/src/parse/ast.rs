@@ -1,6 +1,7 @@
 //! The syntax tree: what the text says, before any name is looked up. Names are owned (parsing is not the hot path), literals are numbers into
 //! [`Parsed::literals`](super::Parsed).
 use crate::plan::{IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope};
+use redolith_types::Charset;
 
 /// Bytes of the statement text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,7 +23,7 @@ pub enum ExprKind {
     /// Number of the literal in the statement.
     Literal(u32),
     /// `_utf8mb4'text'`
-    Introduced(String, u32),
+    Introduced(Charset, u32),
     /// DATE'..', TIME'..', TIMESTAMP'..'
     Temporal(TemporalLiteral, u32),
     Null,

@@ -1,10 +1,11 @@
 //! What begins with a word in an expression: columns, constants, CASE, CAST, and functions with those arguments that are not plain lists.
 use super::ast::*;
-use super::lexer::TokenKind;
+use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
 use super::reserved::is_reserved;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::IntervalUnit;
+use redolith_types::Charset;
 
 /// Reserved words that are functions when a parenthesis follows.
 const RESERVED_FUNCTIONS: &[&str] = &[
@@ -104,15 +105,24 @@ impl Parser<'_> {
                 })?;
                 ExprKind::Unsupported("full-text search")
             }
-            _ if word.starts_with('_') && self.peek_at(1).kind.is_literal() => {
+            _ if let Some(charset) = self.introducer(token) => {
                 self.advance();
                 let number = self.number();
                 self.advance();
-                ExprKind::Introduced(word[1..].to_ascii_lowercase(), number)
+                if self.kind() == TokenKind::String {
+                    return Err(SqlError::unsupported("several strings after a character set introducer"));
+                }
+                ExprKind::Introduced(charset, number)
             }
             _ => return self.call_or_column(&word),
         };
         self.node(position, kind)
+    }
+
+    /// The character set that the word at the cursor introduces a literal of.
+    fn introducer(&self, word: Token) -> Option<Charset> {
+        let introduces = matches!(self.peek_at(1).kind, TokenKind::Introduced | TokenKind::Hex | TokenKind::Bits);
+        if introduces { introduced_charset(word.text(self.text)) } else { None }
     }
 
     fn constant(&mut self, kind: ExprKind) -> ExprKind {

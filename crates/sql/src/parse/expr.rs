@@ -310,7 +310,7 @@ impl Parser<'_> {
                 self.advance();
                 ExprKind::Param(number)
             }
-            TokenKind::String => self.strings()?,
+            TokenKind::String | TokenKind::National => self.strings()?,
             kind if kind.is_literal() => {
                 let number = self.number();
                 self.advance();
@@ -342,7 +342,8 @@ impl Parser<'_> {
     /// 'a' 'b' is 'ab'.
     fn strings(&mut self) -> Result<ExprKind> {
         let position = self.position();
-        let first = self.string_literal()?;
+        let first = self.number();
+        self.advance();
         if self.kind() != TokenKind::String {
             return Ok(ExprKind::Literal(first));
         }
@@ -394,7 +395,7 @@ impl Parser<'_> {
             Some(b'\'' | b'"') => super::literal::string(bytes, self.backslash_escapes()).into_owned(),
             _ => bytes.to_vec(),
         };
-        Ok(String::from_utf8_lossy(&name).to_lowercase())
+        Ok(self.charsets.name(&name)?.to_lowercase())
     }
 
     /// At `@@`: `@@[SESSION.|LOCAL.|GLOBAL.]name`.

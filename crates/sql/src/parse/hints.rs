@@ -128,11 +128,12 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::charsets::TextCharsets;
 
     fn hints(text: &str) -> (Option<u64>, Vec<u16>) {
         let process = &*crate::processes::Processes::new().add("localhost", 0);
         let bounds = Bounds { memory: usize::MAX, process };
-        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, SqlMode::default(), bounds).unwrap();
+        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, SqlMode::default(), TextCharsets::UTF8, bounds).unwrap();
         let hints = parsed.hints.map_or(Hints::default(), |h| *h);
         (hints.max_execution_time_ms, hints.warnings.iter().map(|(code, _)| *code).collect())
     }

@@ -3,6 +3,7 @@
 //! Text is bytes, not `str`: string literals may hold any bytes (BLOBs in text statements). MySQL's rules that other lexers lack are kept here:
 //! identifiers that begin with digits, `--` only before a space, `/*! .. */` and `/*!80036 .. */` read as code up to our version, `/*M! .. */` as a comment.
 use crate::sql_mode::SqlMode;
+use redolith_types::Charset;
 
 /// The version that `/*!NNNNN` comments are compared with, and that VERSION() begins with.
 pub const MYSQL_VERSION: u32 = 80036;
@@ -14,8 +15,12 @@ pub enum TokenKind {
     Word,
     /// `name`, or "name" under ANSI_QUOTES.
     QuotedName,
-    /// 'text', "text"; also N'text'.
+    /// 'text', "text".
     String,
+    /// A string right after a character set introducer: `_latin1'text'`. Its bytes are taken as they were sent.
+    Introduced,
+    /// N'text': the same as `_utf8mb3'text'`.
+    National,
     Integer,
     /// With a point.
     Decimal,
@@ -39,7 +44,10 @@ pub enum TokenKind {
 
 impl TokenKind {
     pub fn is_literal(self) -> bool {
-        matches!(self, TokenKind::String | TokenKind::Integer | TokenKind::Decimal | TokenKind::Float | TokenKind::Hex | TokenKind::Bits)
+        self.is_string() || matches!(self, TokenKind::Integer | TokenKind::Decimal | TokenKind::Float | TokenKind::Hex | TokenKind::Bits)
+    }
+    pub fn is_string(self) -> bool {
+        matches!(self, TokenKind::String | TokenKind::Introduced | TokenKind::National)
     }
 }
 
@@ -67,6 +75,14 @@ pub struct Lexer<'t> {
     last_was_name: bool,
     /// A comment was met.
     has_comment: bool,
+    /// The last token was `_charset`: a string that follows is not in the client's character set.
+    after_introducer: bool,
+}
+
+/// The character set that a word introduces a literal of: `_latin1`, `_binary`. A word of no known character set is a name.
+pub fn introduced_charset(word: &[u8]) -> Option<Charset> {
+    let name = word.strip_prefix(b"_")?;
+    Charset::from_name(std::str::from_utf8(name).ok()?)
 }
 
 fn is_word_start(b: u8) -> bool {
@@ -91,6 +107,7 @@ impl<'t> Lexer<'t> {
             after_dot: false,
             last_was_name: false,
             has_comment: false,
+            after_introducer: false,
         }
     }
     pub fn skip_to(&mut self, pos: usize) {
@@ -168,6 +185,7 @@ impl<'t> Lexer<'t> {
         let start = self.pos;
         let after_dot = std::mem::take(&mut self.after_dot);
         let was_name = std::mem::take(&mut self.last_was_name);
+        let introduced = std::mem::take(&mut self.after_introducer);
         let kind = if !closed {
             self.pos = self.text.len();
             TokenKind::Invalid
@@ -176,6 +194,9 @@ impl<'t> Lexer<'t> {
         } else {
             self.scan(after_dot, was_name)
         };
+        let kind = if introduced && kind == TokenKind::String { TokenKind::Introduced } else { kind };
+        self.after_introducer =
+            kind == TokenKind::Word && !after_dot && self.text[start] == b'_' && introduced_charset(&self.text[start..self.pos]).is_some();
         self.last_was_name = matches!(kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::UserVariable | TokenKind::SystemVariable);
         Token { kind, start: start as u32, end: self.pos as u32 }
     }
@@ -196,7 +217,10 @@ impl<'t> Lexer<'t> {
             b'b' | b'B' if self.peek(1) == b'\'' => self.quoted_digits(TokenKind::Bits, |b| matches!(b, b'0' | b'1')),
             b'n' | b'N' if self.peek(1) == b'\'' => {
                 self.pos += 1;
-                self.string(b'\'')
+                match self.string(b'\'') {
+                    TokenKind::String => TokenKind::National,
+                    other => other,
+                }
             }
             b'?' => self.symbol(1, TokenKind::Param),
             b'@' if self.peek(1) == b'@' => self.symbol(2, TokenKind::SystemVariable),
@@ -355,7 +379,10 @@ impl<'t> Lexer<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use TokenKind::{Bits, Decimal, End, Float, Hex, Integer, Invalid, Param, Symbol, SystemVariable, UserVariable, Word};
+    use TokenKind::{
+        Bits, Decimal, End, Float, Hex, Integer, Introduced, Invalid, National, Param, QuotedName, String as Text, Symbol, SystemVariable,
+        UserVariable, Word,
+    };
 
     fn tokens(text: &str) -> Vec<(TokenKind, String)> {
         let mut lexer = Lexer::new(text.as_bytes(), SqlMode::default());
@@ -401,6 +428,14 @@ mod tests {
         let text = br"'a\' b";
         let mut lexer = Lexer::new(text, SqlMode(SqlMode::NO_BACKSLASH_ESCAPES));
         assert_eq!(lexer.next_token().text(text), br"'a\'");
+    }
+
+    #[test]
+    fn strings_of_a_named_character_set() {
+        let kinds = |s: &str| tokens(s).into_iter().map(|t| t.0).collect::<Vec<_>>();
+        assert_eq!(kinds("_latin1'a' _BINARY /* x */ \"b\" N'c' 'd'"), [Word, Introduced, Word, Introduced, National, Text]);
+        assert_eq!(kinds("_klingon'a' t._latin1 'b' `_latin1` 'c'"), [Word, Text, Word, Symbol, Word, Text, QuotedName, Text]);
+        assert_eq!(kinds("_utf8mb4 x'41' _latin1 + 'a'"), [Word, Hex, Word, Symbol, Text]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ const HEX: u8 = 6;
 const BITS: u8 = 7;
 /// Rows like the one before follow.
 const MORE_ROWS: u8 = 8;
+const NATIONAL: u8 = 14;
 
 /// Text from one look at the bounds to the next.
 const LOOK_BYTES: usize = 64 << 10;
@@ -70,7 +71,9 @@ fn kind_byte(token: Token) -> u8 {
         TokenKind::Integer => INTEGER,
         TokenKind::Decimal => DECIMAL,
         TokenKind::Float => FLOAT,
-        TokenKind::String => STRING,
+        // What introduces a string is in the shape itself.
+        TokenKind::String | TokenKind::Introduced => STRING,
+        TokenKind::National => NATIONAL,
         TokenKind::Hex => HEX,
         _ => BITS,
     }
@@ -333,7 +336,7 @@ mod tests {
 
     #[test]
     fn bytes_that_stand_for_literals_are_no_literals() {
-        for kind in INTEGER..=MORE_ROWS {
+        for kind in (INTEGER..=MORE_ROWS).chain([NATIONAL]) {
             let text = format!("SELECT {}", kind as char);
             assert!(lift(&text).invalid && lift(&text).literals.is_empty(), "{kind}");
         }

@@ -1,13 +1,14 @@
 //! The values of literals.
 //!
 //! Numbers that do not fit BIGINT UNSIGNED are DECIMAL, as in MySQL. Strings without escapes are borrowed from the text.
+use super::charsets::TextCharsets;
 use super::lexer::{Token, TokenKind};
 use crate::error::{Result, SqlError};
 use redolith_types::{Decimal, Value};
 use std::borrow::Cow;
 
 /// The value of a literal token.
-pub fn value<'t>(token: Token, text: &'t [u8], backslash_escapes: bool) -> Result<Value<'t>> {
+pub fn value<'t>(token: Token, text: &'t [u8], backslash_escapes: bool, charsets: TextCharsets) -> Result<Value<'t>> {
     let bytes = token.text(text);
     Ok(match token.kind {
         TokenKind::Integer => integer(bytes)?,
@@ -19,7 +20,7 @@ pub fn value<'t>(token: Token, text: &'t [u8], backslash_escapes: bool) -> Resul
             }
             Value::Double(number)
         }
-        TokenKind::String => Value::Bytes(string(bytes, backslash_escapes)),
+        kind if kind.is_string() => Value::Bytes(charsets.literal(kind, string(bytes, backslash_escapes))),
         TokenKind::Hex => Value::Bytes(Cow::Owned(hex(bytes))),
         TokenKind::Bits => Value::Bytes(Cow::Owned(bits(bytes))),
         other => unreachable!("{other:?} is not a literal"),
@@ -125,7 +126,7 @@ mod tests {
 
     fn of(text: &str) -> Value<'_> {
         let token = Lexer::new(text.as_bytes(), SqlMode::default()).next_token();
-        value(token, text.as_bytes(), true).unwrap()
+        value(token, text.as_bytes(), true, TextCharsets::UTF8).unwrap()
     }
     fn bytes(text: &str) -> Vec<u8> {
         match of(text) {

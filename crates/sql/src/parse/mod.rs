@@ -8,6 +8,7 @@
 //! **PARSE-2** What MySQL knows and this server does not is 1235, what nobody knows is 1064 with the place.
 pub mod ast;
 mod call;
+pub mod charsets;
 mod create;
 mod ddl;
 mod dml;
@@ -28,8 +29,10 @@ use crate::error::{Result, SqlError};
 use crate::processes::{Kill, Process};
 use crate::sql_mode::SqlMode;
 use ast::Statement;
+use charsets::TextCharsets;
 use lexer::{Token, TokenKind};
 use redolith_types::Value;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A statement's tree with what it was made from.
@@ -42,25 +45,46 @@ pub struct Parsed<'t> {
     pub params: u32,
     pub mode: SqlMode,
     pub hints: Option<Box<hints::Hints>>,
+    pub charsets: TextCharsets,
 }
 
 impl<'t> Parsed<'t> {
     pub fn literal(&self, number: u32) -> Result<Value<'t>> {
-        literal::value(self.literals[number as usize], self.text, !self.mode.has(SqlMode::NO_BACKSLASH_ESCAPES))
+        literal::value(self.literals[number as usize], self.text, self.backslash_escapes(), self.charsets)
     }
     pub fn literal_kind(&self, number: u32) -> TokenKind {
         self.literals[number as usize].kind
     }
-    /// A string literal as text; 1300 if it is not UTF-8.
+    /// A string literal as a text that the server keeps in UTF-8; 1300 if it is not valid.
     pub fn literal_text(&self, number: u32) -> Result<String> {
-        match self.literal(number)? {
-            Value::Bytes(b) => String::from_utf8(b.into_owned()).map_err(|_| SqlError::invalid_string("utf8mb4", "...")),
-            other => Ok(other.to_string()),
+        let token = self.literals[number as usize];
+        if token.kind.is_string() {
+            return self.charsets.name(&literal::string(token.text(self.text), self.backslash_escapes()));
         }
+        Ok(self.literal(number)?.to_string())
     }
-    /// The text of a part of the tree, as it was written.
-    pub fn source(&self, span: ast::Span) -> &'t [u8] {
-        &self.text[span.start as usize..span.end as usize]
+    /// The text of a part of the tree as it was written, in UTF-8 (what is not valid is replaced).
+    pub fn source(&self, span: ast::Span) -> Cow<'t, str> {
+        self.charsets.shown(&self.text[span.start as usize..span.end as usize])
+    }
+    /// The same as a text that means the same in UTF-8: literals whose bytes are taken as they are sent are written in hexadecimal.
+    pub fn portable_source(&self, span: ast::Span) -> Result<String> {
+        let mut out = Vec::new();
+        let mut copied = span.start;
+        for token in self.literals.iter().filter(|t| t.start >= span.start && t.end <= span.end) {
+            let bytes = token.text(self.text);
+            if token.kind == TokenKind::Introduced && !bytes.is_ascii() {
+                out.extend_from_slice(self.charsets.name(&self.text[copied as usize..token.start as usize])?.as_bytes());
+                let hex = literal::string(bytes, self.backslash_escapes()).iter().map(|b| format!("{b:02X}")).collect::<String>();
+                out.extend_from_slice(format!(" x'{hex}'").as_bytes());
+                copied = token.end;
+            }
+        }
+        out.extend_from_slice(self.charsets.name(&self.text[copied as usize..span.end as usize])?.as_bytes());
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+    fn backslash_escapes(&self) -> bool {
+        !self.mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
     }
 }
 
@@ -84,13 +108,20 @@ impl Bounds<'_> {
 }
 
 /// Parses the one statement in `range` of `text`. `skip` is a part of a VALUES list to leave out.
-pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode, bounds: Bounds<'t>) -> Result<Parsed<'t>> {
+pub fn parse<'t>(
+    text: &'t [u8],
+    range: Range<usize>,
+    skip: Option<Range<usize>>,
+    mode: SqlMode,
+    charsets: TextCharsets,
+    bounds: Bounds<'t>,
+) -> Result<Parsed<'t>> {
     let (start, end) = (range.start, range.end);
-    let mut parser = parser::Parser::new(text, range, skip, mode, bounds);
+    let mut parser = parser::Parser::new(text, range, skip, mode, charsets, bounds);
     let statement = if parser.at_end() {
         // A semicolon that ends nothing is no empty query where a statement follows.
         match end < text.len() && rest_after(text, end, mode) == Rest::Statement {
-            true => Err(SqlError::syntax(&String::from_utf8_lossy(&text[end..]), 1)),
+            true => Err(SqlError::syntax(&charsets.shown(&text[end..]), 1)),
             false if parser.begins_with_comment() => Ok(Statement::Empty),
             false => Err(SqlError::empty_query()),
         }
@@ -99,7 +130,7 @@ pub fn parse<'t>(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>
     };
     let (statement, scanned) = parser.finish(statement)?;
     let hints = hints::read(&text[..end], start, mode, bounds)?;
-    Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode, hints })
+    Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode, hints, charsets })
 }
 
 /// The statement that begins at `start`: its range, and where the next one begins (after its semicolon), if there is one.

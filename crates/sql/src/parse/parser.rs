@@ -1,6 +1,7 @@
 //! The token cursor all grammar files share: looking ahead, expecting, names, lists, and the place of an error.
 use super::Bounds;
 use super::ast::{Name, Span};
+use super::charsets::TextCharsets;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::literal;
 use super::reserved::is_reserved;
@@ -32,6 +33,7 @@ const TOKENS_PER_LOOK: u32 = 4096;
 pub(super) struct Parser<'t> {
     pub text: &'t [u8],
     pub mode: SqlMode,
+    pub charsets: TextCharsets,
     lexer: Lexer<'t>,
     /// A part of the text to leave out.
     skip: Option<Range<usize>>,
@@ -68,12 +70,20 @@ pub(super) struct Scanned {
 
 impl<'t> Parser<'t> {
     /// Reads the tokens of `range`, leaving out those in `skip` (repeated rows of a VALUES list).
-    pub fn new(text: &'t [u8], range: Range<usize>, skip: Option<Range<usize>>, mode: SqlMode, bounds: Bounds<'t>) -> Parser<'t> {
+    pub fn new(
+        text: &'t [u8],
+        range: Range<usize>,
+        skip: Option<Range<usize>>,
+        mode: SqlMode,
+        charsets: TextCharsets,
+        bounds: Bounds<'t>,
+    ) -> Parser<'t> {
         let text = &text[..range.end];
         let nothing = Token { kind: TokenKind::End, start: range.start as u32, end: range.start as u32 };
         let mut parser = Parser {
             text,
             mode,
+            charsets,
             lexer: Lexer::at(text, range.start, mode),
             skip,
             window: [(nothing, 0); WINDOW],
@@ -193,7 +203,7 @@ impl<'t> Parser<'t> {
     pub fn error_at(&self, token: Token) -> SqlError {
         let start = (token.start as usize).min(self.text.len());
         let line = 1 + self.text[..start].iter().filter(|b| **b == b'\n').count();
-        SqlError::syntax(&String::from_utf8_lossy(&self.text[start..]), line)
+        SqlError::syntax(&self.charsets.shown(&self.text[start..]), line)
     }
     pub fn fail<T>(&self) -> Result<T> {
         Err(self.error())
@@ -314,17 +324,11 @@ impl<'t> Parser<'t> {
         Ok(result)
     }
 
-    fn utf8(&self, bytes: Vec<u8>) -> Result<String> {
-        String::from_utf8(bytes).map_err(|e| {
-            let hex: String = e.as_bytes().iter().take(6).map(|b| format!("\\x{b:02X}")).collect();
-            SqlError::invalid_string("utf8mb4", hex)
-        })
-    }
     /// The token's text as a name, if it can be one at all.
     fn name_of(&mut self, token: Token) -> Result<String> {
         let bytes = token.text(self.text);
         self.charge(bytes.len());
-        self.utf8(if token.kind == TokenKind::QuotedName { literal::unquote_name(bytes) } else { bytes.to_vec() })
+        if token.kind == TokenKind::QuotedName { self.charsets.name(&literal::unquote_name(bytes)) } else { self.charsets.name(bytes) }
     }
     /// An identifier: quoted, or a word that is not reserved.
     pub fn ident(&mut self) -> Result<String> {
@@ -356,7 +360,7 @@ impl<'t> Parser<'t> {
             _ => return self.fail(),
         };
         self.forward(1);
-        self.utf8(bytes)
+        self.charsets.name(&bytes)
     }
     pub fn is_ident(&self, token: Token) -> bool {
         match token.kind {

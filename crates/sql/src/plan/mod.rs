@@ -28,7 +28,7 @@ pub use ty::{Coercibility, ExprType, Kind};
 use crate::catalog::TableInfo;
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
-use redolith_types::Value;
+use redolith_types::{Collation, Value};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -61,7 +61,8 @@ impl Plan {
         if matches!(self.body, Statement::Select(_)) { hint.unwrap_or(session_ms) } else { 0 }
     }
     /// Are these parameters of the types that this plan is for? NULL is of any.
-    pub fn is_for(&self, params: &[Value<'_>]) -> bool {
+    /// `collation`: of a parameter that is a string.
+    pub fn is_for(&self, params: &[Value<'_>], collation: impl Fn(u32) -> Collation) -> bool {
         self.untyped.iter().all(|(n, ty)| match &params[*n as usize] {
             Value::Null => true,
             Value::Int(_) => ty.kind == Kind::BigInt && !ty.unsigned,
@@ -69,9 +70,9 @@ impl Plan {
             Value::Float(_) | Value::Double(_) => ty.kind == Kind::Double,
             Value::Decimal(d) => ty.kind == Kind::Decimal && ty.decimals == d.scale(),
             Value::Date(_) => ty.kind == Kind::Date,
-            Value::Time(_) => ty.kind == Kind::Time,
-            Value::DateTime(_) => ty.kind == Kind::DateTime,
-            Value::Bytes(_) => ty.kind.is_string(),
+            Value::Time(t) => ty.kind == Kind::Time && ty.decimals == fraction_digits(t.microseconds()),
+            Value::DateTime(at) => ty.kind == Kind::DateTime && ty.decimals == fraction_digits(at.microsecond()),
+            Value::Bytes(_) => ty.kind.is_string() && ty.collation == collation(*n),
         })
     }
 }
@@ -115,6 +116,11 @@ pub enum Statement {
     Deallocate(Box<str>),
     /// Accepted without effect.
     Nothing,
+}
+
+/// Digits of a fractional second that a value from outside has: six, if it has a fraction.
+pub fn fraction_digits(microseconds: u32) -> u8 {
+    if microseconds == 0 { 0 } else { 6 }
 }
 
 impl Plan {

@@ -87,6 +87,10 @@ pub struct Session {
     /// PREPARE name FROM ..: statement ids by lower-case name.
     named: HashMap<Box<str>, u32>,
     lifted: Lifted,
+    /// Parameters of the prepared statement that runs, as [`Env`](exec::Env) has them.
+    binary_params: Vec<u32>,
+    /// And what those are of that are strings of characters.
+    param_collation: Collation,
     multi_statements: bool,
     /// The dictionary's version before the last statement was bound.
     bound_at: u64,
@@ -114,10 +118,12 @@ impl Session {
         login_variables(&mut vars, client.collation_id, client.interactive);
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
+        client.process.set_client_charset(derived.charsets.client);
         Session {
             context: PlanContext {
                 schema: None,
                 mode: derived.plan_mode,
+                client: derived.charsets.client,
                 collation: derived.exec.connection,
                 div_precision_increment: derived.exec.div_precision_increment,
             },
@@ -130,6 +136,8 @@ impl Session {
             statements: Statements::new(db.prepared_statements.clone()),
             named: HashMap::new(),
             lifted: Lifted::default(),
+            binary_params: Vec::new(),
+            param_collation: Collation::Utf8mb4GeneralCi,
             multi_statements: client.multi_statements,
             bound_at: 0,
             collation_id: client.collation_id,
@@ -141,6 +149,7 @@ impl Session {
                 host: client.host.into(),
                 schema: None,
                 found_rows_flag: client.found_rows,
+                random: None,
                 user_variables: HashMap::new(),
                 warnings: Warnings::default(),
                 last_insert_id: 0,
@@ -157,15 +166,15 @@ impl Session {
         self.run_text(without_nul(text), out).await;
     }
 
-    /// COM_STMT_EXECUTE.
-    pub async fn execute(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
-        self.run_prepared(id, params, out).await;
+    /// COM_STMT_EXECUTE. `binary`: numbers of the parameters that are bytes of no character set (BLOBs), ascending; the other strings are in the client's.
+    pub async fn execute(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) {
+        self.run_prepared(id, params, binary, out).await;
     }
 
     /// COM_INIT_DB and USE.
     pub async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        let name = std::str::from_utf8(name).map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
-        admin::use_schema(&self.db.engine, &mut self.state, &mut self.vars, name)?;
+        let name = self.derived.charsets.name(name).map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
+        admin::use_schema(&self.db.engine, &mut self.state, &mut self.vars, &name)?;
         self.refresh();
         Ok(())
     }
@@ -176,6 +185,7 @@ impl Session {
         self.state.user_variables.clear();
         self.state.warnings.clear();
         (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
+        self.state.random = None;
         self.transaction = Transaction::default();
         self.vars = SessionVars::new(&self.db.settings);
         login_variables(&mut self.vars, self.collation_id, self.interactive);
@@ -206,9 +216,9 @@ impl Session {
         flags.set(StatusFlags::NO_BACKSLASH_ESCAPES, self.derived.exec.sql_mode.has(crate::sql_mode::SqlMode::NO_BACKSLASH_ESCAPES));
         flags
     }
-    /// The character set that results are sent in; None: as they are stored.
+    /// The character set that results are sent in; None: as they are stored. Bytes are sent as they are stored too, and said to be bytes.
     pub fn results_collation(&self) -> Option<Collation> {
-        self.vars.collation(Var::CharacterSetResults).filter(|c| *c != Collation::Binary)
+        self.vars.collation(Var::CharacterSetResults)
     }
     pub fn wait_timeout_s(&self) -> u32 {
         self.vars.bits(Var::WaitTimeout) as u32
@@ -220,7 +230,7 @@ impl Session {
         self.vars.bits(Var::NetWriteTimeout) as u32
     }
     pub fn max_allowed_packet(&self) -> usize {
-        self.db.settings.bits(Var::MaxAllowedPacket) as usize
+        self.vars.bits(Var::MaxAllowedPacket) as usize
     }
     pub fn schema(&self) -> Option<&str> {
         self.state.schema.as_deref()

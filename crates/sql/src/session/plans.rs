@@ -11,7 +11,7 @@ use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
 use crate::settings::Var;
 use crate::sql_mode::SqlMode;
-use redolith_types::Value;
+use redolith_types::{Collation, Value};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,9 +70,9 @@ impl Session {
 
     /// The second value says whether the plan serves every text of the shape (but for pinned literals).
     fn bind_text(&self, text: &[u8], range: Range<usize>, lifted: &Lifted) -> Result<(Bound, bool)> {
-        let mode = self.derived.exec.sql_mode;
+        let (mode, charsets) = (self.derived.exec.sql_mode, self.derived.charsets);
         if let Some(repeat) = &lifted.repeat {
-            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode, self.bounds())?;
+            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode, charsets, self.bounds())?;
             if is_one_row(&parsed) {
                 let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: Some(repeat.stride as u32) })?;
                 let of_row = |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
@@ -81,7 +81,7 @@ impl Session {
                 }
             }
         }
-        let parsed = parse::parse(text, range, None, mode, self.bounds())?;
+        let parsed = parse::parse(text, range, None, mode, charsets, self.bounds())?;
         let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
         Ok((bound, lifted.repeat.is_none()))
     }
@@ -113,11 +113,11 @@ impl Session {
             Some(repeat) => (&all[..repeat.first + repeat.stride], &all[repeat.first + repeat.rows * repeat.stride..]),
             None => (all, &all[..0]),
         };
-        let backslash_escapes = self.backslash_escapes();
+        let (backslash_escapes, charsets) = (self.backslash_escapes(), self.derived.charsets);
         self.work_on(before.len() + after.len(), LONG_STATEMENT_BYTES, || {
             let mut values = Literals::with_capacity(before.len() + after.len());
             for token in before.iter().chain(after) {
-                values.push(literal::value(*token, text, backslash_escapes)?);
+                values.push(literal::value(*token, text, backslash_escapes, charsets)?);
             }
             Ok(values)
         })
@@ -126,7 +126,7 @@ impl Session {
     pub(super) fn more_rows<'t>(&self, text: &'t [u8], lifted: &'t Lifted, plan: &Plan) -> Option<MoreRows<'t>> {
         let Repeat { first, stride, rows, .. } = *lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
         let literals = &lifted.literals[first + stride..first + rows * stride];
-        Some(MoreRows { text, literals, first, backslash_escapes: self.backslash_escapes() })
+        Some(MoreRows { text, literals, first, backslash_escapes: self.backslash_escapes(), charsets: self.derived.charsets })
     }
     fn backslash_escapes(&self) -> bool {
         !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
@@ -153,13 +153,15 @@ impl Session {
 
     /// Another plan of a prepared statement, for parameters of these types (BIND-3).
     pub(super) async fn retype_prepared(&mut self, entry: &Entry, plan: &Plan, params: &[Value<'_>]) -> Result<Arc<Plan>> {
-        let collation = entry.context().collation;
-        let untyped: Vec<(u32, ExprType)> = plan.untyped.iter().map(|(n, _)| (*n, of_value(&params[*n as usize], collation))).collect();
+        // Parameters are in the character set of now, whatever it was when the statement was prepared.
+        let collation = |n| if self.binary_params.binary_search(&n).is_ok() { Collation::Binary } else { self.param_collation };
+        let untyped: Vec<(u32, ExprType)> = plan.untyped.iter().map(|(n, _)| (*n, of_value(&params[*n as usize], collation(*n)))).collect();
         loop {
             let (text, context) = (entry.text(), entry.context());
             self.bound_at = self.db.engine.dict.version();
             let plan = self.work_on(text.len(), LONG_STATEMENT_BYTES, || {
-                let parsed = parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode, self.bounds())?;
+                let parsed =
+                    parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode, context.charsets(), self.bounds())?;
                 Ok::<_, SqlError>(Arc::new(self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan))
             })?;
             if self.db.catalog.ready(&plan).await? {
@@ -184,9 +186,9 @@ impl Session {
     fn bind_to_prepare(&self, context: &PlanContext, text: &[u8]) -> Result<Bound> {
         let (range, next) = parse::split(text, 0, context.mode);
         if let Some(next) = next {
-            return Err(SqlError::syntax(&String::from_utf8_lossy(&text[next..]), 1));
+            return Err(SqlError::syntax(&context.charsets().shown(&text[next..]), 1));
         }
-        let parsed = parse::parse(text, range, None, context.mode, self.bounds())?;
+        let parsed = parse::parse(text, range, None, context.mode, context.charsets(), self.bounds())?;
         if matches!(parsed.statement, ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate(_)) {
             return Err(SqlError::not_preparable());
         }

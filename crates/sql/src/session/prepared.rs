@@ -10,9 +10,12 @@ use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
 use crate::settings::Var;
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_types::Value;
+use redolith_types::{Charset, Collation, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The list of binary parameters gives memory for more back after the statement.
+const KEPT_BINARY_PARAMS: usize = 16;
 
 /// What COM_STMT_PREPARE answers.
 #[derive(Clone, Debug)]
@@ -110,7 +113,7 @@ impl Session {
         Ok(Prepared { id, params, columns, warnings: self.state.warnings.count_u16() })
     }
     async fn find_described(&mut self, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
-        let before = std::mem::take(&mut self.state.warnings);
+        let before = self.state.warnings.take();
         let (entry, plan) = self.find_prepared(text).await?;
         if keeps_warnings(&plan.body) {
             self.state.warnings = before;
@@ -124,11 +127,30 @@ impl Session {
         Ok(found.inspect_err(|e| self.failed(e))?.1.columns.clone())
     }
 
-    pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], out: &mut impl ResultSink) {
-        if let Err(e) = self.try_prepared(id, params, false, out).await {
+    pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) {
+        let converted = self.in_connection(params, binary);
+        self.binary_params.extend_from_slice(binary);
+        self.param_collation = self.derived.exec.parameters;
+        let ran = self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await;
+        self.forget_binary_params();
+        if let Err(e) = ran {
             self.failed(&e);
             out.error(&e);
         }
+    }
+
+    /// Parameters that are strings, from the client's character set into the connection's; None: they stay as they are.
+    fn in_connection<'p>(&self, params: &'p [Value<'_>], binary: &[u32]) -> Option<Vec<Value<'p>>> {
+        let (from, to) = self.derived.charsets.conversion()?;
+        let converted = params.iter().enumerate().map(|(n, value)| match value {
+            Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => Value::Bytes(from.convert_lossy(b, to)),
+            value => value.borrow(),
+        });
+        Some(converted.collect())
+    }
+    fn forget_binary_params(&mut self) {
+        self.binary_params.clear();
+        self.binary_params.shrink_to(KEPT_BINARY_PARAMS);
     }
 
     /// `more`: another statement follows in the text.
@@ -152,7 +174,9 @@ impl Session {
             if params.len() != plan.param_types.len() {
                 return Err(SqlError::wrong_arguments("EXECUTE"));
             }
-            let plan = if plan.is_for(params) {
+            let (strings, binary) = (self.param_collation, &self.binary_params);
+            let collation = |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
+            let plan = if plan.is_for(params, collation) {
                 plan
             } else {
                 let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else { continue };
@@ -184,12 +208,16 @@ impl Session {
     }
 
     /// PREPARE name FROM 'text'
-    pub(super) async fn prepare_named(&mut self, name: &str, text: &[u8]) -> Result<()> {
+    /// `charset` is what the text is in.
+    pub(super) async fn prepare_named(&mut self, name: &str, text: &[u8], charset: Charset) -> Result<()> {
         // An old statement of the name goes even if the new one is not understood.
         if let Some(id) = self.named.remove(name) {
             self.close_statement(id);
         }
-        let prepared = self.prepare_text(text).await?;
+        let client = std::mem::replace(&mut self.context.client, charset);
+        let prepared = self.prepare_text(text).await;
+        self.context.client = client;
+        let prepared = prepared?;
         self.named.insert(name.into(), prepared.id);
         Ok(())
     }
@@ -205,8 +233,28 @@ impl Session {
     /// EXECUTE name USING @a, ..: its result goes out as text.
     pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], more: bool, out: &mut impl ResultSink) -> Result<()> {
         let id = self.named(name, "EXECUTE")?;
-        let values: Vec<Value<'static>> =
-            using.iter().map(|v| self.state.user_variables.get(v).map_or(Value::Null, |u| u.value.clone())).collect();
-        self.try_prepared(id, &values, more, out).await
+        self.param_collation = self.derived.exec.connection;
+        let connection = self.param_collation.charset();
+        let mut values: Vec<Value<'static>> = Vec::with_capacity(using.len());
+        for (n, name) in using.iter().enumerate() {
+            let Some(variable) = self.state.user_variables.get(name) else {
+                values.push(Value::Null);
+                continue;
+            };
+            let charset = variable.collation.charset();
+            values.push(match &variable.value {
+                Value::Bytes(b) if charset == Charset::Binary => {
+                    self.binary_params.push(n as u32);
+                    Value::owned(b.to_vec())
+                }
+                Value::Bytes(b) if charset != connection && !b.is_ascii() => {
+                    Value::owned(charset.convert_lossy(b, connection).into_owned())
+                }
+                value => value.clone(),
+            });
+        }
+        let ran = self.try_prepared(id, &values, more, out).await;
+        self.forget_binary_params();
+        ran
     }
 }

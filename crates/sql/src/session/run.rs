@@ -15,7 +15,6 @@ use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};
 use redolith_engine::dict::mdl::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,14 +41,16 @@ type Ran<T> = Result<T, Failure>;
 
 impl Session {
     pub(super) async fn run_text(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        let text = self.in_utf8(text);
         let mut lifted = std::mem::take(&mut self.lifted);
         let mut next = Some(0);
         while let Some(start) = next {
-            let mut ran = self.lift(&mut lifted, &text, start);
+            let mut ran = self.lift(&mut lifted, text, start);
             next = lifted.next.or(lifted.comment.filter(|_| self.multi_statements));
             if ran.is_ok() {
-                ran = self.run_statement(&text, start, &lifted, next.is_some(), out).await;
+                ran = self.run_statement(text, start, &lifted, next.is_some(), out).await;
+            }
+            if next.is_some() {
+                out.results_in(self.results_collation());
             }
             if ran.is_ok() && next.is_some() && out.wants_drain() {
                 ran = out.drain().await;
@@ -62,14 +63,6 @@ impl Session {
         }
         lifted.trim(super::KEPT_TEXT_BYTES);
         self.lifted = lifted;
-    }
-
-    /// The statement in UTF-8; the client may speak latin1.
-    fn in_utf8<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
-        match self.derived.client_charset {
-            Some(charset) if !text.is_ascii() => charset.convert_lossy(text, Charset::Utf8mb4),
-            _ => Cow::Borrowed(text),
-        }
     }
 
     /// `more`: another statement follows in the text.
@@ -85,7 +78,7 @@ impl Session {
             && !self.multi_statements
         {
             let line = 1 + text[..next].iter().filter(|b| **b == b'\n').count();
-            return Err(SqlError::syntax(String::from_utf8_lossy(&text[next..]).trim_start(), line));
+            return Err(SqlError::syntax(self.derived.charsets.shown(&text[next..]).trim_start(), line));
         }
         loop {
             let plan = self.text_plan(text, start, lifted).await?;
@@ -97,13 +90,15 @@ impl Session {
                     return self.execute_named(name, using, more, out).await;
                 }
                 Statement::Prepare { name, text } => {
-                    let text = match &text.kind {
-                        ExprKind::UserVariable(variable) => {
-                            self.state.user_variables.get(variable).map_or(Value::Null, |v| v.value.clone())
-                        }
-                        _ => text.as_literal().cloned().unwrap_or_default(),
+                    // A text that is a value is in the character set of that value.
+                    let (text, charset) = match &text.kind {
+                        ExprKind::UserVariable(variable) => match self.state.user_variables.get(variable) {
+                            Some(v) => (v.value.clone(), v.collation.charset()),
+                            None => (Value::Null, Charset::Utf8mb4),
+                        },
+                        _ => (text.as_literal().cloned().unwrap_or_default(), text.ty.collation.charset()),
                     };
-                    self.prepare_named(name, &text.to_bytes()).await?;
+                    self.prepare_named(name, &text.to_bytes(), charset).await?;
                     self.answer(Outcome::Done(Done::default()), more, out);
                     return Ok(());
                 }
@@ -241,12 +236,13 @@ impl Session {
         let ran = match self.lock_tables_of(plan).await {
             Ok(()) => {
                 let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
-                let settings = StatementSettings { in_transaction: goes_on, ..self.derived.exec };
+                let settings = StatementSettings { in_transaction: goes_on, parameters: self.param_collation, ..self.derived.exec };
                 let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
                 env.host = Some(&*self.db.engine.host);
                 env.set_deadline(deadline);
+                env.binary_params = &self.binary_params;
                 let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
                 let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
                 insert_id_taken = cx.env.settings.insert_id != settings.insert_id;

@@ -1,5 +1,6 @@
 //! What a connection has between statements and what a running statement may read and change of it.
 use crate::error::SqlError;
+use crate::plan::Expr;
 use crate::processes::Process;
 use crate::status::Handlers;
 use redolith_types::{Collation, Value};
@@ -27,13 +28,27 @@ pub struct Warnings {
     list: Vec<Warning>,
     /// Also those that were not kept.
     count: u64,
+    /// `@@sql_notes` is off.
+    without_notes: bool,
 }
 impl Warnings {
     pub fn clear(&mut self) {
         self.list.clear();
         self.count = 0;
     }
+    /// Notes that come are not kept (`@@sql_notes`).
+    pub fn without_notes(&mut self, without: bool) {
+        self.without_notes = without;
+    }
+    /// Takes what there is, and begins again.
+    pub fn take(&mut self) -> Warnings {
+        let empty = Warnings { without_notes: self.without_notes, ..Warnings::default() };
+        std::mem::replace(self, empty)
+    }
     pub fn push(&mut self, level: Level, code: u16, message: impl Into<Box<str>>) {
+        if self.without_notes && level == Level::Note {
+            return;
+        }
         self.count += 1;
         if self.list.len() < MAX_WARNINGS {
             self.list.push(Warning { level, code, message: message.into() });
@@ -58,6 +73,21 @@ impl Warnings {
 pub struct UserVariable {
     pub value: Value<'static>,
     pub collation: Collation,
+}
+impl UserVariable {
+    /// What a variable holds that an expression's value is assigned to: numbers and strings only, so that dates and times become text. `connection`: the
+    /// collation of what is no string.
+    pub fn of(value: Value<'static>, expr: &Expr, connection: Collation) -> UserVariable {
+        let value = match value {
+            Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
+                let mut text = Vec::new();
+                value.write_text(expr.ty.kind.is_temporal().then_some(expr.ty.decimals.min(6)), &mut text);
+                Value::owned(text)
+            }
+            value => value,
+        };
+        UserVariable { value, collation: if expr.ty.kind.is_string() { expr.ty.collation } else { connection } }
+    }
 }
 
 /// What a statement did, for its OK packet.
@@ -86,6 +116,8 @@ pub struct SessionState {
     pub schema: Option<Arc<str>>,
     /// CLIENT_FOUND_ROWS: affected rows of an UPDATE are those found, not those changed.
     pub found_rows_flag: bool,
+    /// The two generators of RAND() without a seed, once `@@rand_seed1` or `@@rand_seed2` was set.
+    pub random: Option<(u64, u64)>,
     pub user_variables: HashMap<Box<str>, UserVariable>,
     pub warnings: Warnings,
     /// LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS().

@@ -1,4 +1,6 @@
 //! A session over a real engine: what goes out for what comes in.
+mod effects;
+
 use super::{Client, Database, Session};
 use crate::error::SqlError;
 use crate::exec::fixture::Server;
@@ -130,7 +132,7 @@ pub(super) fn lines(session: &mut Session, text: &str) -> Vec<String> {
 }
 pub(super) fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> Vec<String> {
     let mut out = Lines::default();
-    block_on(session.execute(id, params, &mut out));
+    block_on(session.execute(id, params, &[], &mut out));
     out.lines
 }
 

@@ -2,11 +2,12 @@
 use super::Session;
 use crate::exec::set::{isolation_of, statement_settings};
 use crate::exec::{Flush, StatementSettings};
+use crate::parse::charsets::TextCharsets;
 use crate::plan;
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
 use redolith_engine::Isolation;
-use redolith_types::{Charset, Collation};
+use redolith_types::Collation;
 use std::time::Duration;
 
 /// Good for one generation of the session's variables.
@@ -20,8 +21,8 @@ pub(super) struct Derived {
     pub row_lock_timeout: Duration,
     pub lock_timeout: Duration,
     pub max_execution_time_ms: u64,
-    /// The client's character set is neither UTF-8 nor bytes: texts are converted.
-    pub client_charset: Option<Charset>,
+    /// What the client's texts are in, and what their strings are brought to.
+    pub charsets: TextCharsets,
 }
 
 impl Derived {
@@ -38,7 +39,7 @@ impl Derived {
             row_lock_timeout: Duration::from_secs(vars.bits(Var::InnodbLockWaitTimeout)),
             lock_timeout: Duration::from_secs(vars.bits(Var::LockWaitTimeout)),
             max_execution_time_ms: vars.bits(Var::MaxExecutionTime),
-            client_charset: Some(client).filter(|c| *c == Charset::Latin1),
+            charsets: TextCharsets { client, connection: exec.connection.charset() },
         }
     }
 }
@@ -66,8 +67,13 @@ impl Session {
     pub(super) fn refresh(&mut self) {
         if self.derived.generation != self.vars.generation() {
             self.derived = Derived::of(&self.vars);
+            self.state.process.set_client_charset(self.derived.charsets.client);
+            self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
+            // Unlike the isolation level, it counts within the transaction that is open.
+            self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
         }
         self.context.mode = self.derived.plan_mode;
+        self.context.client = self.derived.charsets.client;
         self.context.collation = self.derived.exec.connection;
         self.context.div_precision_increment = self.derived.exec.div_precision_increment;
         if self.context.schema != self.state.schema {

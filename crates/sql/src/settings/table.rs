@@ -83,7 +83,7 @@ variables! {
     ErrorCount "error_count" OfSession, Session ReadOnly None;
     EventScheduler "event_scheduler" Enum(&["OFF", "ON", "DISABLED"]), Global Dynamic OFF, only "there are no events";
     ExplicitDefaultsForTimestamp "explicit_defaults_for_timestamp" Bool, Both Dynamic ON, only "a TIMESTAMP column has the defaults that it is given";
-    ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON;
+    ForeignKeyChecks "foreign_key_checks" Bool, Both Dynamic ON, inert "there are no foreign keys to check yet";
     GeneralLog "general_log" Bool, Global Dynamic OFF, only "there is no general log";
     GroupConcatMaxLen "group_concat_max_len" int(4, MAX), Both Dynamic is("1024");
     GtidExecuted "gtid_executed" TEXT, Global ReadOnly is("");
@@ -132,8 +132,8 @@ variables! {
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
     InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(8 << 20, 1 << 39, 1 << 20), Global Dynamic is("1073741824");
     InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF, only "a time-out rolls back its statement";
-    InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON;
-    InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON;
+    InnodbStrictMode "innodb_strict_mode" Bool, Both Dynamic ON, inert "what it makes an error of a warning is an error always";
+    InnodbTableLocks "innodb_table_locks" Bool, Both Dynamic ON, inert "LOCK TABLES waits for whoever has written to a table, whatever autocommit is";
     InnodbThreadConcurrency "innodb_thread_concurrency" int(0, 1000), Global Dynamic is("0"), only "sessions are tasks on one thread per core";
     InnodbUndoLogTruncate "innodb_undo_log_truncate" Bool, Global Dynamic ON;
     InnodbVersion "innodb_version" TEXT, Global ReadOnly is("8.0.36");
@@ -190,7 +190,7 @@ variables! {
     RedolithWorkerAffinity "redolith_worker_affinity" Enum(&["auto", "off", "on"]), Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";
-    ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1");
+    ServerId "server_id" int(0, u32::MAX as u64), Global Dynamic is("1"), inert "the binary log is not built yet";
     ServerUuid "server_uuid" TEXT, Global ReadOnly is("");
     SkipExternalLocking "skip_external_locking" Bool, Global AtStart ON, only "the data directory is locked by this process";
     SkipNameResolve "skip_name_resolve" Bool, Global AtStart ON, only "names of hosts are never looked up";
@@ -205,7 +205,7 @@ variables! {
     SqlLogBin "sql_log_bin" Bool, Session Dynamic ON, inert "the binary log is off";
     SqlLogOff "sql_log_off" Bool, Both Dynamic OFF, inert "there is no general log";
     SqlMode "sql_mode" SqlMode, Both Dynamic is(SQL_MODE);
-    SqlNotes "sql_notes" Bool, Both Dynamic ON, inert "notes are kept with the warnings";
+    SqlNotes "sql_notes" Bool, Both Dynamic ON;
     SqlQuoteShowCreate "sql_quote_show_create" Bool, Both Dynamic ON, only "names are always quoted";
     SqlRequirePrimaryKey "sql_require_primary_key" Bool, Both Dynamic OFF, only "not built yet";
     SqlSafeUpdates "sql_safe_updates" Bool, Both Dynamic OFF, only "not built yet";
@@ -225,7 +225,7 @@ variables! {
     Tmpdir "tmpdir" TEXT, Global AtStart is("/tmp"), inert "no temporary files are written";
     TransactionIsolation "transaction_isolation" ISOLATION, Both Dynamic is("REPEATABLE-READ");
     TransactionReadOnly "transaction_read_only" Bool, Both Dynamic OFF;
-    UniqueChecks "unique_checks" Bool, Both Dynamic ON;
+    UniqueChecks "unique_checks" Bool, Both Dynamic ON, inert "unique keys are always checked";
     Version "version" TEXT, Global ReadOnly is(super::SERVER_VERSION);
     VersionComment "version_comment" TEXT, Global ReadOnly is(super::VERSION_COMMENT);
     VersionCompileMachine "version_compile_machine" TEXT, Global ReadOnly is(std::env::consts::ARCH);

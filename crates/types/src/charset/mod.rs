@@ -155,16 +155,20 @@ impl Charset {
     fn convert_with(self, bytes: &[u8], to: Charset, substitute: Option<u8>) -> Result<Cow<'_, [u8]>, InvalidAt> {
         let keeps = self == to || self == Charset::Binary || (self.is_utf8() && to.is_utf8());
         if keeps || to == Charset::Binary || bytes.is_ascii() {
-            match (to.validate(bytes), substitute) {
+            // Between the two kinds of UTF-8: what is not valid in the narrower one is no text.
+            let strict = if self == Charset::Utf8mb3 && to.is_utf8() { self } else { to };
+            match (strict.validate(bytes), substitute) {
                 (Ok(()), _) => return Ok(Cow::Borrowed(bytes)),
                 (Err(at), None) => return Err(at),
                 (Err(_), Some(_)) => {}
             }
         }
+        // Bytes are read as what they are to become.
+        let from = if self == Charset::Binary { to } else { self };
         let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 2);
         let mut at = 0;
         while at < bytes.len() {
-            let (c, len) = self.decode(&bytes[at..]);
+            let (c, len) = from.decode(&bytes[at..]);
             if !c.is_some_and(|c| to.encode(c, &mut out)) {
                 out.push(substitute.ok_or(InvalidAt(at))?);
             }
@@ -179,6 +183,7 @@ impl Charset {
             Charset::Latin1 => (Some(latin1_to_char(bytes[0])), 1),
             Charset::Ascii => (bytes[0].is_ascii().then_some(char::from(bytes[0])), 1),
             Charset::Binary | Charset::Utf8mb3 | Charset::Utf8mb4 => match decode_utf8(bytes) {
+                Some((_, 4)) if self == Charset::Utf8mb3 => (None, 1),
                 Some((code, len)) => (char::from_u32(code), len),
                 None => (None, 1),
             },
@@ -222,6 +227,10 @@ mod tests {
         assert_eq!(Charset::Utf8mb4.convert("a😀".as_bytes(), Charset::Utf8mb3), Err(InvalidAt(1)));
         assert_eq!(Charset::Utf8mb4.validate(b"ab\xff"), Err(InvalidAt(2)));
         assert_eq!(Charset::Binary.convert(b"ab\xff", Charset::Utf8mb4), Err(InvalidAt(2)));
+        // What is no character of utf8mb3 is four bytes that are none.
+        assert_eq!(&*Charset::Utf8mb3.convert_lossy("a😀".as_bytes(), Charset::Utf8mb4), b"a????");
+        assert_eq!(&*Charset::Binary.convert_lossy("a😀".as_bytes(), Charset::Utf8mb3), b"a????");
+        assert_eq!(&*Charset::Utf8mb4.convert_lossy("a😀".as_bytes(), Charset::Utf8mb3), b"a?");
         assert!(matches!(Charset::Utf8mb4.convert(b"plain", Charset::Latin1), Ok(Cow::Borrowed(_))));
     }
 

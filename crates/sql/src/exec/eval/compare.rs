@@ -173,7 +173,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// The character set an expression's strings are in.
     pub(super) fn charset_of(&self, e: &Expr) -> Charset {
-        if e.ty.kind.is_string() { e.ty.collation.charset() } else { self.env.charset() }
+        self.env.charset_of(e)
     }
     pub(super) fn collation_of(&self, e: &Expr) -> Collation {
         if e.ty.kind.is_string() { e.ty.collation } else { self.env.settings.connection }

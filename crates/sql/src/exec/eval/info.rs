@@ -1,7 +1,7 @@
 //! Functions of the session and the server.
 use super::Eval;
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, Function};
+use crate::plan::{Expr, Function, VariableScope};
 use crate::settings::SERVER_VERSION;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
@@ -17,7 +17,11 @@ impl<'v> Eval<'v, '_, '_> {
             F::Database => session.schema.as_ref().map_or(Value::Null, |s| Value::from(&**s)),
             F::User | F::CurrentUser => Value::from(format!("{}@{}", session.user, session.host).as_str()),
             F::Version => Value::text(SERVER_VERSION),
-            F::ConnectionId => Value::UInt(session.id as u64),
+            // As in MySQL, `@@pseudo_thread_id`: the connection's, unless another was set.
+            F::ConnectionId => {
+                let set = self.env.variables.system_variable(session, VariableScope::Session, "pseudo_thread_id");
+                set.unwrap_or(Value::UInt(session.id as u64))
+            }
             F::RowCount => Value::Int(session.row_count),
             F::FoundRows => Value::Int(session.found_rows as i64),
             F::LastInsertId => match args.first() {

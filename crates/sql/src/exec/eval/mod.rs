@@ -158,8 +158,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     /// Sets `@name` to the value of `expr`.
     pub fn assign(&mut self, name: &str, expr: &Expr, value: Value<'static>) {
-        let collation = if expr.ty.kind.is_string() { expr.ty.collation } else { self.env.settings.connection };
-        self.env.session.user_variables.insert(name.into(), UserVariable { value, collation });
+        let variable = UserVariable::of(value, expr, self.env.settings.connection);
+        self.env.session.user_variables.insert(name.into(), variable);
     }
 
     /// As [`Self::eval`], where a number is wanted.

@@ -1,6 +1,7 @@
 //! Functions of numbers.
 use super::Eval;
 use crate::error::Result;
+use crate::exec::env::next_random;
 use crate::plan::{Expr, Function, Kind};
 use redolith_types::convert::to_number;
 use redolith_types::{Decimal, Value};
@@ -150,17 +151,16 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(e) = args.first() else { return Ok(Value::Double(self.env.random())) };
         let place = std::ptr::from_ref(node).addr();
         let begun = self.env.seeded.get(&place).filter(|_| !e.differs_by_row());
-        let (mut a, mut b) = match begun {
+        let mut seeds = match begun {
             Some(begun) => *begun,
             None => {
                 let seed = self.arg_int(e)?.unwrap_or(0) as u32 as u64;
                 ((seed * 0x10001 + 55_555_555) as u32 as u64 % MAX, (seed * 0x1000_0001) as u32 as u64 % MAX)
             }
         };
-        a = (a * 3 + b) % MAX;
-        b = (a + b + 33) % MAX;
-        self.env.seeded.insert(place, (a, b));
-        Ok(Value::Double(a as f64 / MAX as f64))
+        let next = next_random(&mut seeds);
+        self.env.seeded.insert(place, seeds);
+        Ok(Value::Double(next))
     }
 }
 

@@ -37,7 +37,7 @@ impl<'v> Eval<'v, '_, '_> {
                 }
                 Ok(Value::owned(out))
             }
-            F::Hex => match self.number(&args[0])? {
+            F::Hex => match self.hex_operand(&args[0])? {
                 Value::Null => Ok(Value::Null),
                 Value::Bytes(b) if b.len() > self.most_bytes() / 2 => self.too_long("hex"),
                 Value::Bytes(b) => self.made(super::digest::hex(&b, true)),
@@ -71,6 +71,11 @@ impl<'v> Eval<'v, '_, '_> {
             }
             _ => Ok(Value::Int(args[0].ty.coercibility as i64)),
         }
+    }
+
+    /// What HEX() writes: strings as their bytes, names of ENUM and SET too.
+    fn hex_operand(&mut self, e: &'v Expr) -> Result<Value<'v>> {
+        if e.ty.kind.is_string() { self.eval(e) } else { self.number(e) }
     }
 
     /// The collation two strings are compared in: the one that is no literal's.

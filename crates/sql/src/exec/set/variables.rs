@@ -83,10 +83,15 @@ pub fn variable_type(name: &str) -> Option<ExprType> {
 /// What a statement takes from the session's variables. Cheap, but not free: keep it until [`SessionVars::generation`] changes.
 pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> StatementSettings {
     let set = |var| Some(vars.bits(var)).filter(|bits| *bits != 0);
+    let connection = vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
+    let client = vars.collation(Var::CharacterSetClient).unwrap_or(Collation::Utf8mb4GeneralCi);
+    let bytes = client == Collation::Binary || connection == Collation::Binary;
     StatementSettings {
         sql_mode: vars.sql_mode(),
         zone_offset_secs: vars.text(Var::TimeZone).and_then(|zone| parse_zone(zone.as_bytes())).unwrap_or(0),
-        connection: vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi),
+        connection,
+        // As MySQL has it: from or to bytes nothing is converted, and what is not converted stays what it is.
+        parameters: if bytes { client } else { connection },
         timestamp_us: set(Var::Timestamp).map(|us| us as i64),
         in_transaction,
         auto_increment_increment: vars.bits(Var::AutoIncrementIncrement),
