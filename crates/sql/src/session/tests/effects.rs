@@ -63,6 +63,7 @@ const ELSEWHERE: &[&str] = &[
     "max_execution_time",
     "net_read_timeout",
     "net_write_timeout",
+    "parser_max_mem_size",
     "pseudo_thread_id",
     "rand_seed1",
     "rand_seed2",
