@@ -37,6 +37,13 @@ def forms(text):
             yield b"_%s x'%s'" % (name.encode(), text.hex().encode()), name
 
 
+def is_utf8(text):
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def code(call):
     try:
         return call()
@@ -151,7 +158,9 @@ def texts_around(s, texts):
         if text == '😀'.encode():
             continue                # Names in MySQL have no characters of four bytes, and here they may.
         s.rows(b'/* %s */ SELECT 1 -- %s' % (text, text))
-        s.rows(b"SELECT LENGTH('%s'), CHAR_LENGTH('%s'), HEX(CONCAT('%s', 'x'))" % (text, text, text))
+        s.rows(b"SELECT LENGTH('%s'), HEX(CONCAT('%s', 'x'))" % (text, text))
+        if is_utf8(text):
+            s.rows(b"SELECT CHAR_LENGTH('%s'), HEX(LEFT('%s', 1))" % (text, text))
         s.whole(b'SELECT 1 AS `n%s`' % text)
         s.whole(b"SELECT 1 AS 'n%s'" % text)
         s.whole(b'SELECT l.id AS n%s FROM t AS l' % text)
