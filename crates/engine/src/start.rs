@@ -330,6 +330,10 @@ async fn recover(
     // Format 1 had one undo space; and undo that is not read need not be there.
     let may_miss = |id: SpaceId| scanner.format() == 1 && id == SpaceId::UNDO[1] || !config.forced.reads_undo();
     let missing: Vec<SpaceId> = SpaceId::UNDO.into_iter().filter(|id| may_miss(*id) && !disk.exists(&spaces.path(*id))).collect();
+    // I-21: names that an ended process gave, and did not sync.
+    for dir in [config.dir.clone(), spaces.tables_dir()].iter().filter(|dir| disk.exists(dir)) {
+        disk.sync_dir(dir).map_err(|e| Error::io(format_args!("syncing {}", dir.display()), &e))?;
+    }
     spaces.open(SpaceId::SYSTEM, "the dictionary")?;
     for id in SpaceId::UNDO.into_iter().filter(|id| !missing.contains(id)) {
         spaces.open(id, "undo")?;
@@ -514,7 +518,9 @@ async fn keep_stamps(engine: Arc<Engine>) {
             return;
         }
         match engine.stamp_files().await {
-            Ok(()) => told = false,
+            Ok(true) => told = false,
+            // A file is just being replaced.
+            Ok(false) => engine.nap(STAMP_PAUSE).await,
             Err(e) => {
                 if !std::mem::replace(&mut told, true) {
                     eprintln!(
@@ -527,9 +533,10 @@ async fn keep_stamps(engine: Arc<Engine>) {
     }
 }
 impl Engine {
-    /// Stamps the files that were written, and enters the stamps in the register.
-    async fn stamp_files(&self) -> Result<()> {
+    /// Stamps the files that were written, and enters the stamps in the register. False if it cannot be done now.
+    async fn stamp_files(&self) -> Result<bool> {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
+        let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
         let mut stamps = Vec::new();
         for id in spaces.take_written() {
             // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
@@ -539,7 +546,7 @@ impl Engine {
             }
         }
         if stamps.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let durable = log.tail();
         log.flush_to(durable).await;
@@ -549,7 +556,7 @@ impl Engine {
         for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }
-        done
+        done.map(|()| true)
     }
 }
 

@@ -63,8 +63,9 @@ impl Segments {
         s.add_now(first / bytes)?;
         Ok(s)
     }
-    /// Makes durable what the files hold.
+    /// Makes durable what the files hold, and their names: an ended process may have renamed a segment and not synced the folder.
     pub fn sync_all(&self) -> Result<()> {
+        self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }

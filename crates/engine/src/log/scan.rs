@@ -7,7 +7,7 @@
 //! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
 //! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
 //! SCAN-5: reading and judging ([`super::tail`]) change nothing; `finish` is the first that writes.
-//! SCAN-4: before anything is read it is made durable. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
+//! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
 //! behind frames that a power failure takes away.
 use super::control::{Control, State};
 use super::files::Segments;
@@ -48,16 +48,19 @@ impl Reader {
     fn get(&self, from: u64, len: usize) -> &[u8] {
         &self.bytes[(from - self.base) as usize..][..len]
     }
-    /// The header at `at`, if there can be one.
+    /// The header at `at`, if there can be one, and its frame is not cut off.
     fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
+        let Some(header) = self.header_alone(segments, at)? else { return Ok(None) };
+        Ok(self.fill(segments, at + header.frame_len() as u64)?.then_some(header))
+    }
+    fn header_alone(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
         if !self.fill(segments, at + FRAME_HEADER_2 as u64)? {
             return Ok(None);
         }
         // The longer header may be the one that the segments' end cuts off: then the frame is too.
         let len = if self.fill(segments, at + FRAME_HEADER as u64)? { FRAME_HEADER } else { FRAME_HEADER_2 };
         let header = Header::read(self.get(at, len));
-        let whole = header.plausible_at(at) && self.fill(segments, at + header.frame_len() as u64)?;
-        Ok(whole.then_some(header))
+        Ok(header.plausible_at(at).then_some(header))
     }
     /// Forgets whole blocks below `lsn`, now and then.
     fn forget(&mut self, lsn: u64) {
@@ -188,6 +191,10 @@ impl FrameScanner {
             _ => {}
         }
         Ok(Some(header))
+    }
+    /// The header of the frame that begins at `at`, anywhere in the stream, if there can be one.
+    pub(super) fn header_at(&self, at: u64) -> Result<Option<Header>> {
+        Reader::at(at).header_alone(&self.segments, at)
     }
     /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet believed.
     pub(super) fn frame_at(&self, segments: &Segments, at: u64) -> Result<Option<(Header, Vec<u8>)>> {

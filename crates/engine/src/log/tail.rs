@@ -11,6 +11,9 @@
 //! - TAIL-6: the segment's file, if it is cut off: what it held behind is gone, and segments are never shorter than they were made.
 //! - TAIL-5: the frame of an epoch that the control file does not know: the control file is older than the log.
 //!
+//! - TAIL-7: what was durable may end within a frame, where one write ended and the next one, of the frame's rest, was lost in
+//!   the crash. Writes end so only at whole blocks. A number like that proves something only of frames that end before it.
+//!
 //! The frames further on are found by their own LSN, which is in each of them: a place where the stream holds its own position
 //! eight bytes on is where a frame may begin. Searched are the first [`SEARCH`] bytes, and the beginning of each later segment:
 //! if the log went on so far, a frame begins there.
@@ -45,7 +48,7 @@ impl FrameScanner {
             );
             return Err(Error::Damaged(why));
         }
-        if state.durable > end {
+        if self.reaches_past(state.durable)? {
             return Err(self.damaged(format!("redo/control says that it was durable up to LSN {}", state.durable)));
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
@@ -66,6 +69,17 @@ impl FrameScanner {
             self.at,
             self.segments.place(self.at)
         ))
+    }
+    /// Whether the frame at the end was durable as a whole if everything below `durable` was (TAIL-7).
+    fn reaches_past(&self, durable: u64) -> Result<bool> {
+        if durable <= self.at || !durable.is_multiple_of(BLOCK) {
+            return Ok(durable > self.at);
+        }
+        // Where the header itself is not below, it says nothing, and neither does the number.
+        if durable - self.at <= FRAME_HEADER as u64 {
+            return Ok(false);
+        }
+        Ok(self.header_at(self.at)?.is_none_or(|h| h.frame_len() as u64 <= durable - self.at))
     }
     /// Looks for a frame that proves that the log went on.
     fn search(&self) -> Result<Option<String>> {
@@ -105,7 +119,7 @@ impl FrameScanner {
                     }
                     // Most of what a crash leaves behind the end can prove nothing, and is not read whole.
                     let header = Header::read(head);
-                    if (header.kind == KIND_EPOCH || header.durable > self.at)
+                    if (header.kind == KIND_EPOCH || self.reaches_past(header.durable)?)
                         && let Some(why) = self.proof_in(file, offset + (at - from) + i as u64, start)?
                     {
                         return Ok(Some(why));
@@ -129,36 +143,39 @@ impl FrameScanner {
         let Some(head) = bytes.get(..FRAME_HEADER) else { return Ok(None) };
         let header = Header::read(head);
         match bytes.get(..header.frame_len()) {
-            Some(frame) if header.plausible_at(start) => Ok(self.proof(&header, frame)),
+            Some(frame) if header.plausible_at(start) => self.proof(&header, frame),
             _ => Ok(None),
         }
     }
     fn proof_at(&self, start: u64) -> Result<Option<String>> {
-        Ok(self.frame_at(&self.segments, start)?.and_then(|(header, bytes)| self.proof(&header, &bytes)))
+        match self.frame_at(&self.segments, start)? {
+            Some((header, bytes)) => self.proof(&header, &bytes),
+            None => Ok(None),
+        }
     }
     /// TAIL-2, TAIL-3, TAIL-5
-    fn proof(&self, header: &Header, bytes: &[u8]) -> Option<String> {
+    fn proof(&self, header: &Header, bytes: &[u8]) -> Result<Option<String>> {
         let (state, lsn) = (self.control.state(), header.lsn);
         if header.kind == KIND_EPOCH {
-            let epoch = frame::epoch_of(bytes, header)?;
+            let Some(epoch) = frame::epoch_of(bytes, header) else { return Ok(None) };
             let in_force = self.epochs[self.epochs.len() - 1].1;
             if !frame::verifies(bytes, header, frame::seed(state.log_id, epoch)) || epoch <= in_force {
-                return None;
+                return Ok(None);
             }
-            return Some(match epoch > state.epoch {
+            return Ok(Some(match epoch > state.epoch {
                 true => format!(
                     "epoch {epoch} begins at LSN {lsn}, and redo/control knows none after {}: {}",
                     state.epoch,
                     self.control.suspicion()
                 ),
                 false => format!("epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"),
-            });
+            }));
         }
         let known = |epoch: u64| frame::verifies(bytes, header, frame::seed(state.log_id, epoch));
         let in_force = self.epochs[self.epochs.len() - 1].1;
         // Of an epoch whose own frame is damaged too.
         let epochs = in_force..=state.epoch.min(in_force + EPOCHS);
-        (header.durable > self.at && epochs.into_iter().any(known))
-            .then(|| format!("a whole frame at LSN {lsn} says that it was durable up to LSN {}", header.durable))
+        Ok((self.reaches_past(header.durable)? && epochs.into_iter().any(known))
+            .then(|| format!("a whole frame at LSN {lsn} says that it was durable up to LSN {}", header.durable)))
     }
 }

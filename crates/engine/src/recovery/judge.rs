@@ -238,12 +238,16 @@ impl<'a> Judge<'a> {
             Some(known) => *known,
             None => {
                 let Some(space) = self.space(id.space)? else { return Ok(()) };
-                let lsn = if id.no < space.pages() { self.lsn_of(id).await? } else { None };
+                let lsn = match bitmap::is_bitmap(id.no) {
+                    _ if id.no < space.pages() => self.lsn_of(id).await?,
+                    // Bitmaps come into being without the log, with the file's growth.
+                    true => Some(Lsn(0)),
+                    false => None,
+                };
                 if let Some(lsn) = lsn {
                     Self::note(&mut self.newest, lsn, || format!("page {id} of {}{}", space.path.display(), of_table(&space.label())));
                 }
-                // Bitmaps come into being without the log, with the file's growth.
-                lsn.or(bitmap::is_bitmap(id.no).then_some(Lsn(0)))
+                lsn
             }
         };
         let now = match known {
@@ -260,7 +264,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
     /// The LSN of a table's page, or of its copy; None if neither can be read. The page stays in the pool for redo, if it can.
-    async fn lsn_of(&self, id: PageId) -> Result<Option<Lsn>> {
+    async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
         loop {
             let stall = match self.pool.fix(id, Latch::S) {
                 Ok(g) => return Ok(Some(g.lsn())),
@@ -268,11 +272,7 @@ impl<'a> Judge<'a> {
             };
             match stall {
                 Stall::Page(id) => match self.pool.load(id).await {
-                    Err(Error::Corrupt { .. }) => {
-                        let mut buf = AlignedBuf::new(PAGE_SIZE);
-                        let copy = self.copies.get(id, &mut buf)?;
-                        return Ok(copy.then(|| header::lsn(buf.first_chunk().expect("a page"))));
-                    }
+                    Err(Error::Corrupt { .. }) => return Ok(self.read(id)?.ok().map(|page| header::lsn(&page))),
                     loaded => loaded?,
                 },
                 Stall::Frame => self.pool.wait_frame().await,

@@ -26,7 +26,7 @@ use register::Register;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, OnceLock};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
@@ -51,6 +51,8 @@ pub struct Space {
     /// Pages were written in this run of the engine; and a stamp of this run is registered.
     first_written: AtomicBool,
     stamped: AtomicBool,
+    /// Where the redo of the last stamp of this run ends.
+    stamp_end: AtomicU64,
 }
 impl Space {
     fn new(id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
@@ -65,7 +67,12 @@ impl Space {
             written: AtomicBool::new(false),
             first_written: AtomicBool::new(false),
             stamped: AtomicBool::new(false),
+            stamp_end: AtomicU64::new(0),
         })
+    }
+    /// Where the redo of the last stamp of this run ends; 0 if there was none.
+    pub fn stamp_end(&self) -> Lsn {
+        Lsn(self.stamp_end.load(Acquire))
     }
     pub fn pages(&self) -> u32 {
         self.pages.load(Acquire)
@@ -147,12 +154,21 @@ pub struct Spaces {
     judging: AtomicBool,
     log: OnceLock<Arc<Log>>,
     register: Mutex<Register>,
+    /// Somebody gives stamps, or puts a file in the place of another (REGISTER-4).
+    stamping: AtomicBool,
     /// How many spaces were written in this run and have no stamp of it yet (REGISTER-3).
     unstamped: AtomicUsize,
     /// One more.
     pub(crate) first_write: Event,
     /// The engine ends, and checkpoints wait for nothing.
     pub(crate) closing: AtomicBool,
+}
+/// See [`Spaces::try_stamping`].
+pub struct Stamping<'a>(&'a Spaces);
+impl Drop for Stamping<'_> {
+    fn drop(&mut self) {
+        self.0.stamping.store(false, Release);
+    }
 }
 /// REGISTER-3
 pub struct StampGate(pub Arc<Spaces>);
@@ -169,9 +185,13 @@ impl Spaces {
     /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
     /// `forced`: files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
-        let (open, log, register, unstamped, first_write) = Default::default();
+        let (open, log, register, stamping, unstamped, first_write) = Default::default();
         let (judging, closing) = (AtomicBool::new(true), AtomicBool::new(forced));
-        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging, log, register, unstamped, first_write, closing }
+        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging, log, register, stamping, unstamped, first_write, closing }
+    }
+    /// The right to give stamps, or to replace a file, unless somebody else has it (REGISTER-4).
+    pub fn try_stamping(&self) -> Option<Stamping<'_>> {
+        self.stamping.compare_exchange(false, true, Acquire, Relaxed).is_ok().then_some(Stamping(self))
     }
     pub fn unstamped(&self) -> usize {
         self.unstamped.load(Acquire)
@@ -436,7 +456,11 @@ pub fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     let header = m.x(PageId { space: id, no: 0 })?;
     let stamp = store.log.tail().0;
     m.patch(header).write_u64(STAMP, stamp);
-    Ok((stamp, m.commit()))
+    let end = m.commit();
+    if let Some(s) = store.spaces.get(id) {
+        s.stamp_end.fetch_max(end.0, AcqRel);
+    }
+    Ok((stamp, end))
 }
 
 /// For messages: which table's file, where that is known.

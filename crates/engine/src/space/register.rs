@@ -24,6 +24,8 @@
 //!   always told from the file.
 //! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
 //!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
+//! - REGISTER-4: no file takes another file's place while stamps are given, nor before the checkpoint has passed the last stamp of
+//!   the file that goes: a stamp is a change of the header page, which redo would otherwise look for in the new file.
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 //!   them too, so nobody follows a roll pointer into it. (One that was rolled back may go while a reader waits for its page: it looks again.)
 //! - UCUT-2: it goes only when the checkpoint has passed the last change of its pages: so all of them are in the old file, no copy in the doublewrite file is
 //!   younger than the checkpoint, and redo says nothing of the old file's pages.
+//!   The last stamp of the file is a change of its header like any other, and none is given meanwhile (REGISTER-4).
 //! - UCUT-3: a page of the new file is used only when the file has its name durably.
 //!
 //! A crash before the rename leaves the old file whole, one after it the new one: recovery needs nothing to tell it which (UCUT-2). Logs of the old file that
@@ -144,6 +145,10 @@ impl Engine {
                 }
             }
             Step::Empty(which, end) => {
+                let Some(_stamping) = self.store.spaces.try_stamping() else { return };
+                let stamped = self.store.spaces.get(SpaceId::UNDO[which]).map_or(Lsn(0), |s| s.stamp_end());
+                let end = end.max(stamped);
+                *step = Step::Empty(which, end);
                 if self.store.log.checkpoint_lsn() < end && !planted(Canary::UndoCutEarly) {
                     return;
                 }
