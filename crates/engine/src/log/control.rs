@@ -27,6 +27,8 @@
 //! A field with a tag of 0x8000 and above that a program does not know is refused; others that it does not know are passed over.
 //! Formats 1 and 2 have the payload at 72, without fields, and one block of each state.
 //!
+//! Between the states there is a witness of how far the log was durable ([`super::witness`]).
+//!
 //! The first 16 bytes stay the same in every format, so that a newer one is recognised and not taken for damage.
 //! CTL-1: a write never touches the newest valid state, so a torn one falls back to the state before.
 //! CTL-2: the checkpoint and the epoch never go back.
@@ -247,6 +249,9 @@ impl Control {
                 full: false,
             }),
         }
+    }
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
     }
     pub fn state(&self) -> &State {
         &self.state

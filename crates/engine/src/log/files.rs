@@ -349,7 +349,7 @@ pub(super) fn read_some(file: &dyn File, offset: u64, most: usize) -> io::Result
 }
 
 /// One submitted operation as a future.
-async fn submitted(file: &dyn File, op: Op, offset: u64) -> io::Result<()> {
+pub(super) async fn submitted(file: &dyn File, op: Op, offset: u64) -> io::Result<()> {
     #[derive(Default)]
     struct Shared {
         result: Option<io::Result<()>>,

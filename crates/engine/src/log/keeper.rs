@@ -1,8 +1,8 @@
 //! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable, once a second or as
-//! `innodb_flush_log_at_timeout` says, what nobody waits for; [`super::watch`] is the third. All end when the log is gone.
+//! `innodb_flush_log_at_timeout` says, what nobody waits for; the others are [`super::witness`] and [`super::watch`]. All end when the log is gone.
 use super::kick::Kick;
 use super::watch::watch;
-use super::{DurableWait, Log};
+use super::{DurableWait, Log, witness};
 use crate::base::Error;
 use crate::host::Host;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,6 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
+    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log))));
     log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 

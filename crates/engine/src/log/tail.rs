@@ -4,7 +4,7 @@
 //! reading ended, the bytes at that place are damaged, and a start that took them for the end would lose acknowledged commits
 //! without a word. What proves it:
 //!
-//! - TAIL-1: the control file: what was durable at its last write.
+//! - TAIL-1: the control file: what was durable at its last write, or some time later, as the witness in it says.
 //! - TAIL-2: a frame further on that verifies, and says that more was durable when it was made (FRAME-3).
 //! - TAIL-3: the frame of a later epoch further on: it begins where an earlier recovery found the end.
 //! - TAIL-4: the caller's findings: a page, or a copy of one, is written only when the log up to its LSN is durable.
@@ -20,6 +20,7 @@
 use super::files::{HEADER, read_some};
 use super::frame::{self, FRAME_HEADER, Header, KIND_EPOCH};
 use super::scan::FrameScanner;
+use super::witness;
 use super::writer::BLOCK;
 use crate::base::{Error, Lsn, Result};
 use redolith_disk::File;
@@ -48,8 +49,9 @@ impl FrameScanner {
             );
             return Err(Error::Damaged(why));
         }
-        if self.reaches_past(state.durable)? {
-            return Err(self.damaged(format!("redo/control says that it was durable up to LSN {}", state.durable)));
+        let durable = state.durable.max(witness::read(&**self.control.file(), state.log_id));
+        if self.reaches_past(durable)? {
+            return Err(self.damaged(format!("redo/control says that it was durable up to LSN {durable}")));
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
             return Err(self.damaged(format!("{what} has LSN {lsn}, and was written when the log was durable up to there")));

@@ -607,6 +607,68 @@ fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
     assert!(refused.contains("page 1:2 of undo.rdl has LSN"), "{refused}");
 }
 
+/// TAIL-1: the witness knows of commits that an older copy of a segment does not have.
+#[test]
+fn an_older_segment_is_found_by_the_witness() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let place = |n: u8| {
+        let place = append(&log, &[n; 300]);
+        host.block_on(log.wait_durable(place.1));
+        place
+    };
+    let early = place(1);
+    let old = disk.crashed(|| true).content(Path::new("/data/redo/log_0"));
+    let late = place(2);
+    let older = || {
+        let image = disk.crashed(|| true);
+        image.put(Path::new("/data/redo/log_0"), old.clone());
+        image
+    };
+    assert_eq!(judged(&older()).unwrap(), 1, "nothing tells it from a crash");
+    host.tick();
+    host.run();
+    let refused = judged(&older()).unwrap_err().to_string();
+    assert!(refused.contains(&format!("LSN {}", early.1)) && refused.contains(&format!("durable up to LSN {}", late.1)), "{refused}");
+    assert_eq!(judged(&disk.crashed(|| true)).unwrap(), 2);
+}
+
+/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says more proves more.
+#[test]
+fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let bytes = config().segment_bytes;
+    let crosses = |(s, e): &(Lsn, Lsn)| s.0 / bytes != e.0 / bytes && e.0 % bytes > 0 && e.0 % bytes < 300;
+    let n = frames.iter().position(crosses).unwrap();
+    let (boundary, end) = (frames[n].1.0 / bytes * bytes, frames[n].1.0);
+    let path = config().dir.join(format!("log_{}", boundary / bytes));
+    let seed = frame::seed(FrameScanner::open(Arc::new(disk.crashed(|| false)), config()).unwrap().log_id(), 1);
+    let image = |durable: u64| {
+        let image = disk.crashed(|| false);
+        let mut b = image.content(&path);
+        b[4096..4096 + (end - boundary) as usize].fill(0);
+        for (s, e) in frames[n + 1..].iter().filter(|(_, e)| e.0 <= boundary + bytes) {
+            let at = |lsn: Lsn| 4096 + (lsn.0 - boundary) as usize;
+            let frame = &mut b[at(*s)..at(*e)];
+            let crc = frame::payload_crc(seed, &frame[FRAME_HEADER..]);
+            frame::finish(frame, frame::KIND_CHANGES, s.0, durable.min(s.0), crc);
+        }
+        image.put(&path, b);
+        // Segments behind hold frames that know more.
+        for later in boundary / bytes + 1..20 {
+            let path = config().dir.join(format!("log_{later}"));
+            if image.exists(&path) {
+                image.put(&path, vec![0; 4096 + bytes as usize]);
+            }
+        }
+        image
+    };
+    assert_eq!(judged(&image(boundary)).unwrap(), n);
+    assert!(matches!(judged(&image(boundary + 1)), Err(crate::Error::Damaged(_))), "no write ends there");
+    assert!(matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))), "the whole frame was durable");
+}
+
 /// TAIL-6: the file of a segment never ends before the segment does.
 #[test]
 fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
