@@ -5,6 +5,7 @@
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for others
+#   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for others
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
 #   make bench-counting  what counters cost: a minute
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
@@ -26,9 +27,9 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
-OTHERS := bench/null bench/peers tests/e2e
+OTHERS := bench/null bench/peers tests/e2e fuzz
 
-.PHONY: help run build test lint fmt deny sim differ bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
+.PHONY: help run build test lint fmt deny sim differ fuzz bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -66,6 +67,10 @@ sim:
 differ: build
 	@tools/setup test
 	tests/differ.py --binary $(BINARY) --seconds $(DIFFER_SECONDS) --seed $(SEED) --most 100
+
+fuzz:
+	@tools/setup fuzz
+	tests/fuzz.py --seconds 60 --seed $(SEED) $(ARGS)
 
 bench-build: build
 	@tools/setup bench

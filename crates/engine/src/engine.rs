@@ -271,7 +271,7 @@ impl Engine {
     }
 }
 /// What `f` comes to, or None if the timer ends before it does.
-async fn in_time<F: Future + Unpin>(f: &mut F, timer: &mut BoxFuture<()>) -> Option<F::Output> {
+pub(crate) async fn in_time<F: Future + Unpin>(f: &mut F, timer: &mut BoxFuture<()>) -> Option<F::Output> {
     poll_fn(|cx| match Pin::new(&mut *f).poll(cx) {
         Poll::Ready(x) => Poll::Ready(Some(x)),
         Poll::Pending => timer.as_mut().poll(cx).map(|()| None),

@@ -5,7 +5,7 @@ use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
-use crate::engine::{Config, Engine};
+use crate::engine::{Config, Engine, in_time};
 use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
 use crate::host::Host;
 use crate::lock::{KillFlag, LockTable};
@@ -25,6 +25,7 @@ use parking_lot::{Mutex, RwLock};
 use redolith_disk::{Disk, OverlayDisk};
 use redolith_types::Collation;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
@@ -504,7 +505,9 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
 
 /// How often files that are written get a stamp (REGISTER-2).
 const STAMP_EVERY: Duration = Duration::from_secs(10);
-/// Until it is tried again after an error.
+/// How long a stamp waits for room in the log at most.
+const STAMP_WAIT: Duration = Duration::from_secs(1);
+/// Until it is tried again when a file is just being replaced.
 const STAMP_PAUSE: Duration = Duration::from_millis(200);
 
 async fn keep_stamps(engine: Arc<Engine>) {
@@ -518,16 +521,18 @@ async fn keep_stamps(engine: Arc<Engine>) {
             return;
         }
         match engine.stamp_files().await {
-            Ok(true) => told = false,
+            Ok(true) => {
+                spaces.without_register.store(false, Release);
+                told = false;
+            }
             // A file is just being replaced.
             Ok(false) => engine.nap(STAMP_PAUSE).await,
             Err(e) => {
+                spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!(
-                        "redolith: files could not be stamped, so older copies of them would not be told from them, and checkpoints wait: {e}"
-                    );
+                    eprintln!("redolith: files could not be stamped, so older copies of them would not be told from them: {e}");
                 }
-                engine.nap(STAMP_PAUSE).await;
+                engine.nap(STAMP_EVERY).await;
             }
         }
     }
@@ -538,15 +543,25 @@ impl Engine {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
         let mut stamps = Vec::new();
+        let mut late = false;
         for id in spaces.take_written() {
-            // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
-            match self.settled(|| space::stamp(&self.store, id)).await {
-                Ok((stamp, _)) => stamps.push((id, stamp)),
-                Err(_) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
+            let stamped = match late {
+                true => None,
+                false => in_time(&mut pin!(self.settled(|| space::stamp(&self.store, id))), &mut self.host.sleep(STAMP_WAIT)).await,
+            };
+            match stamped {
+                Some(Ok((stamp, _))) => stamps.push((id, stamp)),
+                // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
+                Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
+                // The log may be full until a checkpoint comes that waits for this very stamp.
+                None => {
+                    late = true;
+                    spaces.get(id).iter().for_each(|s| spaces.written_again(s));
+                }
             }
         }
         if stamps.is_empty() {
-            return Ok(true);
+            return if late { Err(Error::LogFull) } else { Ok(true) };
         }
         let durable = log.tail();
         log.flush_to(durable).await;
@@ -556,7 +571,7 @@ impl Engine {
         for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }
-        done.map(|()| true)
+        done.and(if late { Err(Error::LogFull) } else { Ok(true) })
     }
 }
 

@@ -160,6 +160,8 @@ pub struct Spaces {
     unstamped: AtomicUsize,
     /// One more.
     pub(crate) first_write: Event,
+    /// The register cannot be written, or stamps cannot be given: the disk or the log is full, and checkpoints go on without.
+    pub(crate) without_register: AtomicBool,
     /// The engine ends, and checkpoints wait for nothing.
     pub(crate) closing: AtomicBool,
 }
@@ -174,7 +176,7 @@ impl Drop for Stamping<'_> {
 pub struct StampGate(pub Arc<Spaces>);
 impl CheckpointSource for StampGate {
     fn limit(&self) -> Lsn {
-        let open = self.0.unstamped() == 0 || self.0.closing.load(Acquire);
+        let open = self.0.unstamped() == 0 || self.0.closing.load(Acquire) || self.0.without_register.load(Acquire);
         if open { Lsn::MAX } else { Lsn(0) }
     }
     fn payload(&self, _: Lsn) -> Vec<u8> {
@@ -185,9 +187,22 @@ impl Spaces {
     /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
     /// `forced`: files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
-        let (open, log, register, stamping, unstamped, first_write) = Default::default();
+        let (open, log, register, stamping, unstamped, first_write, without_register) = Default::default();
         let (judging, closing) = (AtomicBool::new(true), AtomicBool::new(forced));
-        Spaces { disk, dir: dir.to_path_buf(), open, forced, judging, log, register, stamping, unstamped, first_write, closing }
+        Spaces {
+            disk,
+            dir: dir.to_path_buf(),
+            open,
+            forced,
+            judging,
+            log,
+            register,
+            stamping,
+            unstamped,
+            first_write,
+            without_register,
+            closing,
+        }
     }
     /// The right to give stamps, or to replace a file, unless somebody else has it (REGISTER-4).
     pub fn try_stamping(&self) -> Option<Stamping<'_>> {
