@@ -129,6 +129,9 @@ impl Engine {
         engine.resolve(judged, &mut report).await?;
         if !forced.is_on() {
             engine.spawn("purge", purge::run);
+            for helper in 1..engine.config.purge_threads {
+                engine.spawn("purge-helper", move |engine| purge::help(engine, helper));
+            }
             engine.spawn("undo", truncate::run);
             engine.spawn("counters", keep_counters);
             engine.spawn("stamps", keep_stamps);
@@ -173,7 +176,8 @@ impl Engine {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
-                self.history.push(TrxId(1), l.first, l.pages);
+                let long = l.is_long();
+                self.history.add_found(l.trx, l.first, long.then_some(l.pages));
                 report.history += 1;
             }
         }
