@@ -579,7 +579,7 @@ async fn keep_counters(engine: Arc<Engine>) {
 async fn save_counters(engine: &Engine) -> Result<()> {
     for t in engine.dict.all_tables() {
         if t.counter_moved.swap(false, AcqRel) && !t.dropped.load(Acquire) {
-            engine.save_counter(&t).await?;
+            engine.save_counter(&t, false).await?;
         }
     }
     Ok(())
