@@ -47,6 +47,8 @@ pub struct Config {
     /// Page writes a second in the background, and at most.
     pub io_capacity: u32,
     pub io_capacity_max: u32,
+    /// Tasks that purge, at most.
+    pub purge_threads: usize,
     /// Read a damaged directory, and change nothing.
     pub forced: Forced,
 }
@@ -61,6 +63,7 @@ impl Config {
             doublewrite: true,
             io_capacity: 2000,
             io_capacity_max: 4000,
+            purge_threads: 4,
             forced: Forced::default(),
         }
     }

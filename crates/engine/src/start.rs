@@ -130,6 +130,9 @@ impl Engine {
         engine.resolve(judged, &mut report).await?;
         if !forced.is_on() {
             engine.spawn("purge", purge::run);
+            for helper in 1..engine.config.purge_threads {
+                engine.spawn("purge-helper", move |engine| purge::help(engine, helper));
+            }
             engine.spawn("undo", truncate::run);
             engine.spawn("counters", keep_counters);
             engine.spawn("stamps", keep_stamps);
@@ -174,7 +177,8 @@ impl Engine {
                 let trx = self.resurrect(&l);
                 if l.dictionary { first.push(trx) } else { then.push(trx) }
             } else {
-                self.history.push(TrxId(1), l.first, l.pages);
+                let long = l.is_long();
+                self.history.add_found(l.trx, l.first, long.then_some(l.pages));
                 report.history += 1;
             }
         }
@@ -590,7 +594,7 @@ async fn keep_counters(engine: Arc<Engine>) {
 async fn save_counters(engine: &Engine) -> Result<()> {
     for t in engine.dict.all_tables() {
         if t.counter_moved.swap(false, AcqRel) && !t.dropped.load(Acquire) {
-            engine.save_counter(&t).await?;
+            engine.save_counter(&t, false).await?;
         }
     }
     Ok(())

@@ -362,3 +362,78 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
         e.close().await.unwrap();
     });
 }
+
+const CRASH_IN: &str = "REDOLITH_TEST_COUNTER_CRASH";
+/// COUNTER-2: values of rows that were deleted and purged, or rolled back, are not given again after a crash.
+#[test]
+fn values_of_rows_that_are_gone_are_not_given_again_after_a_crash() {
+    if let Ok(dir) = std::env::var(CRASH_IN) {
+        return make_rows_go_and_crash(&Dir(dir.into()));
+    }
+    let dir = Dir::new("counter-crash");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let child =
+        child.args(["--exact", "values_of_rows_that_are_gone_are_not_given_again_after_a_crash", "--nocapture"]).env(CRASH_IN, &dir.0);
+    let ended = child.output().unwrap();
+    assert!(!ended.status.success() && String::from_utf8_lossy(&ended.stdout).contains("as it should"), "{ended:?}");
+    let (e, _) = open(&dir);
+    block_on(async {
+        // What MySQL 8 goes on with.
+        for (name, next) in [("deleted", 4), ("rolled_back", 3), ("named", 701), ("moved", 801), ("changed", 901)] {
+            assert_eq!(counter_of(&e, name).await, next, "{name}");
+        }
+        e.close().await.unwrap();
+    });
+}
+fn make_rows_go_and_crash(dir: &Dir) {
+    let (e, _) = open(dir);
+    block_on(async {
+        e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
+        let mut trx = e.begin(KillFlag::new());
+        for name in ["deleted", "rolled_back", "named", "moved", "changed"] {
+            let primary = IndexDef::primary([if name == "changed" { 1 } else { 0 }]);
+            let mut def = TableDef { indexes: vec![primary, IndexDef::secondary("id", false, [0])], ..def(name) };
+            def.columns[0].auto_increment = true;
+            let t = e.create_table(def, 1).await.unwrap();
+            for id in 1..=2 {
+                assert_eq!(t.take_auto_increment(1), id);
+                trx.insert(&t, &row(&t, id as i64, id as i64, "")).await.unwrap();
+                if (name, id) == ("rolled_back", 2) {
+                    trx.rollback().await.unwrap();
+                } else {
+                    trx.commit().await.unwrap().durable().await;
+                }
+            }
+            match name {
+                // A value that came with its row.
+                "deleted" => trx.insert(&t, &row(&t, 3, 3, "")).await.unwrap(),
+                "named" => trx.insert(&t, &row(&t, 700, 700, "")).await.unwrap(),
+                "rolled_back" => {}
+                // One that a row is given later: where the column is the primary key, and where it is not.
+                _ => {
+                    let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, LOCK);
+                    assert!(rows.next(&mut trx).await.unwrap());
+                    let (id, mut new) = (if name == "moved" { 800 } else { 900 }, Vec::new());
+                    t.layout.update(rows.row().stored, &[(0, Value::Int(id))], &mut new);
+                    trx.update(&t, rows.row(), &new).await.unwrap();
+                }
+            }
+            trx.commit().await.unwrap().durable().await;
+            let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, LOCK);
+            while rows.next(&mut trx).await.unwrap() {
+                trx.delete(&t, rows.row()).await.unwrap();
+            }
+            drop(rows);
+            trx.commit().await.unwrap().durable().await;
+        }
+        // No entry is left that tells of them.
+        while !e.history.is_empty() {
+            e.host.sleep(std::time::Duration::from_millis(5)).await;
+        }
+        e.create_schema("behind", DEFAULT_COLLATION).await.unwrap();
+        println!("ends as it should");
+        use std::io::Write;
+        std::io::stdout().flush().unwrap();
+        std::process::abort();
+    });
+}

@@ -134,6 +134,7 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         doublewrite: s.is_on(Var::InnodbDoublewrite),
         io_capacity: s.bits(Var::InnodbIoCapacity) as u32,
         io_capacity_max: s.bits(Var::InnodbIoCapacityMax) as u32,
+        purge_threads: s.bits(Var::InnodbPurgeThreads) as usize,
         forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
     }
@@ -168,6 +169,10 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     s.on_change(Var::InnodbUndoLogTruncate, move |on| undo.undo.truncation.enable(on != 0));
     let undo = engine.clone();
     s.on_change(Var::InnodbMaxUndoLogSize, move |bytes| undo.undo.truncation.set_max_bytes(bytes));
+    let purge = engine.clone();
+    s.on_change(Var::InnodbMaxPurgeLag, move |logs| purge.history.lag.set_max(logs));
+    let purge = engine.clone();
+    s.on_change(Var::InnodbMaxPurgeLagDelay, move |us| purge.history.lag.set_max_delay_us(us));
     let purge = engine.clone();
     s.on_change(Var::InnodbPurgeStopNow, move |on| {
         if on != 0 {

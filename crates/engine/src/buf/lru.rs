@@ -85,6 +85,8 @@ pub(crate) struct Lists {
     young: List,
     old: List,
     old_share: f64,
+    /// Where a scan in several parts goes on, in old: InnoDB's hazard pointer. What leaves the list moves it on.
+    next: u32,
     /// Pages that moved to young.
     pub made_young: u64,
 }
@@ -92,7 +94,7 @@ pub(crate) struct Lists {
 impl Lists {
     pub fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
         let old_share = f64::from(old_blocks_pct.clamp(5, 95)) / 100.0;
-        Lists { free: Vec::new(), fresh: frames, young: List::new(YOUNG), old: List::new(OLD), old_share, made_young: 0 }
+        Lists { free: Vec::new(), fresh: frames, young: List::new(YOUNG), old: List::new(OLD), old_share, next: NONE, made_young: 0 }
     }
     pub fn free_len(&self) -> usize {
         self.free.len() + self.fresh.len()
@@ -128,9 +130,15 @@ impl Lists {
     pub fn remove(&mut self, frames: &Frames, index: u32) {
         match frames.get(index).lru_list.load(Relaxed) {
             YOUNG => self.young.remove(frames, index),
-            OLD => self.old.remove(frames, index),
+            OLD => self.leave_old(frames, index),
             _ => {}
         }
+    }
+    fn leave_old(&mut self, frames: &Frames, index: u32) {
+        if self.next == index {
+            self.next = frames.get(index).lru_prev.load(Relaxed);
+        }
+        self.old.remove(frames, index);
     }
     /// Lets young's tail flow over until old has its share.
     fn balance(&mut self, frames: &Frames, now: u32) {
@@ -150,38 +158,60 @@ impl Lists {
     }
     /// Walks old from its tail over at most `depth` frames, moving those that earned it, and calls `take` on each victim in turn: true takes it out of
     /// the lists. Stops after `want` were taken.
-    pub fn scan(
+    pub fn scan(&mut self, frames: &Frames, now: u32, old_time_ms: u32, depth: usize, want: usize, take: impl FnMut(u32, &Frame) -> bool) {
+        let from = self.old.tail;
+        self.scan_from(frames, from, now, old_time_ms, depth, want, take);
+    }
+    /// The same in parts, between which the caller lets go of the mutex: the first begins at the tail, the others where the one before has ended.
+    /// True if there is more.
+    pub fn scan_part(
         &mut self,
         frames: &Frames,
+        first: bool,
+        now: u32,
+        old_time_ms: u32,
+        depth: usize,
+        want: usize,
+        take: impl FnMut(u32, &Frame) -> bool,
+    ) -> bool {
+        let from = if first { self.old.tail } else { self.next };
+        self.next = self.scan_from(frames, from, now, old_time_ms, depth, want, take);
+        self.next != NONE
+    }
+    fn scan_from(
+        &mut self,
+        frames: &Frames,
+        from: u32,
         now: u32,
         old_time_ms: u32,
         depth: usize,
         want: usize,
         mut take: impl FnMut(u32, &Frame) -> bool,
-    ) {
-        let (mut at, mut seen, mut taken) = (self.old.tail, 0, 0);
+    ) -> u32 {
+        let (mut at, mut seen, mut taken) = (from, 0, 0);
         while at != NONE && seen < depth && taken < want {
             let (index, frame) = (at, frames.get(at));
             at = frame.lru_prev.load(Relaxed);
             seen += 1;
             match judge(frame, old_time_ms) {
                 Verdict::Promote => {
-                    self.old.remove(frames, index);
+                    self.leave_old(frames, index);
                     self.young.push_head(frames, index, now);
                     self.made_young += 1;
                 }
                 Verdict::SecondChance => {
-                    self.old.remove(frames, index);
+                    self.leave_old(frames, index);
                     self.old.push_head(frames, index, now);
                 }
                 Verdict::Victim if take(index, frame) => {
-                    self.old.remove(frames, index);
+                    self.leave_old(frames, index);
                     taken += 1;
                 }
                 Verdict::Victim => {}
             }
         }
         self.balance(frames, now);
+        at
     }
 }
 
@@ -249,6 +279,32 @@ mod tests {
         lists.balance(&frames, 2600);
         assert_eq!(frames.get(4).lru_list.load(Relaxed), YOUNG, "used since: turned round");
         assert_eq!(frames.get(5).lru_list.load(Relaxed), OLD);
+    }
+
+    /// Frames that are in use stand at the tail: a scan in parts comes past them, also when others take pages out in between.
+    #[test]
+    fn a_scan_in_parts_sees_each_page_once() {
+        let (frames, mut lists) = filled(12);
+        let mut seen = Vec::new();
+        let mut part = |lists: &mut Lists, first: bool| {
+            let more = lists.scan_part(&frames, first, 50, 1000, 3, 99, |i, _| {
+                seen.push(i);
+                i % 4 == 3
+            });
+            (more, std::mem::take(&mut seen))
+        };
+        assert_eq!(part(&mut lists, true), (true, vec![0, 1, 2]));
+        // The one that is next goes, and so does one that has been seen.
+        lists.remove(&frames, 3);
+        lists.remove(&frames, 1);
+        assert_eq!(part(&mut lists, false), (true, vec![4, 5, 6]));
+        assert_eq!(part(&mut lists, false), (true, vec![7, 8, 9]));
+        assert_eq!(part(&mut lists, false), (false, vec![10, 11]));
+        assert_eq!(lists.pages(), 8);
+        // The page at the end of the list goes while it is next.
+        assert_eq!(part(&mut lists, true), (true, vec![0, 2, 4]));
+        [5, 6, 8, 9, 10].iter().for_each(|i| lists.remove(&frames, *i));
+        assert_eq!(part(&mut lists, false), (false, vec![]));
     }
 
     #[test]

@@ -9,14 +9,16 @@ use super::{BufConfig, Setting};
 use crate::flush::dirty::DirtyIndex;
 use crate::page::header;
 use crate::{Lsn, PageId, Result, SpaceId, Stall, Try};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use redolith_disk::{AlignedBuf, Disk};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*, fence};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, fence};
 
 /// How far a session looks for a clean page at the tail of an instance before it leaves the work to the cleaners.
 const SESSION_SCAN: usize = 64;
+/// Pages that a cleaner looks at while it holds an instance's mutex: some microseconds.
+const SCAN_PART: usize = 256;
 
 pub(super) struct Instance {
     lists: Mutex<Lists>,
@@ -44,6 +46,8 @@ pub struct Pool {
     disk: Arc<dyn Disk>,
     born_ms: u128,
     pub old_blocks_time_ms: Setting,
+    /// Which instance the next [`Pool::refill_free`] begins with.
+    refill_from: AtomicUsize,
 }
 
 impl Pool {
@@ -69,6 +73,7 @@ impl Pool {
             read_ended: Event::default(),
             frame_wanted: Event::default(),
             spare: Mutex::default(),
+            refill_from: AtomicUsize::new(0),
             clock_ms: AtomicU32::new(1),
             born_ms: disk.now().as_millis(),
             disk,
@@ -261,32 +266,42 @@ impl Pool {
         true
     }
 
-    /// Moves clean cold pages to the free lists until each instance has its share of `target` free frames; looks at `depth` pages of each.
-    /// Returns the frames of cold dirty pages that stood in the way, coldest first.
+    /// Moves clean cold pages to the free lists until each instance has its share of `target` free frames; looks at `depth` pages of each, some at a
+    /// time, so that sessions do not wait long for its mutex. Each call begins with another instance: they all come to be the first that is
+    /// served. Returns the frames of cold dirty pages that stood in the way, of each instance the coldest first.
     pub(crate) fn refill_free(&self, target: usize, depth: usize) -> Vec<u32> {
         let share = target.div_ceil(self.instances.len());
         let (now, old_time) = (self.clock_ms.load(Relaxed), self.old_blocks_time_ms.get());
         let (mut in_the_way, mut freed) = (Vec::new(), 0);
-        for instance in &self.instances {
-            let mut lists = instance.lists.lock();
-            let want = share.saturating_sub(lists.free_len());
-            if want == 0 {
-                continue;
+        let start = self.refill_from.fetch_add(1, Relaxed);
+        for i in 0..self.instances.len() {
+            let instance = &self.instances[(start + i) % self.instances.len()];
+            let (mut left, mut first) = (depth, true);
+            while left > 0 {
+                let mut lists = instance.lists.lock();
+                let want = share.saturating_sub(lists.free_len());
+                if want == 0 {
+                    break;
+                }
+                let (part, mut free) = (left.min(SCAN_PART), Vec::new());
+                let more = lists.scan_part(&self.frames, first, now, old_time, part, want, |index, frame| {
+                    if frame.is_dirty() {
+                        in_the_way.push(index);
+                    }
+                    let taken = self.unhook(index, frame, frame.id.load(Acquire));
+                    if taken {
+                        free.push(index);
+                    }
+                    taken
+                });
+                freed += free.len();
+                free.into_iter().for_each(|index| lists.give_free(index));
+                (left, first) = (left - part, false);
+                MutexGuard::unlock_fair(lists);
+                if !more {
+                    break;
+                }
             }
-            let (mut dirty, mut free) = (Vec::new(), Vec::new());
-            lists.scan(&self.frames, now, old_time, depth, want, |index, frame| {
-                if frame.is_dirty() {
-                    dirty.push(index);
-                }
-                let taken = self.unhook(index, frame, frame.id.load(Acquire));
-                if taken {
-                    free.push(index);
-                }
-                taken
-            });
-            freed += free.len();
-            free.into_iter().for_each(|index| lists.give_free(index));
-            in_the_way.extend(dirty);
         }
         if freed > 0 {
             self.frame_freed.notify_some(freed);

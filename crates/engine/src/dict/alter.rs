@@ -77,7 +77,7 @@ impl Engine {
             // It goes up only: no value below one that is there.
             new.auto_increment.store(n, Release);
             new.counters_ready.store(false, Release);
-            self.save_counter(&new).await?;
+            self.save_counter(&new, true).await?;
             self.ready_counters(&new).await?;
         }
         Ok(new)

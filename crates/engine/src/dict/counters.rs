@@ -1,15 +1,18 @@
 //! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is opened, and how the first of them is saved.
 //!
+//! - COUNTER-2: a row with a value that the counter on page 0 of its space has not passed raises that counter in its own mini-transaction, as in
+//!   MySQL 8 (WL#6204): so no value is given again after a crash, whether its row was deleted or rolled back, if anything later was made durable.
 //! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be older than the newest rows, so the greatest entry of an
 //!   index that the column leads is asked too, delete-marked or not.
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
 use crate::engine::Engine;
-use crate::mtr::{Mtr, Store};
+use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Rec};
 use crate::page::{Patch, u64_at};
 use crate::{PageId, Result, Try};
+use redolith_types::Value;
 use redolith_types::convert::to_integer;
 use std::sync::atomic::Ordering::*;
 
@@ -39,18 +42,53 @@ impl Engine {
         t.counters_ready.store(true, Release);
         Ok(())
     }
-    pub(crate) async fn save_counter(&self, t: &Table) -> Result<()> {
-        let value = t.auto_increment.load(Acquire);
+    /// Saves the counter where it has moved up; with `exactly` also down.
+    pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<()> {
         self.settled(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(PageId { space: t.space, no: 0 })?;
-            if u64_at(m.page(p), COUNTER) != value {
+            let (saved, value) = (u64_at(m.page(p), COUNTER), t.auto_increment.load(Acquire));
+            if saved < value || exactly && saved != value {
                 m.patch(p).write_u64(COUNTER, value);
                 m.commit();
             }
             Ok(())
         })
         .await
+    }
+}
+
+/// The counter of a table that is to be raised in a mini-transaction.
+pub(crate) struct Raise {
+    page: At,
+    to: u64,
+}
+impl Table {
+    /// Before the first change of a mini-transaction that gives the table a row with this payload: latches what COUNTER-2 asks for.
+    #[inline]
+    pub(crate) fn latch_counter(&self, m: &mut Mtr<'_>, payload: &[u8]) -> Try<Option<Raise>> {
+        let Some(column) = self.counter_column else { return Ok(None) };
+        let next = match self.layout.get(payload, column) {
+            Value::Int(n) => u64::try_from(n).unwrap_or(0),
+            Value::UInt(n) => n,
+            other => u64::try_from(to_integer(&other).value).unwrap_or(0),
+        }
+        .saturating_add(1);
+        if next <= self.counter_logged.load(Relaxed) {
+            return Ok(None);
+        }
+        // Those that were taken with it, for other rows, are coming.
+        let to = next.max(self.auto_increment.load(Relaxed));
+        Ok(Some(Raise { page: m.x(PageId { space: self.space, no: 0 })?, to }))
+    }
+    pub(crate) fn raise_counter(&self, m: &mut Mtr<'_>, raise: Option<Raise>) {
+        let Some(Raise { page, to }) = raise else { return };
+        let saved = u64_at(m.page(page), COUNTER);
+        if saved < to {
+            m.patch(page).write_u64(COUNTER, to);
+        }
+        // Under the page's latch. Only a hint for those that come: a table that is defined anew begins with nothing.
+        self.counter_logged.fetch_max(saved.max(to), Relaxed);
     }
 }
 

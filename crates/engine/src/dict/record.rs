@@ -73,6 +73,8 @@ pub fn make_table(dict: &Dictionary, r: TableRecord, numbered: TrxId, since: imp
         mdl: dict.mdl(&format!("t/{}/{}", r.def.schema, r.def.name)),
         auto_increment: AtomicU64::new(r.auto_increment.max(1)),
         row_id: AtomicU64::new(1),
+        counter_column: r.def.auto_increment_column(),
+        counter_logged: AtomicU64::new(0),
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
         numbered_since: numbered,

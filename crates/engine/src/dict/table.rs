@@ -46,6 +46,9 @@ pub struct Table {
     pub auto_increment: AtomicU64,
     /// The next hidden row id.
     pub(crate) row_id: AtomicU64,
+    /// The column that it is for; and up to which value the counter is in the log (COUNTER-2).
+    pub(crate) counter_column: Option<usize>,
+    pub(crate) counter_logged: AtomicU64,
     /// Whether `auto_increment` has passed what the dictionary remembers.
     pub(crate) counter_moved: AtomicBool,
     /// Rows, roughly: counted since the table was opened, from an estimate.
@@ -88,14 +91,16 @@ impl Table {
     }
     /// Takes `n` consecutive AUTO_INCREMENT values; the first.
     pub fn take_auto_increment(&self, n: u64) -> u64 {
-        self.counter_moved.store(true, Relaxed);
-        self.auto_increment.fetch_update(Relaxed, Relaxed, |v| Some(v.saturating_add(n))).unwrap_or_else(|v| v)
+        let first = self.auto_increment.fetch_update(AcqRel, Relaxed, |v| Some(v.saturating_add(n))).unwrap_or_else(|v| v);
+        // Afterwards: who saves it in between comes again.
+        self.counter_moved.store(true, Release);
+        first
     }
     /// A row came with a value of its own: the next generated one is above it.
     pub fn saw_auto_increment(&self, value: u64) {
         if value >= self.auto_increment.load(Relaxed) {
-            self.counter_moved.store(true, Relaxed);
-            self.auto_increment.fetch_max(value.saturating_add(1), Relaxed);
+            self.auto_increment.fetch_max(value.saturating_add(1), AcqRel);
+            self.counter_moved.store(true, Release);
         }
     }
 }

@@ -239,6 +239,7 @@ fn rest(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("purge_del_mark_records", purge.removed.load(Relaxed));
     put("purge_upd_exist_or_extern_records", purge.changes.load(Relaxed));
     put("purge_stop_count", purge.stops.load(Relaxed));
+    put("purge_dml_delay_usec", engine.history.lag.delay().map_or(0, |d| d.as_micros() as u64));
     put("purge_retries", purge.retries.load(Relaxed));
     put("purge_resume_count", purge.resumes.load(Relaxed));
     put("index_page_splits", engine.store.shape.splits.load(Relaxed));

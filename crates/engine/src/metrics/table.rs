@@ -291,7 +291,7 @@ const PURGE: &[Row] = &[
     ("purge_invoked", Counter, "Times purge took up what was in the history"),
     ("purge_undo_log_pages", Counter, "Undo pages that it read for that"),
     ("purge_undo_logs", Counter, "Committed transactions whose undo was purged"),
-    ("purge_dml_delay_usec", Value, "0: changes of rows are not slowed for purge"),
+    ("purge_dml_delay_usec", Value, "How long each change of a row waits for purge now (innodb_max_purge_lag)"),
     ("purge_retries", Counter, "Times purge put a transaction's undo back to try again later: the disk was full"),
     ("purge_resume_count", Counter, "Times purge was told to go on (innodb_purge_run_now)"),
     ("purge_stop_count", Counter, "Times purge was stopped (innodb_purge_stop_now)"),

@@ -3,7 +3,10 @@
 //! Purge works from a view of its own. It opens one, waits until every older view has closed, and may then remove whatever transactions that it sees
 //! have made obsolete. That view is the engine's `horizon`: walks over older versions end at a version by a transaction that it sees.
 //!
-//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins no further log; nothing else waits for it, the history
+//! It goes through the undo pages, oldest first ([`history`]), gathers what the logs in a page have made obsolete ([`batch`]), and several tasks do
+//! that beside each other while there is much to do ([`work`]).
+//!
+//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins nothing; nothing else waits for it, the history
 //! just grows. It is stopped for this run only: a start finds the history in the undo pages and goes on.
 //!
 //! - PURGE-1: a log is purged only when every open view sees its transaction.
@@ -14,280 +17,208 @@
 //!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
 //! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait for that while a definition's change waits
 //!   for purge ([`Engine::hold_purge`]).
-//! - PURGE-7: purge is one task among others. Within a log, too, it lets others run, and goes away if a definition's change or the end wants it to; where it has been
-//!   is kept.
+//! - PURGE-7: purge is some tasks among others. Within a log, too, they let others run, and go away if a definition's change or the end wants it to; of a long log
+//!   it is kept which parts are done.
+//! - PURGE-8: in which order logs are purged, and by how many tasks, is a matter of speed only. Whether something goes is decided under its leaf's latch from
+//!   what is there then and from the horizon (PURGE-2, PURGE-3); of the logs that the horizon sees no walk needs one to get past another; and what has
+//!   been removed is not there when a log is purged again. Long columns have one log that names them, and that has one task.
 //!
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
 //! index, which is safe (PURGE-2).
+mod batch;
 mod complaints;
+mod history;
+mod lag;
+mod work;
 
-use crate::btree::{Seek, structure};
+pub use history::{Counts, History, State};
+pub(crate) use work::{help, run};
+
 use crate::buf::Latch;
-use crate::canary::{Canary, planted};
-use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::mtr::Mtr;
-use crate::page::{Patch, index};
-use crate::row::version::{self, Version};
-use crate::row::{entry, overflow, value};
-use crate::undo::record::{self, Entry, Obsolete, RollPtr};
-use crate::{Error, PageNo, Result, SpaceId, TrxId, Try, undo};
-use parking_lot::Mutex;
+use crate::page::Patch;
+use crate::row::overflow;
+use crate::undo::record::{self, Entry, RollPtr};
+use crate::undo::{self, Unread};
+use crate::{Error, PageNo, Result, TrxId, Try};
+use batch::Batch;
+use history::{Item, Left, Place};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
+use work::{Step, Turn};
 
-/// A committed transaction's log.
-struct Item {
-    no: TrxId,
-    first: (PageNo, u16),
-    pages: SmallVec<[PageNo; 2]>,
-    left: Left,
-    /// How often the disk has failed it.
-    errors: u32,
-}
-/// What is to be done of it.
-enum Left {
-    Changes(Place),
-    /// To free what these pages begin.
-    Chains(Vec<(SpaceId, PageNo)>),
-}
-/// How far the changes of a log are purged.
-#[derive(Default)]
-struct Place {
-    owner: TrxId,
-    /// The next part, and the next entry's offset in its page; 0: its first.
-    part: usize,
-    at: usize,
-    changes: u64,
-    /// What is to be freed for those before.
-    chains: Vec<(SpaceId, PageNo)>,
-}
-/// Committed transactions that are to be purged, in the order of their commits.
-#[derive(Default)]
-pub struct History {
-    queue: Mutex<VecDeque<Item>>,
-    /// With the one that is being purged.
-    len: AtomicU64,
-    /// The commit number of the one that is being purged; 0: none is. Written under the queue's mutex.
-    at: AtomicU64,
-    pub purged: AtomicU64,
-    pub counts: Counts,
-    stopped: AtomicBool,
-    /// How many hold purge off for a while; and whether a log is being purged now.
-    held: AtomicUsize,
-    purging: AtomicBool,
-    complaints: Mutex<complaints::Complaints>,
-}
-/// What purge counts (purge_* of INNODB_METRICS).
-#[derive(Default)]
-pub struct Counts {
-    pub rounds: AtomicU64,
-    pub pages: AtomicU64,
-    /// Delete-marked records removed.
-    pub removed: AtomicU64,
-    /// Undo records of changes to rows that were there.
-    pub changes: AtomicU64,
-    /// Logs that could not be purged for now.
-    pub retries: AtomicU64,
-    pub stops: AtomicU64,
-    pub resumes: AtomicU64,
-}
-/// What purge is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    Running,
-    Idle,
-    /// The log in work is the last one.
-    Stopping,
-    Stopped,
-}
-impl State {
-    /// As SHOW ENGINE INNODB STATUS says it.
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Running => "running",
-            State::Idle => "running but idle",
-            State::Stopping => "stopping",
-            State::Stopped => "stopped",
-        }
-    }
-}
-impl History {
-    /// No log is begun from now on. One that is being purged is finished.
-    pub fn stop(&self) {
-        if !self.stopped.swap(true, SeqCst) {
-            self.counts.stops.fetch_add(1, Relaxed);
-        }
-    }
-    pub fn resume(&self) {
-        if self.stopped.swap(false, SeqCst) {
-            self.counts.resumes.fetch_add(1, Relaxed);
-        }
-    }
-    pub fn is_stopped(&self) -> bool {
-        self.stopped.load(SeqCst)
-    }
-    pub fn state(&self) -> State {
-        match (self.is_stopped(), self.is_purging()) {
-            (true, true) => State::Stopping,
-            (true, false) => State::Stopped,
-            (false, false) if self.is_empty() => State::Idle,
-            (false, _) => State::Running,
-        }
-    }
-    /// Everything that committed with a number below is purged; `next` if nothing waits.
-    pub fn done_below(&self, next: TrxId) -> TrxId {
-        let q = self.queue.lock();
-        match self.at.load(Relaxed) {
-            0 => q.front().map_or(next, |i| i.no),
-            at => TrxId(at),
-        }
-    }
-    pub(crate) fn push(&self, no: TrxId, first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>) {
-        let mut q = self.queue.lock();
-        // Before purge can see it and count it down.
-        self.len.fetch_add(1, Relaxed);
-        q.push_back(Item { no, first, pages, left: Left::Changes(Place::default()), errors: 0 });
-    }
-    /// Innodb_history_list_length.
-    pub fn len(&self) -> u64 {
-        self.len.load(Relaxed)
-    }
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    pub(crate) fn is_held(&self) -> bool {
-        self.held.load(SeqCst) > 0
-    }
-    pub(crate) fn is_purging(&self) -> bool {
-        self.purging.load(SeqCst)
-    }
-    /// Announces that purge works, unless it is stopped or held off.
-    fn start(&self) -> bool {
-        self.purging.store(true, SeqCst);
-        if self.is_held() || self.is_stopped() {
-            self.purging.store(false, SeqCst);
-            return false;
-        }
-        true
-    }
-    fn pop_below(&self, limit: TrxId) -> Option<Item> {
-        let mut q = self.queue.lock();
-        let item = if q.front()?.no < limit { q.pop_front() } else { None };
-        if let Some(i) = &item {
-            self.at.store(i.no.0, Relaxed);
-        }
-        item
-    }
-    /// The log that was popped is to be purged later (PURGE-5).
-    fn put_back(&self, item: Item) {
-        let mut q = self.queue.lock();
-        self.at.store(0, Relaxed);
-        q.push_front(item);
-        self.purging.store(false, SeqCst);
-    }
-    /// The log that was popped is purged.
-    fn done(&self) {
-        let _q = self.queue.lock();
-        self.at.store(0, Relaxed);
-        self.len.fetch_sub(1, Relaxed);
-        self.purged.fetch_add(1, Relaxed);
-        self.purging.store(false, SeqCst);
-    }
-}
-
-/// Logs, and changes within one, purged between two looks at the other tasks.
-const ROUND: usize = 32;
-const CHANGES_PER_TURN: u64 = 64;
-const IDLE: Duration = Duration::from_millis(20);
-/// The longest pause before a log is tried again (PURGE-5).
-const LAST_PAUSE: Duration = Duration::from_secs(5);
 /// How often a log is tried again after errors of the disk.
 const ERRORS: u32 = 8;
 
-/// The background task.
-pub(crate) async fn run(engine: Arc<Engine>) {
-    let (counts, mut pause) = (&engine.history.counts, IDLE);
-    while !engine.closing.load(Acquire) {
-        let (failed, idle) = (counts.retries.load(Relaxed), engine.history.is_empty() || engine.history.is_stopped());
-        if !idle && engine.purge_once().await {
-            pause = IDLE;
-            continue;
-        }
-        let again = counts.retries.load(Relaxed) > failed;
-        pause = if again { (2 * pause).min(LAST_PAUSE) } else { IDLE };
-        engine.nap(pause).await;
-    }
+/// What was found in a page.
+#[derive(Default)]
+struct Found {
+    /// Logs that are wholly in it and are purged with the page.
+    logs: u32,
+    /// Those that need more: they have long columns.
+    items: Vec<Item>,
+    /// How far it could be read: the horizon does not see what is behind.
+    to: u16,
 }
 
 impl Engine {
-    /// Purges what is in the history now, once older views have closed. False if there was nothing to do, or it was stopped or held off.
-    pub async fn purge_once(&self) -> bool {
-        self.history.counts.rounds.fetch_add(1, Relaxed);
-        let mut view = self.sys.new_view();
-        self.sys.open_view(&mut view, TrxId::NONE);
-        while self.sys.oldest_view_no() < view.low_no() && !planted(Canary::PurgeTooEarly) {
-            if self.closing.load(Acquire) || self.history.is_stopped() {
-                return false;
+    /// Purges the logs in the page that has waited longest.
+    async fn purge_page(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
+        let Some(unread) = self.undo.next_to_read() else { return Step::Nothing };
+        let mut found = Found::default();
+        let purged = match self.settled(|| self.read_page(&unread, batch, &mut found)).await {
+            Ok(()) => self.purge_batch(batch, turn).await,
+            Err(e) => Err(e),
+        };
+        let logs = match purged {
+            Ok(true) => found.logs,
+            Ok(false) => {
+                self.undo.have_read(unread.no, unread.from, 0, true);
+                return Step::Later;
             }
-            self.nap(Duration::from_millis(5)).await;
-        }
-        let limit = view.low_no();
-        // It keeps what it sees; as an open view it would hold up the next one.
-        view.close();
-        *self.horizon.write() = view;
-        let mut n = 0;
-        while self.history.start() {
-            let Some(mut item) = self.history.pop_below(limit) else { break };
-            let purged = self.purge_log(&mut item).await;
-            if let Ok(false) = purged {
-                self.history.put_back(item);
-                return n > 0;
+            Err(e @ (Error::DiskFull(_) | Error::LogFull)) => {
+                self.complain(true, &e);
+                self.history.counts.retries.fetch_add(1, Relaxed);
+                self.undo.have_read(unread.no, unread.from, 0, true);
+                return Step::Later;
             }
-            if let Err(e) = purged {
-                let passes = may_pass(&e, &mut item.errors);
-                let what = if passes { "waits, and tries again and again" } else { "passed over an undo log" };
-                let line = self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"));
-                if let Some(line) = line {
-                    eprintln!("redolith: purge {line}");
+            Err(_) if found.to > 0 => {
+                // Each of the logs by itself: it is found out which of them it is (PURGE-5).
+                let mut items = Vec::new();
+                match self.settled(|| self.logs_of(&unread, found.to, &mut items)).await {
+                    Ok(()) => found.items = items,
+                    Err(e) => self.complain(false, &e),
                 }
+                0
+            }
+            Err(e) => {
+                // The page cannot be read.
+                let mut unreadable = self.history.unreadable.lock();
+                if unreadable.0 != unread.no {
+                    *unreadable = (unread.no, 0);
+                }
+                let passes = may_pass(&e, &mut unreadable.1);
+                drop(unreadable);
+                self.complain(passes, &e);
                 if passes {
                     self.history.counts.retries.fetch_add(1, Relaxed);
-                    self.history.put_back(item);
-                    return n > 0;
+                    self.undo.have_read(unread.no, unread.from, 0, true);
+                    return Step::Later;
                 }
+                found.to = unread.to;
+                0
             }
-            for page in &item.pages {
-                self.undo.purged(*page);
-            }
-            self.history.counts.pages.fetch_add(item.pages.len() as u64, Relaxed);
-            self.history.done();
-            n += 1;
-            if n % ROUND == 0 {
-                if self.closing.load(Acquire) {
-                    return false;
-                }
-                let_others_run(&*self.host).await;
-            }
+        };
+        if logs > 0 {
+            self.history.counts.changes.fetch_add(batch.changes, Relaxed);
+            self.history.counts.pages.fetch_add(1, Relaxed);
         }
-        self.history.purging.store(false, SeqCst);
-        n > 0
+        let step = Step::Did(logs as usize + found.items.len());
+        self.history.items.lock().extend(found.items);
+        self.undo.have_read(unread.no, found.to, logs, false);
+        self.history.done(logs.into());
+        step
+    }
+    /// Gathers what the logs that the horizon sees have made obsolete.
+    fn read_page(&self, unread: &Unread, batch: &mut Batch, found: &mut Found) -> Try<()> {
+        let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
+        let horizon = self.horizon.read();
+        batch.clear();
+        (found.logs, found.to) = (0, unread.to);
+        found.items.clear();
+        // The log that it is in, if that is one to purge.
+        let mut log = None;
+        let mut at = usize::from(unread.from);
+        while at < usize::from(unread.to) {
+            let Some(e) = record::parse(&g[..], at) else { break };
+            match e {
+                Entry::Log { trx, state, .. } => {
+                    let own = state != record::ENDED && !unread.long.contains(&(at as u16));
+                    if own && !horizon.sees(trx) {
+                        found.to = at as u16;
+                        break;
+                    }
+                    log = own.then(|| (trx, at as u16, batch.mark()));
+                    found.logs += own as u32;
+                }
+                Entry::More { .. } => log = None,
+                Entry::Change { head, old, key, rest } => {
+                    if let Some((owner, first, before)) = &log {
+                        batch.add(self, *owner, head.table, old, key, rest, RollPtr::new(unread.no, at, false));
+                        if !batch.chains.is_empty() {
+                            // PURGE-4
+                            batch.back_to(before);
+                            found.items.push(Item::new(*owner, (unread.no, *first), SmallVec::from_slice(&[unread.no])));
+                            found.logs -= 1;
+                            log = None;
+                        }
+                    }
+                }
+                _ => {}
+            }
+            at += record::entry_len(&g[..], at);
+        }
+        Ok(())
+    }
+    /// The logs of that part of a page, to be purged one by one.
+    fn logs_of(&self, unread: &Unread, to: u16, items: &mut Vec<Item>) -> Try<()> {
+        let g = self.store.pool.fix(undo::page_id(unread.no), Latch::S)?;
+        items.clear();
+        let mut at = unread.from;
+        while at < to {
+            let Some(e) = record::parse(&g[..], at.into()) else { break };
+            if let Entry::Log { trx, state, .. } = e
+                && state != record::ENDED
+                && !unread.long.contains(&at)
+            {
+                items.push(Item::new(trx, (unread.no, at), SmallVec::from_slice(&[unread.no])));
+            }
+            at += record::entry_len(&g[..], at.into()) as u16;
+        }
+        Ok(())
     }
 
+    /// The next log that has an entry of its own, if the horizon sees it.
+    fn next_item(&self) -> Option<Item> {
+        let mut items = self.history.items.lock();
+        let trx = items.front()?.trx;
+        if self.horizon.read().sees(trx) { items.pop_front() } else { None }
+    }
+    async fn purge_item(&self, mut item: Item, batch: &mut Batch, turn: &mut Turn) -> Step {
+        match self.purge_log(&mut item, batch, turn).await {
+            Ok(true) => {}
+            Ok(false) => {
+                self.history.items.lock().push_front(item);
+                return Step::Later;
+            }
+            Err(e) => {
+                let passes = may_pass(&e, &mut item.errors);
+                self.complain(passes, &e);
+                if passes {
+                    self.history.counts.retries.fetch_add(1, Relaxed);
+                    self.history.items.lock().push_front(item);
+                    return Step::Later;
+                }
+            }
+        }
+        for page in &item.pages {
+            self.undo.purged(*page);
+        }
+        self.history.counts.pages.fetch_add(item.pages.len() as u64, Relaxed);
+        self.history.done(1);
+        Step::Did(1)
+    }
     /// False: it is to be gone on with later (PURGE-7).
-    async fn purge_log(&self, item: &mut Item) -> Result<bool> {
+    async fn purge_log(&self, item: &mut Item, batch: &mut Batch, turn: &mut Turn) -> Result<bool> {
         if let Left::Changes(place) = &mut item.left {
-            if !self.purge_changes(item.first, &item.pages, place).await? {
+            if !self.purge_changes(item.first, &item.pages, place, batch, turn).await? {
                 return Ok(false);
             }
             if !place.chains.is_empty() {
                 self.end_log(item.first).await?;
             }
-            self.history.counts.changes.fetch_add(place.changes, Relaxed);
             item.left = Left::Chains(std::mem::take(&mut place.chains));
         }
         if let Left::Chains(chains) = &mut item.left {
@@ -296,53 +227,37 @@ impl Engine {
                 self.room_for_purge().await?;
                 overflow::free_chain(self, *space, *first, overflow::Writer::Any).await?;
                 chains.pop();
+                turn.count(self, 1).await;
             }
         }
         Ok(true)
     }
     /// Removes what the log's changes made obsolete, but for the long columns: those are in `place`. What has been removed already is left alone.
-    async fn purge_changes(&self, first: (PageNo, u16), pages: &[PageNo], place: &mut Place) -> Result<bool> {
-        let mut copy = Vec::new();
+    async fn purge_changes(
+        &self,
+        first: (PageNo, u16),
+        pages: &[PageNo],
+        place: &mut Place,
+        batch: &mut Batch,
+        turn: &mut Turn,
+    ) -> Result<bool> {
+        let mut owner = TrxId::NONE;
+        if place.part > 0 {
+            // The other parts are told by whose they are.
+            self.settled(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch)).await?;
+        }
         while let Some(no) = pages.get(place.part) {
             let part = match place.part {
                 0 => Part::First(first.1),
                 i => Part::More(pages[1..i].iter().filter(|p| *p == no).count()),
             };
-            let start = self.settled(|| self.copy_log(*no, part, &mut place.owner, &mut copy)).await?.unwrap_or_else(|| {
-                copy.clear();
-                0
-            });
-            place.at = place.at.max(start);
-            while place.at - start < copy.len() {
-                // Entries keep their offsets: roll pointers are made of them.
-                let Some((len, e)) = parse_shifted(&copy, place.at, start) else { break };
-                if let Entry::Change { head, old, key, rest } = e
-                    && let Some(table) = self.dict.by_id(head.table)
-                {
-                    let (obsolete, _) = rest.obsolete();
-                    let roll = RollPtr::new(*no, place.at, false);
-                    self.room_for_purge().await?; // PURGE-6
-                    let numbered = place.owner >= table.numbered_since;
-                    let done = self.purge_change(&table, key, &obsolete, numbered, old.flags & index::DELETE_MARK == 0, roll).await;
-                    match done {
-                        Err(e) if !table.dropped.load(Acquire) => return Err(e),
-                        _ => {}
-                    }
-                    let chains = obsolete.iter().filter_map(|o| if let Obsolete::Chain(p) = o { Some((table.space, *p)) } else { None });
-                    place.chains.extend(chains);
-                    place.changes += 1;
-                    place.at += len;
-                    if place.changes.is_multiple_of(CHANGES_PER_TURN) {
-                        let_others_run(&*self.host).await;
-                        if self.history.is_held() || self.closing.load(Acquire) {
-                            return Ok(false);
-                        }
-                    }
-                } else {
-                    place.at += len;
-                }
+            self.settled(|| self.read_part(*no, part, &mut owner, batch)).await?;
+            if !self.purge_batch(batch, turn).await? {
+                return Ok(false);
             }
-            (place.part, place.at) = (place.part + 1, 0);
+            place.chains.append(&mut batch.chains);
+            self.history.counts.changes.fetch_add(batch.changes, Relaxed);
+            place.part += 1;
         }
         Ok(true)
     }
@@ -355,13 +270,14 @@ impl Engine {
         }
         held
     }
-    /// Copies a part of a transaction's log, which is in page `no`; where it begins. None if it is not there (the page has been used again).
-    fn copy_log(&self, no: PageNo, part: Part, owner: &mut TrxId, out: &mut Vec<u8>) -> Try<Option<usize>> {
+    /// Gathers what a part of a transaction's log, in page `no`, has made obsolete; nothing if it is not there (the page has been used again).
+    fn read_part(&self, no: PageNo, part: Part, owner: &mut TrxId, batch: &mut Batch) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
+        batch.clear();
         let at = match part {
             Part::First(at) => {
                 let at = usize::from(at);
-                let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) else { return Ok(None) };
+                let Some(Entry::Log { trx, .. }) = record::parse(&g[..], at) else { return Ok(()) };
                 *owner = trx;
                 at
             }
@@ -371,20 +287,23 @@ impl Engine {
                     match record::parse(&g[..], at) {
                         Some(Entry::More { trx }) if trx == *owner && left == 0 => break at,
                         Some(e) => left -= matches!(e, Entry::More { trx } if trx == *owner) as usize,
-                        None => return Ok(None),
+                        None => return Ok(()),
                     }
                     at += record::entry_len(&g[..], at);
                 }
             }
         };
-        let start = at + record::entry_len(&g[..], at);
-        let mut end = start;
-        while !matches!(record::parse(&g[..], end), None | Some(Entry::Log { .. } | Entry::More { .. })) {
-            end += record::entry_len(&g[..], end);
+        let mut at = at + record::entry_len(&g[..], at);
+        loop {
+            match record::parse(&g[..], at) {
+                None | Some(Entry::Log { .. } | Entry::More { .. }) => return Ok(()),
+                Some(Entry::Change { head, old, key, rest }) => {
+                    batch.add(self, *owner, head.table, old, key, rest, RollPtr::new(no, at, false))
+                }
+                Some(_) => {}
+            }
+            at += record::entry_len(&g[..], at);
         }
-        out.clear();
-        out.extend_from_slice(&g[start..end]);
-        Ok(Some(start))
     }
     async fn end_log(&self, (page, at): (PageNo, u16)) -> Result<()> {
         self.settled(|| {
@@ -395,66 +314,6 @@ impl Engine {
             Ok(())
         })
         .await
-    }
-    async fn purge_change(
-        &self,
-        table: &Table,
-        key: &[u8],
-        obsolete: &[Obsolete<'_>],
-        numbered: bool,
-        was_live: bool,
-        roll: RollPtr,
-    ) -> Result<()> {
-        for o in obsolete {
-            let Obsolete::Entry { index, key: e } = o else { continue };
-            if !e.ends_with(key) {
-                continue;
-            }
-            for (no, ix) in table.secondary().filter(|(no, _)| !numbered || *no == *index as usize) {
-                let mut walk = Version::default();
-                self.settled(|| entry::remove(&self.store, ix, e, |marked| Ok(marked && !self.is_needed(table, no, e, key, &mut walk)?)))
-                    .await?;
-            }
-        }
-        if was_live {
-            self.settled(|| self.remove_deleted(table, key, roll)).await?;
-        }
-        Ok(())
-    }
-    /// Whether a version of the row up to the horizon has the entry in index `no`.
-    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8], walk: &mut Version) -> Try<bool> {
-        let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
-        let horizon = self.horizon.read();
-        match index::search(&g, key).found {
-            Some(r) => version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), false, walk),
-            None => Ok(false),
-        }
-    }
-    /// Removes the record if it is the deleted one that `roll` made.
-    fn remove_deleted(&self, table: &Table, key: &[u8], roll: RollPtr) -> Try<()> {
-        let ix = table.clustered();
-        {
-            let g = ix.tree.leaf(&self.store, Seek::Key(key))?;
-            let gone = |r| index::is_marked(&g, r) && value::roll(index::value(&g, r)) == roll;
-            if !index::search(&g, key).found.is_some_and(gone) {
-                return Ok(());
-            }
-        }
-        let mut m = Mtr::begin_reserved(&self.store)?;
-        let leaf = ix.tree.leaf_x(&mut m, key)?;
-        let pos = index::search(m.page(leaf), key);
-        let Some(r) = pos.found else { return Ok(()) };
-        if !index::is_marked(m.page(leaf), r) || value::roll(index::value(m.page(leaf), r)) != roll {
-            return Ok(());
-        }
-        index::remove(&mut m.patch(leaf), pos);
-        let thin = structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
-        m.commit();
-        self.history.counts.removed.fetch_add(1, Relaxed);
-        if thin {
-            entry::merge(&self.store, ix, key);
-        }
-        Ok(())
     }
 }
 /// See [`Engine::hold_purge`].
@@ -482,9 +341,4 @@ enum Part {
     First(u16),
     /// The one that begins with a MORE entry of the transaction, behind so many others.
     More(usize),
-}
-/// The entry at page offset `at` of a copy that begins at offset `start`: its length and what it says.
-fn parse_shifted(copy: &[u8], at: usize, start: usize) -> Option<(usize, Entry<'_>)> {
-    let len = record::entry_len(copy, at - start);
-    Some((len, record::parse(copy, at - start)?))
 }

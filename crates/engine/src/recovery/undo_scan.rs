@@ -22,6 +22,10 @@ pub struct Found {
     pub dictionary: bool,
 }
 impl Found {
+    /// Whoever reads the page that it begins in passes over it ([`undo::Unread::long`]): it goes on in other pages, or its transaction has not ended.
+    pub fn is_long(&self) -> bool {
+        self.pages.len() > 1 || self.state == record::ACTIVE
+    }
     pub fn log(&self) -> UndoLog {
         UndoLog::recovered(self.first, self.pages.clone(), self.last, self.count)
     }
@@ -38,12 +42,16 @@ pub struct Image {
 impl Image {
     /// Enters the pages in the engine's undo pages, each log's parts live.
     pub fn enter(&self, pages: &UndoPages) {
-        let mut live: HashMap<PageNo, u32> = HashMap::new();
+        let mut live: HashMap<PageNo, (u32, SmallVec<[u16; 4]>)> = HashMap::new();
         for l in &self.logs {
-            l.pages.iter().for_each(|p| *live.entry(*p).or_default() += 1);
+            l.pages.iter().for_each(|p| live.entry(*p).or_default().0 += 1);
+            if l.is_long() {
+                live.entry(l.first.0).or_default().1.push(l.first.1);
+            }
         }
         for (no, end) in &self.used {
-            pages.enter(*no, *end, live.get(no).copied().unwrap_or(0));
+            let (live, long) = live.remove(no).unwrap_or_default();
+            pages.enter(*no, *end, live, long);
         }
     }
 }

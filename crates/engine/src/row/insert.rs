@@ -134,7 +134,9 @@ impl Trx {
             Ok::<_, Stall>(None)
         })();
         let result = match tried {
-            Ok(None) => self.undo.reserve(&mut m, self.id, undo.len()).map(|slot| {
+            Ok(None) => table.latch_counter(&mut m, payload).and_then(|raise| {
+                let slot = self.undo.reserve(&mut m, self.id, undo.len())?;
+                table.raise_counter(&mut m, raise);
                 let roll = slot.roll(pos.found.is_none());
                 let head = value::head(self.id, roll);
                 match pos.found {
@@ -146,7 +148,7 @@ impl Trx {
                 self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
                 self.locks.set_undo_records(self.undo.count.into());
                 m.commit();
-                Tried::Done
+                Ok(Tried::Done)
             }),
             Ok(Some(t)) => Ok(t),
             Err(s) => Err(s),

@@ -228,7 +228,12 @@ impl Trx {
             if !self.undo.has_room(undo.len()) {
                 return Ok(Tried::NeedsUndo(undo.len()));
             }
+            let raise = match new {
+                Some(n) => table.latch_counter(&mut m, n)?,
+                None => None,
+            };
             let slot = self.undo.reserve(&mut m, self.id, undo.len())?;
+            table.raise_counter(&mut m, raise);
             let roll = slot.roll(false);
             let head = value::head(self.id, roll);
             match new {

@@ -74,11 +74,8 @@ impl Trx {
         }
         self.view.close();
         if self.id != TrxId::NONE {
-            let no = engine.sys.commit_no(self.id);
-            self.undo.release(&engine.undo);
-            if let Some(first) = self.undo.first() {
-                engine.history.push(no, first, std::mem::take(&mut self.undo.pages));
-            }
+            engine.sys.commit_no(self.id);
+            engine.history.add(&engine.undo, self.id, &mut self.undo);
         }
         self.end();
         let mut at = Duration::ZERO;

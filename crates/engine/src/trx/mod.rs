@@ -307,13 +307,22 @@ impl Trx {
     pub async fn give_way(&mut self) {
         self.turn.count(&self.engine).await;
     }
-    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is nearly full.
+    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is nearly full or the history too long.
     #[inline]
     pub(crate) async fn pace(&mut self) {
         self.give_way().await;
         if self.engine.store.log.is_slow() {
             self.engine.store.log.throttle().await;
         }
+        if let Some(delay) = self.engine.history.lag.delay() {
+            Box::pin(self.wait_for_purge(delay)).await;
+        }
+    }
+    /// The history is longer than `innodb_max_purge_lag`. A statement that is killed meanwhile finds that out by itself.
+    #[cold]
+    async fn wait_for_purge(&self, delay: Duration) {
+        let mut timer = self.engine.host.sleep(delay);
+        poll_fn(|cx| if self.locks.kill().poll(cx.waker()) { Poll::Ready(()) } else { timer.as_mut().poll(cx) }).await;
     }
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)

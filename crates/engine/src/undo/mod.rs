@@ -2,7 +2,11 @@
 //!
 //! An undo page belongs to one transaction at a time; when that has ended, the next may go on behind its log in the same page. Records of one
 //! transaction are linked backwards, rows point at the record that made their newest version. A page whose logs have all been purged starts over.
-//! There is no history list on disk: at start the undo spaces are read once and the logs found in them are put in order (`scan`).
+//!
+//! The history (what committed transactions have left to purge) is in the pages themselves, and nowhere else: a page's logs lie in it in the
+//! order in which its owners let go of it. Memory has, for each page, how far purge has read it ([`UndoPages::next_to_read`]), so that it grows
+//! with the pages and not with the transactions. A log that goes on in another page is long: purge passes over it in the pages, and has an
+//! entry for it of its own. At start the undo spaces are read once.
 //!
 //! There are two undo spaces, so that one of them can be emptied and made short while the other one serves ([`truncate`]). A page's number here has
 //! its space in the highest bit: so roll pointers, lists and links need not say it.
@@ -11,6 +15,7 @@
 //! - UNDO-2: an undo record and the row change it undoes are in one mini-transaction.
 //! - UNDO-3: a page starts over only when every log in it has ended and been purged.
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
+//! - UNDO-5: up to where its owner let go of it a page holds logs that have ended, and long ones; what purge has not read of that is listed.
 pub mod record;
 pub mod truncate;
 
@@ -22,6 +27,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use record::RollPtr;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 /// The bit of a page's number that says in which of the two spaces it is.
 const SECOND: PageNo = 1 << 31;
@@ -39,11 +45,25 @@ pub fn page_id(no: PageNo) -> PageId {
 }
 
 struct PageState {
-    /// First free byte.
+    /// First free byte, as of when its owner let go of it.
     used: u16,
-    /// Logs (or parts of logs) in the page that have not been purged.
+    /// Up to here purge has read it.
+    read: u16,
+    /// Logs (or parts of logs) in the page that have not been purged. One more while purge reads it.
     live: u32,
     owned: bool,
+    /// It is in the list of pages to be read, or purge reads it (UNDO-5).
+    listed: bool,
+    /// Where long logs begin, of those that have not been read.
+    long: SmallVec<[u16; 4]>,
+}
+/// A part of a page for purge to read.
+pub struct Unread {
+    pub no: PageNo,
+    pub from: u16,
+    pub to: u16,
+    /// Where long logs begin in it.
+    pub long: SmallVec<[u16; 4]>,
 }
 /// A page with less room than this is not given to a new transaction.
 const WORTH: u16 = 2048;
@@ -65,6 +85,8 @@ struct Pages {
     all: HashMap<PageNo, PageState>,
     /// Pages that a transaction can take, most recently used last.
     available: Vec<PageNo>,
+    /// Pages that purge has not read to their end, the one first that has waited longest.
+    unread: VecDeque<PageNo>,
     /// How much of each space is needed.
     spaces: [Used; 2],
     /// The space that grows when no page is available.
@@ -105,6 +127,24 @@ impl Pages {
     fn is_open(&self, no: PageNo) -> bool {
         self.closed != Some(space_of(no))
     }
+    /// The page is listed if there is something in it to read (UNDO-5).
+    fn list(&mut self, no: PageNo) {
+        let p = self.page(no);
+        if !p.listed && p.read < p.used {
+            p.listed = true;
+            self.unread.push_back(no);
+        }
+    }
+    /// Some of a page's logs are not needed any more.
+    fn forgo_some(&mut self, no: PageNo, logs: u32) {
+        let left = (0..logs).map(|_| self.forgo(no)).last();
+        let open = self.is_open(no);
+        let p = self.page(no);
+        // A page that was too full to be available is so again; one that is available stays.
+        if left == Some(0) && !p.owned && p.used as usize + WORTH as usize > crate::PAGE_SIZE && open {
+            self.available.push(no);
+        }
+    }
 }
 /// A page that a transaction writes to.
 #[derive(Clone, Copy, Debug)]
@@ -119,39 +159,73 @@ impl UndoPages {
         let mut s = self.state.lock();
         let no = s.available.pop()?;
         let p = s.page(no);
+        assert!(!p.owned, "UNDO-1: page {no} has an owner");
         let fresh = p.live == 0;
         if fresh {
-            p.used = record::FIRST as u16;
+            // Nothing in it is needed, and purge does not read it: that would count as a log.
+            (p.used, p.read) = (record::FIRST as u16, record::FIRST as u16);
+            p.long.clear();
         }
         p.owned = true;
         let used = p.used;
         s.need(no);
         Some(Current { no, used, fresh })
     }
-    /// A transaction lets go of a page it wrote up to `used`.
-    fn give_back(&self, no: PageNo, used: u16) {
+    /// A transaction lets go of a page it wrote up to `used`. `long`: its log begins in it there, and goes on elsewhere.
+    fn give_back(&self, no: PageNo, used: u16, long: Option<u16>) {
         let mut s = self.state.lock();
         let p = s.page(no);
         p.used = used;
         p.owned = false;
+        p.long.extend(long);
         if p.is_worth_it() && s.is_open(no) {
             s.available.push(no);
         }
+        s.list(no);
     }
     /// A log's part in page `no` is not needed any more.
     pub fn purged(&self, no: PageNo) {
+        self.state.lock().forgo_some(no, 1);
+    }
+    /// Pages that purge has not read to their end.
+    pub fn unread(&self) -> usize {
+        self.state.lock().unread.len()
+    }
+    /// What purge reads next. It stays as it is until [`UndoPages::have_read`].
+    pub fn next_to_read(&self) -> Option<Unread> {
         let mut s = self.state.lock();
-        let left = s.forgo(no);
-        let p = s.page(no);
-        // A page that was too full to be available is so again; one that is available stays.
-        if left == 0 && !p.owned && p.used as usize + WORTH as usize > crate::PAGE_SIZE && s.is_open(no) {
-            s.available.push(no);
+        loop {
+            let no = s.unread.pop_front()?;
+            let p = s.page(no);
+            if p.live == 0 || p.read == p.used {
+                // None of its logs is needed (it may be given to somebody at any time); or it has started over, and nobody has let go of it since.
+                (p.read, p.listed) = (p.used, false);
+                continue;
+            }
+            let unread = Unread { no, from: p.read, to: p.used, long: p.long.clone() };
+            s.need(no);
+            return Some(unread);
         }
     }
-    /// Enters a page found at start: `live` logs in it have to be purged or rolled back.
-    pub fn enter(&self, no: PageNo, used: u16, live: u32) {
+    /// Purge has read up to `to`, and `purged` of the logs before that are not needed any more. What is left is read later; if there is something
+    /// `at_once`, before all other pages.
+    pub fn have_read(&self, no: PageNo, to: u16, purged: u32, at_once: bool) {
         let mut s = self.state.lock();
-        let p = PageState { used, live, owned: false };
+        let p = s.page(no);
+        p.read = to;
+        p.long.retain(|at| *at >= to);
+        p.listed = false;
+        s.list(no);
+        if at_once && s.unread.back() == Some(&no) {
+            s.unread.rotate_right(1);
+        }
+        s.forgo_some(no, purged + 1);
+    }
+    /// Enters a page found at start: `live` logs in it have to be purged or rolled back; those at `long` are no concern of who reads the page.
+    pub fn enter(&self, no: PageNo, used: u16, live: u32, long: SmallVec<[u16; 4]>) {
+        let mut s = self.state.lock();
+        let read = if live > 0 { record::FIRST as u16 } else { used };
+        let p = PageState { used, read, live, owned: false, listed: false, long };
         let offer = p.is_worth_it() && s.is_open(no);
         s.all.insert(no, p);
         let space = &mut s.spaces[space_of(no)];
@@ -160,6 +234,7 @@ impl UndoPages {
         if offer {
             s.available.push(no);
         }
+        s.list(no);
     }
     /// Adds a page to an undo space, in a mini-transaction of its own.
     pub fn grow(&self, store: &Store) -> Try<()> {
@@ -182,7 +257,7 @@ impl UndoPages {
         m.init(at);
         m.patch(at).write_u16(12, kind::UNDO);
         m.commit();
-        self.enter(no, record::FIRST as u16, 0);
+        self.enter(no, record::FIRST as u16, 0, SmallVec::new());
         Ok(())
     }
     /// Pages known, pages with live logs.
@@ -294,7 +369,8 @@ impl UndoLog {
         m.patch(slot.at).write_parts(start, &[&slot.entry, bytes, &[0, 0]]);
         if !slot.entry.is_empty() {
             if let Some(old) = self.current.take() {
-                pages.give_back(old.no, old.used);
+                let long = self.first.filter(|(no, _)| *no == old.no && self.pages.len() == 1);
+                pages.give_back(old.no, old.used, long.map(|(_, at)| at));
             }
             self.current = self.next.take();
             self.pages.push(slot.no);
@@ -321,7 +397,7 @@ impl UndoLog {
     /// Lets go of the pages. The log's parts stay live in them until [`UndoPages::purged`].
     pub fn release(&mut self, pages: &UndoPages) {
         if let Some(c) = self.current.take() {
-            pages.give_back(c.no, c.used);
+            pages.give_back(c.no, c.used, None);
         }
         if let Some(c) = self.next.take() {
             self.return_unused(pages, c);
@@ -340,4 +416,134 @@ impl UndoLog {
 pub fn read<R>(store: &Store, roll: RollPtr, f: impl FnOnce(Option<record::Entry<'_>>) -> R) -> Try<R> {
     let g = store.pool.fix(page_id(roll.page()), Latch::S)?;
     Ok(f(record::parse(&g[..], roll.at())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log in a page: which, whether it goes on in another one, and whether it is needed.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Log {
+        at: u16,
+        long: bool,
+        needed: bool,
+    }
+
+    /// Transactions that take pages, go on in others, and end; and purge, which reads some pages and leaves others half read: each log is read
+    /// once, no page has two owners, and none starts over while a log in it is needed or while it is read.
+    #[test]
+    fn what_is_let_go_of_is_read_once() {
+        for seed in 1..=300 {
+            let mut random = crate::lock::tests::Random(seed);
+            let pages = UndoPages::default();
+            (1..=6).for_each(|no| pages.enter(no, record::FIRST as u16, 0, SmallVec::new()));
+            // What a page holds since it started over; those that somebody has; those that purge reads; what it has read of each.
+            let mut logs: HashMap<PageNo, Vec<Log>> = HashMap::new();
+            let mut open: Vec<(Current, Vec<(PageNo, u16)>)> = Vec::new();
+            let mut reading: Vec<Unread> = Vec::new();
+            let mut long: Vec<Vec<(PageNo, u16)>> = Vec::new();
+            let (mut written, mut read) = (0, 0);
+            for _ in 0..2000 {
+                match random.below(5) {
+                    0 | 1 if open.len() < 4 => {
+                        let Some(c) = pages.take() else { continue };
+                        assert!(open.iter().all(|o| o.0.no != c.no), "UNDO-1, seed {seed}");
+                        let of = logs.entry(c.no).or_default();
+                        if c.fresh {
+                            assert!(of.iter().all(|l| !l.needed) && reading.iter().all(|u| u.no != c.no), "UNDO-3, seed {seed}");
+                            of.clear();
+                        }
+                        of.push(Log { at: c.used, long: false, needed: true });
+                        open.push((c, vec![(c.no, c.used)]));
+                    }
+                    2 if !open.is_empty() => {
+                        let i = random.below(open.len() as u64) as usize;
+                        let (c, mut parts) = open.swap_remove(i);
+                        let end = (c.used + 40 + random.below(6000) as u16).min(crate::PAGE_SIZE as u16 - 2);
+                        let goes_on = parts.len() < 3 && random.below(3) == 0;
+                        let first = goes_on && parts.len() == 1;
+                        if first {
+                            logs.get_mut(&c.no).unwrap().last_mut().unwrap().long = true;
+                        }
+                        let next = if goes_on { pages.take() } else { None };
+                        pages.give_back(c.no, end, (first && next.is_some()).then_some(c.used));
+                        match next {
+                            Some(n) => {
+                                let of = logs.entry(n.no).or_default();
+                                if n.fresh {
+                                    of.clear();
+                                }
+                                of.push(Log { at: n.used, long: true, needed: true });
+                                parts.push((n.no, n.used));
+                                open.push((n, parts));
+                            }
+                            None if parts.len() > 1 => long.push(parts),
+                            None => {
+                                logs.get_mut(&c.no).unwrap().last_mut().unwrap().long = false;
+                                written += 1;
+                            }
+                        }
+                    }
+                    3 if reading.len() < 2 => reading.extend(pages.next_to_read()),
+                    _ if random.below(3) == 0 && !long.is_empty() => {
+                        // A long log is purged by itself.
+                        for (no, at) in long.swap_remove(0) {
+                            logs.get_mut(&no).unwrap().iter_mut().find(|l| l.at == at).unwrap().needed = false;
+                            pages.purged(no);
+                        }
+                    }
+                    _ if !reading.is_empty() => {
+                        let u = reading.swap_remove(0);
+                        let of = logs.get_mut(&u.no).unwrap();
+                        let mut purged = 0;
+                        let mut to = u.to;
+                        for l in of.iter_mut().filter(|l| (u.from..u.to).contains(&l.at)) {
+                            let first_of_long = u.long.contains(&l.at);
+                            assert!(!first_of_long || l.long, "seed {seed}: {l:?}");
+                            if l.long {
+                                continue;
+                            }
+                            if random.below(8) == 0 {
+                                // The horizon does not see it.
+                                to = l.at;
+                                break;
+                            }
+                            assert!(l.needed, "seed {seed}: read twice");
+                            l.needed = false;
+                            purged += 1;
+                        }
+                        read += purged;
+                        pages.have_read(u.no, to, purged, random.below(2) == 0);
+                    }
+                    _ => {}
+                }
+            }
+            // All end, and all is read.
+            for (c, parts) in open {
+                pages.give_back(c.no, c.used + 40, None);
+                let of = logs.get_mut(&c.no).unwrap();
+                match parts.len() {
+                    1 => {
+                        of.last_mut().unwrap().long = false;
+                        written += 1;
+                    }
+                    _ => long.push(parts),
+                }
+            }
+            for u in reading {
+                pages.have_read(u.no, u.from, 0, false);
+            }
+            for (no, _) in long.into_iter().flatten() {
+                pages.purged(no);
+            }
+            while let Some(u) = pages.next_to_read() {
+                let here = logs[&u.no].iter().filter(|l| !l.long && (u.from..u.to).contains(&l.at)).count();
+                read += here as u32;
+                pages.have_read(u.no, u.to, here as u32, false);
+            }
+            assert_eq!((read, pages.counts().1, pages.unread()), (written, 0, 0), "seed {seed}");
+            assert!(written > 100);
+        }
+    }
 }

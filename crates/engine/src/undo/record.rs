@@ -27,6 +27,8 @@ pub const INSERT: u8 = 3;
 pub const CHANGE: u8 = 4;
 pub const OVERFLOW: u8 = 5;
 pub const UNDONE: u8 = 6;
+/// The tag of a difference between equal payloads.
+const SAME: u8 = 0;
 /// Offset of the kind in an entry.
 pub const KIND_AT: usize = 2;
 
@@ -176,7 +178,7 @@ pub fn change(
 }
 fn put_difference(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     if old == new {
-        return out.push(0);
+        return out.push(SAME);
     }
     let start = out.len();
     if old.len() == new.len() {
@@ -259,18 +261,19 @@ pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
     }
 }
 impl<'a> Rest<'a> {
-    /// The purge list, and where the difference begins.
-    pub fn obsolete(self) -> (Vec<Obsolete<'a>>, &'a [u8]) {
+    /// The purge list.
+    pub fn obsolete(self) -> impl Iterator<Item = Obsolete<'a>> {
         let mut b = &self.0[1..];
-        let list = (0..self.0[0])
-            .map(|_| {
-                let n = u16_at(b, 1) as usize;
-                let (index, key) = (b[0], &b[3..3 + n]);
-                b = &b[3 + n..];
-                if index == 0xff { Obsolete::Chain(u32_at(key, 0)) } else { Obsolete::Entry { index, key } }
-            })
-            .collect();
-        (list, b)
+        (0..self.0[0]).map(move |_| {
+            let n = u16_at(b, 1) as usize;
+            let (index, key) = (b[0], &b[3..3 + n]);
+            b = &b[3 + n..];
+            if index == 0xff { Obsolete::Chain(u32_at(key, 0)) } else { Obsolete::Entry { index, key } }
+        })
+    }
+    /// Whether the change can be a deletion: that leaves the payload as it was.
+    pub fn may_delete(self) -> bool {
+        self.difference()[0] == SAME
     }
     fn difference(self) -> &'a [u8] {
         let mut b = &self.0[1..];
@@ -369,7 +372,8 @@ mod tests {
             page[FIRST..FIRST + e.len()].copy_from_slice(&e);
             let Some(Entry::Change { head, old: o, key, rest }) = parse(&page, FIRST) else { panic!() };
             assert_eq!((head.undo_no, head.before, head.table, o, key), (5, RollPtr::new(77, 900, false), 12, was, &b"key"[..]));
-            assert_eq!(rest.obsolete().0, list);
+            assert_eq!(rest.obsolete().collect::<Vec<_>>(), list);
+            assert_eq!(rest.may_delete(), old == new);
             assert!(rest.is_whole());
             assert!(rest.restore(&mut new) && new == old);
             // Of a row that is much shorter it is not; and it never reaches beyond one.

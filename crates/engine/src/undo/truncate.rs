@@ -98,6 +98,7 @@ impl Pages {
     fn forget(&mut self, which: usize) {
         assert!(self.closed == Some(which) && self.is_empty(which), "UCUT-1");
         self.all.retain(|no, _| space_of(*no) != which);
+        self.unread.retain(|no| space_of(*no) != which);
         self.spaces[which].pages = 0;
     }
 }

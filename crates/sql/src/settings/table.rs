@@ -121,6 +121,8 @@ variables! {
     InnodbLruScanDepth "innodb_lru_scan_depth" int(100, 1 << 31), Global Dynamic is("1024");
     InnodbMaxDirtyPagesPct "innodb_max_dirty_pages_pct" percent(0.0, 99.99), Global Dynamic is("90.000000");
     InnodbMaxDirtyPagesPctLwm "innodb_max_dirty_pages_pct_lwm" percent(0.0, 99.99), Global Dynamic is("10.000000");
+    InnodbMaxPurgeLag "innodb_max_purge_lag" int(0, u32::MAX as u64), Global Dynamic is("0");
+    InnodbMaxPurgeLagDelay "innodb_max_purge_lag_delay" int(0, 10_000_000), Global Dynamic is("0");
     InnodbMaxUndoLogSize "innodb_max_undo_log_size" int(10 << 20, MAX), Global Dynamic is("1073741824");
     InnodbMonitorDisable "innodb_monitor_disable" TEXT, Global Dynamic is("");
     InnodbMonitorEnable "innodb_monitor_enable" TEXT, Global Dynamic is("");
@@ -129,6 +131,7 @@ variables! {
     InnodbPageSize "innodb_page_size" int(4096, 65536), Global AtStart is("16384"), only "a page has 16 KiB";
     InnodbPurgeRunNow "innodb_purge_run_now" Bool, Global Dynamic OFF;
     InnodbPurgeStopNow "innodb_purge_stop_now" Bool, Global Dynamic OFF;
+    InnodbPurgeThreads "innodb_purge_threads" int(1, 32), Global AtStart is("4");
     InnodbReadOnly "innodb_read_only" Bool, Global AtStart OFF, only "not built yet";
     InnodbRedoLogCapacity "innodb_redo_log_capacity" steps(8 << 20, 1 << 39, 1 << 20), Global Dynamic is("1073741824");
     InnodbRollbackOnTimeout "innodb_rollback_on_timeout" Bool, Global AtStart OFF, only "a time-out rolls back its statement";
