@@ -61,7 +61,7 @@ impl Tree {
         if ok {
             Ok(())
         } else {
-            Err(self.corrupt(store, g, format!("not the page of index {} that the index's structure says", self.index)))
+            Err(self.corrupt(store, g.id(), format!("not the page of index {} that the index's structure says", self.index)))
         }
     }
     /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on: so a walk to the right always
@@ -75,12 +75,12 @@ impl Tree {
         if goes_on {
             Ok(())
         } else {
-            Err(self.corrupt(store, next, format!("its keys do not follow those of page {}, to whose right it is", g.id())))
+            Err(self.corrupt(store, next.id(), format!("its keys do not follow those of page {}, to whose right it is", g.id())))
         }
     }
-    fn corrupt(&self, store: &Store, g: &PageGuard, why: String) -> Stall {
+    fn corrupt(&self, store: &Store, page: PageId, why: String) -> Stall {
         let (file, table) = store.spaces.describe(self.space);
-        Stall::Failed(Error::Corrupt { page: g.id(), file, table, why })
+        Stall::Failed(Error::Corrupt { page, file, table, why })
     }
 
     /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree is not that high (any more). `path` learns what was met, where the caller wants to know.
@@ -123,7 +123,7 @@ impl Tree {
                 let rec = child_for(&g, seek);
                 if rec == index::INFIMUM {
                     // TREE-4; or the tree is being freed, from the left, while somebody looks at it without a lock on its table.
-                    return Err(self.corrupt(store, &g, format!("a node of index {} has no child for a key that it holds", self.index)));
+                    return Err(self.corrupt(store, g.id(), format!("a node of index {} has no child for a key that it holds", self.index)));
                 }
                 if let Some(p) = path.as_deref_mut()
                     && index::key(&g, rec) > &p.low[..]

@@ -186,6 +186,9 @@ impl Tree {
             Some(r) => (here, r),
             None => (index::prev_rec(m.page(p), here), here),
         };
+        if left == index::INFIMUM || right == index::INFIMUM {
+            return Err(self.corrupt(store, m.id(p), format!("a node of index {} is not in order", self.index)));
+        }
         let (left, low, right) = (index::child(m.page(p), left), index::key(m.page(p), right).to_vec(), index::child(m.page(p), right));
         let l = m.x(self.page_id(left))?;
         if index::is_incomplete(m.page(l)) || index::next_page(m.page(l)) != right {
