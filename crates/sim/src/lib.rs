@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 pub mod ddl;
 pub mod executor;
+mod ledger;
 pub mod load;
+mod rest;
 pub mod run;
 mod scan;
+mod shared;
 pub mod trouble;

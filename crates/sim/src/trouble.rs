@@ -19,16 +19,19 @@ pub enum Trouble {
     Pages,
     /// Some reads fail, or a bit of what they bring is wrong.
     Reads,
+    /// Some reads of the log fail or bring a wrong bit: a start is refused, or reads again.
+    LogReads,
     /// The disk is full, for a while.
     Full,
 }
 impl Trouble {
     pub fn draw(rng: &mut Rng) -> Trouble {
-        match rng.below(10) {
+        match rng.below(11) {
             0 => Trouble::Log,
             1 => Trouble::Pages,
             2 => Trouble::Reads,
             3 | 4 => Trouble::Full,
+            5 => Trouble::LogReads,
             _ => Trouble::None,
         }
     }
@@ -49,6 +52,12 @@ impl Trouble {
                 let kind = if rng.chance(2) { OpKind::Sync } else { OpKind::Write };
                 disk.fail(Fault::new(kind, bad).on(file).nth(nth));
             }
+            Trouble::LogReads => {
+                for _ in 0..1 + rng.below(3) {
+                    let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
+                    disk.fail(Fault::new(OpKind::Read, damage).on("redo/").nth(nth).times(1 + rng.below(2)));
+                }
+            }
             Trouble::Reads => {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
@@ -67,6 +76,7 @@ impl Trouble {
             Trouble::None => false,
             Trouble::Full => matches!(e, Error::DiskFull(_)),
             Trouble::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
+            Trouble::LogReads => matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_)),
             // A segment or a table's file in the making.
             Trouble::Log | Trouble::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
         }

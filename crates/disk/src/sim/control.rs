@@ -136,6 +136,10 @@ impl SimDisk {
     pub fn faults_fired(&self) -> u64 {
         self.world.lock().plan.fired
     }
+    /// Pages of 16 KiB, where they are aligned so, are written whole or not at all: a medium on which no copy of a page is needed.
+    pub fn set_atomic_pages(&self) {
+        self.world.lock().medium.atomic_pages = true;
+    }
     /// `None`: no limit. Files take whole blocks of 4 KiB.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.lock().capacity_bytes = bytes;
@@ -205,6 +209,17 @@ impl SimDisk {
             file.sync()?;
         }
         dirs.iter().try_for_each(|d| disk.sync_dir(d))
+    }
+    /// One word for names, lengths and contents of all files and folders, as readers see them.
+    pub fn digest(&self) -> u64 {
+        let w = self.world.lock();
+        let name = |path: &Path| mix_bytes(path.as_os_str().as_encoded_bytes());
+        let dirs = w.medium.dirs().fold(0, |sum, dir| mix_all(&[sum, name(dir)]));
+        w.medium.files().fold(dirs, |sum, (path, id, _)| mix_all(&[sum, name(path), w.medium.now(id).digest()]))
+    }
+    /// The most bytes that one durable write had.
+    pub fn longest_durable_write(&self) -> usize {
+        self.world.lock().longest_durable_write
     }
     /// Paths and lengths of all files.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {

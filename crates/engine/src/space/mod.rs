@@ -122,8 +122,8 @@ impl Space {
     }
 }
 
-/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet (a crash may have come between growth and this).
-/// Whether it has: then they are to be synced.
+/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet
+/// (a crash may have come between growth and this). Whether it has: then they are to be synced.
 fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
     let mut wrote = false;
     for first in (1..to.div_ceil(bitmap::PAGES)).map(|k| k * bitmap::PAGES).filter(|f| (from..to).contains(&(f + 1))) {
