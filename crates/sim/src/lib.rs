@@ -4,6 +4,7 @@
 //! Everything that happens in a run follows from its seed: `SEED=n cargo test -p redolith-sim one_seed` repeats it.
 #![forbid(unsafe_code)]
 pub mod ddl;
+pub mod every_io;
 pub mod executor;
 mod ledger;
 pub mod load;

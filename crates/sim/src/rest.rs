@@ -17,20 +17,23 @@ use std::sync::{Arc, Mutex};
 /// Kinds of files, by a part of their path.
 const FILES: [&str; 7] = ["tables/", "undo", "system", "doublewrite", "redo/log", "redo/control", "files.rdl"];
 /// Complaints that rows are older than they should be, and no more than that.
-pub const OLDER: [&str; 4] = [
+pub(crate) const OLDER: [&str; 4] = [
     "an acknowledged commit is lost or half a transaction survived",
     "commits on their way explains what is there",
     "definitions: found",
     "is not there, and has rows",
 ];
 
+/// The same of single pages: what lies in one is older than what lies in another.
+pub(crate) const MIXED: [&str; 3] = ["tells another story than the rows", "markers and counters", "a unique index has a value twice"];
+
 /// What became of it.
 #[derive(Default)]
-struct Found {
-    refused: Option<Error>,
+pub(crate) struct Found {
+    pub refused: Option<Error>,
     /// Statements that failed.
-    failed: u64,
-    end: Lsn,
+    pub failed: u64,
+    pub end: Lsn,
 }
 
 /// Flips a bit of some file, and starts on that.
@@ -87,7 +90,7 @@ fn undamaged_end(world: &World, seed: u64) -> Lsn {
 }
 
 /// Starts, reads all, and ends; the complaint if something was wrong.
-fn start(world: &World, disk: &SimDisk, seed: u64) -> (Found, std::result::Result<End, String>) {
+pub(crate) fn start(world: &World, disk: &SimDisk, seed: u64) -> (Found, std::result::Result<End, String>) {
     let found = Arc::new(Mutex::new(Found::default()));
     let mut ex = Executor::new(disk.clone(), seed);
     let main = live(world.copy(), disk.clone(), ex.host.clone(), seed, found.clone());
@@ -95,7 +98,7 @@ fn start(world: &World, disk: &SimDisk, seed: u64) -> (Found, std::result::Resul
     let found = std::mem::take(&mut *found.lock().expect("one thread"));
     (found, end)
 }
-fn complaint(panic: Box<dyn Any + Send>) -> String {
+pub(crate) fn complaint(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(why) => *why,
         Err(other) => match other.downcast::<&str>() {

@@ -6,7 +6,7 @@ use crate::rest;
 use crate::shared::{self, SharedLedger};
 use crate::trouble::{self, Trouble};
 use redolith_disk::sim::{Damage, Fault, OpKind};
-use redolith_disk::{Disk, SimDisk};
+use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
 use redolith_engine::buf::Latch;
 use redolith_engine::space::bitmap;
@@ -59,16 +59,16 @@ pub struct Ended {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
     /// Rows that all clients work on.
-    shared: bool,
+    pub shared: bool,
     /// A tree of four levels.
     pub deep: bool,
     /// Pages behind the first bitmap's range.
-    wide: bool,
+    pub wide: bool,
     /// Long texts in a long log, so that the log is written in long pieces.
-    bulk: bool,
+    pub bulk: bool,
     /// The disk does not tear pages, and the doublewrite file is switched off and on.
-    atomic: bool,
-    instances: usize,
+    pub atomic: bool,
+    pub instances: usize,
 }
 impl Kind {
     fn draw(rng: &mut Rng) -> Kind {
@@ -116,8 +116,24 @@ pub(crate) struct World {
     pub kind: Kind,
     pub seen: Arc<Mutex<Seen>>,
     sabotage: Option<Sabotage>,
+    /// What a power cut takes; anything, if it does not say.
+    loss: Arc<Mutex<Option<Loss>>>,
 }
 impl World {
+    pub fn new(disk: SimDisk, kind: Kind, sabotage: Option<Sabotage>) -> World {
+        if kind.atomic {
+            disk.set_atomic_pages();
+        }
+        let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
+        let (definitions, ledger, seen, loss) = Default::default();
+        let world = World { disk, known, definitions, ledger, kind, seen, sabotage, loss };
+        world.clear_faults();
+        world
+    }
+    /// From here on a power cut takes this.
+    pub fn set_loss(&self, loss: Option<Loss>) {
+        *self.loss.lock().expect("one thread") = loss;
+    }
     /// With knowledge of its own, for somebody who looks and goes away.
     pub fn copy(&self) -> World {
         let known = self.known.lock().expect("one thread").clone();
@@ -135,14 +151,22 @@ impl World {
 }
 /// One life: what is planned for it.
 #[derive(Clone)]
-struct Life {
-    trouble: Trouble,
+pub(crate) struct Life {
+    pub trouble: Trouble,
+    /// Transactions of each client; some, if it does not say.
+    pub count: Option<u64>,
     /// The power goes at one of so many operations after the start; at one of those of the start itself if `early`.
-    cut: Option<u64>,
-    early: bool,
-    opened: Arc<AtomicBool>,
+    pub cut: Option<u64>,
+    pub early: bool,
+    pub opened: Arc<AtomicBool>,
     /// What it does to undo files, to be counted also if the power goes.
-    undo: Arc<Mutex<Option<Arc<Truncation>>>>,
+    pub undo: Arc<Mutex<Option<Arc<Truncation>>>>,
+}
+
+impl Life {
+    pub fn new(trouble: Trouble, cut: Option<u64>, early: bool) -> Life {
+        Life { trouble, count: None, cut, early, opened: Arc::default(), undo: Arc::default() }
+    }
 }
 
 /// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
@@ -159,14 +183,7 @@ pub fn run(seed: u64) -> Ended {
 pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
     let disk = SimDisk::new(rng.draw());
-    let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
-    let kind = Kind::draw(&mut rng);
-    if kind.atomic {
-        disk.set_atomic_pages();
-    }
-    let (definitions, ledger, seen) = Default::default();
-    let world = World { disk, known, definitions, ledger, kind, seen, sabotage };
-    world.clear_faults();
+    let world = World::new(disk, Kind::draw(&mut rng), sabotage);
     let lives = 2 + rng.below(4);
     // One seed in three has power cuts only.
     let calm = rng.chance(3);
@@ -176,7 +193,7 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
         let cut = (!last).then(|| 1 << (3 + rng.below(9)));
         let trouble = if calm || last { Trouble::None } else { Trouble::draw(&mut rng) };
         let early = rng.chance(3);
-        one_life(&world, &mut rng, Life { trouble, cut, early, opened: Arc::default(), undo: Arc::default() });
+        one_life(&world, &mut rng, Life::new(trouble, cut, early));
         if !last && sabotage.is_none() && rng.chance(5) {
             rest::flip(&world, &mut rng);
         }
@@ -186,7 +203,7 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     Ended { seen, trace: world.disk.trace() }
 }
 
-fn one_life(world: &World, rng: &mut Rng, life: Life) {
+pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let disk = &world.disk;
     let fired = disk.faults_fired();
     if let Some(cut) = life.cut.filter(|_| life.early) {
@@ -234,7 +251,10 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let pretends = life.trouble.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
-    if pretends || !rng.chance(4) {
+    let loss = *world.loss.lock().expect("one thread");
+    if let Some(loss) = loss {
+        disk.restart_with(loss);
+    } else if pretends || !rng.chance(4) {
         disk.restart();
     } else {
         // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.
@@ -293,7 +313,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.host.spawn("filler", Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())));
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
-    let count = 5 + rng.below(60);
+    let drawn = 5 + rng.below(60);
+    let count = life.count.unwrap_or(drawn);
     let ended = |name: String, client: redolith_engine::host::BoxFuture<Result<()>>| {
         let running = running.clone();
         e.host.spawn(

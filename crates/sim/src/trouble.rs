@@ -21,6 +21,8 @@ pub enum Trouble {
     Reads,
     /// Some reads of the log fail or bring a wrong bit: a start is refused, or reads again.
     LogReads,
+    /// One operation, of whatever kind, goes wrong.
+    OneOperation,
     /// The disk is full, for a while.
     Full,
 }
@@ -42,7 +44,7 @@ impl Trouble {
         let files = ["tables/", "undo", "system", "doublewrite"];
         let file = files[rng.below(4) as usize];
         match self {
-            Trouble::None | Trouble::Full => {}
+            Trouble::None | Trouble::Full | Trouble::OneOperation => {}
             Trouble::Log => {
                 let kind = [OpKind::DurableWrite, OpKind::DurableWrite, OpKind::Write, OpKind::Sync][rng.below(4) as usize];
                 let damage = if rng.chance(4) { Damage::NoSpace } else { bad };
@@ -76,6 +78,10 @@ impl Trouble {
             Trouble::None => false,
             Trouble::Full => matches!(e, Error::DiskFull(_)),
             Trouble::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
+            Trouble::OneOperation => {
+                let of_the_disk = matches!(e, Error::Io { .. } | Error::DiskFull(_));
+                of_the_disk || matches!(e, Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_))
+            }
             Trouble::LogReads => matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_)),
             // A segment or a table's file in the making.
             Trouble::Log | Trouble::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
@@ -83,7 +89,7 @@ impl Trouble {
     }
     /// Whether the process may end by itself in this life.
     pub fn kills(self) -> bool {
-        matches!(self, Trouble::Log | Trouble::Pages)
+        matches!(self, Trouble::Log | Trouble::Pages | Trouble::OneOperation)
     }
 }
 

@@ -130,6 +130,19 @@ impl SimDisk {
     pub fn fail(&self, fault: Fault) {
         self.world.lock().plan.add(fault);
     }
+    /// The `n`-th operation from now (1 is the next), whatever it is, is damaged.
+    pub fn damage_op(&self, n: u64, damage: Damage) {
+        let mut w = self.world.lock();
+        w.hit = Some((w.ops + n, damage));
+    }
+    /// From now on it is written down what is done.
+    pub fn keep_journal(&self) {
+        self.world.lock().journal = Some(Vec::new());
+    }
+    /// What was done, in order: kinds of operations, and on which files.
+    pub fn take_journal(&self) -> Vec<(OpKind, PathBuf)> {
+        self.world.lock().journal.take().unwrap_or_default()
+    }
     pub fn clear_faults(&self) {
         self.world.lock().plan.clear();
     }

@@ -18,6 +18,10 @@ pub(super) struct World {
     pub longest_durable_write: usize,
     pub trace: u64,
     pub plan: Plan,
+    /// What happens to the operation with this number.
+    pub hit: Option<(u64, Damage)>,
+    /// What was done, where somebody asked for it.
+    pub journal: Option<Vec<(OpKind, PathBuf)>>,
     pub capacity_bytes: Option<u64>,
     pub queue: Vec<Queued>,
     pub locks: BTreeSet<PathBuf>,
@@ -58,6 +62,8 @@ impl World {
             longest_durable_write: 0,
             trace: seed,
             plan: Plan::default(),
+            hit: None,
+            journal: None,
             capacity_bytes: None,
             queue: Vec::new(),
             locks: BTreeSet::new(),
@@ -78,7 +84,12 @@ impl World {
             self.stopped = true;
             return Ok(Verdict::Cut);
         }
-        let damage = self.plan.next(kind, path);
+        if let Some(journal) = &mut self.journal {
+            journal.push((kind, path.unwrap_or(Path::new("")).into()));
+        }
+        let hit = self.hit.filter(|(op, _)| *op == self.ops).map(|(_, damage)| damage);
+        self.plan.fired += hit.is_some() as u64;
+        let damage = self.plan.next(kind, path).or(hit);
         if let Some(d) = damage {
             self.fold(&[d as u64]);
         }
