@@ -1,4 +1,5 @@
 //! The content of a file in memory: sparse, and cheap to copy because blocks are shared until one side changes them.
+use crate::rng::{mix_all, mix_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,6 +67,11 @@ impl Image {
             }
         }
         self.len = len;
+    }
+    /// One word for the whole content.
+    pub fn digest(&self) -> u64 {
+        let blocks = self.blocks.iter().filter(|(_, b)| !is_zero(&b[..]));
+        blocks.fold(mix_all(&[self.len]), |sum, (no, b)| mix_all(&[sum, *no, mix_bytes(&b[..])]))
     }
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; self.len as usize];

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod loss;
+pub(crate) use loss::ATOMIC_PAGE;
 pub use loss::Loss;
 
 /// A file, whatever it is called. Never used twice.
@@ -27,6 +28,8 @@ pub(crate) struct Medium {
     dirs: BTreeSet<PathBuf>,
     next_file: FileId,
     next_seq: Seq,
+    /// Aligned pages of 16 KiB are never torn.
+    pub atomic_pages: bool,
 }
 
 #[derive(Clone, Default)]

@@ -16,7 +16,8 @@
 //! 11. Bits flip: at rest in a named file, or on the way.
 //! 12. The power can go at the n-th operation: that operation may be half done, it and all further calls fail with [`PowerLost`] until
 //!     [`SimDisk::restart`]. Files opened before stay dead after.
-//! 13. The process can be killed ([`SimDisk::kill`]): what was written stays in the page cache, and is still not durable.
+//! 13. On a disk that is asked to ([`SimDisk::set_atomic_pages`]), aligned pages of 16 KiB take the place of sectors in 2 and 9.
+//! 14. The process can be killed ([`SimDisk::kill`]): what was written stays in the page cache, and is still not durable.
 //!
 //! Not in it: sectors torn inside, a file system that loses synced names, two programs at once.
 //!

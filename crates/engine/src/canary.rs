@@ -32,6 +32,12 @@ pub enum Canary {
     LogFromCache,
     /// A rollback to a savepoint forgets instead of taking back.
     SavepointForgets,
+    /// Values of a unique index are searched for and not locked.
+    UniqueUnlocked,
+    /// A view sees what is not committed.
+    DirtyReads,
+    /// COUNTER-1: a start does not ask the rows where AUTO_INCREMENT stands.
+    CounterForgets,
 }
 
 #[cfg(feature = "canary")]

@@ -39,6 +39,8 @@ pub struct Config {
     pub dir: PathBuf,
     /// Bytes of the buffer pool.
     pub pool_bytes: u64,
+    /// Into how many instances it is divided, each with 64 pages at least; 0: as MySQL does.
+    pub pool_instances: usize,
     /// Most bytes of redo between checkpoint and tail.
     pub log_capacity_bytes: u64,
     pub log_segment_bytes: u64,
@@ -57,6 +59,7 @@ impl Config {
         Config {
             dir: dir.into(),
             pool_bytes: 128 << 20,
+            pool_instances: 0,
             log_capacity_bytes: 1 << 30,
             log_segment_bytes: 16 << 20,
             log_buffer_bytes: 16 << 20,
@@ -78,7 +81,11 @@ impl Config {
         }
     }
     pub(crate) fn buf(&self) -> BufConfig {
-        BufConfig::new(self.pool_bytes, self.log().capacity_bytes)
+        let mut config = BufConfig::new(self.pool_bytes, self.log().capacity_bytes);
+        if self.pool_instances > 0 {
+            config.instances = self.pool_instances;
+        }
+        config
     }
 }
 
@@ -219,6 +226,8 @@ impl Engine {
             }
             Stall::Frame => {
                 self.store.pool.wait_frame().await;
+                // The cleaners may be on this thread.
+                self.host.yield_now().await;
                 Ok(())
             }
             Stall::LogSpace => self.wait_room(self.store.log.wait_space()).await,

@@ -31,7 +31,7 @@ pub struct Rows {
     pub marker: i64,
 }
 /// What one client knows.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Known {
     pub acked: Rows,
     /// Sent to commit, not acknowledged.
@@ -48,6 +48,11 @@ pub(crate) fn int() -> SqlType {
 }
 pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
     TableDef { schema: "sim".into(), name: name.into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() }
+}
+/// The tables, if they are there.
+async fn find(e: &Arc<Engine>) -> Result<Option<Tables>> {
+    let (rows, sums) = (e.table("sim", "rows").await?, e.table("sim", "sums").await?);
+    Ok(rows.zip(sums).map(|(rows, sums)| Tables { rows, sums }))
 }
 /// Finds the tables, or makes them with what every run begins with.
 pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
@@ -114,9 +119,11 @@ async fn add_one(trx: &mut Trx, t: &Table, table: &Arc<Table>, id: i64) -> Resul
     trx.update(table, c.row(), &new).await
 }
 
-fn random_row(rng: &mut Rng, n: usize) -> Row {
+fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
     // Now and then a text that needs overflow pages.
-    let len = if rng.chance(40) {
+    let len = if shared.bulk && rng.chance(6) {
+        100_000 + rng.below(300_000)
+    } else if rng.chance(if shared.wide { 10 } else { 40 }) {
         20_000 + rng.below(20_000)
     } else if rng.chance(6) {
         rng.below(3000)
@@ -129,9 +136,9 @@ fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
 /// One change of a client's rows; the model follows if it was made.
-async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows) -> Result<()> {
+async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows, shared: &Shared) -> Result<()> {
     let id = (rng.below(KEYS) * CLIENTS as u64) as i64 + n as i64;
-    let row = random_row(rng, n);
+    let row = random_row(rng, n, shared);
     let table = &t.rows;
     let there = model.rows.contains_key(&id);
     match rng.below(4) {
@@ -185,6 +192,10 @@ pub struct Shared {
     pub known: Knowledge,
     pub trouble: Trouble,
     pub seen: Arc<Mutex<Seen>>,
+    /// Texts of hundreds of kilobytes.
+    pub bulk: bool,
+    /// More texts that need pages of their own.
+    pub wide: bool,
 }
 impl Shared {
     /// Whether a statement may fail with that; counts it.
@@ -225,8 +236,9 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             trx.rollback().await?;
         }
         let mut model = known.lock().expect("one thread")[n].acked.clone();
-        trx.isolation = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable][rng.below(3) as usize];
-        let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model).await {
+        let levels = [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+        trx.isolation = levels[rng.below(4) as usize];
+        let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model, &shared).await {
             Ok(true) => {
                 known.lock().expect("one thread")[n].pending = Some(model.clone());
                 match trx.commit().await {
@@ -296,13 +308,13 @@ async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {
     }
     Ok(())
 }
-async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows) -> Result<bool> {
+async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows, shared: &Shared) -> Result<bool> {
     let early = rng.chance(2);
     if early {
         add_one(trx, &t.sums, &t.sums, 100 + rng.below(COUNTERS as u64) as i64).await?;
     }
     for _ in 0..1 + rng.below(8) {
-        change(trx, t, n, rng, model).await?;
+        change(trx, t, n, rng, model, shared).await?;
         if rng.chance(8) {
             scan::twice(trx, t, n, rng, model).await?;
         }
@@ -310,7 +322,7 @@ async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: 
     if rng.chance(5) {
         let (place, before) = (trx.savepoint(), model.clone());
         for _ in 0..rng.below(5) {
-            change(trx, t, n, rng, model).await?;
+            change(trx, t, n, rng, model, shared).await?;
         }
         trx.rollback_to(place).await?;
         *model = before;
@@ -350,8 +362,8 @@ fn plain(r: &Rows) -> Rows {
     r.rows.values_mut().filter(|x| x.2 == 0).for_each(|x| x.3 = 0);
     r
 }
-/// After a start: everything acknowledged is there, what was not is whole or absent; the structure is sound. What is found becomes what is known.
-pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
+/// After a start: everything acknowledged is there, what was not is whole or absent. What is found becomes what is known.
+async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let found = read(&mut trx, t, 0).await?;
     for index in 1..3 {
@@ -374,6 +386,22 @@ pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()
             );
         }
     }
+    Ok(())
+}
+/// The same, where the tables may not be there yet, or not any more.
+pub async fn compare(e: &Arc<Engine>, known: &Knowledge) -> Result<()> {
+    match find(e).await? {
+        Some(t) => compare_rows(e, &t, known).await,
+        None => {
+            let empty = known.lock().expect("one thread").iter().all(|k| k.acked == Rows::default());
+            assert!(empty, "a table of the clients is not there, and has rows");
+            Ok(())
+        }
+    }
+}
+/// [`compare_rows`], and the structure is sound.
+pub async fn verify(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
+    compare_rows(e, t, known).await?;
     for table in [&t.rows, &t.sums] {
         let c = e.check_table(table).await?;
         assert!(c.errors.is_empty(), "{}: {:?}", table.full_name(), c.errors);

@@ -2,9 +2,14 @@
 use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimHost};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
+use crate::rest;
+use crate::shared::{self, SharedLedger};
 use crate::trouble::{self, Trouble};
 use redolith_disk::sim::{Damage, Fault, OpKind};
-use redolith_disk::{Disk, SimDisk};
+use redolith_disk::{Disk, Loss, SimDisk};
+use redolith_engine::PageId;
+use redolith_engine::buf::Latch;
+use redolith_engine::space::bitmap;
 use redolith_engine::undo::truncate::Truncation;
 use redolith_engine::{Config, Engine, Report, Result};
 use std::ops::AddAssign;
@@ -38,6 +43,11 @@ seen! {
     power_cuts cuts_in_recovery frames_recovered rolled_back mended splits merges segments_recycled purged transactions
     statements files_removed conflicts failed_full failed_io rolled_back_later died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
+    several_instances no_doublewrite four_levels second_bitmaps long_log_writes
+    read_uncommitted read_committed repeatable_read serializable
+    inserts_met unique_conflicts deadlocks auto_increments hidden_keys log_read_errors
+    flips_tables flips_undo flips_system flips_doublewrite flips_log flips_control flips_register
+    flips_refused flips_reported flips_harmless flips_took_the_tail
 }
 /// A run's end: what it met, and the hash of everything the disk was asked to do.
 pub struct Ended {
@@ -45,26 +55,93 @@ pub struct Ended {
     pub trace: u64,
 }
 
-fn config(frames: u64) -> Config {
-    let mut c = Config::new("/sim");
-    // Small, so that everything is short of room; a log that wraps after some hundred transactions.
-    c.pool_bytes = frames * 16384;
-    c.log_segment_bytes = 64 << 10;
-    c.log_capacity_bytes = 1 << 20;
-    c.log_buffer_bytes = 256 << 10;
-    c
+/// What a seed's instances are like, from the first to the last life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// Rows that all clients work on.
+    pub shared: bool,
+    /// A tree of four levels.
+    pub deep: bool,
+    /// Pages behind the first bitmap's range.
+    pub wide: bool,
+    /// Long texts in a long log, so that the log is written in long pieces.
+    pub bulk: bool,
+    /// The disk does not tear pages, and the doublewrite file is switched off and on.
+    pub atomic: bool,
+    pub instances: usize,
+}
+impl Kind {
+    fn draw(rng: &mut Rng) -> Kind {
+        let shared = rng.chance(2);
+        Kind {
+            shared,
+            deep: shared && rng.chance(6),
+            wide: rng.chance(8),
+            bulk: rng.chance(16),
+            atomic: rng.chance(8),
+            instances: if rng.chance(6) { 2 + rng.below(2) as usize } else { 1 },
+        }
+    }
+    pub fn config(&self, rng: &mut Rng) -> Config {
+        let mut c = Config::new("/sim");
+        // Small, so that everything is short of room; a log that wraps after some hundred transactions.
+        let frames = if rng.chance(2) { 64 } else { 40 };
+        c.pool_instances = self.instances;
+        c.log_segment_bytes = 64 << 10;
+        c.log_capacity_bytes = 1 << 20;
+        c.log_buffer_bytes = 256 << 10;
+        c.pool_bytes = (frames * self.instances as u64) * 16384;
+        if self.instances > 1 {
+            // An instance has 64 at least.
+            c.pool_bytes = (64 * self.instances as u64 + rng.below(40)) * 16384;
+        }
+        if self.bulk {
+            c.pool_bytes = 512 * 16384;
+            c.log_segment_bytes = 4 << 20;
+            c.log_capacity_bytes = 32 << 20;
+            c.log_buffer_bytes = 8 << 20;
+        }
+        c.doublewrite = !self.atomic || rng.chance(3);
+        c
+    }
 }
 
 /// What outlives the instance.
 #[derive(Clone)]
-struct World {
-    disk: SimDisk,
-    known: Knowledge,
-    definitions: Definitions,
-    seen: Arc<Mutex<Seen>>,
+pub(crate) struct World {
+    pub disk: SimDisk,
+    pub known: Knowledge,
+    pub definitions: Definitions,
+    pub ledger: SharedLedger,
+    pub kind: Kind,
+    pub seen: Arc<Mutex<Seen>>,
     sabotage: Option<Sabotage>,
+    /// What a power cut takes; anything, if it does not say.
+    loss: Arc<Mutex<Option<Loss>>>,
 }
 impl World {
+    pub fn new(disk: SimDisk, kind: Kind, sabotage: Option<Sabotage>) -> World {
+        if kind.atomic {
+            disk.set_atomic_pages();
+        }
+        let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
+        let (definitions, ledger, seen, loss) = Default::default();
+        let world = World { disk, known, definitions, ledger, kind, seen, sabotage, loss };
+        world.clear_faults();
+        world
+    }
+    /// From here on a power cut takes this.
+    pub fn set_loss(&self, loss: Option<Loss>) {
+        *self.loss.lock().expect("one thread") = loss;
+    }
+    /// With knowledge of its own, for somebody who looks and goes away.
+    pub fn copy(&self) -> World {
+        let known = self.known.lock().expect("one thread").clone();
+        let definitions = self.definitions.lock().expect("one thread").clone();
+        let ledger = self.ledger.lock().expect("one thread").clone();
+        let (known, definitions, ledger) = (Arc::new(Mutex::new(known)), Arc::new(Mutex::new(definitions)), Arc::new(Mutex::new(ledger)));
+        World { known, definitions, ledger, ..self.clone() }
+    }
     fn clear_faults(&self) {
         self.disk.clear_faults();
         if let Some(s) = self.sabotage {
@@ -74,14 +151,22 @@ impl World {
 }
 /// One life: what is planned for it.
 #[derive(Clone)]
-struct Life {
-    trouble: Trouble,
+pub(crate) struct Life {
+    pub trouble: Trouble,
+    /// Transactions of each client; some, if it does not say.
+    pub count: Option<u64>,
     /// The power goes at one of so many operations after the start; at one of those of the start itself if `early`.
-    cut: Option<u64>,
-    early: bool,
-    opened: Arc<AtomicBool>,
+    pub cut: Option<u64>,
+    pub early: bool,
+    pub opened: Arc<AtomicBool>,
     /// What it does to undo files, to be counted also if the power goes.
-    undo: Arc<Mutex<Option<Arc<Truncation>>>>,
+    pub undo: Arc<Mutex<Option<Arc<Truncation>>>>,
+}
+
+impl Life {
+    pub fn new(trouble: Trouble, cut: Option<u64>, early: bool) -> Life {
+        Life { trouble, count: None, cut, early, opened: Arc::default(), undo: Arc::default() }
+    }
 }
 
 /// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
@@ -98,9 +183,7 @@ pub fn run(seed: u64) -> Ended {
 pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
     let mut rng = Rng(seed);
     let disk = SimDisk::new(rng.draw());
-    let known = Arc::new(Mutex::new((0..CLIENTS).map(|_| Known::default()).collect()));
-    let world = World { disk, known, definitions: Arc::default(), seen: Arc::default(), sabotage };
-    world.clear_faults();
+    let world = World::new(disk, Kind::draw(&mut rng), sabotage);
     let lives = 2 + rng.below(4);
     // One seed in three has power cuts only.
     let calm = rng.chance(3);
@@ -110,14 +193,19 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
         let cut = (!last).then(|| 1 << (3 + rng.below(9)));
         let trouble = if calm || last { Trouble::None } else { Trouble::draw(&mut rng) };
         let early = rng.chance(3);
-        one_life(&world, &mut rng, Life { trouble, cut, early, opened: Arc::default(), undo: Arc::default() });
+        one_life(&world, &mut rng, Life::new(trouble, cut, early));
+        if !last && sabotage.is_none() && rng.chance(5) {
+            rest::flip(&world, &mut rng);
+        }
     }
-    let seen = *world.seen.lock().expect("one thread");
+    let mut seen = *world.seen.lock().expect("one thread");
+    seen.long_log_writes += (world.disk.longest_durable_write() >= 1 << 20) as u64;
     Ended { seen, trace: world.disk.trace() }
 }
 
-fn one_life(world: &World, rng: &mut Rng, life: Life) {
+pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let disk = &world.disk;
+    let fired = disk.faults_fired();
     if let Some(cut) = life.cut.filter(|_| life.early) {
         disk.crash_at_op(1 + rng.below(cut));
         life.trouble.begin(disk, rng, 30, true);
@@ -137,6 +225,9 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let opened = life.opened.load(SeqCst);
     let s = &mut world.seen.lock().expect("one thread");
     s.undo_files_cut += life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
+    if life.trouble == Trouble::LogReads {
+        s.log_read_errors += disk.faults_fired() - fired;
+    }
     s.failed_starts += failed.load(SeqCst) as u64;
     match end {
         End::Done => {
@@ -160,7 +251,10 @@ fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let pretends = life.trouble.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
-    if pretends || !rng.chance(4) {
+    let loss = *world.loss.lock().expect("one thread");
+    if let Some(loss) = loss {
+        disk.restart_with(loss);
+    } else if pretends || !rng.chance(4) {
         disk.restart();
     } else {
         // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.
@@ -173,7 +267,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     let mut rng = Rng(seed);
     let disk = &w.disk;
     let (e, report): (Arc<Engine>, Report) =
-        Engine::open(config(if rng.chance(2) { 64 } else { 40 }), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
+        Engine::open(w.kind.config(&mut rng), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
     assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?} (trouble: {:?})", report.bad_pages, life.trouble);
     life.opened.store(true, SeqCst);
     // Undo files are made short all the time, or never; they wait for checkpoints.
@@ -191,6 +285,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);
+    let shared_tables = if w.kind.shared { Some(Arc::new(shared::tables(&e, w.kind.deep).await?)) } else { None };
     settle(&e).await;
     if life.trouble == Trouble::Reads {
         // Those in the start were that; a check would report the others.
@@ -198,6 +293,16 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     }
     load::verify(&e, &t, &w.known).await?;
     ddl::verify(&e, disk, &w.definitions).await?;
+    let shared = Shared { known: w.known.clone(), trouble: life.trouble, seen: w.seen.clone(), bulk: w.kind.bulk, wide: w.kind.wide };
+    if let Some(t) = &shared_tables {
+        shared::verify(&e, t, &w.ledger).await?;
+        if w.kind.deep {
+            shared::fill(&e, t, &shared, &w.ledger).await?;
+        }
+    }
+    if w.kind.wide {
+        widen(&e, &t).await?;
+    }
     if let Some(cut) = life.cut.filter(|_| !life.early) {
         disk.crash_at_op(1 + rng.below(cut));
         life.trouble.begin(disk, &mut rng, 1 + cut / 4, false);
@@ -208,8 +313,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.host.spawn("filler", Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())));
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
-    let count = 5 + rng.below(60);
-    let shared = Shared { known: w.known.clone(), trouble: life.trouble, seen: w.seen.clone() };
+    let drawn = 5 + rng.below(60);
+    let count = life.count.unwrap_or(drawn);
     let ended = |name: String, client: redolith_engine::host::BoxFuture<Result<()>>| {
         let running = running.clone();
         e.host.spawn(
@@ -225,6 +330,13 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     for n in 0..CLIENTS {
         ended(format!("client {n}"), Box::pin(load::client(e.clone(), t.clone(), n, Rng(rng.draw()), count, shared.clone())));
     }
+    if let Some(t) = &shared_tables {
+        *running.lock().expect("one thread") += shared::CLIENTS;
+        for n in 0..shared::CLIENTS {
+            let rng = Rng(rng.draw());
+            ended(format!("sharer {n}"), Box::pin(shared::client(e.clone(), t.clone(), rng, count, shared.clone(), w.ledger.clone())));
+        }
+    }
     ended("definitions".into(), Box::pin(ddl::client(e.clone(), Rng(rng.draw()), count / 2, shared.clone(), w.definitions.clone())));
     while *running.lock().expect("one thread") > 0 || !has_room.load(SeqCst) {
         e.host.sleep(Duration::from_millis(1)).await;
@@ -235,9 +347,19 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     load::serves(&e, &t).await?;
     load::verify(&e, &t, &w.known).await?;
     ddl::verify(&e, disk, &w.definitions).await?;
+    let mut levels = 0;
+    if let Some(t) = &shared_tables {
+        shared::verify(&e, t, &w.ledger).await?;
+        levels = t.levels(&e).await?;
+    }
+    let behind = if w.kind.wide { pages_behind_the_first_bitmap(&e, &t).await? } else { 0 };
     {
         let s = &mut w.seen.lock().expect("one thread");
-        s.transactions += count * CLIENTS as u64;
+        s.transactions += count * (CLIENTS + if w.kind.shared { shared::CLIENTS } else { 0 }) as u64;
+        s.four_levels += (levels >= 4) as u64;
+        s.several_instances += (w.kind.instances > 1) as u64;
+        s.no_doublewrite += !e.config.doublewrite as u64;
+        s.second_bitmaps += (behind > 0) as u64;
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);
@@ -253,6 +375,20 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.close().await?;
     }
     Ok(())
+}
+/// Makes the file of the rows so long that it has several bitmap pages, and lets the next pages be
+/// taken behind the first one's range.
+async fn widen(e: &Arc<Engine>, t: &load::Tables) -> Result<()> {
+    let space = t.rows.space;
+    e.store.spaces.ensure(space, bitmap::PAGES + 200)?;
+    e.store.spaces.get(space).expect("just made longer").search_from(bitmap::PAGES + 2);
+    Ok(())
+}
+async fn pages_behind_the_first_bitmap(e: &Arc<Engine>, t: &load::Tables) -> Result<u32> {
+    let map = PageId { space: t.rows.space, no: bitmap::PAGES + 1 };
+    e.store.pool.load(map).await?;
+    // Two are the bitmap and the page before it.
+    Ok(e.store.pool.fix(map, Latch::S).map_or(0, |p| bitmap::count(&p).saturating_sub(2)))
 }
 /// Waits for rollbacks in the background.
 async fn settle(e: &Arc<Engine>) {

@@ -19,16 +19,21 @@ pub enum Trouble {
     Pages,
     /// Some reads fail, or a bit of what they bring is wrong.
     Reads,
+    /// Some reads of the log fail or bring a wrong bit: a start is refused, or reads again.
+    LogReads,
+    /// One operation, of whatever kind, goes wrong.
+    OneOperation,
     /// The disk is full, for a while.
     Full,
 }
 impl Trouble {
     pub fn draw(rng: &mut Rng) -> Trouble {
-        match rng.below(10) {
+        match rng.below(11) {
             0 => Trouble::Log,
             1 => Trouble::Pages,
             2 => Trouble::Reads,
             3 | 4 => Trouble::Full,
+            5 => Trouble::LogReads,
             _ => Trouble::None,
         }
     }
@@ -39,7 +44,7 @@ impl Trouble {
         let files = ["tables/", "undo", "system", "doublewrite"];
         let file = files[rng.below(4) as usize];
         match self {
-            Trouble::None | Trouble::Full => {}
+            Trouble::None | Trouble::Full | Trouble::OneOperation => {}
             Trouble::Log => {
                 let kind = [OpKind::DurableWrite, OpKind::DurableWrite, OpKind::Write, OpKind::Sync][rng.below(4) as usize];
                 let damage = if rng.chance(4) { Damage::NoSpace } else { bad };
@@ -48,6 +53,12 @@ impl Trouble {
             Trouble::Pages => {
                 let kind = if rng.chance(2) { OpKind::Sync } else { OpKind::Write };
                 disk.fail(Fault::new(kind, bad).on(file).nth(nth));
+            }
+            Trouble::LogReads => {
+                for _ in 0..1 + rng.below(3) {
+                    let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
+                    disk.fail(Fault::new(OpKind::Read, damage).on("redo/").nth(nth).times(1 + rng.below(2)));
+                }
             }
             Trouble::Reads => {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
@@ -67,13 +78,18 @@ impl Trouble {
             Trouble::None => false,
             Trouble::Full => matches!(e, Error::DiskFull(_)),
             Trouble::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
+            Trouble::OneOperation => {
+                let of_the_disk = matches!(e, Error::Io { .. } | Error::DiskFull(_));
+                of_the_disk || matches!(e, Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_))
+            }
+            Trouble::LogReads => matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_)),
             // A segment or a table's file in the making.
             Trouble::Log | Trouble::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
         }
     }
     /// Whether the process may end by itself in this life.
     pub fn kills(self) -> bool {
-        matches!(self, Trouble::Log | Trouble::Pages)
+        matches!(self, Trouble::Log | Trouble::Pages | Trouble::OneOperation)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a power loss leaves of the changes that were not synced.
 //!
 //! LOSS-1: every 512-byte sector is whole: it has the content of some moment since the last sync. So any subset of the writes survives, in
-//!         any order, torn anywhere between sectors.
+//!         any order, torn anywhere between sectors. On a medium that writes pages of 16 KiB atomically, so is every such page.
 //! LOSS-2: the length is one the file had since the last sync; so are the names of a folder, change by change.
 //! LOSS-3: where the length survived and the data did not, there are zeros or garbage, garbage only in sectors that no set_len had allocated.
 //! LOSS-4: what was written after a cut that is lost, into the part that was cut, is lost too.
@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 const SECTOR: u64 = 512;
 const SECTORS_PER_PAGE: u64 = 8;
+/// What a medium with atomic pages writes whole or not at all.
+pub(crate) const ATOMIC_PAGE: u64 = 16384;
 
 /// A kind of damage. The names say what happens to changes that were not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +54,22 @@ struct Fate {
     moment: Seq,
     /// Name changes survive as a journal would keep them: in order up to one of them.
     journal: bool,
+    /// Sectors that are written whole or not at all, together.
+    atomic_sectors: u64,
 }
 
 impl Fate {
-    fn new(loss: Loss, first: Seq, last: Seq, rng: &mut Rng) -> Fate {
+    fn new(loss: Loss, first: Seq, last: Seq, atomic_pages: bool, rng: &mut Rng) -> Fate {
         let of_8 = [1, 4, 7][rng.below(3) as usize];
-        Fate { loss, salt: rng.next(), of_8, moment: first + rng.below(last.saturating_sub(first) + 1), journal: rng.one_in(2) }
+        let (salt, moment) = (rng.next(), first + rng.below(last.saturating_sub(first) + 1));
+        let atomic_sectors = if atomic_pages { ATOMIC_PAGE / SECTOR } else { 1 };
+        Fate { loss, salt, of_8, moment, journal: rng.one_in(2), atomic_sectors }
     }
     fn coin(&self, seq: Seq, part: u64) -> bool {
         mix_all(&[self.salt, seq, part]) % 8 < self.of_8
     }
     fn keeps_sector(&self, seq: Seq, sector: u64) -> bool {
+        let sector = sector / self.atomic_sectors * self.atomic_sectors;
         match self.loss {
             Loss::Nothing | Loss::Zeros | Loss::Garbage => false,
             Loss::Everything => true,
@@ -94,7 +101,7 @@ impl Medium {
     /// The power goes and comes back. Open files are gone.
     pub fn lose_power(&mut self, loss: Loss, rng: &mut Rng) {
         let first = self.name_changes.iter().map(|c| c.seq).chain(self.files.values().flat_map(|f| &f.changes).map(|c| c.seq)).min();
-        let fate = Fate::new(loss, first.unwrap_or(self.next_seq), self.next_seq, rng);
+        let fate = Fate::new(loss, first.unwrap_or(self.next_seq), self.next_seq, self.atomic_pages, rng);
         let mut names = std::mem::take(&mut self.durable_names);
         let changes = std::mem::take(&mut self.name_changes);
         let kept: Vec<bool> = changes.iter().map(|c| fate.keeps_metadata(c.seq)).collect();
@@ -120,7 +127,7 @@ impl Medium {
     /// A sync of the file has failed: readers still see its changes, but nobody knows which are durable, and no later sync writes them
     /// (Rebello et al.: Can Applications Recover from fsync Failures? USENIX ATC 2020).
     pub fn fail_sync(&mut self, id: super::FileId, rng: &mut Rng) {
-        let fate = Fate::new(Loss::any(rng), 0, self.next_seq, rng);
+        let fate = Fate::new(Loss::any(rng), 0, self.next_seq, self.atomic_pages, rng);
         self.file(id).lose(&fate);
     }
 }

@@ -130,11 +130,28 @@ impl SimDisk {
     pub fn fail(&self, fault: Fault) {
         self.world.lock().plan.add(fault);
     }
+    /// The `n`-th operation from now (1 is the next), whatever it is, is damaged.
+    pub fn damage_op(&self, n: u64, damage: Damage) {
+        let mut w = self.world.lock();
+        w.hit = Some((w.ops + n, damage));
+    }
+    /// From now on it is written down what is done.
+    pub fn keep_journal(&self) {
+        self.world.lock().journal = Some(Vec::new());
+    }
+    /// What was done, in order: kinds of operations, and on which files.
+    pub fn take_journal(&self) -> Vec<(OpKind, PathBuf)> {
+        self.world.lock().journal.take().unwrap_or_default()
+    }
     pub fn clear_faults(&self) {
         self.world.lock().plan.clear();
     }
     pub fn faults_fired(&self) -> u64 {
         self.world.lock().plan.fired
+    }
+    /// Pages of 16 KiB, where they are aligned so, are written whole or not at all: a medium on which no copy of a page is needed.
+    pub fn set_atomic_pages(&self) {
+        self.world.lock().medium.atomic_pages = true;
     }
     /// `None`: no limit. Files take whole blocks of 4 KiB.
     pub fn set_capacity(&self, bytes: Option<u64>) {
@@ -205,6 +222,17 @@ impl SimDisk {
             file.sync()?;
         }
         dirs.iter().try_for_each(|d| disk.sync_dir(d))
+    }
+    /// One word for names, lengths and contents of all files and folders, as readers see them.
+    pub fn digest(&self) -> u64 {
+        let w = self.world.lock();
+        let name = |path: &Path| mix_bytes(path.as_os_str().as_encoded_bytes());
+        let dirs = w.medium.dirs().fold(0, |sum, dir| mix_all(&[sum, name(dir)]));
+        w.medium.files().fold(dirs, |sum, (path, id, _)| mix_all(&[sum, name(path), w.medium.now(id).digest()]))
+    }
+    /// The most bytes that one durable write had.
+    pub fn longest_durable_write(&self) -> usize {
+        self.world.lock().longest_durable_write
     }
     /// Paths and lengths of all files.
     pub fn files(&self) -> Vec<(PathBuf, u64)> {

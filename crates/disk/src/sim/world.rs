@@ -1,7 +1,7 @@
 //! The state of a simulated machine's disk, and the way every operation goes: count it, trace it, lose power at it, damage it, do it.
 use super::*;
 use crate::Io;
-use crate::medium::Piece;
+use crate::medium::{ATOMIC_PAGE, Piece};
 
 pub(super) struct World {
     pub medium: Medium,
@@ -15,8 +15,13 @@ pub(super) struct World {
     pub stop_at: Option<u64>,
     pub ops: u64,
     pub tally: BTreeMap<OpKind, u64>,
+    pub longest_durable_write: usize,
     pub trace: u64,
     pub plan: Plan,
+    /// What happens to the operation with this number.
+    pub hit: Option<(u64, Damage)>,
+    /// What was done, where somebody asked for it.
+    pub journal: Option<Vec<(OpKind, PathBuf)>>,
     pub capacity_bytes: Option<u64>,
     pub queue: Vec<Queued>,
     pub locks: BTreeSet<PathBuf>,
@@ -54,8 +59,11 @@ impl World {
             stop_at: None,
             ops: 0,
             tally: BTreeMap::new(),
+            longest_durable_write: 0,
             trace: seed,
             plan: Plan::default(),
+            hit: None,
+            journal: None,
             capacity_bytes: None,
             queue: Vec::new(),
             locks: BTreeSet::new(),
@@ -76,7 +84,12 @@ impl World {
             self.stopped = true;
             return Ok(Verdict::Cut);
         }
-        let damage = self.plan.next(kind, path);
+        if let Some(journal) = &mut self.journal {
+            journal.push((kind, path.unwrap_or(Path::new("")).into()));
+        }
+        let hit = self.hit.filter(|(op, _)| *op == self.ops).map(|(_, damage)| damage);
+        self.plan.fired += hit.is_some() as u64;
+        let damage = self.plan.next(kind, path).or(hit);
         if let Some(d) = damage {
             self.fold(&[d as u64]);
         }
@@ -147,6 +160,9 @@ impl World {
 
     pub fn write(&mut self, id: FileId, data: &[u8], offset: u64, durable: bool) -> io::Result<()> {
         let kind = if durable { OpKind::DurableWrite } else { OpKind::Write };
+        if durable {
+            self.longest_durable_write = self.longest_durable_write.max(data.len());
+        }
         let damage = match self.begin_on(kind, id, &[id, offset, mix_bytes(data)])? {
             Verdict::Cut => {
                 // Begun, and not synced: the power loss says how much of it is there.
@@ -167,14 +183,16 @@ impl World {
         match damage {
             Some(d @ (Damage::Eio | Damage::NoSpace)) => return Err(error_of(d)),
             Some(Damage::Short) => {
-                let n = self.rng.below(data.len() as u64 / 512 + 1) as usize * 512;
-                self.medium.write(id, Piece::new(offset, &data[..n.min(data.len().saturating_sub(1))]));
+                let unit = if self.medium.atomic_pages { ATOMIC_PAGE as usize } else { 512 };
+                let n = self.rng.below((data.len() / unit) as u64 + 1) as usize * unit;
+                self.medium.write(id, Piece::new(offset, &data[..if n < data.len() { n } else { n.saturating_sub(unit) }]));
                 return Err(error_of(Damage::Short));
             }
             Some(Damage::Torn) => {
-                for (i, sector) in data.chunks(512).enumerate() {
+                let unit = if self.medium.atomic_pages { ATOMIC_PAGE as usize } else { 512 };
+                for (i, sector) in data.chunks(unit).enumerate() {
                     if self.rng.one_in(2) {
-                        self.medium.write(id, Piece::new(offset + i as u64 * 512, sector));
+                        self.medium.write(id, Piece::new(offset + (i * unit) as u64, sector));
                     }
                 }
                 return Err(error_of(Damage::Torn));

@@ -109,9 +109,11 @@ impl BufferPool {
         let pool = Box::new(Pool::new(config, disk)?);
         Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
     }
-    /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners.
+    /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners, also where one is
+    /// at hand: who needs several at once has had that one already, and it was not enough.
     pub async fn wait_frame(&self) {
         let seen = self.frame_freed.seen();
+        self.frame_wanted.notify();
         self.wait_frame_after(seen).await;
     }
     async fn wait_frame_after(&self, freed: u64) {

@@ -33,6 +33,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"RDLSPACE");
 const FORMAT: u32 = 1;
 /// Where the header has the file's stamp.
 const STAMP: usize = 48;
+/// How often a page is read before it counts as damaged.
+const READS: usize = 8;
 /// Pages of a new file: header, bitmap, and room for some indexes' roots.
 pub const FIRST_PAGES: u32 = 8;
 
@@ -90,6 +92,11 @@ impl Space {
     pub fn set_label(&self, label: &str) {
         *self.label.write() = label.to_string();
     }
+    /// The next search for a page anywhere begins here: so a simulation gets to later bitmap pages.
+    #[cfg(feature = "canary")]
+    pub fn search_from(&self, no: PageNo) {
+        self.search_from.store(no, Relaxed);
+    }
     /// The bitmap page `no` as the file's growth makes it.
     pub fn fresh_bitmap(&self, no: PageNo) -> Box<header::Page> {
         fresh_bitmap(self.id, no)
@@ -115,21 +122,46 @@ impl Space {
     }
 }
 
-/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet (a crash may have come between growth and this).
-/// Whether it has: then they are to be synced.
+/// Writes the bitmap pages of later ranges among the pages `from..to`, where they are not there yet
+/// (a crash may have come between growth and this). Whether it has: then they are to be synced.
 fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
     let mut wrote = false;
     for first in (1..to.div_ceil(bitmap::PAGES)).map(|k| k * bitmap::PAGES).filter(|f| (from..to).contains(&(f + 1))) {
+        let no = first + 1;
         let mut buf = AlignedBuf::new(PAGE_SIZE);
-        let at = (first + 1) as u64 * PAGE_SIZE as u64;
-        file.read_at(&mut buf, at)?;
-        if buf.iter().all(|b| *b == 0) {
-            buf.copy_from_slice(&fresh_bitmap(id, first + 1)[..]);
-            file.write_at(&buf, at)?;
-            wrote = true;
+        let at = no as u64 * PAGE_SIZE as u64;
+        match found_at(file, PageId { space: id, no }, &mut buf)? {
+            Found::Nothing => {
+                buf.copy_from_slice(&fresh_bitmap(id, no)[..]);
+                file.write_at(&buf, at)?;
+                wrote = true;
+            }
+            Found::Bitmap => {}
+            // Torn, perhaps: recovery mends it or says that it cannot.
+            Found::Other if from == 0 => {}
+            Found::Other => return Err(std::io::Error::other(format!("page {no}, which is new, is not empty"))),
         }
     }
     Ok(wrote)
+}
+/// What lies where a bitmap page belongs.
+enum Found {
+    Nothing,
+    Bitmap,
+    Other,
+}
+/// What was spoiled on its way is read again: a page of zeros that passed for a bitmap would stay one.
+fn found_at(file: &dyn File, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<Found> {
+    for _ in 0..READS {
+        file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
+        if buf.iter().all(|b| *b == 0) {
+            return Ok(Found::Nothing);
+        }
+        if header::verify(buf.first_chunk().expect("a page"), id).is_ok() {
+            return Ok(Found::Bitmap);
+        }
+    }
+    Ok(Found::Other)
 }
 fn fresh_bitmap(space: SpaceId, no: PageNo) -> Box<header::Page> {
     let mut map = Fresh(Box::new([0; PAGE_SIZE]));
@@ -554,5 +586,48 @@ impl Patch for Fresh {
     }
     fn fill(&mut self, at: usize, len: usize, byte: u8) {
         self.0[at..at + len].fill(byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_disk::SimDisk;
+    use redolith_disk::sim::{Damage, Fault, OpKind};
+
+    const SPACE: SpaceId = SpaceId(16);
+    const NEW: u32 = bitmap::PAGES + 64;
+
+    fn file() -> (SimDisk, Arc<dyn File>) {
+        let disk = SimDisk::new(1);
+        let file = disk.open(Path::new("/f"), OpenHow::create_new(true)).unwrap();
+        file.set_len(NEW as u64 * PAGE_SIZE as u64).unwrap();
+        (disk, file)
+    }
+    fn is_there(file: &dyn File) -> bool {
+        let mut buf = AlignedBuf::new(PAGE_SIZE);
+        file.read_at(&mut buf, (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64).unwrap();
+        header::verify(buf.first_chunk().unwrap(), PageId { space: SPACE, no: bitmap::PAGES + 1 }).is_ok()
+    }
+
+    /// A bit flipped on the way does not make a bitmap of an empty page.
+    #[test]
+    fn a_bitmap_page_that_is_read_wrong_is_made_all_the_same() {
+        for from in [0, 64] {
+            let (disk, file) = file();
+            disk.fail(Fault::new(OpKind::Read, Damage::Flip).times(3));
+            assert!(init_bitmaps(&*file, SPACE, from, NEW).unwrap());
+            assert!(is_there(&*file));
+            disk.fail(Fault::new(OpKind::Read, Damage::Flip).times(3));
+            assert!(!init_bitmaps(&*file, SPACE, from, NEW).unwrap(), "it is there");
+        }
+    }
+    #[test]
+    fn what_is_no_bitmap_is_left_to_recovery_and_is_an_error_in_a_new_part() {
+        let (disk, file) = file();
+        disk.overwrite(Path::new("/f"), (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64 + 100, &[1]).unwrap();
+        assert!(!init_bitmaps(&*file, SPACE, 0, NEW).unwrap());
+        assert!(!is_there(&*file));
+        assert!(init_bitmaps(&*file, SPACE, 64, NEW).unwrap_err().to_string().contains("not empty"));
     }
 }

@@ -1,0 +1,289 @@
+//! What is known of rows that many clients change.
+//!
+//! Who changes a row holds its lock to the end of the transaction, so all changes of one row are in
+//! one order: that in which the clients say so here. After a crash some set of the commits that were
+//! not answered has survived. The ledger tries each such set.
+use std::collections::{BTreeMap, HashMap};
+
+/// A table's number and the row's id.
+pub type Key = (usize, i64);
+/// Who wrote: numbered through a run. [`BASE`] is what a start has found.
+pub type Writer = u64;
+const BASE: Writer = 0;
+
+/// A row. No two that were written have the same token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub u: i64,
+    pub k: i64,
+    pub token: i64,
+}
+#[derive(Clone, Copy, Debug)]
+struct Write {
+    by: Writer,
+    row: Option<Row>,
+}
+/// How far a writer has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It may still be rolled back; the engine may have done that already.
+    Active,
+    /// Its commit was called and has not returned.
+    Committing,
+    /// Others see it; it is not known to be durable.
+    Committed,
+    Answered,
+    RolledBack,
+}
+#[derive(Clone, Copy)]
+struct Written {
+    key: Key,
+    row: Row,
+    by: Writer,
+}
+
+#[derive(Clone, Default)]
+pub struct Ledger {
+    writes: BTreeMap<Key, Vec<Write>>,
+    writers: HashMap<Writer, State>,
+    written: HashMap<i64, Written>,
+    last_writer: Writer,
+    last_token: i64,
+    last_id: i64,
+}
+pub type Rows = BTreeMap<Key, Row>;
+
+impl Ledger {
+    pub fn begin(&mut self) -> Writer {
+        self.last_writer += 1;
+        self.writers.insert(self.last_writer, State::Active);
+        self.last_writer
+    }
+    pub fn new_token(&mut self) -> i64 {
+        self.last_token += 1;
+        self.last_token
+    }
+    /// An id that no row has had.
+    pub fn new_id(&mut self) -> i64 {
+        self.last_id += 1;
+        self.last_id
+    }
+    fn state(&self, by: Writer) -> State {
+        if by == BASE { State::Answered } else { self.writers[&by] }
+    }
+    /// A row is about to be written: a reader of uncommitted rows may see it at once.
+    pub fn announce(&mut self, by: Writer, key: Key, row: Row) {
+        self.written.insert(row.token, Written { key, row, by });
+    }
+    /// `by` has the row's lock and has made this of it.
+    pub fn wrote(&mut self, by: Writer, key: Key, row: Option<Row>) {
+        self.writes.entry(key).or_default().push(Write { by, row });
+    }
+    /// `by` has taken back all but its first writes, which were `kept` when the savepoint was set.
+    pub fn back_to(&mut self, by: Writer, kept: &BTreeMap<Key, usize>) {
+        for (key, list) in &mut self.writes {
+            let (mut seen, most) = (0, kept.get(key).copied().unwrap_or(0));
+            list.retain(|w| {
+                seen += (w.by == by) as usize;
+                w.by != by || seen <= most
+            });
+        }
+    }
+    /// How many writes of each row are by this writer.
+    pub fn counts(&self, by: Writer) -> BTreeMap<Key, usize> {
+        let count = |list: &Vec<Write>| list.iter().filter(|w| w.by == by).count();
+        self.writes.iter().map(|(key, list)| (*key, count(list))).filter(|(_, n)| *n > 0).collect()
+    }
+    pub fn rolled_back(&mut self, by: Writer) {
+        self.back_to(by, &BTreeMap::new());
+        self.writers.insert(by, State::RolledBack);
+    }
+    pub fn commits(&mut self, by: Writer) {
+        self.writers.insert(by, State::Committing);
+    }
+    pub fn committed(&mut self, by: Writer) {
+        self.writers.insert(by, State::Committed);
+    }
+    pub fn answered(&mut self, by: Writer) {
+        self.writers.insert(by, State::Answered);
+    }
+
+    /// What whoever has the row's lock may find. More than one: a commit that is on its way may
+    /// have been taken back.
+    pub fn possible(&self, me: Writer, key: Key) -> Vec<Option<Row>> {
+        let mut found = Vec::new();
+        for w in self.writes.get(&key).into_iter().flatten().rev() {
+            match self.state(w.by) {
+                // It cannot hold the lock too: the engine has rolled it back, and its client does
+                // not know yet.
+                State::Active if w.by != me => {}
+                State::Committing if w.by != me => found.push(w.row),
+                _ => {
+                    found.push(w.row);
+                    return found;
+                }
+            }
+        }
+        found.push(None);
+        found
+    }
+    /// Whether another row of the table may have this value in the unique column; if not, what is
+    /// known of those that had it.
+    pub fn may_have(&self, me: Writer, key: Key, u: i64) -> Result<(), String> {
+        let mut had = Vec::new();
+        for (k, list) in self.writes.range((key.0, i64::MIN)..=(key.0, i64::MAX)).filter(|(k, _)| **k != key) {
+            if self.possible(me, *k).iter().flatten().any(|r| r.u == u) {
+                return Ok(());
+            }
+            if list.iter().any(|w| w.row.is_some_and(|r| r.u == u)) {
+                had.push(format!("{k:?}: {:?}", list.iter().map(|w| (w.by, self.state(w.by), w.row)).collect::<Vec<_>>()));
+            }
+        }
+        Err(format!("writer {me}, row {key:?}; had it: {had:#?}"))
+    }
+    /// Nothing was answered.
+    pub fn is_empty(&self) -> bool {
+        !self.writes.values().flatten().any(|w| w.row.is_some() && self.state(w.by) == State::Answered)
+    }
+    /// The ids of a table's rows that were ever written and are remembered.
+    pub fn ids(&self, table: usize) -> Vec<i64> {
+        self.writes.range((table, i64::MIN)..=(table, i64::MAX)).map(|(key, _)| key.1).collect()
+    }
+    /// A row that was read without a lock: it was written so, by somebody whose writes `me` may see.
+    pub fn check_seen(&self, me: Writer, key: Key, row: Row, uncommitted: bool) {
+        let Some(w) = self.written.get(&row.token) else { panic!("row {key:?} is {row:?}, which nobody wrote") };
+        assert!(w.key == key && w.row == row, "row {key:?} is {row:?}, and was written as {:?} {:?}", w.key, w.row);
+        let state = self.state(w.by);
+        let committed = matches!(state, State::Committing | State::Committed | State::Answered);
+        assert!(uncommitted || committed || w.by == me, "a dirty read: row {key:?} is {row:?}, by a transaction that is {state:?}");
+    }
+
+    /// After a start: what was found is what some set of the commits that were not answered has
+    /// left, and what was answered is in it. What is found becomes what is known.
+    pub fn verify(&mut self, found: &Rows) -> Result<(), String> {
+        let unsure: Vec<Writer> =
+            self.writers.iter().filter(|(_, s)| matches!(s, State::Committing | State::Committed)).map(|(w, _)| *w).collect();
+        assert!(unsure.len() <= 12, "each client has one commit on its way");
+        let survivors = (0..1_u32 << unsure.len()).rev().map(|set| {
+            let has = |by: Writer| unsure.iter().position(|w| *w == by).is_some_and(|i| set >> i & 1 == 1);
+            self.left_by(has)
+        });
+        let mut nearest: Option<(usize, String)> = None;
+        for left in survivors.flatten() {
+            let differ = difference(&left, found);
+            if differ.is_empty() {
+                self.rebase(found);
+                return Ok(());
+            }
+            if nearest.as_ref().is_none_or(|(n, _)| differ.len() < *n) {
+                nearest = Some((differ.len(), differ.join("\n")));
+            }
+        }
+        let (n, told) = nearest.unwrap_or_default();
+        Err(format!(
+            "shared rows: no set of the {} commits on their way explains what is there; the nearest differs in {n}:\n{told}",
+            unsure.len()
+        ))
+    }
+    /// The rows if those of the unanswered commits survived that `has` says; None if one of them had
+    /// built on one that has not.
+    fn left_by(&self, has: impl Fn(Writer) -> bool) -> Option<Rows> {
+        let mut left = Rows::new();
+        for (key, list) in &self.writes {
+            let mut missing = false;
+            let mut last = None;
+            for w in list {
+                let there = match self.state(w.by) {
+                    State::Answered => true,
+                    State::Committing | State::Committed => has(w.by),
+                    State::Active | State::RolledBack => continue,
+                };
+                match there {
+                    true if missing => return None,
+                    true => last = w.row,
+                    // A commit that was called may have come to nothing while the engine ran; one
+                    // that returned is built upon.
+                    false => missing |= self.state(w.by) == State::Committed,
+                }
+            }
+            if let Some(row) = last {
+                left.insert(*key, row);
+            }
+        }
+        Some(left)
+    }
+    fn rebase(&mut self, found: &Rows) {
+        self.writers.clear();
+        self.writes = found.iter().map(|(key, row)| (*key, vec![Write { by: BASE, row: Some(*row) }])).collect();
+        self.written = found.iter().map(|(key, row)| (row.token, Written { key: *key, row: *row, by: BASE })).collect();
+    }
+}
+
+fn difference(expected: &Rows, found: &Rows) -> Vec<String> {
+    let keys: std::collections::BTreeSet<&Key> = expected.keys().chain(found.keys()).collect();
+    let differ = keys.into_iter().filter(|k| expected.get(k) != found.get(k));
+    differ.map(|k| format!("{k:?}: expected {:?}, found {:?}", expected.get(k), found.get(k))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(token: i64) -> Row {
+        Row { u: token, k: 0, token }
+    }
+    const A: Key = (0, 1);
+    const B: Key = (0, 2);
+
+    #[test]
+    fn a_commit_on_its_way_is_there_whole_or_not() {
+        for (found, right) in [(vec![], true), (vec![A, B], true), (vec![A], false), (vec![B], false)] {
+            let mut l = Ledger::default();
+            let w = l.begin();
+            l.wrote(w, A, Some(row(1)));
+            l.wrote(w, B, Some(row(1)));
+            l.committed(w);
+            let found: Rows = found.into_iter().map(|k| (k, row(1))).collect();
+            assert_eq!(l.verify(&found).is_ok(), right, "{found:?}");
+        }
+    }
+    #[test]
+    fn what_was_answered_is_there_and_what_was_rolled_back_is_not() {
+        let mut l = Ledger::default();
+        let (w, r) = (l.begin(), l.begin());
+        l.wrote(w, A, Some(row(1)));
+        l.answered(w);
+        l.wrote(r, A, Some(row(2)));
+        l.rolled_back(r);
+        assert!(l.verify(&Rows::new()).is_err());
+        assert!(l.verify(&[(A, row(2))].into()).is_err());
+        assert!(l.verify(&[(A, row(1))].into()).is_ok());
+    }
+    #[test]
+    fn nothing_survives_without_what_it_built_upon() {
+        let mut l = Ledger::default();
+        let (first, second) = (l.begin(), l.begin());
+        l.wrote(first, A, Some(row(1)));
+        l.committed(first);
+        l.wrote(second, A, Some(row(2)));
+        l.wrote(second, B, Some(row(3)));
+        l.committed(second);
+        assert!(l.verify(&[(B, row(3))].into()).is_err());
+        // The second row tells nothing of the first, the order does: only both explain this.
+        assert!(l.verify(&[(A, row(2)), (B, row(3))].into()).is_ok());
+    }
+    #[test]
+    fn a_lock_shows_the_last_write_that_counts() {
+        let mut l = Ledger::default();
+        let (w, victim, me) = (l.begin(), l.begin(), l.begin());
+        assert_eq!(l.possible(me, A), [None]);
+        l.wrote(w, A, Some(row(1)));
+        l.commits(w);
+        assert_eq!(l.possible(me, A), [Some(row(1)), None]);
+        l.committed(w);
+        l.wrote(victim, A, Some(row(2)));
+        assert_eq!(l.possible(me, A), [Some(row(1))]);
+        l.wrote(me, A, None);
+        assert_eq!(l.possible(me, A), [None]);
+    }
+}
