@@ -102,6 +102,5 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         insert_id: set(Var::InsertId),
         max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
         memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory)).unwrap_or(usize::MAX),
-        ..StatementSettings::default()
     }
 }
