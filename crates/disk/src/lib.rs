@@ -24,7 +24,9 @@ mod test_dir;
 pub use buf::AlignedBuf;
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
-pub use real::{Placement, QueueKind, RealDisk, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread};
+pub use real::{
+    Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus, this_thread, unbind_this_thread,
+};
 pub use record::RecordingDisk;
 pub use sim::SimDisk;
 

@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 mod file;
+mod memory;
 mod pool;
 mod processors;
 mod queue;
@@ -34,6 +35,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+pub use memory::memory_bytes;
 pub use schedule::{Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread};
 
 const LOCK_FILE: &str = "redolith.lock";

@@ -1,5 +1,6 @@
 //! What a connection asks of the SQL layer. Implemented by `redolith_sql` (in `sql_backend`) and by the fake of the tests.
 use crate::protocol::capabilities::Capabilities;
+use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Process;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};
@@ -12,6 +13,8 @@ pub trait Backend: Send + Sync + 'static {
     /// A session for a client that has logged in.
     fn session(&self, client: Client) -> Self::Session;
     fn limits(&self) -> Limits;
+    /// What all clients together may make grow.
+    fn memory(&self) -> &Arc<ServerMemory>;
 }
 
 /// Who a session is for.

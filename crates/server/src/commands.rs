@@ -146,7 +146,7 @@ impl<B: Backend> Connection<B> {
         let status = self.session.status();
         self.channel.output.ok(&OkPacket { status, ..OkPacket::default() });
     }
-    fn answer_error(&mut self, e: &SqlError) {
+    pub fn answer_error(&mut self, e: &SqlError) {
         self.channel.output.error(e.code, &e.sqlstate, &e.message, self.session.results_collation());
     }
     fn answer(&mut self, done: Result<(), SqlError>) {
@@ -209,8 +209,9 @@ impl<B: Backend> Connection<B> {
         };
         self.channel.process.begin(Command::Execute, self.session.statement_text(id));
         // A cursor that is asked for is not opened: the rows come at once, and the status flags say so.
-        let Some(long_data) = self.statements.take_long_data(id) else {
-            return self.answer_error(&error::long_data_too_long());
+        let long_data = match self.statements.take_long_data(id) {
+            Ok(data) => data,
+            Err(e) => return self.answer_error(&e),
         };
         let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::new();
         let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
@@ -247,7 +248,11 @@ impl<B: Backend> Connection<B> {
     fn add_long_data(&mut self, args: Range<usize>) {
         let mut r = Reader::new(self.channel.input.body(args));
         if let (Ok(id), Ok(parameter)) = (r.u32(), r.u16()) {
-            self.statements.add_long_data(id, parameter, r.rest(), self.session.max_allowed_packet());
+            let (data, most) = (r.rest(), self.session.max_allowed_packet());
+            match self.channel.memory.charge(data.len()) {
+                Ok(()) => self.statements.add_long_data(id, parameter, data, most),
+                Err(e) => self.statements.refuse_long_data(id, e),
+            }
         }
     }
 

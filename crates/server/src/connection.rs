@@ -3,6 +3,7 @@
 //! CONN-1: between commands a connection holds no buffer that it has not used for seconds.
 //! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows, definitions or results of further statements still come.
 //! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its counts are given back.
+//! CONN-4: its buffers and its long data are in the server's account: before each read from the client they are counted (MEM-1).
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login;
@@ -16,6 +17,7 @@ use crate::server::Server;
 use crate::socket::{Ended, Input, Socket};
 use crate::statements::Statements;
 use redolith_sql::SqlError;
+use redolith_sql::memory::Account;
 use redolith_sql::processes::{Kill, Process, State};
 use redolith_sql::status::{Counter, Status};
 use std::ops::Range;
@@ -40,6 +42,10 @@ pub struct Channel {
     /// The client has not shown yet who it is. Its login has one limit as a whole, which no byte
     /// begins again, and a packet that is too large ends it at once.
     pub is_logging_in: bool,
+    /// The buffers, and what the protocol keeps for the client's statements.
+    pub memory: Account,
+    /// Bytes of the latter.
+    pub kept_bytes: usize,
 }
 
 /// Why the conversation is over.
@@ -50,6 +56,8 @@ pub enum Over {
     Ended(Ended),
     /// The client broke the protocol, or may not come in: it is told, and the connection is closed.
     Refused(SqlError),
+    /// There is no memory for a packet (MEM-1), which was read and dropped: the client is told, and goes on.
+    NoMemory(SqlError),
 }
 impl From<Ended> for Over {
     fn from(e: Ended) -> Over {
@@ -77,6 +85,10 @@ impl Channel {
                     return Err(Over::Refused(error::packet_too_large()));
                 }
             }
+            self.input.room();
+            if let Err(e) = self.count_memory() {
+                return Err(self.no_memory(e).await?);
+            }
             if self.input.is_partial() && !self.is_logging_in {
                 self.process.wait_in_command(State::ReadingFromNet, self.read_timeout_s);
             }
@@ -99,6 +111,22 @@ impl Channel {
         Ok(())
     }
 
+    /// CONN-4.
+    pub fn count_memory(&mut self) -> Result<(), SqlError> {
+        self.memory.set(self.input.capacity() + self.output.buf.capacity() + self.kept_bytes)
+    }
+    /// The packet that is being received has no room. Its error comes where the client looks for the answer.
+    #[cold]
+    async fn no_memory(&mut self, e: SqlError) -> Result<Over, Ended> {
+        if self.is_logging_in || !self.input.is_partial() {
+            self.output.sequence = self.output.sequence.wrapping_add(1);
+            return Ok(Over::Refused(e));
+        }
+        self.discard_chain().await?;
+        self.input.shrink();
+        Ok(Over::NoMemory(e))
+    }
+
     fn trim(&mut self) {
         self.input.trim();
         self.output.trim();
@@ -117,7 +145,7 @@ impl Channel {
         if self.output.buf.len() > DRAIN_ABOVE {
             self.status.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
             self.socket.write_all(&self.output.buf, self.write_timeout_s).await?;
-            self.output.buf.clear();
+            self.output.sent();
         }
         Ok(())
     }
@@ -164,6 +192,8 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
         read_timeout_s: timeout,
         write_timeout_s: timeout,
         is_logging_in: true,
+        memory: Account::new(server.backend.memory()),
+        kept_bytes: 0,
     };
     be_woken_by(&channel.process).await;
     let id = channel.process.id;
@@ -259,10 +289,15 @@ impl<B: Backend> Connection<B> {
             self.channel.read_timeout_s = self.session.net_read_timeout_s();
             self.channel.write_timeout_s = self.session.net_write_timeout_s();
             let holds_buffers = self.channel.settle();
+            self.channel.kept_bytes = self.statements.bytes();
             self.channel.process.idle(self.session.wait_timeout_s(), holds_buffers);
             let received = self.channel.receive(self.session.max_allowed_packet()).await;
             let done = match received {
                 Ok(body) => self.command(body).await,
+                Err(Over::NoMemory(e)) => {
+                    self.answer_error(&e);
+                    Ok(())
+                }
                 Err(over) => Err(over),
             };
             if let Err(over) = done {
@@ -276,6 +311,7 @@ impl<B: Backend> Connection<B> {
 mod tests {
     use super::*;
     use crate::socket::Stream;
+    use redolith_sql::memory::ServerMemory;
     use redolith_sql::processes::Processes;
     use std::io::Read;
     use std::os::unix::net::UnixStream;
@@ -290,7 +326,11 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let socket = Socket::new(Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), process.clone());
         let (input, output, status) = (PacketBuffer::default(), Output::default(), Arc::new(Status::new()));
-        (Channel { socket, input, output, process, status, read_timeout_s: 5, write_timeout_s: 5, is_logging_in: false }, theirs)
+        let memory = Account::new(&ServerMemory::new());
+        let (read_timeout_s, write_timeout_s, is_logging_in, kept_bytes) = (5, 5, false, 0);
+        let channel =
+            Channel { socket, input, output, process, status, read_timeout_s, write_timeout_s, is_logging_in, memory, kept_bytes };
+        (channel, theirs)
     }
 
     #[tokio::test]

@@ -1,11 +1,12 @@
 //! The `redolith` server: listener, protocol, sessions, settings from the command line.
-#![deny(unsafe_code)] // allowed in outbox/ring.rs alone
+#![deny(unsafe_code)] // allowed in outbox/ring.rs and give_back.rs alone
 pub mod backend;
 mod beside;
 mod commands;
 pub mod connection;
 mod engine_status;
 mod error;
+mod give_back;
 mod host;
 pub mod listener;
 mod login;

@@ -4,6 +4,7 @@
 //! bounded by `redolith_login_seats`, and keep nobody out ([`crate::login_seats`]).
 //! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when a seat is taken: lowering it ends nobody.
 use crate::backend::Backend;
+use crate::give_back::GiveBack;
 use crate::login_seats::{LoginSeat, LoginSeats};
 use crate::protocol::auth::{Accounts, Peer, Privileges, Scramble};
 use redolith_disk::Disk;
@@ -144,9 +145,11 @@ impl<B: Backend> Server<B> {
 
     /// Moves the process list's clock and looks for connections that have waited too long, once a second, for ever.
     pub async fn watch_clock(self: Arc<Self>) {
+        let mut give_back = GiveBack::default();
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.processes.tick((self.disk.now() - self.started).as_secs() as u32);
+            give_back.look(self.backend.memory());
         }
     }
 

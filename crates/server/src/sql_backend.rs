@@ -2,6 +2,7 @@
 use crate::backend::{Backend, Client, Limits, Prepared, Session};
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
+use redolith_sql::memory::ServerMemory;
 use redolith_sql::session::{self, Database};
 use redolith_sql::settings::Var;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
@@ -35,6 +36,9 @@ impl Backend for SqlBackend {
             connect_timeout_s: bits(Var::ConnectTimeout),
             login_seats: bits(Var::RedolithLoginSeats),
         }
+    }
+    fn memory(&self) -> &Arc<ServerMemory> {
+        &self.0.memory
     }
 }
 

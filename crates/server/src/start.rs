@@ -11,6 +11,7 @@ use redolith_disk::{Create, Disk, OpenHow, Placement};
 use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
 use redolith_engine::recovery::forced::Forced;
 use redolith_engine::{Config, Engine};
+use redolith_sql::memory::ServerMemory;
 use redolith_sql::processes::Processes;
 use redolith_sql::settings::{SERVER_VERSION, Settings, Var, parse_cpus};
 use redolith_sql::status::{MonitorAction, Status};
@@ -86,6 +87,7 @@ async fn run_inside<B: Backend>(
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
+    bound_memory(&settings, server.backend.memory(), redolith_disk::memory_bytes());
     workers.register(&parts.status);
     host.beside().register(&parts.status);
     let mut tasks = vec![tokio::spawn(server.clone().watch_clock()), tokio::spawn(workers.clone().watch(disk.clone(), host.clone()))];
@@ -138,6 +140,18 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
         forced: Forced::new(s.bits(Var::InnodbForceRecovery) as u8),
         ..Config::new(datadir)
     }
+}
+
+/// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter: that is
+/// for what nobody counts, and for buffers that are there twice while they grow. The least is for one client.
+fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
+    const LEAST: u64 = 256 << 20;
+    let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));
+    let of_machine = machine.map_or(u64::MAX, |all| (all.saturating_sub(engine) / 4 * 3).max(LEAST));
+    let memory = memory.clone();
+    s.on_change(Var::RedolithServerMemory, move |bytes| {
+        memory.set_limit(usize::try_from(if bytes == 0 { of_machine } else { bytes }).unwrap_or(usize::MAX));
+    });
 }
 
 /// What may be set while the engine runs.

@@ -3,8 +3,10 @@
 //! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000): lists of parameter types are kept once per connection and pointed at.
 //! STMT-2: long data of all statements together, with an entry for each parameter, takes at most `max_allowed_packet` bytes.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
+use crate::error;
 use crate::protocol::parameters::ParameterType;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
+use redolith_sql::SqlError;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,8 @@ pub struct Statements {
     /// By statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
     long_data_bytes: usize,
-    /// Statements whose long data was too much, or for a parameter that they do not have: their next execution fails.
-    long_data_failed: HashSet<u32>,
+    /// Statements whose long data was too much, or for a parameter that they do not have: why their next execution fails.
+    long_data_failed: HashMap<u32, SqlError>,
 }
 
 /// Distinct type lists that a connection may have; one more, and the older ones are forgotten with the bindings that use them.
@@ -99,8 +101,7 @@ impl Statements {
         let known = self.long_data.get_mut(&id).and_then(|data| data.get_mut(&parameter));
         let charge = bytes.len() + if known.is_some() { 0 } else { ENTRY_BYTES };
         if parameter >= s.params || self.long_data_bytes + charge > max_bytes {
-            self.long_data_failed.insert(id);
-            return;
+            return self.refuse_long_data(id, error::long_data_too_long());
         }
         self.long_data_bytes += charge;
         match known {
@@ -108,19 +109,28 @@ impl Statements {
             None => drop(self.long_data.entry(id).or_default().insert(parameter, bytes.to_vec())),
         }
     }
-    /// Takes the statement's long data for an execution; None if it failed.
-    pub fn take_long_data(&mut self, id: u32) -> Option<TakenLongData> {
+    /// The statement's next execution fails for this reason.
+    pub fn refuse_long_data(&mut self, id: u32, why: SqlError) {
+        if self.map.contains_key(&id) {
+            self.long_data_failed.entry(id).or_insert(why);
+        }
+    }
+    /// What is kept beside the handles.
+    pub fn bytes(&self) -> usize {
+        self.long_data_bytes + self.type_lists_bytes
+    }
+    /// Takes the statement's long data for an execution, or says why it failed.
+    pub fn take_long_data(&mut self, id: u32) -> Result<TakenLongData, SqlError> {
         if self.long_data.is_empty() && self.long_data_failed.is_empty() {
-            return Some(TakenLongData::default());
+            return Ok(TakenLongData::default());
         }
         let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
         self.long_data_bytes -= taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
-        let failed = self.long_data_failed.remove(&id);
-        (!failed).then_some(TakenLongData(taken))
+        self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
     }
     /// COM_STMT_RESET.
     pub fn forget_long_data(&mut self, id: u32) {
-        self.take_long_data(id);
+        let _ = self.take_long_data(id);
     }
 }
 
@@ -201,10 +211,10 @@ mod tests {
         s.add(1, 1);
         s.add_long_data(1, 0, &[0; 8], ENTRY + 10);
         s.add_long_data(1, 0, &[0; 3], ENTRY + 10);
-        assert!(s.take_long_data(1).is_none());
-        assert!(s.take_long_data(1).is_some());
+        assert!(s.take_long_data(1).is_err());
+        assert!(s.take_long_data(1).is_ok());
         s.add_long_data(1, 1, b"no such parameter", 100);
-        assert!(s.take_long_data(1).is_none());
+        assert!(s.take_long_data(1).is_err());
         s.add_long_data(9, 0, b"no such statement", 100);
         assert_eq!(s.long_data_bytes, 0);
     }
@@ -215,7 +225,7 @@ mod tests {
         s.add(1, 1000);
         (0..1000).for_each(|parameter| s.add_long_data(1, parameter, b"", 10 * ENTRY));
         assert_eq!(s.long_data[&1].len(), 10, "STMT-2");
-        assert!(s.take_long_data(1).is_none());
+        assert!(s.take_long_data(1).is_err());
         s.add_long_data(1, 7, b"", 10 * ENTRY);
         assert_eq!(s.take_long_data(1).unwrap().of(7), Some(&b""[..]));
     }

@@ -42,7 +42,7 @@ impl Wire<'_> {
     async fn send(&mut self) -> Result<(), SqlError> {
         self.counters.add(Counter::BytesSent, self.output.buf.len() as u64);
         let sent = self.socket.write_all(&self.output.buf, self.write_timeout_s).await;
-        self.output.buf.clear();
+        self.output.sent();
         sent.map_err(|_| error::interrupted())
     }
 }
@@ -109,6 +109,12 @@ impl ResultSink for Wire<'_> {
         self.output.error(e.code, &e.sqlstate, &e.message, self.results);
     }
 
+    fn expect(&mut self, bytes: usize) {
+        self.output.buf.reserve_exact(bytes + self.row.columns.len() * lenenc::MOST_BYTES);
+    }
+    fn held(&self) -> usize {
+        self.output.buf.capacity()
+    }
     fn wants_drain(&self) -> bool {
         self.output.buf.len() > DRAIN_ABOVE
     }

@@ -99,9 +99,9 @@ impl SqlError {
         SqlError::new(1292, format!("Truncated incorrect {kind} value: '{value}'"))
     }
 
-    /// Whether the transaction was rolled back by the error (MySQL: a deadlock; a lock wait timeout only ends the statement).
+    /// Whether the transaction was rolled back by the error (MySQL: a deadlock, too many locks; a lock wait timeout only ends the statement).
     pub fn ends_transaction(&self) -> bool {
-        self.code == 1213
+        matches!(self.code, 1206 | 1213)
     }
 }
 
@@ -177,6 +177,8 @@ errors! {
     lock_wait_timeout() = 1205, "Lock wait timeout exceeded; try restarting transaction";
     log_full() = 1205, "Lock wait timeout exceeded; try restarting transaction (the redo log is full and its checkpoint does not advance: see the error log)";
     wrong_arguments(of) = 1210, "Incorrect arguments to {of}";
+    /// Row locks are bounded by the memory of all sessions.
+    lock_table_full() = 1206, "The total number of locks exceeds the lock table size ('redolith_server_memory')";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
     wrong_usage(one, other) = 1221, "Incorrect usage of {one} and {other}";
     wrong_select_columns() = 1222, "The used SELECT statements have a different number of columns";

@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod error;
 pub mod exec;
 pub mod information_schema;
+pub mod memory;
 pub mod parse;
 pub mod plan;
 pub mod plan_cache;

@@ -7,11 +7,14 @@
 //! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An entry that a prepared statement holds lives on with it.
 //! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept: a text statement is bound again, a prepared one is
 //! held by its handle alone. Neither are long shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new lengths.
+//! **CACHE-4** Prepared statements live as long as clients want, so each is in the server's account with its text and plan ([`crate::memory`]).
+use crate::error::Result;
+use crate::memory::{Account, ServerMemory};
 use crate::parse::charsets::TextCharsets;
 use crate::plan::Plan;
 use crate::sql_mode::SqlMode;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use redolith_types::{Charset, Collation};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -58,6 +61,8 @@ pub struct Entry {
     text: Box<[u8]>,
     used: AtomicBool,
     variants: RwLock<Variants>,
+    /// Of a prepared statement: what it takes, in the server's account.
+    memory: Mutex<Account>,
 }
 
 #[derive(Default, Debug)]
@@ -111,8 +116,15 @@ impl Entry {
     pub fn plan(&self) -> Option<Arc<Plan>> {
         self.variants.read().plans.first().map(|v| v.plan.clone()).filter(|p| p.is_current())
     }
-    fn new(kind: Kind, context: &PlanContext, text: &[u8]) -> Entry {
-        Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default() }
+    fn new(kind: Kind, context: &PlanContext, text: &[u8], memory: &Arc<ServerMemory>) -> Entry {
+        let memory = Mutex::new(Account::exact(memory));
+        Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default(), memory }
+    }
+    /// CACHE-4.
+    fn count(self: Arc<Self>) -> Result<Arc<Entry>> {
+        let bytes = self.bytes();
+        self.memory.lock().set(bytes)?;
+        Ok(self)
     }
     fn bytes(&self) -> usize {
         size_of::<Entry>() + self.text.len() + self.variants.read().bytes()
@@ -132,15 +144,17 @@ pub struct PlanCache {
     hasher: DefaultHashBuilder,
     max_entries_per_shard: usize,
     max_bytes_per_shard: usize,
+    memory: Arc<ServerMemory>,
 }
 
 impl PlanCache {
-    pub fn new(max_entries: usize, max_bytes: usize) -> PlanCache {
+    pub fn new(max_entries: usize, max_bytes: usize, memory: Arc<ServerMemory>) -> PlanCache {
         PlanCache {
             shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
             hasher: DefaultHashBuilder::default(),
             max_entries_per_shard: max_entries.div_ceil(SHARDS).max(8),
             max_bytes_per_shard: max_bytes / SHARDS,
+            memory,
         }
     }
 
@@ -167,7 +181,7 @@ impl PlanCache {
         }
         let found = shard.entries.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context).cloned();
         let entry = found.unwrap_or_else(|| {
-            let entry = Arc::new(Entry::new(kind, context, text));
+            let entry = Arc::new(Entry::new(kind, context, text, &self.memory));
             shard.bytes += entry.bytes();
             shard.entries.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
             entry
@@ -191,16 +205,17 @@ impl PlanCache {
         }
         self.find(Kind::Prepared, context, text)
     }
-    pub fn insert_prepared(&self, context: &PlanContext, text: &[u8], plan: Arc<Plan>) -> Arc<Entry> {
+    pub fn insert_prepared(&self, context: &PlanContext, text: &[u8], plan: Arc<Plan>) -> Result<Arc<Entry>> {
         let variant = Variant::new(Vec::new(), plan);
-        match self.room_for(text, &variant) {
+        let entry = match self.room_for(text, &variant) {
             Some(more) => self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant]),
             None => {
-                let entry = Entry::new(Kind::Prepared, context, text);
+                let entry = Entry::new(Kind::Prepared, context, text, &self.memory);
                 entry.variants.write().plans.push(variant);
                 Arc::new(entry)
             }
-        }
+        };
+        entry.count()
     }
 
     /// The plan of a text statement. `literal` gives the text of its literals by number.
@@ -302,9 +317,9 @@ mod tests {
 
     #[test]
     fn texts_are_found_in_their_context() {
-        let cache = PlanCache::new(100, 1 << 20);
+        let cache = PlanCache::new(100, 1 << 20, ServerMemory::new());
         let made = plan();
-        cache.insert_prepared(&context("a"), b"SELECT ?", made.clone());
+        cache.insert_prepared(&context("a"), b"SELECT ?", made.clone()).unwrap();
         assert!(Arc::ptr_eq(&cache.prepared(&context("a"), b"SELECT ?").unwrap().plan().unwrap(), &made));
         assert!(cache.prepared(&context("b"), b"SELECT ?").is_none());
         assert!(cache.text(&context("a"), b"SELECT ?", |_| b"").is_none());
@@ -312,7 +327,7 @@ mod tests {
 
     #[test]
     fn pinned_literals_tell_plans_apart() {
-        let cache = PlanCache::new(100, 1 << 20);
+        let cache = PlanCache::new(100, 1 << 20, ServerMemory::new());
         let cx = context("a");
         let (one, two) = (plan(), plan());
         let literal = |texts: [&'static [u8]; 2]| move |n: u32| texts[n as usize];
@@ -330,11 +345,11 @@ mod tests {
 
     #[test]
     fn the_number_of_entries_is_bounded() {
-        let cache = PlanCache::new(256, 64 << 20);
+        let cache = PlanCache::new(256, 64 << 20, ServerMemory::new());
         let cx = context("a");
-        let kept = cache.insert_prepared(&cx, b"kept", plan());
+        let kept = cache.insert_prepared(&cx, b"kept", plan()).unwrap();
         for n in 0..10_000 {
-            cache.insert_prepared(&cx, format!("text {n}").as_bytes(), plan());
+            cache.insert_prepared(&cx, format!("text {n}").as_bytes(), plan()).unwrap();
             cache.prepared(&cx, b"kept");
         }
         assert!(cache.len() <= 256 + SHARDS);
@@ -352,14 +367,14 @@ mod tests {
     #[test]
     fn the_bytes_of_all_entries_are_bounded() {
         // 64 KiB a shard.
-        let cache = PlanCache::new(100_000, SHARDS << 16);
+        let cache = PlanCache::new(100_000, SHARDS << 16, ServerMemory::new());
         let cx = context("a");
-        let kept = cache.insert_prepared(&cx, b"kept", large(1000));
+        let kept = cache.insert_prepared(&cx, b"kept", large(1000)).unwrap();
         let mut fullest = 0;
         for n in 0..10_000 {
             let text = format!("text {n}");
             cache.insert_text(&cx, text.as_bytes(), &[0], |_| b"literal", large(n % 10_000));
-            cache.insert_prepared(&cx, text.as_bytes(), large(n % 10_000));
+            cache.insert_prepared(&cx, text.as_bytes(), large(n % 10_000)).unwrap();
             cache.prepared(&cx, b"kept");
             assert!(cache.bytes() <= SHARDS << 16);
             fullest = cache.shards.iter().map(|s| s.read().bytes).fold(fullest, usize::max);
@@ -374,10 +389,10 @@ mod tests {
 
     #[test]
     fn a_plan_that_comes_again_is_weighed_once() {
-        let cache = PlanCache::new(100, 1 << 20);
+        let cache = PlanCache::new(100, 1 << 20, ServerMemory::new());
         let cx = context("a");
         let put = || {
-            cache.insert_prepared(&cx, b"SELECT ?", large(1000));
+            cache.insert_prepared(&cx, b"SELECT ?", large(1000)).unwrap();
             cache.insert_text(&cx, b"SELECT ?", &[], |_| b"", large(1000));
         };
         put();
@@ -388,9 +403,9 @@ mod tests {
 
     #[test]
     fn what_is_large_is_not_kept() {
-        let cache = PlanCache::new(100, SHARDS << 20);
+        let cache = PlanCache::new(100, SHARDS << 20, ServerMemory::new());
         let cx = context("a");
-        let entry = cache.insert_prepared(&cx, b"SELECT ?", large(1 << 20));
+        let entry = cache.insert_prepared(&cx, b"SELECT ?", large(1 << 20)).unwrap();
         assert!(entry.plan().is_some() && entry.text() == b"SELECT ?");
         cache.insert_text(&cx, b"SELECT x", &[], |_| b"", large(1 << 20));
         cache.insert_text(&cx, &vec![b' '; MAX_SHAPE_BYTES + 1], &[], |_| b"", plan());

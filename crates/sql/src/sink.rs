@@ -128,9 +128,15 @@ pub trait ResultSink: Send {
         }
         self.end_row();
     }
+    /// The next row has so many bytes.
+    fn expect(&mut self, _bytes: usize) {}
     fn finish_rows(&mut self, end: &OkInfo);
     fn ok(&mut self, ok: &OkInfo);
     fn error(&mut self, error: &SqlError);
+    /// Bytes that it holds, for the statement's account. Asked when it wants to be drained.
+    fn held(&self) -> usize {
+        0
+    }
     /// Its buffer is so full that it should be drained before more rows come.
     fn wants_drain(&self) -> bool;
     /// Sends what it holds. An error says that the client is gone: the statement ends as if killed.

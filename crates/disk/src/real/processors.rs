@@ -15,7 +15,7 @@ pub fn processors() -> Option<Processors> {
 }
 
 #[allow(clippy::disallowed_methods)] // this is the door
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
@@ -34,22 +34,27 @@ fn idle_ticks(stat: &str, allowed: impl Fn(usize) -> bool) -> u64 {
 
 /// The tightest quota among the control group and those around it.
 fn quota() -> Option<Quota> {
-    let groups = read(Path::new("/proc/self/cgroup"))?;
-    let line = |controller: &str| {
-        groups.lines().find_map(|l| {
+    let v2 = groups("", V2_ROOTS).iter().filter_map(|group| v2_quota(group)).collect::<Vec<_>>();
+    let v1 = groups("cpu", &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"]);
+    v2.into_iter().chain(v1.iter().filter_map(|group| v1_quota(group))).min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+}
+
+pub(super) const V2_ROOTS: &[&str] = &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// The folders of this process's control group and of those around it; `controller` is empty for version 2.
+pub(super) fn groups(controller: &str, roots: &[&str]) -> Vec<PathBuf> {
+    let found = || {
+        let groups = read(Path::new("/proc/self/cgroup"))?;
+        let path = groups.lines().find_map(|l| {
             let (_, rest) = l.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
             controllers.split(',').any(|c| c == controller).then(|| path.trim_start_matches('/').to_string())
-        })
+        })?;
+        let root = roots.iter().map(PathBuf::from).find(|r| r.is_dir())?;
+        let group = root.join(path);
+        Some(group.ancestors().take_while(|dir| dir.starts_with(&root)).map(Path::to_path_buf).collect())
     };
-    let v2 = line("").and_then(|path| tightest(&["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], &path, v2_quota));
-    let v1 = line("cpu").and_then(|path| tightest(&["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"], &path, v1_quota));
-    v2.into_iter().chain(v1).min_by(|a, b| a.cpus.total_cmp(&b.cpus))
-}
-fn tightest(roots: &[&str], path: &str, read: impl Fn(&Path) -> Option<Quota>) -> Option<Quota> {
-    let root = roots.iter().map(PathBuf::from).find(|r| r.is_dir())?;
-    let group = root.join(path);
-    group.ancestors().take_while(|dir| dir.starts_with(&root)).filter_map(read).min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+    found().unwrap_or_default()
 }
 fn v2_quota(group: &Path) -> Option<Quota> {
     let max = read(&group.join("cpu.max"))?;

@@ -17,6 +17,8 @@ pub struct Malformed;
 
 /// The byte that stands for NULL in a text row.
 pub const NULL: u8 = 0xfb;
+/// The longest length.
+pub const MOST_BYTES: usize = 9;
 
 pub fn put_int(out: &mut Vec<u8>, n: u64) {
     match n {

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 /// Above this many bytes an answer that is still growing is sent off.
 pub const DRAIN_ABOVE: usize = 64 << 10;
+/// What is kept for the rows that follow.
+const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub struct Output {
@@ -47,15 +49,19 @@ impl Output {
 
     #[cold]
     fn cut_into_chain(&mut self, at: usize, len: usize) {
-        let body = self.buf.split_off(at + HEADER);
-        self.buf.truncate(at);
-        self.buf.reserve(len + HEADER * (len / MAX_BODY + 1));
         // A last part of full length is followed by an empty packet.
-        for part in body.chunks(MAX_BODY).chain(len.is_multiple_of(MAX_BODY).then_some(&[][..])) {
-            let at = self.buf.len();
-            self.buf.extend_from_slice(&[0; HEADER]);
-            self.buf.extend_from_slice(part);
-            self.put_header(at, part.len());
+        let parts = len / MAX_BODY + 1;
+        let part = |n: usize| n * MAX_BODY..len.min((n + 1) * MAX_BODY);
+        let room = HEADER * (parts - 1);
+        self.buf.reserve_exact(room);
+        self.buf.resize(self.buf.len() + room, 0);
+        // In place, the last part first: a body of this size is not there twice.
+        for n in (1..parts).rev() {
+            let from = at + HEADER + part(n).start;
+            self.buf.copy_within(from..at + HEADER + part(n).end, from + n * HEADER);
+        }
+        for n in 0..parts {
+            self.put_header(at + n * (MAX_BODY + HEADER), part(n).len());
         }
     }
 
@@ -102,6 +108,11 @@ impl Output {
         });
     }
 
+    /// All that is there was sent. What a long row has taken is given back at once.
+    pub fn sent(&mut self) {
+        self.buf.clear();
+        self.buf.shrink_to(KEPT_BYTES);
+    }
     /// Gives memory back, unless something is still to be sent.
     pub fn trim(&mut self) {
         if self.buf.is_empty() {

@@ -153,6 +153,10 @@ impl PacketBuffer {
     pub fn capacity(&self) -> usize {
         self.buf.capacity()
     }
+    /// Keeps no more room than what is in it needs, about.
+    pub fn shrink(&mut self) {
+        self.buf.shrink_to(2 * READ_AT_LEAST);
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use redolith_disk::{Disk, RealDisk};
 use redolith_server::backend::{Backend, Client, Limits, Prepared, Session};
 use redolith_server::listener::{self, SocketFile};
 use redolith_server::server::Server;
+use redolith_sql::memory::ServerMemory;
 use redolith_sql::plan::ty::ExprType;
 use redolith_sql::processes::{Kill, Process, Processes};
 use redolith_sql::status::Status;
@@ -18,7 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
-pub struct Fake(pub Limits);
+pub struct Fake {
+    limits: Limits,
+    memory: Arc<ServerMemory>,
+}
 
 pub struct FakeSession {
     process: Arc<Process>,
@@ -34,7 +38,10 @@ impl Backend for Fake {
         FakeSession { process: client.process, statements: HashMap::new(), last_id: 0, max_allowed_packet: 32 << 20, wait_timeout_s: 28800 }
     }
     fn limits(&self) -> Limits {
-        self.0
+        self.limits
+    }
+    fn memory(&self) -> &Arc<ServerMemory> {
+        &self.memory
     }
 }
 
@@ -184,7 +191,7 @@ pub fn start(limits: Limits) -> TestServer {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let _inside = runtime.enter();
     let listening = listener::bind_unix(&*disk, &path, 100).unwrap();
-    let server = Server::new(Fake(limits), disk.clone(), Processes::new(), Arc::new(Status::new()));
+    let server = Server::new(Fake { limits, memory: ServerMemory::new() }, disk.clone(), Processes::new(), Arc::new(Status::new()));
     runtime.spawn(server.clone().watch_clock());
     runtime.spawn(listener::accept(server.clone(), listening));
     drop(_inside);

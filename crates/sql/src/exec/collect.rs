@@ -1,6 +1,6 @@
 //! Rows and keys kept in memory: one buffer for all their bytes, no allocation per row.
 use super::pace::MUCH;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use hashbrown::HashTable;
 use redolith_engine::host::{Host, give_way};
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
@@ -107,7 +107,7 @@ impl KeySet {
     }
     pub fn memory(&self) -> usize {
         // A key's end, and its number and a byte in the table.
-        self.bytes.len() + self.ends.len() * 13
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + self.table.capacity() * 5
     }
 }
 
@@ -120,17 +120,31 @@ pub struct Sorter {
     limit: Option<usize>,
     /// A row whose key is not below this cannot be among the first `limit`.
     threshold: Vec<u8>,
+    /// With a limit: the greatest rows are thrown away when there are so many bytes.
+    cut_at: usize,
 }
 #[derive(Clone)]
 struct Sorted {
     /// The key's first bytes decide most comparisons.
     head: u64,
-    key: Range<u32>,
-    row: Range<u32>,
+    /// Where its key begins; the row follows the key.
+    start: usize,
+    key_len: u32,
+    row_len: u32,
+}
+impl Sorted {
+    fn key(&self) -> Range<usize> {
+        self.start..self.start + self.key_len as usize
+    }
+    fn row(&self) -> Range<usize> {
+        self.key().end..self.key().end + self.row_len as usize
+    }
 }
 
 /// With a limit, that many rows beyond it are collected before the greatest are thrown away.
 const SLACK_ROWS: usize = 1024;
+/// Or, where rows are long, about so many bytes.
+const SLACK_BYTES: usize = 256 << 10;
 
 /// Rows sorted at a time: about a millisecond's work.
 const RUN: usize = 16 << 10;
@@ -149,25 +163,40 @@ impl Sorter {
     pub fn wants(&self, key: &[u8]) -> bool {
         self.threshold.is_empty() || key < &self.threshold[..]
     }
-    pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) {
-        let at = self.bytes.len() as u32;
+    pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        let row = self.bytes.len() as u32;
+        let row = self.bytes.len();
         values.iter().for_each(|v| write(v, &mut self.bytes));
-        self.rows.push(Sorted { head: Sorter::head(key), key: at..row, row: row..self.bytes.len() as u32 });
+        let (Ok(key_len), Ok(row_len)) = (u32::try_from(key.len()), u32::try_from(self.bytes.len() - row)) else {
+            return Err(SqlError::new(1038, "Out of sort memory: a row has more than 4294967295 bytes"));
+        };
+        self.rows.push(Sorted { head: Sorter::head(key), start, key_len, row_len });
         if let Some(limit) = self.limit
-            && self.rows.len() >= limit.saturating_mul(2).max(limit.saturating_add(SLACK_ROWS))
+            && (self.rows.len() >= limit.saturating_mul(2).max(limit.saturating_add(SLACK_ROWS))
+                || self.rows.len() > limit && self.bytes.len() >= self.cut_at.max(SLACK_BYTES))
         {
+            self.cut(limit);
+            self.cut_at = 2 * self.bytes.len();
+        }
+        Ok(())
+    }
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.rows.capacity() * size_of::<Sorted>()
+    }
+    /// What [`Self::sort`] takes for as long as it runs.
+    pub fn memory_to_sort(&self) -> usize {
+        if self.rows.len() > RUN { self.rows.len() * size_of::<Sorted>() } else { 0 }
+    }
+    /// No more rows come: those that are not wanted go.
+    pub fn cut_to_limit(&mut self) {
+        if let Some(limit) = self.limit.filter(|limit| *limit < self.rows.len()) {
             self.cut(limit);
         }
     }
-    pub fn memory(&self) -> usize {
-        self.bytes.len() + self.rows.len() * size_of::<Sorted>()
-    }
     fn compare(bytes: &[u8], a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
-        let key = |s: &Sorted| s.key.start as usize..s.key.end as usize;
         // Rows with equal keys stay in the order they came.
-        a.head.cmp(&b.head).then_with(|| bytes[key(a)].cmp(&bytes[key(b)])).then(a.key.start.cmp(&b.key.start))
+        a.head.cmp(&b.head).then_with(|| bytes[a.key()].cmp(&bytes[b.key()])).then(a.start.cmp(&b.start))
     }
     fn cut(&mut self, limit: usize) {
         if limit == 0 {
@@ -178,16 +207,13 @@ impl Sorter {
         let bytes = &self.bytes;
         self.rows.select_nth_unstable_by(limit - 1, |a, b| Sorter::compare(bytes, a, b));
         self.rows.truncate(limit);
-        let last = &self.rows[limit - 1].key;
-        self.threshold = self.bytes[last.start as usize..last.end as usize].to_vec();
-        self.rows.sort_unstable_by_key(|r| r.key.start);
+        self.threshold = self.bytes[self.rows[limit - 1].key()].to_vec();
+        self.rows.sort_unstable_by_key(|r| r.start);
         let mut kept = Vec::with_capacity(self.bytes.len() / 2);
         for r in &mut self.rows {
-            let at = kept.len() as u32;
-            kept.extend_from_slice(&self.bytes[r.key.start as usize..r.row.end as usize]);
-            let shift = r.key.start - at;
-            r.key = at..r.key.end - shift;
-            r.row = r.row.start - shift..r.row.end - shift;
+            let start = kept.len();
+            kept.extend_from_slice(&self.bytes[r.start..r.row().end]);
+            r.start = start;
         }
         self.bytes = kept;
     }
@@ -230,8 +256,7 @@ impl Sorter {
     }
     /// The values of a row.
     pub fn row(&self, n: usize) -> SmallVec<[Value<'_>; 8]> {
-        let r = &self.rows[n].row;
-        let mut bytes = &self.bytes[r.start as usize..r.end as usize];
+        let mut bytes = &self.bytes[self.rows[n].row()];
         let mut values = SmallVec::new();
         while !bytes.is_empty() {
             values.push(read(&mut bytes));
@@ -282,7 +307,7 @@ mod tests {
                 let key = (x >> 8).to_be_bytes();
                 all.push(x >> 8);
                 if s.wants(&key) {
-                    s.push(&key, &[Value::UInt((x >> 8) as u64)]);
+                    s.push(&key, &[Value::UInt((x >> 8) as u64)]).unwrap();
                 }
             }
             block_on(s.sort(&*host, || Ok(()))).unwrap();

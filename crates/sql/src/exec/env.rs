@@ -33,7 +33,7 @@ pub struct StatementSettings {
     /// The mode of WEEK() without one.
     pub default_week_format: u8,
     pub group_concat_max_len: usize,
-    /// Most bytes that one sort, grouping or derived table may hold.
+    /// `redolith_statement_memory`: most bytes that a statement may hold (MEM-1).
     pub memory_limit: usize,
     /// `@@insert_id`: where the first statement that generates AUTO_INCREMENT values begins. That statement takes it.
     pub insert_id: Option<u64>,
@@ -134,6 +134,29 @@ impl<'a> Env<'a> {
             now_us: settings.timestamp_us,
             random: None,
         }
+    }
+    /// What the statement holds now, for [`Env::settle`].
+    #[inline(always)]
+    pub fn held(&self) -> usize {
+        self.session.memory.statement.used()
+    }
+    /// What was charged since then is not held any more.
+    #[inline(always)]
+    pub fn settle(&mut self, held: usize) {
+        self.session.memory.statement.settle(held);
+    }
+    /// The statement is about to hold so much more, or already does for a moment.
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
+        self.session.memory.statement.charge(bytes)
+    }
+    /// The statement keeps something that holds so many bytes `now`, and held `counted` before.
+    #[inline]
+    pub fn keep(&mut self, counted: &mut usize, now: usize) -> Result<()> {
+        if now == *counted {
+            return Ok(());
+        }
+        self.keeps(now);
+        self.session.memory.statement.recount(counted, now)
     }
     /// When the statement's time is up, by the disk's clock.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {

@@ -9,6 +9,7 @@ use super::set::{NextTransaction, variable_type};
 use crate::bind::types::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
+use crate::memory::{ServerMemory, SessionMemory};
 use crate::parse::Bounds;
 use crate::parse::charsets::TextCharsets;
 use crate::plan::{Plan, Statement};
@@ -23,7 +24,6 @@ use redolith_engine::host::{Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::{Config, Engine};
 use redolith_types::{Collation, Value};
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +52,7 @@ pub struct Server {
     pub settings: Settings,
     pub status: Status,
     pub processes: Arc<Processes>,
+    pub memory: Arc<ServerMemory>,
     pub global_read_lock: Arc<GlobalReadLock>,
     _dir: Dir,
 }
@@ -77,6 +78,7 @@ impl Server {
             settings: Settings::default(),
             status: Status::new(),
             processes: Processes::new(),
+            memory: ServerMemory::new(),
             global_read_lock: Arc::default(),
             engine,
             _dir: dir,
@@ -92,12 +94,13 @@ impl Server {
             schema: Some("test".into()),
             found_rows_flag: false,
             random: None,
-            user_variables: HashMap::new(),
+            user_variables: Default::default(),
             warnings: Warnings::default(),
             last_insert_id: 0,
             row_count: 0,
             found_rows: 0,
             process,
+            memory: SessionMemory::new(&self.memory),
         };
         let mut vars = SessionVars::new(&self.settings);
         vars.set(&self.settings, Var::LockWaitTimeout, Some(&Value::UInt(5))).unwrap();
@@ -191,7 +194,7 @@ impl Session<'_> {
             next: &mut self.next,
             in_transaction: self.in_transaction,
         };
-        let mut rows = Collected::new(usize::MAX);
+        let mut rows = Collected::default();
         let ran = block_on(admin::run(&mut cx, &plan, &[], bound_at, &mut rows))?;
         let shown = |v: &Value<'_>| if v.is_null() { "NULL".to_string() } else { v.to_string() };
         let rows = rows.rows.iter().map(|row| row.iter().map(shown).collect()).collect();
@@ -206,7 +209,7 @@ impl Session<'_> {
     /// The value of an expression: `SET @value = ..`, read back.
     pub fn value(&mut self, expression: &str) -> Value<'static> {
         self.run(&format!("SET @value = {expression}")).unwrap();
-        self.state.user_variables["value"].value.clone()
+        self.state.user_variables.get("value").unwrap().value.clone()
     }
     pub fn ddl_after(&mut self, timeout_ms: u64, text: &str) -> Result<Done> {
         self.lock_wait_timeout = Duration::from_millis(timeout_ms);

@@ -3,7 +3,6 @@ use super::aggregate::Accumulator;
 use super::collect::{KeySet, read, write};
 use super::env::Env;
 use super::eval::{Eval, Scope};
-use super::rows::out_of_memory;
 use super::sortkey;
 use crate::error::Result;
 use crate::plan::Grouping;
@@ -20,6 +19,8 @@ pub struct Groups<'p> {
     accumulators: Vec<Accumulator>,
     /// Bytes that the accumulators keep beside themselves.
     kept: usize,
+    /// What the statement's account knows of.
+    counted: usize,
     key: Vec<u8>,
 }
 
@@ -34,6 +35,7 @@ impl<'p> Groups<'p> {
             ends: Vec::new(),
             accumulators: Vec::new(),
             kept: 0,
+            counted: 0,
             key: Vec::new(),
         };
         if plan.implicit {
@@ -54,6 +56,7 @@ impl<'p> Groups<'p> {
     where
         'p: 'v,
     {
+        let mark = env.held();
         let n = if self.plan.implicit { 0 } else { self.group_of(at, env)? };
         let each = self.plan.aggregates.len();
         for (call, acc) in self.plan.aggregates.iter().zip(&mut self.accumulators[n * each..]) {
@@ -61,12 +64,14 @@ impl<'p> Groups<'p> {
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
         }
+        env.settle(mark);
         let memory = self.memory();
-        env.keeps(memory);
-        if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
+        env.keep(&mut self.counted, memory)
     }
     pub fn memory(&self) -> usize {
-        self.keys.memory() + self.values.len() + self.accumulators.len() * size_of::<Accumulator>() + self.kept
+        let accumulators = self.accumulators.capacity() * size_of::<Accumulator>();
+        let ends = self.ends.capacity() * size_of::<usize>();
+        self.keys.memory() + self.values.capacity() + ends + accumulators + self.kept
     }
     fn group_of<'v>(&mut self, at: Scope<'v>, env: &mut Env<'_>) -> Result<usize>
     where

@@ -213,11 +213,15 @@ impl<'p> Work<'p> {
         let single = self.records == 1 && self.auto.rows_left == 1;
         let mut payload = std::mem::take(&mut cx.scratch.row);
         payload.clear();
+        let mark = cx.env.held();
         let made = self.make(given, at, &mut cx.env, single, &mut payload);
+        cx.env.settle(mark);
         let done = match made {
             Ok(()) => self.insert(cx, &mut payload, after).await,
             Err(e) => Err(e),
         };
+        // What ON DUPLICATE KEY UPDATE has made.
+        cx.env.settle(mark);
         cx.scratch.row = payload;
         self.auto.rows_left -= 1;
         done

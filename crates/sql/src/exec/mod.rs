@@ -39,6 +39,7 @@ mod waits;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use more_rows::MoreRows;
+pub(crate) use rows::row_bytes;
 pub use scan::Scratch;
 pub use user_locks::UserLocks;
 
@@ -133,11 +134,13 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
     }
     let subqueries = found.run(cx, params).await?;
     for e in exprs {
+        let mark = cx.env.held();
         let scope = Scope { subqueries: &subqueries, ..Scope::new(params) };
         match waits::Alone::of(e) {
             Some(alone) => drop(alone.wait(cx, &[], scope).await?),
             None => drop(Eval::new(scope, &mut cx.env).eval(e)?),
         }
+        cx.env.settle(mark);
     }
     Ok(Outcome::Done(Done::default()))
 }

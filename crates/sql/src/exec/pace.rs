@@ -70,6 +70,11 @@ impl Env<'_> {
         }
     }
 
+    /// Long values are about.
+    #[inline]
+    pub fn is_heavy(&self) -> bool {
+        self.pace.heavy
+    }
     /// The statement keeps so many bytes.
     #[inline]
     pub fn keeps(&mut self, bytes: usize) {
@@ -84,6 +89,7 @@ impl Env<'_> {
     pub fn look(&mut self) -> Result<()> {
         self.pace.looks += 1;
         check_killed(self)?;
+        self.session.memory.count_locks()?;
         let now = self.disk.now();
         if self.pace.deadline.is_some_and(|deadline| now >= deadline) {
             self.session.process.kill(Kill::Timeout);

@@ -15,17 +15,18 @@ use smallvec::SmallVec;
 pub struct Collected {
     pub rows: Vec<Box<[Value<'static>]>>,
     current: Vec<Value<'static>>,
+    /// Of the values, and when they were last counted.
     bytes: usize,
-    limit: usize,
-    over: bool,
+    counted: usize,
 }
 impl Collected {
-    pub fn new(limit: usize) -> Collected {
-        Collected { limit, ..Collected::default() }
-    }
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.rows.capacity() * size_of::<Box<[Value<'_>]>>()
     }
+}
+/// What a row of values takes.
+pub fn row_bytes(row: &[Value<'_>]) -> usize {
+    row.iter().map(|v| size_of::<Value<'_>>() + v.as_bytes().map_or(0, <[u8]>::len)).sum()
 }
 impl ResultSink for Collected {
     fn columns(&mut self, _: &[ColumnMeta]) {}
@@ -36,24 +37,24 @@ impl ResultSink for Collected {
     }
     fn end_row(&mut self) {
         self.rows.push(std::mem::take(&mut self.current).into_boxed_slice());
-        self.over |= self.bytes > self.limit;
     }
     fn finish_rows(&mut self, _: &OkInfo) {}
     fn ok(&mut self, _: &OkInfo) {}
     fn error(&mut self, _: &SqlError) {}
+    /// It keeps its rows, and wants them to be counted now and then.
     fn wants_drain(&self) -> bool {
-        self.over
+        self.bytes - self.counted > COUNTED_BYTES
+    }
+    fn held(&self) -> usize {
+        self.bytes()
     }
     async fn drain(&mut self) -> Result<()> {
-        Err(out_of_memory(self.limit))
+        self.counted = self.bytes;
+        Ok(())
     }
 }
-
-/// A statement wants to keep more in memory than it may.
-#[cold]
-pub fn out_of_memory(limit: usize) -> SqlError {
-    SqlError::new(1038, format!("Out of sort memory: the statement would keep more than {limit} bytes"))
-}
+/// Rows are collected so far before they are counted.
+const COUNTED_BYTES: usize = 16 << 10;
 
 /// So many kept rows are much.
 const MANY: usize = 10_000;
@@ -98,7 +99,9 @@ impl<'p> Loops<'p> {
                 }
                 SourceKind::Virtual(table) => {
                     let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
-                    Rows::Kept { rows: information_schema::rows(*table, db).await?, next: 0 }
+                    let rows = information_schema::rows(*table, db).await?;
+                    cx.env.charge(rows.iter().map(|row| row_bytes(row) + size_of_val(row)).sum())?;
+                    Rows::Kept { rows, next: 0 }
                 }
             };
             levels.push(Level { source, rows, matched: false, nulls: false });
@@ -160,7 +163,9 @@ impl<'p> Loops<'p> {
             Rows::First(scan) => scan.start(at, &mut cx.env)?,
             Rows::Scan(scan) => {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
+                let mark = cx.env.held();
                 scan.start(Scope { sources: &sources, ..at }, &mut cx.env)?;
+                cx.env.settle(mark);
             }
         }
         Ok(())
@@ -168,6 +173,7 @@ impl<'p> Loops<'p> {
     /// The next row of one source that passes.
     async fn step(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         loop {
+            cx.env.step()?;
             check_killed(&cx.env)?;
             let level = &mut self.levels[depth];
             if level.nulls {

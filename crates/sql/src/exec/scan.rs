@@ -207,6 +207,7 @@ impl<'p> Scan<'p> {
         env: &mut Env<'_>,
     ) -> Result<bool> {
         while self.advance(trx, handlers).await? {
+            env.step()?;
             check_killed(env)?;
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {
                 return Ok(true);

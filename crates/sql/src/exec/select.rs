@@ -1,19 +1,19 @@
 //! SELECT: rows of FROM ► group ► having ► project ► distinct ► sort ► limit ► sink.
 //!
-//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes in one buffer each, up to `memory_limit`.
+//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes in one buffer each. All of them, the rows of derived
+//! tables, and the row being sent are in the statement's account ([`crate::memory`]).
 use super::collect::{KeySet, Sorter};
 use super::eval::{Eval, Scope};
 use super::group::Groups;
-use super::rows::{Collected, Loops, out_of_memory};
+use super::rows::{Collected, Loops};
 use super::scan::go_on;
 use super::subquery::{Found, SubqueryResult};
-use super::{ExecContext, sortkey, waits};
+use super::{Env, ExecContext, sortkey, waits};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
-use crate::processes::Process;
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::{Host, give_way};
+use redolith_engine::host::give_way;
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -48,7 +48,7 @@ async fn select_into(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Valu
         None => cx.env.only_warn(SqlError::new(1329, "No data - zero rows fetched, selected, or processed")),
         Some(row) => {
             for ((name, value), e) in plan.into.iter().zip(row).zip(&plan.output) {
-                Eval::new(Scope::new(&[]), &mut cx.env).assign(name, e, value);
+                Eval::new(Scope::new(&[]), &mut cx.env).assign(name, e, value)?;
             }
             return Ok(Outcome::Done(Done { affected: 1, ..Done::default() }));
         }
@@ -58,10 +58,13 @@ async fn select_into(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Valu
 
 /// All rows of a select, at most `most`.
 pub async fn collect(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>], most: u64) -> Result<Collected> {
+    let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, params).await?;
-    let mut kept = Collected::new(cx.env.settings.memory_limit);
+    let mut kept = Collected::default();
     produce(cx, plan, params, &subqueries, most, &mut kept).await?;
-    cx.env.keeps(kept.bytes());
+    // What it took to make the rows is gone.
+    cx.env.settle(mark);
+    cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
 /// The same where a select is inside another.
@@ -81,7 +84,7 @@ async fn subqueries_of(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Va
 }
 
 /// A row count of LIMIT.
-pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut super::Env<'_>) -> Result<u64> {
+pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
     match Eval::new(at, env).eval(e)? {
         Value::Int(n) => u64::try_from(n).map_err(|_| SqlError::wrong_arguments("LIMIT")),
         Value::UInt(n) => Ok(n),
@@ -93,10 +96,31 @@ pub fn limit_value(e: &Expr, at: Scope<'_>, env: &mut super::Env<'_>) -> Result<
     }
 }
 /// (rows to skip, rows to give).
-pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut super::Env<'_>) -> Result<(u64, u64)> {
+pub fn limits(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<(u64, u64)> {
     let skip = limit.offset.as_ref().map_or(Ok(0), |e| limit_value(e, at, env))?;
     let count = limit.count.as_ref().map_or(Ok(u64::MAX), |e| limit_value(e, at, env))?;
     Ok((skip, count))
+}
+
+/// A row to the sink. Long values are there twice while it is written.
+fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+    if !env.is_heavy() {
+        sink.row(values);
+        return Ok(());
+    }
+    let mark = env.held();
+    let bytes = values.iter().filter_map(Value::as_bytes).map(<[u8]>::len).sum();
+    env.charge(bytes)?;
+    sink.expect(bytes);
+    sink.row(values);
+    env.settle(mark);
+    Ok(())
+}
+/// The sink sends what it holds, or goes on to keep it: it is in the account while it does.
+async fn drain(counted: &mut usize, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<()> {
+    cx.env.keep(counted, sink.held())?;
+    sink.drain().await?;
+    cx.env.keep(counted, sink.held())
 }
 
 /// Gives the rows of `plan` to the sink, at most `most`; how many there were.
@@ -135,7 +159,7 @@ async fn stream(
     loops: &mut Loops<'_>,
     sink: &mut impl ResultSink,
 ) -> Result<u64> {
-    let mut given = 0;
+    let (mut given, mut sent) = (0, 0);
     let alone = match &plan.output[..plan.visible] {
         [e] => waits::Alone::of(e),
         _ => None,
@@ -148,6 +172,7 @@ async fn stream(
             continue;
         }
         given += 1;
+        let mark = cx.env.held();
         if let Some(alone) = &alone {
             let value = alone.wait(cx, &loops.current(), at).await?;
             sink.row(&[value]);
@@ -158,10 +183,11 @@ async fn stream(
             for e in &plan.output[..plan.visible] {
                 values.push(eval.output(e)?);
             }
-            sink.row(&values);
+            give(&values, eval.env, sink)?;
         }
+        cx.env.settle(mark);
         if sink.wants_drain() {
-            sink.drain().await?;
+            drain(&mut sent, cx, sink).await?;
             super::scan::check_killed(&cx.env)?;
         }
     }
@@ -178,6 +204,9 @@ struct Keep<'p> {
     count: u64,
     given: u64,
     key: Vec<u8>,
+    /// What the account knows of this, and of what the sink holds.
+    counted: usize,
+    sent: usize,
 }
 
 impl<'p> Keep<'p> {
@@ -193,13 +222,22 @@ impl<'p> Keep<'p> {
             count,
             given: 0,
             key: Vec::new(),
+            counted: 0,
+            sent: 0,
         }
     }
     /// No further row would be given.
     fn is_full(&self) -> bool {
         self.sorter.is_none() && self.given == self.count
     }
-    fn row<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut super::Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+    fn row<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+        let mark = env.held();
+        self.take(at, plan, env, sink)?;
+        env.settle(mark);
+        let memory = self.sorter.as_ref().map_or(0, Sorter::memory) + self.distinct.as_ref().map_or(0, KeySet::memory);
+        env.keep(&mut self.counted, memory)
+    }
+    fn take<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
         let mut eval = Eval::new(at, env);
         let mut values: Values<'v> = SmallVec::new();
         for e in &plan.output[..plan.visible] {
@@ -231,31 +269,36 @@ impl<'p> Keep<'p> {
                     sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut self.key);
                 }
                 if sorter.wants(&self.key) {
-                    sorter.push(&self.key, &values);
+                    sorter.push(&self.key, &values)?;
                 }
             }
             None if self.skip > 0 => self.skip -= 1,
             None if self.given < self.count => {
                 self.given += 1;
-                sink.row(&values);
+                give(&values, env, sink)?;
             }
             None => {}
         }
-        let memory = self.sorter.as_ref().map_or(0, Sorter::memory) + self.distinct.as_ref().map_or(0, KeySet::memory);
-        env.keeps(memory);
-        if memory > env.settings.memory_limit { Err(out_of_memory(env.settings.memory_limit)) } else { Ok(()) }
+        Ok(())
     }
     /// Sends the sorted rows.
-    async fn finish(mut self, host: &dyn Host, process: &Process, sink: &mut impl ResultSink) -> Result<u64> {
-        let stop = || go_on(process);
+    async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<u64> {
+        let (host, process) = (cx.trx.engine().host.clone(), cx.env.session.process.clone());
+        let (host, stop) = (&*host, || go_on(&process));
         if let Some(mut sorter) = self.sorter.take() {
+            sorter.cut_to_limit();
+            self.distinct = None;
+            cx.env.keep(&mut self.counted, sorter.memory())?;
+            let mark = cx.env.held();
+            cx.env.charge(sorter.memory_to_sort())?;
             sorter.sort(host, stop).await?;
+            cx.env.settle(mark);
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {
-                sink.row(&sorter.row(n));
+                give(&sorter.row(n), &mut cx.env, sink)?;
                 if sink.wants_drain() {
-                    sink.drain().await?;
+                    drain(&mut self.sent, cx, sink).await?;
                 }
                 if n % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
                     give_way(host).await;
@@ -286,10 +329,10 @@ async fn keep(
             kept.row(Scope { sources: &sources, ..at }, plan, &mut cx.env, sink)?;
             drop(sources);
             if sink.wants_drain() {
-                sink.drain().await?;
+                drain(&mut kept.sent, cx, sink).await?;
             }
         }
-        return kept.finish(&*cx.trx.engine().host.clone(), &cx.env.session.process.clone(), sink).await;
+        return kept.finish(cx, sink).await;
     };
     let mut groups = Groups::new(grouping);
     // A condition on no row at all leaves the one group of everything empty.
@@ -319,8 +362,8 @@ async fn keep(
             }
         }
         if sink.wants_drain() {
-            sink.drain().await?;
+            drain(&mut kept.sent, cx, sink).await?;
         }
     }
-    kept.finish(&*cx.trx.engine().host.clone(), &cx.env.session.process.clone(), sink).await
+    kept.finish(cx, sink).await
 }

@@ -58,7 +58,19 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
             return Err(SqlError::interrupted());
         }
         match item {
-            SetItem::User { name, value } => changes.push(user(cx, name, value, params)?),
+            SetItem::User { name, value } => {
+                let mark = cx.session.memory.statement.used();
+                let change = user(cx, name, value, params)?;
+                cx.session.memory.statement.settle(mark);
+                // All of them are held until the last one is known to be good.
+                if let Change::User(_, variable) = &change
+                    && items.len() > 1
+                {
+                    let bytes = size_of::<Change>() + variable.value.as_bytes().map_or(0, <[u8]>::len);
+                    cx.session.memory.statement.charge(bytes)?;
+                }
+                changes.push(change);
+            }
             SetItem::System { target, name, value } => system(cx, *target, name, value, params, &mut changes)?,
             SetItem::Names(collation) => changes.push(Change::Names(*collation)),
             SetItem::CharacterSet(collation) => changes.push(Change::CharacterSet(*collation)),
@@ -67,14 +79,14 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
     }
     let autocommit_before = cx.vars.is_on(Var::Autocommit);
     for change in changes {
-        make(cx, change);
+        make(cx, change)?;
     }
     Ok(!autocommit_before && cx.vars.is_on(Var::Autocommit) && cx.in_transaction)
 }
 
-fn make(cx: &mut AdminContext<'_>, change: Change) {
+fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
     match change {
-        Change::User(name, value) => drop(cx.session.user_variables.insert(name, value)),
+        Change::User(name, value) => cx.session.user_variables.set(&name, value, &mut cx.session.memory)?,
         Change::Names(collation) => cx.vars.set_names(collation),
         Change::CharacterSet(collation) => {
             let database = cx.vars.collation(Var::CollationDatabase).unwrap_or(Collation::Utf8mb4GeneralCi);
@@ -102,6 +114,7 @@ fn make(cx: &mut AdminContext<'_>, change: Change) {
         }
         Change::OfSession(var, number) => cx.vars.store_bits(var, number),
     }
+    Ok(())
 }
 
 fn user(cx: &mut AdminContext<'_>, name: &str, e: &Expr, params: &[Value<'_>]) -> Result<Change> {

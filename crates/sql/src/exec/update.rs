@@ -69,7 +69,10 @@ async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at
     let done = async {
         let row = scan.at();
         let sources = [scan.row()];
+        let mark = cx.env.held();
         let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
+        // What they hold is charged until here; the row that is made of them is no larger.
+        cx.env.settle(mark);
         if changes.is_empty() {
             return Ok(());
         }
@@ -173,11 +176,12 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
     let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
     scan.start(at, &mut cx.env)?;
     let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
-    let mut memory = 0;
+    let (mut memory, mut counted) = (0, 0);
     while (!sort.keys.is_empty() || (found.len() as u64) < most)
         && scan.next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env).await?
     {
         let mut key = Vec::new();
+        let mark = cx.env.held();
         let sources = [scan.row()];
         for k in &sort.keys {
             let e = &sort.exprs[k.output as usize];
@@ -185,13 +189,11 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
             let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
             sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
         }
+        cx.env.settle(mark);
         let row: Box<[u8]> = scan.at().key.into();
-        memory += key.len() + row.len() + 48;
-        if memory > cx.env.settings.memory_limit {
-            return Err(super::rows::out_of_memory(cx.env.settings.memory_limit));
-        }
+        memory += key.len() + row.len();
         found.push((key, row));
-        cx.env.keeps(memory);
+        cx.env.keep(&mut counted, memory + found.capacity() * size_of::<(Vec<u8>, Box<[u8]>)>())?;
     }
     scan.finish(cx.trx, cx.scratch);
     if !sort.keys.is_empty() {
@@ -208,6 +210,7 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
     let mut cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
     for key in rows {
         check_killed(&cx.env)?;
+        let mark = cx.env.held();
         tally.matched += 1;
         cx.env.row = tally.matched;
         cx.scratch.handlers.row_by_key();
@@ -227,6 +230,7 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
             new.clear();
             table.layout.update(stored, &changes, &mut new);
         }
+        cx.env.settle(mark);
         cx.scratch.handlers.update += 1;
         match cx.trx.update(&table, cursor.row(), &new).await {
             Ok(()) => {

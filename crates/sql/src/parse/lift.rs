@@ -89,6 +89,10 @@ impl Lifted {
         (self.next, self.comment) = (None, None);
     }
 
+    /// What it takes.
+    pub fn bytes(&self) -> usize {
+        self.shape.capacity() + self.literals.capacity() * size_of::<Token>()
+    }
     /// Gives buffers of more than `bytes` back.
     pub fn trim(&mut self, bytes: usize) {
         self.clear();

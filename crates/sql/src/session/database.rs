@@ -2,6 +2,7 @@
 use crate::exec::UserLocks;
 use crate::exec::catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
+use crate::memory::ServerMemory;
 use crate::plan_cache::PlanCache;
 use crate::processes::Processes;
 use crate::settings::Settings;
@@ -22,6 +23,7 @@ pub struct Database {
     pub settings: Arc<Settings>,
     pub status: Arc<Status>,
     pub processes: Arc<Processes>,
+    pub memory: Arc<ServerMemory>,
     pub(crate) global_read_lock: Arc<GlobalReadLock>,
     pub(crate) user_locks: UserLocks,
     /// Prepared statements of all sessions, for `max_prepared_stmt_count`.
@@ -32,10 +34,12 @@ impl Database {
     pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
-        let plans = PlanCache::new(MAX_PLANS, MAX_PLAN_BYTES);
+        let memory = ServerMemory::new();
+        let plans = PlanCache::new(MAX_PLANS, MAX_PLAN_BYTES, memory.clone());
         let prepared_statements = Arc::new(AtomicU64::new(0));
         let count = prepared_statements.clone();
         status.register(Box::new(move |put| put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))));
+        memory.register(&status);
         Arc::new(Database {
             engine,
             catalog,
@@ -43,6 +47,7 @@ impl Database {
             settings,
             status,
             processes,
+            memory,
             global_read_lock: Arc::default(),
             user_locks: UserLocks::default(),
             prepared_statements,

@@ -20,6 +20,8 @@ mod giving_way;
 mod handlers;
 #[cfg(test)]
 mod long_texts;
+#[cfg(test)]
+mod memory;
 mod plans;
 mod prepared;
 #[cfg(test)]
@@ -39,6 +41,7 @@ pub use prepared::Prepared;
 use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
+use crate::memory::SessionMemory;
 use crate::parse::lift::Lifted;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
@@ -119,6 +122,10 @@ impl Session {
         let derived = Derived::of(&vars);
         client.process.set_who(&client.user, &client.host);
         client.process.set_client_charset(derived.charsets.client);
+        let mut memory = SessionMemory::new(&db.memory);
+        memory.set_limit(derived.exec.memory_limit);
+        let trx = db.engine.begin(client.process.interrupt.clone());
+        memory.watch_locks(trx.locks().clone());
         Session {
             context: PlanContext {
                 schema: None,
@@ -129,7 +136,7 @@ impl Session {
             },
             derived,
             vars,
-            trx: db.engine.begin(client.process.interrupt.clone()),
+            trx,
             transaction: Transaction::default(),
             locks: SessionLocks::new(db.global_read_lock.clone(), client.process.id),
             scratch: exec::Scratch::default(),
@@ -150,12 +157,13 @@ impl Session {
                 schema: None,
                 found_rows_flag: client.found_rows,
                 random: None,
-                user_variables: HashMap::new(),
+                user_variables: Default::default(),
                 warnings: Warnings::default(),
                 last_insert_id: 0,
                 row_count: 0,
                 found_rows: 0,
                 process: client.process,
+                memory,
             },
             db,
         }
@@ -182,7 +190,7 @@ impl Session {
     /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and database.
     pub async fn reset(&mut self) {
         self.end().await;
-        self.state.user_variables.clear();
+        self.state.user_variables.clear(&mut self.state.memory);
         self.state.warnings.clear();
         (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
         self.state.random = None;

@@ -21,6 +21,8 @@ pub(super) type Literals<'t> = SmallVec<[Value<'t>; 8]>;
 
 /// Text of which reading the tokens takes long.
 const LONG_TEXT_BYTES: usize = 64 << 10;
+/// What a tree and its plan take for each byte of text, about: `, 1` is a literal in both.
+const TREE_BYTES_PER_BYTE: usize = 64;
 /// Text of which parsing and binding take long.
 const LONG_STATEMENT_BYTES: usize = 8 << 10;
 
@@ -29,6 +31,16 @@ impl Session {
     fn bounds(&self) -> Bounds<'_> {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
+    }
+    /// Charges what the tree and the plan of `bytes` of text may take, and says where to settle.
+    fn charge_tree(&mut self, bytes: usize) -> Result<usize> {
+        let most = self.bounds().memory;
+        let text = &mut self.state.memory.text;
+        let mark = text.used();
+        if bytes >= LONG_STATEMENT_BYTES {
+            text.charge(bytes.saturating_mul(TREE_BYTES_PER_BYTE).min(most))?;
+        }
+        Ok(mark)
     }
     /// Does work on `bytes` of text: in the worker thread, or elsewhere if it takes longer than others can wait for.
     pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
@@ -55,8 +67,10 @@ impl Session {
         }
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let (bound, exact) =
-                self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || self.bind_text(text, start..lifted.end, lifted))?;
+            let mark = self.charge_tree(lifted.shape.len())?;
+            let bound = self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || self.bind_text(text, start..lifted.end, lifted));
+            self.state.memory.text.settle(mark);
+            let (bound, exact) = bound?;
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan).await? {
                 continue;
@@ -173,9 +187,12 @@ impl Session {
     async fn make_prepared(&mut self, context: &PlanContext, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let plan = Arc::new(self.work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text))?.plan);
+            let mark = self.charge_tree(text.len())?;
+            let bound = self.work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text));
+            self.state.memory.text.settle(mark);
+            let plan = Arc::new(bound?.plan);
             if self.db.catalog.ready(&plan).await? {
-                let entry = self.db.plans.insert_prepared(context, text, plan.clone());
+                let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
                 return Ok((entry, plan));
             }
         }

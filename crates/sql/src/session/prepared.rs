@@ -6,6 +6,7 @@
 use super::Session;
 use super::run::{Failure, keeps_warnings};
 use crate::error::{Result, SqlError};
+use crate::exec::row_bytes;
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
 use crate::settings::Var;
@@ -133,6 +134,7 @@ impl Session {
         self.param_collation = self.derived.exec.parameters;
         let ran = self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await;
         self.forget_binary_params();
+        self.state.memory.statement.settle(0);
         if let Err(e) = ran {
             self.failed(&e);
             out.error(&e);
@@ -242,6 +244,8 @@ impl Session {
                 continue;
             };
             let charset = variable.collation.charset();
+            // Each mention of a variable is a copy of its value.
+            self.state.memory.statement.charge(row_bytes(std::slice::from_ref(&variable.value)))?;
             values.push(match &variable.value {
                 Value::Bytes(b) if charset == Charset::Binary => {
                     self.binary_params.push(n as u32);

@@ -45,10 +45,12 @@ impl Session {
         let mut next = Some(0);
         while let Some(start) = next {
             let mut ran = self.lift(&mut lifted, text, start);
+            ran = ran.and_then(|()| self.state.memory.text.set(lifted.bytes()));
             next = lifted.next.or(lifted.comment.filter(|_| self.multi_statements));
             if ran.is_ok() {
                 ran = self.run_statement(text, start, &lifted, next.is_some(), out).await;
             }
+            self.state.memory.statement.settle(0);
             if next.is_some() {
                 out.results_in(self.results_collation());
             }
@@ -62,6 +64,7 @@ impl Session {
             }
         }
         lifted.trim(super::KEPT_TEXT_BYTES);
+        self.state.memory.text.settle(0);
         self.lifted = lifted;
     }
 
@@ -233,7 +236,9 @@ impl Session {
         let goes_on = self.transaction.active;
         self.trx.single_read = !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
         let mut insert_id_taken = false;
-        let ran = match self.lock_tables_of(plan).await {
+        let locked = self.lock_tables_of(plan).await;
+        let counted = if goes_on { self.state.memory.count_locks() } else { Ok(()) };
+        let ran = match locked.and(counted.map_err(Failure::Error)) {
             Ok(()) => {
                 let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
                 let settings = StatementSettings { in_transaction: goes_on, parameters: self.param_collation, ..self.derived.exec };
@@ -284,6 +289,7 @@ impl Session {
             Ok(self.trx.rollback().await?)
         };
         self.locks.end_transaction();
+        self.state.memory.forget_locks();
         ended
     }
 

@@ -1,5 +1,6 @@
 //! What a connection has between statements and what a running statement may read and change of it.
-use crate::error::SqlError;
+use crate::error::{Result, SqlError};
+use crate::memory::SessionMemory;
 use crate::plan::Expr;
 use crate::processes::Process;
 use crate::status::Handlers;
@@ -90,6 +91,32 @@ impl UserVariable {
     }
 }
 
+/// About what an entry takes beside its name and the bytes of its value.
+const VARIABLE_BYTES: usize = 128;
+
+/// By name; all that they hold is in the session's account (MEM-1).
+#[derive(Default, Debug)]
+pub struct UserVariables(HashMap<Box<str>, UserVariable>);
+impl UserVariables {
+    pub fn get(&self, name: &str) -> Option<&UserVariable> {
+        self.0.get(name)
+    }
+    pub fn set(&mut self, name: &str, variable: UserVariable, memory: &mut SessionMemory) -> Result<()> {
+        let size = |v: &UserVariable| VARIABLE_BYTES + name.len() + v.value.as_bytes().map_or(0, <[u8]>::len);
+        let mut counted = self.0.get(name).map_or(0, size);
+        memory.kept.recount(&mut counted, size(&variable))?;
+        match self.0.get_mut(name) {
+            Some(slot) => *slot = variable,
+            None => drop(self.0.insert(name.into(), variable)),
+        }
+        Ok(())
+    }
+    pub fn clear(&mut self, memory: &mut SessionMemory) {
+        self.0 = HashMap::new();
+        memory.kept.settle(0);
+    }
+}
+
 /// What a statement did, for its OK packet.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Done {
@@ -118,7 +145,7 @@ pub struct SessionState {
     pub found_rows_flag: bool,
     /// The two generators of RAND() without a seed, once `@@rand_seed1` or `@@rand_seed2` was set.
     pub random: Option<(u64, u64)>,
-    pub user_variables: HashMap<Box<str>, UserVariable>,
+    pub user_variables: UserVariables,
     pub warnings: Warnings,
     /// LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS().
     pub last_insert_id: u64,
@@ -126,4 +153,5 @@ pub struct SessionState {
     pub found_rows: u64,
     /// The connection's entry in the process list; KILL reaches it there.
     pub process: Arc<Process>,
+    pub memory: SessionMemory,
 }

@@ -130,6 +130,7 @@ impl Session {
         (self.transaction.active, self.transaction.used) = (false, false);
         self.transaction.savepoints.forget_from(0);
         self.locks.end_transaction();
+        self.state.memory.forget_locks();
     }
 }
 

@@ -67,6 +67,7 @@ impl Session {
     pub(super) fn refresh(&mut self) {
         if self.derived.generation != self.vars.generation() {
             self.derived = Derived::of(&self.vars);
+            self.state.memory.set_limit(self.derived.exec.memory_limit);
             self.state.process.set_client_charset(self.derived.charsets.client);
             self.state.warnings.without_notes(!self.vars.is_on(Var::SqlNotes));
             // Unlike the isolation level, it counts within the transaction that is open.

@@ -190,6 +190,8 @@ variables! {
     RedolithLogWriter "redolith_log_writer" Enum(&["auto", "session", "leader", "dedicated"]), Global Dynamic is("auto");
     RedolithLogWriterCpus "redolith_log_writer_cpus" CpuList, Global Dynamic is("");
     RedolithLoginSeats "redolith_login_seats" int(16, 65535), Global Dynamic is("1024");
+    RedolithServerMemory "redolith_server_memory" int(0, MAX), Global Dynamic is("0");
+    RedolithStatementMemory "redolith_statement_memory" int(1 << 20, MAX), Both Dynamic is("268435456");
     RedolithWorkerAffinity "redolith_worker_affinity" Enum(&["auto", "off", "on"]), Global Dynamic is("auto");
     RequireSecureTransport "require_secure_transport" Bool, Global Dynamic OFF, only "TLS is not built yet";
     SecureFilePriv "secure_file_priv" NULLABLE, Global AtStart None, inert "no statement reads or writes files";
@@ -201,7 +203,7 @@ variables! {
     SkipShowDatabase "skip_show_database" Bool, Global AtStart OFF, only "not built yet";
     SlowQueryLog "slow_query_log" Bool, Global Dynamic OFF, only "there is no slow query log";
     Socket "socket" TEXT, Global AtStart is("/tmp/redolith.sock");
-    SortBufferSize "sort_buffer_size" int(32768, MAX), Both Dynamic is("262144"), inert "a sort takes what its rows take";
+    SortBufferSize "sort_buffer_size" int(32768, MAX), Both Dynamic is("262144"), inert "a sort takes what its rows take, up to `redolith_statement_memory`";
     SqlAutoIsNull "sql_auto_is_null" Bool, Both Dynamic OFF, only "IS NULL never means the last number";
     SqlBigSelects "sql_big_selects" Bool, Both Dynamic ON, only "no statement is refused for its size";
     SqlBufferResult "sql_buffer_result" Bool, Both Dynamic OFF, inert "locks are not held longer by a slow client";
@@ -224,7 +226,7 @@ variables! {
     TimeZone "time_zone" TimeZone, Both Dynamic is("SYSTEM");
     Timestamp "timestamp" OfSession, Session Dynamic None;
     TlsVersion "tls_version" TEXT, Global AtStart is(""), only "TLS is not built yet";
-    TmpTableSize "tmp_table_size" int(1024, MAX), Both Dynamic is("16777216"), inert "a temporary result takes what its rows take";
+    TmpTableSize "tmp_table_size" int(1024, MAX), Both Dynamic is("16777216"), inert "a temporary result takes what its rows take, up to `redolith_statement_memory`";
     Tmpdir "tmpdir" TEXT, Global AtStart is("/tmp"), inert "no temporary files are written";
     TransactionIsolation "transaction_isolation" ISOLATION, Both Dynamic is("REPEATABLE-READ");
     TransactionReadOnly "transaction_read_only" Bool, Both Dynamic OFF;

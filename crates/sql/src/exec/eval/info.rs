@@ -63,7 +63,9 @@ impl<'v> Eval<'v, '_, '_> {
         let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else { return Ok(Value::Null) };
         for _ in 0..rounds {
             self.env.step()?;
+            let mark = self.env.held();
             self.eval(&args[1])?;
+            self.env.settle(mark);
         }
         Ok(Value::Int(0))
     }

@@ -2,6 +2,8 @@
 //!
 //! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator: several can be held at once.
 //! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of goes to the session's warnings.
+//! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a node is done
+//! its arguments are gone, and only its value is held: until whoever evaluates is done with its row.
 mod arith;
 mod cast;
 mod compare;
@@ -23,12 +25,14 @@ pub use cast::coerce;
 pub use like::like;
 
 use super::env::Env;
+use super::pace::LONG;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session::state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, TableDef, Value};
+use std::borrow::Cow;
 
 /// The current row of a FROM item.
 #[derive(Clone, Copy)]
@@ -113,9 +117,16 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     pub fn eval(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         self.env.step()?;
+        let mark = self.env.held();
         let value = self.eval_node(e)?;
+        self.env.settle(mark);
         if let Value::Bytes(b) = &value {
             self.env.bytes(b.len())?;
+            if let Cow::Owned(made) = b
+                && made.len() >= LONG
+            {
+                self.env.charge(made.len())?;
+            }
         }
         Ok(value)
     }
@@ -136,10 +147,10 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
             ExprKind::Member { number, table, column } => Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?)),
             ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
-            ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(&**name).map_or(Value::Null, |v| v.value.clone())),
+            ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(name).map_or(Value::Null, |v| v.value.clone())),
             ExprKind::AssignUserVariable(name, value) => {
                 let v = self.eval(value)?;
-                self.assign(name, value, v.borrow().into_owned());
+                self.assign(name, value, v.borrow().into_owned())?;
                 Ok(v)
             }
             ExprKind::SystemVariable { scope, name } => self.env.variables.system_variable(self.env.session, *scope, name),
@@ -157,9 +168,10 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     }
 
     /// Sets `@name` to the value of `expr`.
-    pub fn assign(&mut self, name: &str, expr: &Expr, value: Value<'static>) {
+    pub fn assign(&mut self, name: &str, expr: &Expr, value: Value<'static>) -> Result<()> {
         let variable = UserVariable::of(value, expr, self.env.settings.connection);
-        self.env.session.user_variables.insert(name.into(), variable);
+        let session = &mut *self.env.session;
+        session.user_variables.set(name, variable, &mut session.memory)
     }
 
     /// As [`Self::eval`], where a number is wanted.
@@ -200,6 +212,13 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     /// A condition's value; None is UNKNOWN.
     pub fn truth(&mut self, e: &'v Expr) -> Result<Option<bool>> {
+        let mark = self.env.held();
+        let truth = self.truth_of(e)?;
+        self.env.settle(mark);
+        Ok(truth)
+    }
+    #[inline]
+    fn truth_of(&mut self, e: &'v Expr) -> Result<Option<bool>> {
         Ok(match &e.kind {
             ExprKind::Compare { op, how, sides } => self.compare(*op, *how, &sides[0], &sides[1])?,
             ExprKind::And(parts) => {

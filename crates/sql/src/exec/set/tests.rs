@@ -8,7 +8,7 @@ fn user_variables_are_set_together() {
     let s = &mut server.session();
     s.run("SET @a = 1").unwrap();
     s.run("SET @a = 9, @b = @a + 1, @OLD_MODE = @@sql_mode").unwrap();
-    assert_eq!((s.value("@a"), s.state.user_variables["b"].value.clone()), (Value::Int(9), Value::Int(2)));
+    assert_eq!((s.value("@a"), s.state.user_variables.get("b").unwrap().value.clone()), (Value::Int(9), Value::Int(2)));
     assert_eq!(s.value("@b * 10"), Value::Int(20));
     let mode = s.value("@@sql_mode");
     s.run("SET sql_mode = ''").unwrap();

@@ -101,6 +101,6 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),
         max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
-        ..StatementSettings::default()
+        memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory)).unwrap_or(usize::MAX),
     }
 }

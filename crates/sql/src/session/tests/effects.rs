@@ -67,6 +67,7 @@ const ELSEWHERE: &[&str] = &[
     "pseudo_thread_id",
     "rand_seed1",
     "rand_seed2",
+    "redolith_statement_memory",
     "timestamp",
     "transaction_isolation",
     "transaction_read_only",

@@ -1,0 +1,347 @@
+//! What clients make grow in memory, in one account: statement within session within server.
+//!
+//! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long strings,
+//! variables, locks, packets. Each of these is charged to an [`Account`] before it grows further, and
+//! an account takes what it is charged from the [`ServerMemory`] that all share. Whoever would pass a
+//! bound gets error 3170, which names the setting; the statement ends, the session goes on.
+//!
+//! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts together
+//! at most `redolith_server_memory`: what is refused has not been charged.
+//! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when the
+//! statement has ended, however it has ended.
+//! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the server
+//! in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never charged.
+//!
+//! Charges are of what a structure holds, not of what the allocator does for it: a buffer that grows
+//! is there twice for a moment. Whoever sets the limits leaves room for that.
+use crate::error::{Result, SqlError};
+use crate::status::{Status, StatusValue};
+use redolith_engine::lock::TrxLocks;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// MEM-3. The buffers that every connection has anyway are of this order.
+pub const CREDIT: usize = 32 << 10;
+/// Taken from the server at a time.
+const CHUNK: usize = 64 << 10;
+/// So much more than an account needs may stay with it while its statement runs.
+const SLACK: usize = 16 * CHUNK;
+
+/// What all accounts hold together.
+#[derive(Debug)]
+pub struct ServerMemory {
+    used: AtomicUsize,
+    peak: AtomicUsize,
+    limit: AtomicUsize,
+    refusals: AtomicU64,
+    given_back: AtomicU64,
+}
+
+impl ServerMemory {
+    /// Without a limit.
+    pub fn new() -> Arc<ServerMemory> {
+        Arc::new(ServerMemory {
+            used: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            limit: AtomicUsize::new(usize::MAX),
+            refusals: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
+        })
+    }
+    /// `redolith_server_memory`. What is held beyond a lower limit stays; nothing is added to it.
+    pub fn set_limit(&self, bytes: usize) {
+        self.limit.store(bytes, Relaxed);
+    }
+    pub fn limit(&self) -> usize {
+        self.limit.load(Relaxed)
+    }
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+    /// The most that was held at a time, since the start or [`Self::reset_counts`].
+    pub fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+    /// Charges that were refused, for whichever limit.
+    pub fn refusals(&self) -> u64 {
+        self.refusals.load(Relaxed)
+    }
+    /// Bytes that accounts have given back, all in all.
+    pub fn given_back(&self) -> u64 {
+        self.given_back.load(Relaxed)
+    }
+    /// FLUSH STATUS.
+    pub fn reset_counts(&self) {
+        self.peak.store(self.used(), Relaxed);
+        self.refusals.store(0, Relaxed);
+    }
+
+    pub fn register(self: &Arc<Self>, status: &Status) {
+        let (told, reset) = (self.clone(), self.clone());
+        status.register(Box::new(move |put| {
+            let limit = told.limit();
+            put("Redolith_memory_limit", StatusValue::Int(if limit == usize::MAX { 0 } else { limit as u64 }));
+            put("Redolith_memory_peak", StatusValue::Int(told.peak() as u64));
+            put("Redolith_memory_refusals", StatusValue::Int(told.refusals()));
+            put("Redolith_memory_used", StatusValue::Int(told.used() as u64));
+        }));
+        status.on_reset(Box::new(move || reset.reset_counts()));
+    }
+
+    /// MEM-1.
+    fn take(&self, bytes: usize) -> Result<()> {
+        let limit = self.limit();
+        let more = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= limit);
+        match self.used.fetch_update(Relaxed, Relaxed, more) {
+            Ok(before) => {
+                if before + bytes > self.peak() {
+                    self.peak.fetch_max(before + bytes, Relaxed);
+                }
+                Ok(())
+            }
+            Err(_) => Err(self.refuse(limit, "redolith_server_memory", "All sessions together would hold more.")),
+        }
+    }
+    fn give(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.given_back.fetch_add(bytes as u64, Relaxed);
+        let before = self.used.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "MEM-2: given back once");
+    }
+    #[cold]
+    fn refuse(&self, limit: usize, setting: &str, what: &str) -> SqlError {
+        self.refusals.fetch_add(1, Relaxed);
+        SqlError::capacity_exceeded(limit, setting, what)
+    }
+}
+
+/// What one statement, session or connection holds.
+#[derive(Debug)]
+pub struct Account {
+    server: Arc<ServerMemory>,
+    used: usize,
+    /// Taken from the server for it.
+    taken: usize,
+    limit: usize,
+    credit: usize,
+}
+
+impl Account {
+    /// Bounded by the server's limit alone.
+    pub fn new(server: &Arc<ServerMemory>) -> Account {
+        Account::with_credit(server, CREDIT)
+    }
+    /// The same of something of which there are very many: its first bytes count too.
+    pub fn exact(server: &Arc<ServerMemory>) -> Account {
+        Account::with_credit(server, 0)
+    }
+    fn with_credit(server: &Arc<ServerMemory>, credit: usize) -> Account {
+        Account { server: server.clone(), used: 0, taken: 0, limit: usize::MAX, credit }
+    }
+    /// `redolith_statement_memory`.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Charges `bytes` more, or refuses them.
+    #[inline]
+    pub fn charge(&mut self, bytes: usize) -> Result<()> {
+        let used = self.used.saturating_add(bytes);
+        if used > self.limit || used > self.taken.max(self.credit) {
+            self.take_for(used)?;
+        }
+        self.used = used;
+        Ok(())
+    }
+    /// Charges the difference between what something held when it was last counted, and holds `now`.
+    #[inline]
+    pub fn recount(&mut self, counted: &mut usize, now: usize) -> Result<()> {
+        if now > *counted {
+            self.charge(now - *counted)?;
+        } else if now < *counted {
+            self.settle(self.used.saturating_sub(*counted - now));
+        }
+        *counted = now;
+        Ok(())
+    }
+    /// The account of one thing, which holds `bytes` now.
+    pub fn set(&mut self, bytes: usize) -> Result<()> {
+        let mut counted = self.used;
+        self.recount(&mut counted, bytes)
+    }
+    /// What was charged since `used()` was `mark` is not held any more.
+    #[inline]
+    pub fn settle(&mut self, mark: usize) {
+        if mark < self.used {
+            self.used = mark;
+            if self.taken > mark.saturating_add(SLACK) || mark <= self.credit && self.taken > 0 {
+                self.give_beyond(mark);
+            }
+        }
+    }
+
+    /// What is to be taken from the server for an account that holds `used`.
+    fn share(&self, used: usize) -> usize {
+        match used {
+            _ if used <= self.credit => 0,
+            _ if self.credit == 0 => used,
+            _ => used.saturating_add(CHUNK - 1) / CHUNK * CHUNK,
+        }
+    }
+    #[cold]
+    fn take_for(&mut self, used: usize) -> Result<()> {
+        if used > self.limit {
+            let what = "The statement, or what its session keeps, would hold more.";
+            return Err(self.server.refuse(self.limit, "redolith_statement_memory", what));
+        }
+        let share = self.share(used);
+        self.server.take(share - self.taken)?;
+        self.taken = share;
+        Ok(())
+    }
+    #[cold]
+    fn give_beyond(&mut self, used: usize) {
+        let share = self.share(used).min(self.taken);
+        self.server.give(self.taken - share);
+        self.taken = share;
+    }
+}
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.server.give(self.taken);
+    }
+}
+
+/// About what a row lock takes: its entry in the lock table with the room that a hash table leaves,
+/// and its key in the transaction's list.
+const LOCK_BYTES: usize = 128;
+
+/// The accounts of a session.
+#[derive(Debug)]
+pub struct SessionMemory {
+    /// What the statement that runs holds; nothing between statements.
+    pub statement: Account,
+    /// The tokens of the text that runs, its tree and its plan. Their own bound is `parser_max_mem_size`.
+    pub text: Account,
+    /// What stays: the values of user variables.
+    pub kept: Account,
+    /// Row locks of the transaction. (Its undo is in pages of the buffer pool and in files.)
+    locks: Account,
+    held: Option<Arc<TrxLocks>>,
+}
+impl SessionMemory {
+    pub fn new(server: &Arc<ServerMemory>) -> SessionMemory {
+        let account = || Account::new(server);
+        SessionMemory { statement: account(), text: account(), kept: account(), locks: account(), held: None }
+    }
+    /// The locks of the session's transactions are these.
+    pub fn watch_locks(&mut self, held: Arc<TrxLocks>) {
+        self.held = Some(held);
+    }
+    /// Counts the row locks that the transaction holds now. Called before each of its statements, and
+    /// now and then in long ones.
+    #[inline]
+    pub fn count_locks(&mut self) -> Result<()> {
+        let Some(held) = &self.held else { return Ok(()) };
+        self.locks.set(held.locks_held() * LOCK_BYTES).map_err(|_| SqlError::lock_table_full())
+    }
+    /// The transaction has ended.
+    #[inline]
+    pub fn forget_locks(&mut self) {
+        self.locks.settle(0);
+    }
+    /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in it: they
+    /// are as many as the rows that a transaction changes, whatever its statements hold.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.statement.set_limit(bytes);
+        self.kept.set_limit(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_bounded_and_gives_back() {
+        let server = ServerMemory::new();
+        let mut a = Account::new(&server);
+        a.set_limit(1 << 20);
+        a.charge(CREDIT).unwrap();
+        assert_eq!(server.used(), 0, "MEM-3");
+        a.charge(1).unwrap();
+        assert_eq!(server.used(), CHUNK);
+        let e = a.charge(1 << 20).unwrap_err();
+        assert_eq!((e.code, a.used(), server.used()), (3170, CREDIT + 1, CHUNK), "MEM-1");
+        assert!(e.message.contains("1048576 bytes for 'redolith_statement_memory'"), "{}", e.message);
+        a.charge((1 << 20) - CREDIT - 1).unwrap();
+        assert_eq!((server.used(), server.peak()), (1 << 20, 1 << 20));
+        a.settle(CREDIT);
+        assert_eq!((server.used(), server.peak(), server.refusals()), (0, 1 << 20, 1));
+        a.charge(usize::MAX).unwrap_err();
+        a.charge(CHUNK).unwrap();
+        drop(a);
+        assert_eq!(server.used(), 0, "MEM-2");
+    }
+
+    #[test]
+    fn all_accounts_together_are_bounded() {
+        let server = ServerMemory::new();
+        server.set_limit(10 * CHUNK);
+        let mut accounts: Vec<Account> = (0..10).map(|_| Account::new(&server)).collect();
+        for a in &mut accounts {
+            a.charge(CHUNK).unwrap();
+        }
+        let e = accounts[0].charge(1).unwrap_err();
+        assert!(e.code == 3170 && e.message.contains("'redolith_server_memory'"), "{e}");
+        accounts.pop();
+        accounts[0].charge(CHUNK).unwrap();
+        // A lower limit takes nothing away, and lets nobody grow.
+        server.set_limit(CHUNK);
+        accounts[1].charge(1).unwrap_err();
+        drop(accounts);
+        assert_eq!((server.used(), server.refusals()), (0, 2));
+    }
+
+    #[test]
+    fn what_shrinks_is_counted_again() {
+        let server = ServerMemory::new();
+        let mut a = Account::exact(&server);
+        let mut counted = 0;
+        for now in [100, 5000, 5000, 40, 0, 1 << 24, 7] {
+            a.recount(&mut counted, now).unwrap();
+            assert_eq!((a.used(), counted), (now, now));
+            assert!(server.used() >= now && server.used() <= now + SLACK.max(5000));
+        }
+        a.set(0).unwrap();
+        assert_eq!(server.used(), 0);
+    }
+
+    #[test]
+    fn threads_lose_nothing() {
+        let server = ServerMemory::new();
+        server.set_limit(64 * CHUNK);
+        std::thread::scope(|s| {
+            for seed in 0..4usize {
+                let server = &server;
+                s.spawn(move || {
+                    let mut a = Account::new(server);
+                    for n in 0..20_000usize {
+                        let bytes = (n * 7919 + seed * 104_729) % (1 << 20);
+                        if a.charge(bytes).is_err() || n % 5 == 0 {
+                            a.settle(a.used() / 3);
+                        }
+                        assert!(server.used() <= 64 * CHUNK);
+                    }
+                });
+            }
+        });
+        assert_eq!(server.used(), 0);
+        assert!(server.peak() <= 64 * CHUNK && server.refusals() > 0);
+    }
+}

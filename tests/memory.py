@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""What clients make grow in memory: it is refused past its bounds, a slow client holds its statement and not memory, and what was taken is given back.
+
+  tests/memory.py
+
+The process's resident memory is read from /proc and held against margins of a hundred megabytes and more; nothing is held against a clock but the wait for memory to be
+given back, which ends when it is.
+"""
+import os
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from rig import servers                                      # noqa: E402
+from rig.client import MAX_PACKET, SENT, MySQLError          # noqa: E402
+from rig.report import Report                                # noqa: E402
+
+MIB = 1 << 20
+STATEMENT, SERVER = 64, 256                                  # MiB
+OPTIONS = {'innodb_buffer_pool_size': 32 * MIB, 'redolith_statement_memory': STATEMENT * MIB, 'redolith_server_memory': SERVER * MIB, 'max_connections': 500}
+# How long the last of it may take to be given back.
+PATIENCE_S = 30
+
+
+def rss(server):
+    return server.rss_kib() >> 10
+
+
+def status(c, name):
+    return int(c.rows(f"SHOW GLOBAL STATUS LIKE 'Redolith_memory_{name}'")[0][1])
+
+
+def refused(c, sql, setting='redolith_statement_memory', code=3170):
+    try:
+        c.query(sql)
+    except MySQLError as e:
+        assert e.code == code and setting in e.message, e
+        return
+    raise AssertionError(f'not refused: {sql[:80]}')
+
+
+def tables(c):
+    c.query('CREATE DATABASE m; USE m; CREATE TABLE many (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(1000) NOT NULL)')
+    c.query("INSERT INTO many (c) VALUES (REPEAT('x', 1000))")
+    for _ in range(13):
+        c.query('INSERT INTO many (c) SELECT c FROM many')
+
+
+def a_long_row(server):
+    """A row of 1.2 GB is refused before it is made; one that has room comes whole, in packets of 16 MiB."""
+    c, other = server.connect(database='m'), server.connect(database='m')
+    before = rss(server)
+    row = ', '.join(f"REPEAT('{chr(97 + n)}', 60000000)" for n in range(20))
+    refused(c, f'SELECT {row}')
+    assert other.value('SELECT 1') == '1'
+    assert rss(server) < before + 2 * STATEMENT + 100, f'{before} MiB before, {rss(server)} after'
+    got = c.rows("SELECT REPEAT('a', 17000000), 7, REPEAT('b', 11000000)")[0]
+    assert got == (b'a' * 17000000, b'7', b'b' * 11000000)
+    for n in (MAX_PACKET - 4, MAX_PACKET - 5):                 # with its length a packet that is full, or one byte less
+        assert c.rows(f"SELECT REPEAT('a', {n})")[0] == (b'a' * n,)
+    assert c.value('SELECT 1') == '1'
+
+
+def a_slow_client(server):
+    """2 GB of rows for clients that do not read: nothing is made that is not sent."""
+    before, slow = rss(server), [server.connect(database='m') for _ in range(4)]
+    for c in slow:
+        c.send("SELECT REPEAT(c, 64) FROM many")
+    c = server.connect(database='m')
+    while sum(r[4] == b'Query' and r[6] == b'Sending to client' for r in c.rows('SHOW PROCESSLIST')) < len(slow):
+        time.sleep(0.01)
+    assert rss(server) < before + 100, f'{before} MiB before, {rss(server)} with slow clients'
+    for c in slow:
+        c.io.close()
+
+
+def packets(server):
+    """Packets that have begun to come: the last ones are refused, and their sessions go on when they have sent the rest."""
+    first = server.connect()
+    base, before = status(first, 'used'), rss(server)
+    clients, size = [server.connect() for _ in range(16)], 20 * MIB
+    text = b"\x03SELECT LENGTH('" + b'a' * size + b"')"
+    parts = [text[n:n + MAX_PACKET] for n in range(0, len(text), MAX_PACKET)]
+    stream = b''.join(struct.pack('<I', len(p))[:3] + bytes([n]) + p for n, p in enumerate(parts))
+    for c in clients:
+        c.seq = len(parts)
+        c.io.sendall(stream[:-1])
+    while status(first, 'refusals') < 1:
+        time.sleep(0.01)
+    assert base < status(first, 'used') <= SERVER * MIB
+    assert rss(server) < before + SERVER + 200, f'{before} MiB before, {rss(server)} with packets'
+    answers = []
+    for c in clients:
+        c.io.sendall(stream[-1:])
+        try:
+            answers.append(c.receive_all()[0].rows[0][0] == str(size).encode())
+        except MySQLError as e:
+            assert e.code == 3170 and 'redolith_' in e.message, e
+            answers.append(None)
+        assert c.value('SELECT 1') == '1'
+    assert None in answers and True in answers and False not in answers, answers
+    for c in clients:
+        c.close()
+    # Long data is kept for a statement that may never come.
+    keepers = [server.connect() for _ in range(8)]
+    for k in keepers:
+        s = k.prepare('SELECT LENGTH(?)')
+        for _ in range(40):
+            k.long_data(s, 0, b'a' * MIB)
+        k.statement = s
+    outcome = []
+    for k in keepers:
+        try:
+            outcome.append(k.execute(k.statement, [SENT]).rows[0][0] == str(40 * MIB).encode())
+        except MySQLError as e:
+            assert e.code == 3170 and 'redolith_server_memory' in e.message, e
+            outcome.append(None)
+        assert k.value('SELECT 1') == '1'
+    assert None in outcome and True in outcome and False not in outcome, outcome
+    for k in keepers + [first]:
+        k.close()
+
+
+def together(server):
+    """Sessions that take what they can get, until the server has no more; others go on, and all is given back when they go."""
+    c = server.connect(database='m')
+    base, greedy, told = status(c, 'used'), [server.connect(database='m') for _ in range(8)], 0
+    for g in greedy:
+        try:
+            for n in range(3):
+                g.query(f"SET @v{n} = REPEAT('a', 20000000)")
+            g.query('SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(c, id) AS x FROM many LIMIT 20000) AS d')
+        except MySQLError as e:
+            assert e.code == 3170 and 'redolith_server_memory' in e.message, e
+            told += 1
+            assert g.value('SELECT 1') == '1'
+    assert told > 0 and status(c, 'used') > SERVER * MIB // 2
+    assert c.value('SELECT COUNT(*) FROM many WHERE id % 2 = 0') is not None
+    c.query(f'SET GLOBAL redolith_server_memory = {2 * SERVER * MIB}')
+    greedy[-1].query("SET @v0 = REPEAT('a', 20000000)")
+    c.query(f'SET GLOBAL redolith_server_memory = {SERVER * MIB}')
+    for g in greedy:
+        g.close()
+    until(lambda: status(c, 'used') <= base + MIB, lambda: f'{status(c, "used")} bytes are still counted, {base} before')
+    assert status(c, 'peak') > SERVER * MIB // 2 and status(c, 'refusals') > 0
+    c.query('FLUSH STATUS')
+    assert status(c, 'refusals') == 0 and status(c, 'peak') < SERVER * MIB // 2
+
+
+def until(true, why):
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.2)
+
+
+def given_back(server, base):
+    """The process gives memory back when nobody needs it."""
+    until(lambda: rss(server) < base + 100, lambda: f'{base} MiB at first, {rss(server)} MiB stay')
+
+
+def test(report):
+    with servers.Redolith(servers.scratch('memory'), OPTIONS) as server:
+        c = server.connect()
+        tables(c)
+        c.query('SELECT COUNT(*) FROM m.many')
+        base = rss(server)
+        for what in (a_long_row, a_slow_client, packets, together):
+            try:
+                what(server)
+                report.ok(what.__name__.replace('_', ' '), f'{rss(server)} MiB resident after it, {base} before all')
+            except (AssertionError, OSError, MySQLError) as e:
+                report.fail(what.__name__, f'{type(e).__name__}: {e}')
+        report.outcome('memory is given back', complaint(lambda: given_back(server, base)))
+        report.ok('at the end', f'{rss(server)} MiB resident')
+        c.close()
+
+
+def complaint(check):
+    try:
+        check()
+    except AssertionError as e:
+        return str(e)
+
+
+def main():
+    report = Report()
+    test(report)
+    return report.end()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
