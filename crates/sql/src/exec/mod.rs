@@ -7,6 +7,7 @@
 //! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
 pub mod admin;
 mod aggregate;
+mod asked;
 mod bounds;
 pub mod catalog;
 mod collect;

@@ -10,7 +10,7 @@ mod tests;
 pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
 pub(crate) use create::{DefaultText, default_text};
 pub(crate) use server::{character_sets, collations, engines, processes};
-pub(crate) use tables::status as table_status;
+pub(crate) use tables::status_of as table_status;
 
 use super::admin::AdminContext;
 use super::eval::like;

@@ -25,18 +25,18 @@ pub(super) fn schemata(engine: &Engine) -> Vec<Row> {
 }
 
 /// Every table of every database, in the order of their names.
-fn all_tables(engine: &Engine) -> impl Iterator<Item = Arc<Table>> {
-    engine.dict.schemas().into_iter().flat_map(|s| engine.dict.tables(&s))
+pub(crate) fn base_tables(engine: &Engine) -> Vec<Arc<Table>> {
+    engine.dict.schemas().into_iter().flat_map(|s| engine.dict.tables(&s)).collect()
 }
 fn system_views() -> impl Iterator<Item = &'static TableDef> {
     Virtual::all().iter().map(|t| &t.info().def)
 }
 /// What each table's rows begin with.
-fn place(d: &TableDef) -> Vec<Value<'static>> {
+pub(crate) fn place(d: &TableDef) -> Vec<Value<'static>> {
     vec![def(), text(&d.schema), text(&d.name)]
 }
 
-pub(super) async fn tables(engine: &Engine) -> Result<Vec<Row>> {
+pub(super) async fn tables(engine: &Engine, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for view in system_views() {
         let mut row = place(view);
@@ -45,15 +45,12 @@ pub(super) async fn tables(engine: &Engine) -> Result<Vec<Row>> {
         row.extend([Value::bytes(b""), Value::bytes(b"")]);
         rows.push(row);
     }
-    for schema in engine.dict.schemas() {
-        for status in show::table_status(engine, &schema).await? {
-            let mut status = status.into_iter();
-            let mut row = vec![def(), text(&schema)];
-            row.extend(status.next());
-            row.push(text("BASE TABLE"));
-            row.extend(status);
-            rows.push(row);
-        }
+    for table in asked {
+        let Some(status) = show::table_status(engine, &table.def).await? else { continue };
+        let mut row = place(&table.def);
+        row.push(text("BASE TABLE"));
+        row.extend(status.into_iter().skip(1));
+        rows.push(row);
     }
     Ok(boxed(rows))
 }
@@ -62,7 +59,7 @@ pub(super) fn columns(engine: &Engine) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut of = |d: &TableDef| rows.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
     system_views().for_each(&mut of);
-    all_tables(engine).for_each(|t| of(&t.def));
+    base_tables(engine).iter().for_each(|t| of(&t.def));
     boxed(rows)
 }
 
@@ -125,9 +122,9 @@ fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
     }
 }
 
-pub(super) async fn statistics(engine: &Engine) -> Result<Vec<Row>> {
+pub(super) async fn statistics(engine: &Engine, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for table in all_tables(engine) {
+    for table in asked {
         // Its rows are estimated; a table that has gone meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
         for shown in show::indexes(engine, &t).await? {
@@ -149,7 +146,7 @@ fn unique_indexes(d: &TableDef) -> impl Iterator<Item = &IndexDef> {
 
 pub(super) fn table_constraints(engine: &Engine) -> Vec<Row> {
     let mut rows = Vec::new();
-    for t in all_tables(engine) {
+    for t in base_tables(engine) {
         let d = &t.def;
         for index in unique_indexes(d) {
             let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
@@ -161,7 +158,7 @@ pub(super) fn table_constraints(engine: &Engine) -> Vec<Row> {
 
 pub(super) fn key_column_usage(engine: &Engine) -> Vec<Row> {
     let mut rows = Vec::new();
-    for t in all_tables(engine) {
+    for t in base_tables(engine) {
         let d = &t.def;
         for index in unique_indexes(d) {
             for (i, part) in index.columns.iter().enumerate() {

@@ -13,6 +13,7 @@ use crate::catalog::TableInfo;
 use crate::error::Result;
 use crate::exec::show;
 use crate::session::Database;
+use redolith_engine::dict::table::Table;
 use redolith_types::Value;
 use std::sync::{Arc, LazyLock};
 
@@ -78,8 +79,10 @@ impl Virtual {
     }
 }
 
-/// All rows as they are now.
-pub async fn rows(table: Virtual, db: &Database) -> Result<Vec<Row>> {
+pub(crate) use catalog::{base_tables, place};
+
+/// All rows as they are now; of tables only those of `asked`, where a row takes more than a look into the dictionary.
+pub async fn rows(table: Virtual, db: &Database, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
     show::before_tables(&db.engine);
     Ok(match table {
         Virtual::CharacterSets => server::character_sets(),
@@ -91,9 +94,9 @@ pub async fn rows(table: Virtual, db: &Database) -> Result<Vec<Row>> {
         Virtual::KeyColumnUsage => catalog::key_column_usage(&db.engine),
         Virtual::Processlist => server::processes(&db.processes),
         Virtual::Schemata => catalog::schemata(&db.engine),
-        Virtual::Statistics => catalog::statistics(&db.engine).await?,
+        Virtual::Statistics => catalog::statistics(&db.engine, asked).await?,
         Virtual::TableConstraints => catalog::table_constraints(&db.engine),
-        Virtual::Tables => catalog::tables(&db.engine).await?,
+        Virtual::Tables => catalog::tables(&db.engine, asked).await?,
         // There is nothing of the kind.
         Virtual::CheckConstraints
         | Virtual::ColumnStatistics

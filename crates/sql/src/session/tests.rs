@@ -317,6 +317,43 @@ fn one_statement_only_unless_asked_for() {
     assert_eq!(lines(&mut s, "SELECT 1;"), ["1"]);
 }
 
+/// Pages are read for the statistics of a table: of those that the query asks for, and of no other.
+#[test]
+fn information_schema_looks_at_the_tables_that_are_asked_for() {
+    let world = World::new();
+    let mut s = world.session();
+    for n in 0..20 {
+        query(&mut s, &format!("CREATE TABLE t{n} (a INT PRIMARY KEY, b INT, KEY (b))"));
+        query(&mut s, &format!("INSERT INTO t{n} VALUES (1, 1), (2, 2)"));
+    }
+    let pool = world.server.engine.store.pool.clone();
+    let mut looks = |q: &str| {
+        lines(&mut s, q);
+        let before = pool.counters.read_requests.get();
+        let found = lines(&mut s, q);
+        (pool.counters.read_requests.get() - before, found)
+    };
+    let (all, rows) = looks("SELECT table_name, index_name FROM information_schema.statistics WHERE column_name IN ('a', 'b')");
+    assert_eq!(rows.len(), 40);
+    for one in [
+        "table_name = 't7' AND table_schema = 'test'",
+        "TABLE_SCHEMA = DATABASE() AND (table_name = 't7' OR table_name LIKE 'x%')",
+        "table_name IN ('t7', 'nothing') AND cardinality > 0",
+    ] {
+        let (few, rows) = looks(&format!("SELECT table_name, index_name FROM information_schema.statistics WHERE {one} ORDER BY 2"));
+        assert_eq!(rows, ["t7|b", "t7|PRIMARY"], "{one}");
+        assert!(few * 5 < all, "{few} looks at pages, {all} for all tables: {one}");
+    }
+    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN information_schema.statistics t \
+                ON t.table_schema = s.schema_name AND t.table_name = 't3' AND t.index_name = 'b' ORDER BY 1";
+    let (few, rows) = looks(left);
+    assert_eq!(rows, ["information_schema|NULL", "test|t3"]);
+    assert!(few * 5 < all, "{few} of {all}");
+    // What is not decided by the table alone is decided later.
+    let (_, rows) = looks("SELECT table_name FROM information_schema.tables WHERE table_name = 't1' OR engine = 'nothing'");
+    assert_eq!(rows, ["t1"]);
+}
+
 #[test]
 fn information_schema_is_read_like_any_table() {
     let world = World::new();

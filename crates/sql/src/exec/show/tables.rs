@@ -45,11 +45,14 @@ pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
 pub(crate) async fn status(engine: &Engine, schema: &str) -> Result<Rows> {
     let mut rows = Rows::new();
     for table in engine.dict.tables(schema) {
-        // Its file is opened and its rows are estimated; a table that has gone meanwhile is left out.
-        let Some(t) = engine.table(schema, &table.def.name).await? else { continue };
-        rows.push(status_row(engine, &t));
+        rows.extend(status_of(engine, &table.def).await?);
     }
     Ok(rows)
+}
+/// Its file is opened and its rows are estimated. None: it has gone meanwhile.
+pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Option<Vec<Value<'static>>>> {
+    let t = engine.table(&table.schema, &table.name).await?;
+    Ok(t.map(|t| status_row(engine, &t)))
 }
 
 /// A table's file has its rows and indexes together: Data_length is all of it.
