@@ -49,8 +49,9 @@ pub struct Config {
     /// Page writes a second in the background, and at most.
     pub io_capacity: u32,
     pub io_capacity_max: u32,
-    /// Tasks that purge, at most.
+    /// Tasks that purge, at most; and for so many logs of history one more.
     pub purge_threads: usize,
+    pub purge_logs_per_task: u64,
     /// Read a damaged directory, and change nothing.
     pub forced: Forced,
 }
@@ -67,6 +68,7 @@ impl Config {
             io_capacity: 2000,
             io_capacity_max: 4000,
             purge_threads: 4,
+            purge_logs_per_task: 512,
             forced: Forced::default(),
         }
     }

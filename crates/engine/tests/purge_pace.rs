@@ -6,10 +6,15 @@ mod tables;
 
 use common::Dir;
 use redolith_disk::{Disk, RealDisk};
+use redolith_engine::btree::Seek;
+use redolith_engine::dict::table::Table;
 use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
-use redolith_engine::lock::KillFlag;
-use redolith_engine::{Config, Engine};
-use redolith_types::{IndexDef, Value};
+use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::page::index;
+use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::{Config, Engine, Error};
+use redolith_types::{IndexDef, LobSize, SqlType, Value};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -135,27 +140,24 @@ fn the_history_stays_short_however_many_write() {
     let check = async move {
         let t = engine.table("test", "t").await.unwrap().unwrap();
         clean(&engine, &t, SESSIONS as u64).await;
-        assert_eq!(index_records(&engine, &t), SESSIONS as usize, "no entry is left over");
+        assert_eq!(records(&engine, &t, 1), SESSIONS as usize, "no entry is left over");
         engine.close().await.unwrap();
         c.store(true, SeqCst);
     };
     host.spawn("close", Box::pin(check));
     turns.run_until(|| closed.load(SeqCst));
 }
-/// Entries of the table's second index, marked or not.
-fn index_records(e: &Engine, t: &redolith_engine::dict::table::Table) -> usize {
-    use redolith_engine::{btree::Seek, page::index};
-    let tree = &t.indexes[1].tree;
-    let Ok(mut g) = tree.leaf(&e.store, Seek::Key(b"")) else { panic!("it is in memory") };
-    let mut n = 0;
-    loop {
+/// Records of one of the table's indexes, marked or not. The tree is in memory.
+fn records(e: &Engine, t: &Table, no: usize) -> usize {
+    let tree = &t.indexes[no].tree;
+    let Ok(leaf) = tree.leaf(&e.store, Seek::Key(b"")) else { panic!("the first leaf") };
+    let (mut leaf, mut n) = (Some(leaf), 0);
+    while let Some(g) = leaf {
         n += index::records(&g).count();
-        match tree.right_of(&e.store, &g) {
-            Ok(Some(next)) => g = next,
-            Ok(None) => return n,
-            Err(_) => panic!("it is in memory"),
-        }
+        let Ok(next) = tree.right_of(&e.store, &g) else { panic!("the leaf behind {}", g.id()) };
+        leaf = next;
     }
+    n
 }
 
 /// `innodb_max_purge_lag`: changes wait while the history is too long, and no longer.
@@ -203,4 +205,84 @@ fn changes_wait_while_purge_is_too_far_behind() {
         drop((trx, killed));
         e.close().await.unwrap();
     });
+}
+
+/// PURGE-8: four tasks purge what four threads change, insert, delete and roll back, in short transactions and in ones of several undo pages;
+/// afterwards each row has its entries, and nothing else is there.
+#[test]
+fn several_tasks_purge_what_several_threads_change() {
+    const ROWS: i64 = 300;
+    const ROUNDS: u64 = 1500;
+    let dir = Dir::new("purge-tasks");
+    // Whoever helps has something to do.
+    let (e, _) = open_with(&dir, |c| c.purge_logs_per_task = 0);
+    let t = block_on(async {
+        let columns = vec![("k", int()), ("c", text(600)), ("l", SqlType::Blob { size: LobSize::Long })];
+        let t = create(&e, "t", columns, vec![IndexDef::secondary("k", false, [1]), IndexDef::secondary("c", false, [2, 1])]).await;
+        let mut trx = e.begin(KillFlag::new());
+        for id in 0..ROWS {
+            trx.insert(&t, &wide(&t, id, 0, false)).await.unwrap();
+        }
+        commit(&mut trx).await;
+        t
+    });
+    std::thread::scope(|scope| {
+        for n in 0..4u64 {
+            let (e, t) = (e.clone(), t.clone());
+            scope.spawn(move || block_on(change_rows(&e, &t, n, ROWS, ROUNDS)));
+        }
+        for _ in 0..40 {
+            // A definition's change, or a check, comes in between.
+            e.history.stop();
+            std::thread::sleep(Duration::from_millis(3));
+            e.history.resume();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+    block_on(async {
+        purged(&e).await;
+        let c = e.check_table(&t).await.unwrap();
+        assert_eq!((c.errors, c.notes), (vec![], vec![]));
+        for no in 0..3 {
+            assert_eq!(records(&e, &t, no), c.rows as usize, "records of index {no}");
+        }
+        e.close().await.unwrap();
+    });
+}
+fn wide(t: &Table, id: i64, k: i64, long: bool) -> Vec<u8> {
+    let text = vec![b'a' + (k % 26) as u8; 20 + (k % 500) as usize];
+    let blob = vec![b'l'; if long { 20_000 } else { 0 }];
+    encoded(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(text)), Value::Bytes(Cow::Owned(blob))])
+}
+async fn change_rows(e: &Arc<Engine>, t: &Arc<Table>, thread: u64, rows: i64, rounds: u64) {
+    let mut x = thread + 1;
+    let mut random = move |n: i64| {
+        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (x >> 33) as i64 % n
+    };
+    let mut trx = e.begin(KillFlag::new());
+    for _ in 0..rounds {
+        // One in forty is long.
+        let changes = if random(40) == 0 { 100 } else { 1 + random(3) };
+        let done: Result<(), Error> = async {
+            for _ in 0..changes {
+                let (id, k, long) = (random(rows), random(1000), random(20) == 0);
+                let mut key = Vec::new();
+                t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
+                let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+                match (c.next(&mut trx).await?, random(4)) {
+                    (true, 0) => trx.delete(t, c.row()).await?,
+                    (true, _) => trx.update(t, c.row(), &wide(t, id, k, long)).await?,
+                    (false, _) => trx.insert(t, &wide(t, id, k, long)).await?,
+                }
+            }
+            Ok(())
+        }
+        .await;
+        match done {
+            Ok(()) if random(8) > 0 => drop(trx.commit().await.unwrap()),
+            Ok(()) | Err(Error::Deadlock | Error::DuplicateKey { .. }) => trx.rollback().await.unwrap(),
+            Err(e) => panic!("{e}"),
+        }
+    }
 }

@@ -18,8 +18,6 @@ const LOGS_PER_CHANGE: u64 = 16;
 const TURN_CHANGES: (u64, u64) = (32, 512);
 /// Nor is it longer.
 const TURN_TIME: Duration = Duration::from_millis(1);
-/// One task more for so many logs.
-const LOGS_PER_TASK: u64 = 512;
 /// A pass that leaves more follows at once.
 const LOGS_PER_PASS: u64 = 1024;
 const IDLE: Duration = Duration::from_millis(20);
@@ -79,7 +77,7 @@ pub(crate) async fn run(engine: Arc<Engine>) {
 /// One that helps. `number`: how many others there are before it.
 pub(crate) async fn help(engine: Arc<Engine>, number: usize) {
     let (mut batch, mut turn) = (Batch::default(), Turn::default());
-    let is_much = || engine.history.len() > number as u64 * LOGS_PER_TASK;
+    let is_much = || engine.history.len() > number as u64 * engine.config.purge_logs_per_task;
     loop {
         let (seen, closing) = (engine.history.help.seen(), engine.close_step.seen());
         if engine.closing.load(Acquire) {
@@ -107,7 +105,7 @@ impl Engine {
         // It keeps what it sees; as an open view it would hold up the next one.
         view.close();
         *self.horizon.write() = view;
-        if self.history.len() > LOGS_PER_TASK {
+        if self.history.len() > self.config.purge_logs_per_task {
             self.history.help.notify();
         }
         let mut left = self.undo.unread() + self.history.items.lock().len();
