@@ -234,9 +234,9 @@ fn several_tasks_purge_what_several_threads_change() {
         for _ in 0..40 {
             // A definition's change, or a check, comes in between.
             e.history.stop();
-            std::thread::sleep(Duration::from_millis(3));
+            block_on(e.host.sleep(Duration::from_millis(3)));
             e.history.resume();
-            std::thread::sleep(Duration::from_millis(20));
+            block_on(e.host.sleep(Duration::from_millis(20)));
         }
     });
     block_on(async {
