@@ -123,7 +123,11 @@ impl Tree {
                 let rec = child_for(&g, seek);
                 if rec == index::INFIMUM {
                     // TREE-4; or the tree is being freed, from the left, while somebody looks at it without a lock on its table.
-                    return Err(self.corrupt(store, g.id(), format!("a node of index {} has no child for a key that it holds", self.index)));
+                    return Err(self.corrupt(
+                        store,
+                        g.id(),
+                        format!("a node of index {} has no child for a key that it holds", self.index),
+                    ));
                 }
                 if let Some(p) = path.as_deref_mut()
                     && index::key(&g, rec) > &p.low[..]

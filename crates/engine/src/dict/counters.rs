@@ -1,7 +1,8 @@
 //! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is opened, and how the first of them is saved.
 //!
 //! - COUNTER-2: a row with a value that the counter on page 0 of its space has not passed raises that counter in its own mini-transaction, as in
-//!   MySQL 8 (WL#6204): so no value is given again after a crash, whether its row was deleted or rolled back, if anything later was made durable.
+//!   MySQL 8 (WL#6204): so no value is given again after a crash, whether its row was deleted or rolled back. A rollback is acknowledged like a commit
+//!   where its rows had raised a counter ([`Trx::take_counter_raised`](crate::Trx::take_counter_raised)).
 //! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be older than the newest rows, so the greatest entry of an
 //!   index that the column leads is asked too, delete-marked or not.
 use super::table::{Index, Table};
@@ -12,7 +13,7 @@ use crate::engine::Engine;
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Rec};
 use crate::page::{Patch, u64_at};
-use crate::{PageId, Result, Try};
+use crate::{Lsn, PageId, Result, Try};
 use redolith_types::Value;
 use redolith_types::convert::to_integer;
 use std::sync::atomic::Ordering::*;
@@ -76,21 +77,31 @@ impl Table {
             other => u64::try_from(to_integer(&other).value).unwrap_or(0),
         }
         .saturating_add(1);
-        if next <= self.counter_logged.load(Relaxed) {
+        if next <= self.counter_logged.load(Acquire) {
             return Ok(None);
         }
         // Those that were taken with it, for other rows, are coming.
         let to = next.max(self.auto_increment.load(Relaxed));
         Ok(Some(Raise { page: m.x(PageId { space: self.space, no: 0 })?, to }))
     }
-    pub(crate) fn raise_counter(&self, m: &mut Mtr<'_>, raise: Option<Raise>) {
-        let Some(Raise { page, to }) = raise else { return };
-        let saved = u64_at(m.page(page), COUNTER);
-        if saved < to {
+    /// A change.
+    pub(crate) fn raise_counter(&self, m: &mut Mtr<'_>, raise: &Option<Raise>) {
+        if let Some(Raise { page, to }) = *raise
+            && u64_at(m.page(page), COUNTER) < to
+        {
             m.patch(page).write_u64(COUNTER, to);
         }
-        // Under the page's latch. Only a hint for those that come: a table that is defined anew begins with nothing.
-        self.counter_logged.fetch_max(saved.max(to), Relaxed);
+    }
+    /// The mini-transaction ends at `end`. Others rely on what is raised from now on: it is in the log before what they do.
+    pub(crate) fn counter_raised(&self, raise: Option<Raise>, end: Lsn) {
+        if let Some(Raise { to, .. }) = raise {
+            self.counter_end.fetch_max(end.0, AcqRel);
+            self.counter_logged.fetch_max(to, AcqRel);
+        }
+    }
+    /// Whether the last raise may be lost in a crash.
+    pub(crate) fn is_counter_pending(&self, durable: Lsn) -> bool {
+        self.counter_end.load(Acquire) > durable.0
     }
 }
 

@@ -75,6 +75,7 @@ pub fn make_table(dict: &Dictionary, r: TableRecord, numbered: TrxId, since: imp
         row_id: AtomicU64::new(1),
         counter_column: r.def.auto_increment_column(),
         counter_logged: AtomicU64::new(0),
+        counter_end: AtomicU64::new(0),
         counter_moved: AtomicBool::new(false),
         rows: AtomicI64::new(0),
         numbered_since: numbered,

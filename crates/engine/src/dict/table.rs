@@ -49,6 +49,8 @@ pub struct Table {
     /// The column that it is for; and up to which value the counter is in the log (COUNTER-2).
     pub(crate) counter_column: Option<usize>,
     pub(crate) counter_logged: AtomicU64,
+    /// Where the last raise of it ends in the log.
+    pub(crate) counter_end: AtomicU64,
     /// Whether `auto_increment` has passed what the dictionary remembers.
     pub(crate) counter_moved: AtomicBool,
     /// Rows, roughly: counted since the table was opened, from an estimate.

@@ -137,7 +137,7 @@ impl Trx {
         let result = match tried {
             Ok(None) => table.latch_counter(&mut m, payload).and_then(|raise| {
                 let slot = self.undo.reserve(&mut m, self.id, undo.len())?;
-                table.raise_counter(&mut m, raise);
+                table.raise_counter(&mut m, &raise);
                 let roll = slot.roll(pos.found.is_none());
                 let head = value::head(self.id, roll);
                 match pos.found {
@@ -148,7 +148,11 @@ impl Trx {
                 }
                 self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
                 self.locks.set_undo_records(self.undo.count.into());
-                m.commit();
+                let end = m.commit();
+                table.counter_raised(raise, end);
+                if table.is_counter_pending(engine.store.log.durable()) {
+                    self.counter_raised = Some(end);
+                }
                 Ok(Tried::Done)
             }),
             Ok(Some(t)) => Ok(t),

@@ -233,7 +233,7 @@ impl Trx {
                 None => None,
             };
             let slot = self.undo.reserve(&mut m, self.id, undo.len())?;
-            table.raise_counter(&mut m, raise);
+            table.raise_counter(&mut m, &raise);
             let roll = slot.roll(false);
             let head = value::head(self.id, roll);
             match new {
@@ -247,7 +247,11 @@ impl Trx {
             }
             self.undo.write(&mut m, &engine.undo, slot, &undo, roll);
             self.locks.set_undo_records(self.undo.count.into());
-            m.commit();
+            let end = m.commit();
+            if raise.is_some() {
+                table.counter_raised(raise, end);
+                self.counter_raised = Some(end);
+            }
             Ok(Tried::Done)
         };
         let tried = run(m);

@@ -73,6 +73,7 @@ impl Trx {
             _ => engine.counts.rw_commits.add(1),
         }
         self.view.close();
+        self.counter_raised = None;
         if self.id != TrxId::NONE {
             engine.sys.commit_no(self.id);
             engine.history.add(&engine.undo, self.id, &mut self.undo);

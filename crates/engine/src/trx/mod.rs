@@ -18,7 +18,7 @@ use crate::lock::{KillFlag, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
 use crate::undo::{UndoLog, record::RollPtr};
-use crate::{Error, Result, Stall, TrxId, Try};
+use crate::{Error, Lsn, Result, Stall, TrxId, Try};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -125,6 +125,8 @@ pub struct Trx {
     pub(crate) locks: Arc<TrxLocks>,
     pub(crate) id: TrxId,
     pub(crate) undo: UndoLog,
+    /// Where the last change ends in the log that relies on an AUTO_INCREMENT counter which is not durable yet (COUNTER-2).
+    pub(crate) counter_raised: Option<Lsn>,
     pub(crate) view: ReadView,
     pub(crate) scratch: Scratch,
     pub isolation: Isolation,
@@ -164,6 +166,7 @@ impl Trx {
             view: engine.sys.new_view(),
             id: TrxId::NONE,
             undo: UndoLog::default(),
+            counter_raised: None,
             scratch: Scratch::default(),
             isolation: Isolation::default(),
             read_only: false,
@@ -189,6 +192,7 @@ impl Trx {
             locks: std::mem::replace(&mut self.locks, fresh),
             id: std::mem::take(&mut self.id),
             undo: std::mem::take(&mut self.undo),
+            counter_raised: None,
             view: engine.sys.new_view(),
             scratch: Scratch::default(),
             isolation: self.isolation,
@@ -323,6 +327,10 @@ impl Trx {
     async fn wait_for_purge(&self, delay: Duration) {
         let mut timer = self.engine.host.sleep(delay);
         poll_fn(|cx| if self.locks.kill().poll(cx.waker()) { Poll::Ready(()) } else { timer.as_mut().poll(cx) }).await;
+    }
+    /// After a rollback: where the log has to be durable before it is acknowledged, for values that its rows had are not given again.
+    pub fn take_counter_raised(&mut self) -> Option<Lsn> {
+        self.counter_raised.take()
     }
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)

@@ -128,6 +128,18 @@ pub async fn commit(trx: &mut Trx, flush: Flush) -> Result<()> {
     Ok(())
 }
 
+/// Rolls back. AUTO_INCREMENT values that rows have had are not given again, so such a rollback waits like a commit.
+pub async fn rollback(trx: &mut Trx, flush: Flush) -> Result<()> {
+    trx.rollback().await?;
+    let log = &trx.engine().store.log.clone();
+    match (flush, trx.take_counter_raised()) {
+        (Flush::Durable, Some(lsn)) => log.wait_durable(lsn).await,
+        (Flush::Written, Some(lsn)) => log.wait_written(lsn).await,
+        _ => {}
+    }
+    Ok(())
+}
+
 async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) -> Result<Outcome> {
     let mut found = subquery::Found::default();
     for e in exprs {

@@ -286,7 +286,7 @@ impl Session {
         let ended = if commits {
             exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
         } else {
-            Ok(self.trx.rollback().await?)
+            exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
         };
         self.locks.end_transaction();
         self.state.memory.forget_locks();

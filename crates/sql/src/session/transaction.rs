@@ -119,10 +119,10 @@ impl Session {
         MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt }
     }
     pub(super) async fn rollback_open(&mut self) -> Result<()> {
-        let undone = self.trx.rollback().await;
+        let undone = exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
         self.scratch.handlers.rollback += self.transaction.used as u64;
         self.ended();
-        Ok(undone?)
+        undone
     }
 
     /// The engine's transaction is over: what hung on it goes.
