@@ -33,6 +33,7 @@ KINDS = {
     'MD5 of long strings': f'DO BENCHMARK(100000, MD5({BIG}))',
     'LIKE over long strings': f"DO BENCHMARK(100000, {BIG} LIKE '%ab_c%')",
     'REGEXP over long strings': f"DO BENCHMARK(100000, {BIG} REGEXP 'a*b|c+d')",
+    'one REGEXP': f"SELECT REPEAT(CONCAT({', '.join(['HEX(RANDOM_BYTES(1024))'] * 8)}), 1000) REGEXP '([0-7][0-9a-f]{{4000}}|[8-f][0-9a-f]{{3000}})[g-z]'",
     'LOCATE and REPLACE': f"DO BENCHMARK(100000, LOCATE('b', REPLACE({BIG}, 'aa', 'a')))",
     'CONVERT': f'DO BENCHMARK(100000, CONVERT({BIG} USING latin1))',
     'join without matches': 'SELECT COUNT(*) FROM many a, many b, many c WHERE a.k + b.k + c.k = -1',

@@ -150,6 +150,40 @@ fn large_statements_come_in_chains_and_too_large_ones_are_refused() {
 }
 
 #[test]
+fn a_packet_that_there_is_no_memory_for_is_dropped_and_the_session_goes_on() {
+    let server = start(LIMITS);
+    let memory = &server.server.backend.memory;
+    let mut raw = Raw::logged_in(&server);
+    memory.set_limit(1 << 20);
+    let text = vec![b'x'; 20 << 20];
+    let refused = raw.ask(QUERY, &[b"LENGTH ", &text[..]].concat());
+    assert_eq!(error_code(&refused), 3170);
+    assert!(String::from_utf8_lossy(&refused).contains("'redolith_server_memory'"));
+    raw.command(QUERY, &[b"LENGTH ", &text[..100_000]].concat());
+    assert_eq!((raw.read(), raw.read().len() > 1), (vec![1], true));
+    raw.read();
+    raw.read();
+    // Long data: the statement's next execution is refused, and no other.
+    assert_eq!(raw.ask(PREPARE, b"SELECT ?")[0], 0);
+    raw.read();
+    for _ in 0..20 {
+        raw.command(0x18, &[&[1, 0, 0, 0, 0, 0][..], &text[..100_000]].concat());
+    }
+    let execute = execute_args(1, &[0, 1, 252, 0]);
+    assert_eq!(raw.ask_error(EXECUTE, &execute), 3170);
+    assert_eq!(raw.ask(0x1a, &[1, 0, 0, 0])[0], 0);
+    raw.ask(0x0e, b"");
+    assert!(memory.used() < 256 << 10, "{}", memory.used());
+    memory.set_limit(usize::MAX);
+    raw.ask(0x0e, b"");
+    drop(raw);
+    while memory.used() > 0 {
+        std::thread::yield_now();
+    }
+    assert!(memory.refusals() >= 2 && memory.peak() <= 1 << 20);
+}
+
+#[test]
 fn a_wrong_sequence_number_is_refused() {
     let server = start(LIMITS);
     let mut raw = Raw::logged_in(&server);

@@ -169,10 +169,14 @@ impl Account {
         *counted = now;
         Ok(())
     }
-    /// The account of one thing, which holds `bytes` now.
+    /// The account of one thing, which holds `bytes` now. No slack stays: it may be long until the next change.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
-        let mut counted = self.used;
-        self.recount(&mut counted, bytes)
+        if bytes >= self.used {
+            return self.charge(bytes - self.used);
+        }
+        self.used = bytes;
+        self.give_beyond(bytes);
+        Ok(())
     }
     /// What was charged since `used()` was `mark` is not held any more.
     #[inline]
@@ -220,6 +224,8 @@ impl Drop for Account {
 /// About what a row lock takes: its entry in the lock table with the room that a hash table leaves,
 /// and its key in the transaction's list.
 const LOCK_BYTES: usize = 128;
+/// And a range lock: two keys in a tree.
+const RANGE_BYTES: usize = 256;
 
 /// The accounts of a session.
 #[derive(Debug)]
@@ -230,14 +236,16 @@ pub struct SessionMemory {
     pub text: Account,
     /// What stays: the values of user variables.
     pub kept: Account,
-    /// Row locks of the transaction. (Its undo is in pages of the buffer pool and in files.)
+    /// Savepoints of the transaction.
+    pub savepoints: Account,
+    /// Its locks. (Its undo is in pages of the buffer pool and in files.)
     locks: Account,
     held: Option<Arc<TrxLocks>>,
 }
 impl SessionMemory {
     pub fn new(server: &Arc<ServerMemory>) -> SessionMemory {
         let account = || Account::new(server);
-        SessionMemory { statement: account(), text: account(), kept: account(), locks: account(), held: None }
+        SessionMemory { statement: account(), text: account(), kept: account(), savepoints: account(), locks: account(), held: None }
     }
     /// The locks of the session's transactions are these.
     pub fn watch_locks(&mut self, held: Arc<TrxLocks>) {
@@ -248,11 +256,13 @@ impl SessionMemory {
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
-        self.locks.set(held.locks_held() * LOCK_BYTES).map_err(|_| SqlError::lock_table_full())
+        let bytes = held.locks_held() * LOCK_BYTES + held.ranges_held() * RANGE_BYTES;
+        self.locks.set(bytes).map_err(|_| SqlError::lock_table_full())
     }
     /// The transaction has ended.
     #[inline]
-    pub fn forget_locks(&mut self) {
+    pub fn forget_transaction(&mut self) {
+        self.savepoints.settle(0);
         self.locks.settle(0);
     }
     /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in it: they
@@ -260,6 +270,7 @@ impl SessionMemory {
     pub fn set_limit(&mut self, bytes: usize) {
         self.statement.set_limit(bytes);
         self.kept.set_limit(bytes);
+        self.savepoints.set_limit(bytes);
     }
 }
 
@@ -320,6 +331,10 @@ mod tests {
         }
         a.set(0).unwrap();
         assert_eq!(server.used(), 0);
+        let mut b = Account::new(&server);
+        b.set(1 << 20).unwrap();
+        b.set(CREDIT + 1).unwrap();
+        assert_eq!(server.used(), CHUNK);
     }
 
     #[test]

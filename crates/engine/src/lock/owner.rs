@@ -4,7 +4,7 @@
 //! address. A transaction that is detached from its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
 use super::sync::Mutex;
-use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::{LockKey, Mode};
 use crate::TrxId;
 use smallvec::SmallVec;
@@ -22,6 +22,8 @@ pub struct TrxLocks {
     owner: u64,
     trx_id: AtomicU64,
     undo_records: AtomicU64,
+    /// Range locks held now, of all indexes.
+    pub(super) ranges: AtomicUsize,
     kill: Arc<KillFlag>,
     pub(super) held: Mutex<Held>,
     pub(super) wait: Mutex<Wait>,
@@ -84,6 +86,7 @@ impl TrxLocks {
             owner,
             trx_id: AtomicU64::new(0),
             undo_records: AtomicU64::new(0),
+            ranges: AtomicUsize::new(0),
             kill,
             held: Mutex::default(),
             wait: Mutex::new(wait),
@@ -113,6 +116,10 @@ impl TrxLocks {
     /// Row locks held now.
     pub fn locks_held(&self) -> usize {
         self.held.lock().keys.len()
+    }
+    /// Range locks held now.
+    pub fn ranges_held(&self) -> usize {
+        self.ranges.load(Ordering::Relaxed)
     }
     pub fn kill(&self) -> &Arc<KillFlag> {
         &self.kill

@@ -138,6 +138,7 @@ impl RangeLocks {
         let token = RangeToken { slot: set.tree.insert(range.low, range.high, trx.clone()), serial: set.serial };
         set.serial += 1;
         set.owner(trx).open.push(token);
+        trx.ranges.fetch_add(1, Ordering::Relaxed);
         self.live.store(set.tree.len(), Ordering::Release);
         token
     }
@@ -149,6 +150,7 @@ impl RangeLocks {
         let Some(owned) = set.owned.get_mut(&identity(trx)) else { return };
         let Some(place) = owned.open.iter().rposition(|t| *t == token) else { return };
         let RangeToken { slot, .. } = owned.open.swap_remove(place);
+        trx.ranges.fetch_sub(1, Ordering::Relaxed);
         let (low, high) = set.tree.remove(slot);
         let shrunk = keep.low > low || !high_at_least(&keep.high, &high);
         let range = KeyRange {
@@ -178,6 +180,7 @@ impl RangeLocks {
     pub(super) fn release(&self, trx: &Arc<TrxLocks>, wakers: &mut Wakers) {
         let mut set = self.set.lock();
         let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
+        trx.ranges.fetch_sub(owned.settled.len() + owned.open.len(), Ordering::Relaxed);
         for slot in owned.settled.into_iter().chain(owned.open.iter().map(|t| t.slot)) {
             set.tree.remove(slot);
         }
@@ -234,6 +237,8 @@ impl RangeSet {
         }
         let slot = tree.insert(range.low, range.high, trx.clone());
         settled.splice(first..last, [slot]);
+        trx.ranges.fetch_add(1, Ordering::Relaxed);
+        trx.ranges.fetch_sub(last - first, Ordering::Relaxed);
     }
 
     fn blocks(&self, trx: &Arc<TrxLocks>, key: &[u8]) -> bool {

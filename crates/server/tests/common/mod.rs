@@ -21,7 +21,7 @@ use std::task::Poll;
 
 pub struct Fake {
     limits: Limits,
-    memory: Arc<ServerMemory>,
+    pub memory: Arc<ServerMemory>,
 }
 
 pub struct FakeSession {

@@ -1,4 +1,5 @@
 //! What an evaluation may read and change besides rows and parameters: the session, its settings, the clock, warnings.
+use super::eval::CompiledRegexp;
 use super::pace::Pace;
 use super::user_locks::UserLocks;
 use crate::error::{Result, SqlError};
@@ -94,7 +95,7 @@ pub struct Env<'a> {
     /// The statement changes rows in strict mode without IGNORE: what else is a warning is an error.
     pub strict: bool,
     /// The last REGEXP pattern, compiled.
-    pub(super) regex: Option<(Vec<u8>, Collation, regex::bytes::Regex)>,
+    pub(super) regex: Option<Box<CompiledRegexp>>,
     /// Where each RAND(n) of the statement stands, by the place of its node.
     pub(super) seeded: HashMap<usize, (u64, u64)>,
     /// LAST_INSERT_ID(n) was called.

@@ -121,7 +121,7 @@ impl Env<'_> {
     fn try_lock(&mut self, name: &[u8], deadline: Duration) -> Result<Option<Value<'static>>> {
         check_killed(self)?;
         let Some(locks) = self.user_locks else { return Ok(Some(Value::Null)) };
-        let answer = locks.try_lock(name, self.session.id);
+        let answer = locks.try_lock(name, self.session.id)?;
         Ok((answer || self.disk.now() >= deadline).then_some(Value::Int(answer as i64)))
     }
 }

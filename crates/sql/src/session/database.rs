@@ -47,10 +47,10 @@ impl Database {
             settings,
             status,
             processes,
-            memory,
             global_read_lock: Arc::default(),
-            user_locks: UserLocks::default(),
+            user_locks: UserLocks::new(&memory),
             prepared_statements,
+            memory,
         })
     }
 }

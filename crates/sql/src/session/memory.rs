@@ -153,11 +153,42 @@ fn locks_are_bounded_and_given_back() {
     let (after, answer) = refused.expect("4,096 locks");
     assert!(after > 10 && answer == ["error 1206"], "{after} {answer:?}");
     assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM big FOR UPDATE NOWAIT").len(), 1);
+    // Ranges where no rows are, each of its own. No row is met on the way: they are counted before the next statement.
+    let list = (0..2000).map(|n| (1_000_000 + 2 * n).to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(lines(&mut s, &format!("BEGIN; SELECT COUNT(*) FROM big WHERE id IN ({list}) FOR UPDATE")), ["ok 0 0", "0"]);
+    assert_eq!((s.trx.locks().locks_held(), s.trx.locks().ranges_held()), (0, 2000));
+    assert_eq!(lines(&mut s, "SELECT 1"), ["error 1206"]);
+    assert_eq!(s.trx.locks().ranges_held(), 0);
     // Those of a transaction that ends well are given back too.
     lines(&mut s, "BEGIN; SELECT COUNT(*) FROM big WHERE id <= 1500 FOR UPDATE; SELECT 1");
     assert!(world.db.memory.used() >= 1500 * 100);
     lines(&mut s, "COMMIT");
     assert_eq!(world.db.memory.used(), start);
+}
+
+#[test]
+fn savepoints_and_user_locks_are_in_the_account() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    world.db.memory.set_limit(start + (128 << 10));
+    lines(&mut s, "BEGIN");
+    let texts = (0..2000).map(|n| format!("SAVEPOINT s{n}")).collect::<Vec<_>>().join("; ");
+    let answer = lines(&mut s, &texts);
+    assert!(answer.len() > 100 && answer.len() < 500 && answer.last().unwrap() == "error 3170", "{}", answer.len());
+    assert_eq!(lines(&mut s, "ROLLBACK TO s50; SAVEPOINT t; COMMIT").len(), 3);
+    assert_eq!(world.db.memory.used(), start);
+    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM big WHERE GET_LOCK(CONCAT('l', id), 0)"), ["error 3170"]);
+    assert!(world.db.memory.used() > start);
+    block_on(s.end());
+    assert_eq!(world.db.memory.used(), start);
+}
+
+#[test]
+fn kept_warnings_are_short() {
+    let (_world, mut s) = world();
+    lines(&mut s, "SELECT COUNT(*) FROM big WHERE CAST(CONCAT('x', REPEAT(c, 200)) AS SIGNED) = 1");
+    let kept: Vec<usize> = s.state.warnings.list().iter().map(|w| w.message.len()).collect();
+    assert!(kept.len() > 1000 && kept.iter().all(|len| *len < 512), "{:?}", kept.iter().max());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
+use crate::parse::lexer::Token;
 use crate::parse::lift::{Lifted, Repeat};
 use crate::parse::{self, Bounds, Parsed, ast, literal};
 use crate::plan::{ExprType, Plan};
@@ -21,6 +22,8 @@ pub(super) type Literals<'t> = SmallVec<[Value<'t>; 8]>;
 
 /// Text of which reading the tokens takes long.
 const LONG_TEXT_BYTES: usize = 64 << 10;
+/// So many are looked at one by one.
+const FEW_LITERALS: usize = 64;
 /// What a tree and its plan take for each byte of text, about: `, 1` is a literal in both.
 const TREE_BYTES_PER_BYTE: usize = 64;
 /// Text of which parsing and binding take long.
@@ -119,6 +122,13 @@ impl Session {
         bind(parsed, &cx, params)
     }
 
+    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes.
+    pub(super) fn literal_bytes(&self, lifted: &Lifted, plan: &Plan) -> usize {
+        let count = if plan.has_one_row_for_all() { plan.params as usize } else { lifted.literals.len() };
+        let long = |token: &Token| (token.end - token.start) as usize;
+        let strings = if count < FEW_LITERALS { lifted.literals.iter().take(count).map(long).sum() } else { lifted.end };
+        count * size_of::<Value<'_>>() + strings
+    }
     /// The values of a text statement's literals, as parameters.
     /// Those of repeated rows are not among them if the plan has one row for all.
     pub(super) fn literals<'t>(&self, text: &'t [u8], lifted: &Lifted, plan: &Plan) -> Result<Literals<'t>> {

@@ -85,7 +85,12 @@ impl Session {
         }
         loop {
             let plan = self.text_plan(text, start, lifted).await?;
-            let literals = if plan.params > 0 { self.literals(text, lifted, &plan)? } else { Default::default() };
+            let literals = if plan.params > 0 {
+                self.state.memory.text.charge(self.literal_bytes(lifted, &plan))?;
+                self.literals(text, lifted, &plan)?
+            } else {
+                Default::default()
+            };
             let more_rows = self.more_rows(text, lifted, &plan);
             match &plan.body {
                 Statement::Execute { name, using } => {
@@ -289,7 +294,7 @@ impl Session {
             exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await
         };
         self.locks.end_transaction();
-        self.state.memory.forget_locks();
+        self.state.memory.forget_transaction();
         ended
     }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// MySQL's default of max_error_count.
 const MAX_WARNINGS: usize = 1024;
+/// Longest message that is kept, as MySQL's (MYSQL_ERRMSG_SIZE).
+const MESSAGE_BYTES: usize = 511;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
@@ -52,7 +54,10 @@ impl Warnings {
         }
         self.count += 1;
         if self.list.len() < MAX_WARNINGS {
-            self.list.push(Warning { level, code, message: message.into() });
+            let message: Box<str> = message.into();
+            let message =
+                if message.len() <= MESSAGE_BYTES { message } else { message[..message.floor_char_boundary(MESSAGE_BYTES)].into() };
+            self.list.push(Warning { level, code, message });
         }
     }
     pub fn warn(&mut self, error: SqlError) {

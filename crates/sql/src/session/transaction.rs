@@ -47,7 +47,9 @@ impl Session {
                 if self.transaction.active {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;
                     let point = self.trx.savepoint();
-                    self.transaction.savepoints.set(name, point);
+                    let savepoints = &mut self.transaction.savepoints;
+                    self.state.memory.savepoints.set(savepoints.bytes() + SAVEPOINT_BYTES + 2 * name.len())?;
+                    savepoints.set(name, point);
                 }
             }
             TransactionStmt::RollbackTo(name) => {
@@ -130,9 +132,14 @@ impl Session {
         (self.transaction.active, self.transaction.used) = (false, false);
         self.transaction.savepoints.forget_from(0);
         self.locks.end_transaction();
-        self.state.memory.forget_locks();
+        self.state.memory.forget_transaction();
     }
 }
+
+/// About what a savepoint takes beside its name, which is there twice.
+const SAVEPOINT_BYTES: usize = 160;
+/// The longest name, in bytes.
+const NAME_BYTES: usize = 64 * 4;
 
 /// Savepoints of a transaction, in the order in which they were set; of a name there is one.
 #[derive(Default)]
@@ -150,6 +157,10 @@ impl Savepoints {
         }
         self.points.insert(self.next, (name, point));
         self.next += 1;
+    }
+    /// What they take; names are short.
+    fn bytes(&self) -> usize {
+        self.points.len() * (SAVEPOINT_BYTES + 2 * NAME_BYTES)
     }
     fn find(&self, name: &str) -> Option<(u64, Savepoint)> {
         let number = *self.numbers.get(&*name.to_lowercase())?;

@@ -1,10 +1,9 @@
-//! LIKE by collation weights, and REGEXP.
+//! LIKE by collation weights.
 use super::Eval;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::plan::Expr;
 use memchr::memmem;
 use redolith_types::{Charset, Collation};
-use regex::bytes::{Regex, RegexBuilder};
 
 /// Whether `text` matches `pattern`: `%` any characters, `_` one, `escape` takes the next character as it is. Trailing spaces count.
 pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[u8]) -> bool {
@@ -229,24 +228,6 @@ fn pause(steps: &mut usize, stop: &mut dyn FnMut() -> Result<()>) -> Result<()> 
     stop()
 }
 
-/// Most bytes a compiled regular expression may take.
-const REGEX_LIMIT: usize = 1 << 20;
-
-/// Compiles a REGEXP pattern (in UTF-8, or bytes).
-pub fn regex(pattern: &[u8], collation: Collation) -> Result<Regex> {
-    let text = std::str::from_utf8(pattern).map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
-    RegexBuilder::new(&posix_classes(text))
-        .case_insensitive(collation.is_case_insensitive())
-        .unicode(collation != Collation::Binary)
-        .size_limit(REGEX_LIMIT)
-        .build()
-        .map_err(|e| SqlError::new(3685, format!("Illegal argument to a regular expression. ({})", e.to_string().replace('\n', " "))))
-}
-/// `[[:<:]]` and `[[:>:]]`, the word borders of MySQL 5.
-fn posix_classes(pattern: &str) -> String {
-    pattern.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b")
-}
-
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn like(&mut self, collation: Collation, escape: Option<char>, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
         let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
@@ -257,29 +238,12 @@ impl<'v> Eval<'v, '_, '_> {
         let stop = &mut || self.env.look();
         like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
-
-    pub(super) fn regexp(&mut self, collation: Collation, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
-        let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
-        if text.is_null() || pattern.is_null() {
-            return Ok(None);
-        }
-        let charset = if collation == Collation::Binary { Charset::Binary } else { Charset::Utf8mb4 };
-        let (text, pattern) = (self.string_in(&sides[0], &text, charset), self.string_in(&sides[1], &pattern, charset));
-        // One pattern serves all rows of a statement, mostly.
-        let cached = self.env.regex.take().filter(|(p, c, _)| **p == *pattern && *c == collation);
-        let (p, c, compiled) = match cached {
-            Some(kept) => kept,
-            None => (pattern.to_vec(), collation, regex(&pattern, collation)?),
-        };
-        let found = compiled.is_match(&text);
-        self.env.regex = Some((p, c, compiled));
-        Ok(Some(found))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::SqlError;
 
     /// Words over a small alphabet, each of them.
     fn words(alphabet: &[&str], longest: u32) -> Vec<String> {

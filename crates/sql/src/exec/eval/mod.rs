@@ -16,6 +16,7 @@ mod interval;
 mod like;
 mod numeric;
 mod print;
+mod regexp;
 mod strings;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ mod text;
 
 pub use cast::coerce;
 pub use like::like;
+pub use regexp::Compiled as CompiledRegexp;
 
 use super::env::Env;
 use super::pace::LONG;

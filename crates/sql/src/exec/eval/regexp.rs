@@ -1,0 +1,217 @@
+//! REGEXP.
+//!
+//! A search is linear in the text whatever the pattern, but each byte may cost as much as the pattern
+//! is large: four megabytes of text and a pattern of four thousand repetitions took minutes, in one
+//! call that nobody could end. Where a search may take long its automaton is stepped here, byte by
+//! byte, and between two windows of the text it is asked whether to go on (PACE-2).
+use super::Eval;
+use crate::error::{Result, SqlError};
+use crate::plan::Expr;
+use redolith_types::{Charset, Collation};
+use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::syntax;
+
+/// Most bytes a compiled regular expression may take.
+const PATTERN_BYTES: usize = 1 << 20;
+/// Shorter texts are searched in one call.
+const LONG_TEXT: usize = 4 << 10;
+/// So are those for which text times states of the automaton is no more: some tens of milliseconds at
+/// worst, and at best a search for a literal at the speed of memory.
+const FEW_STEPS: usize = 64 << 20;
+/// Bytes between two looks.
+const WINDOW: usize = 256;
+
+/// A pattern, compiled.
+pub struct Compiled {
+    pattern: Vec<u8>,
+    collation: Collation,
+    regex: Regex,
+    /// Made when a long text comes; None: it cannot be.
+    steps: Option<Option<Box<Steps>>>,
+}
+
+/// The same as an automaton whose states are made as they are met.
+struct Steps {
+    dfa: DFA,
+    cache: Cache,
+    states: usize,
+}
+
+impl Compiled {
+    /// `pattern` is in UTF-8, or bytes.
+    pub fn new(pattern: &[u8], collation: Collation) -> Result<Compiled> {
+        let text = as_text(pattern).map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
+        let regex = RegexBuilder::new(&text)
+            .case_insensitive(collation.is_case_insensitive())
+            .unicode(collation != Collation::Binary)
+            .size_limit(PATTERN_BYTES)
+            .build()
+            .map_err(|e| {
+                SqlError::new(3685, format!("Illegal argument to a regular expression. ({})", e.to_string().replace('\n', " ")))
+            })?;
+        Ok(Compiled { pattern: pattern.to_vec(), collation, regex, steps: None })
+    }
+    pub fn is_for(&self, pattern: &[u8], collation: Collation) -> bool {
+        self.pattern == pattern && self.collation == collation
+    }
+
+    /// Whether it is found in `text`; now and then `stop` is asked whether to go on.
+    pub fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+        if text.len() < LONG_TEXT {
+            return Ok(self.regex.is_match(text));
+        }
+        let steps = self.steps.get_or_insert_with(|| Steps::new(&self.pattern, self.collation));
+        if let Some(steps) = steps
+            && text.len().saturating_mul(steps.states) > FEW_STEPS
+            && let Some(found) = steps.is_match(text, stop)?
+        {
+            return Ok(found);
+        }
+        Ok(self.regex.is_match(text))
+    }
+}
+
+impl Steps {
+    fn new(pattern: &[u8], collation: Collation) -> Option<Box<Steps>> {
+        let syntax =
+            syntax::Config::new().case_insensitive(collation.is_case_insensitive()).unicode(collation != Collation::Binary).utf8(false);
+        let nfa = thompson::Config::new().utf8(false).which_captures(WhichCaptures::None);
+        // However often its cache is full it goes on: it is ended by who asks for it, and by nothing else.
+        let config = DFA::config().unicode_word_boundary(true).skip_cache_capacity_check(true);
+        let dfa = DFA::builder().syntax(syntax).thompson(nfa).configure(config).build(&as_text(pattern).ok()?).ok()?;
+        let (cache, states) = (dfa.create_cache(), dfa.get_nfa().states().len());
+        Some(Box::new(Steps { dfa, cache, states }))
+    }
+    /// None: it cannot tell. The automaton has no borders of words beside characters that are not ASCII.
+    fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<Option<bool>> {
+        let Steps { dfa, cache, .. } = self;
+        let Ok(mut state) = dfa.start_state_forward(cache, &Input::new(text)) else { return Ok(None) };
+        for window in text.chunks(WINDOW) {
+            for byte in window {
+                let Ok(next) = dfa.next_state(cache, state, *byte) else { return Ok(None) };
+                state = next;
+                if state.is_tagged() {
+                    if state.is_match() {
+                        return Ok(Some(true));
+                    }
+                    if state.is_dead() {
+                        return Ok(Some(false));
+                    }
+                    if state.is_quit() {
+                        return Ok(None);
+                    }
+                }
+            }
+            stop()?;
+        }
+        // A match is told one byte late.
+        Ok(dfa.next_eoi_state(cache, state).ok().map(|end| end.is_match()))
+    }
+}
+
+/// With the word borders of MySQL 5, `[[:<:]]` and `[[:>:]]`.
+fn as_text(pattern: &[u8]) -> std::result::Result<String, std::str::Utf8Error> {
+    Ok(std::str::from_utf8(pattern)?.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b"))
+}
+
+impl<'v> Eval<'v, '_, '_> {
+    pub(super) fn regexp(&mut self, collation: Collation, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
+        let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
+        if text.is_null() || pattern.is_null() {
+            return Ok(None);
+        }
+        let charset = if collation == Collation::Binary { Charset::Binary } else { Charset::Utf8mb4 };
+        let (text, pattern) = (self.string_in(&sides[0], &text, charset), self.string_in(&sides[1], &pattern, charset));
+        // One pattern serves all rows of a statement, mostly.
+        let mut compiled = match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
+            Some(kept) => kept,
+            None => Box::new(Compiled::new(&pattern, collation)?),
+        };
+        let found = compiled.is_match(&text, &mut || self.env.look())?;
+        self.env.regex = Some(compiled);
+        Ok(Some(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UTF8: Collation = Collation::Utf8mb4GeneralCi;
+
+    fn text(bytes: usize) -> Vec<u8> {
+        // Hexadecimal digits without an end to their order.
+        let mut x = 7u32;
+        let digit = |_| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b"0123456789abcdef"[(x >> 28) as usize]
+        };
+        (0..bytes).map(digit).collect()
+    }
+
+    /// Both ways give one answer.
+    #[test]
+    fn steps_find_what_a_search_finds() {
+        let mut long = text(5000);
+        long.extend("Grün café\nend 7".as_bytes());
+        for pattern in [
+            "0",
+            "z",
+            "^0",
+            "^[0-9a-f]{5000}G",
+            "7$",
+            "8$",
+            "^$",
+            "",
+            ".*\nend",
+            "GR(Ü|x)N",
+            "caf. ",
+            "(?-i)grün",
+            r"\d{9}",
+            "[[:<:]]end",
+            r"end\b",
+            "[g-z]{3,5}",
+            "(a|b)*c(d|e){20}",
+            r"\n\w+ \d$",
+            "[^0-9a-f]",
+            "é$",
+            "x*",
+            "[0-7][0-9a-f]{40}[g-z]",
+            r"\pL{4}",
+            "(?s)^.*$",
+            r"\A\d",
+            r"7\z",
+        ] {
+            for collation in [UTF8, Collation::Utf8mb4Bin, Collation::Binary] {
+                let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation) else { continue };
+                for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7"] {
+                    let mut steps = Steps::new(pattern.as_bytes(), collation).unwrap();
+                    let found = steps.is_match(text, &mut || Ok(())).unwrap();
+                    let word_border = pattern.contains(r"\b") || pattern.contains("[[");
+                    assert!(found.is_some() || word_border, "{pattern}");
+                    assert!(found.is_none_or(|found| found == compiled.regex.is_match(text)), "{pattern} {collation:?} {}", text.len());
+                }
+            }
+        }
+    }
+
+    /// A pattern whose states are ever new: the search goes on as long as it is let, and no longer.
+    #[test]
+    fn a_long_search_is_ended() {
+        let mut compiled = Compiled::new(b"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]", UTF8).unwrap();
+        let text = text(1 << 20);
+        let mut left = 20;
+        let stop = &mut || {
+            left -= 1;
+            if left > 0 { Ok(()) } else { Err(SqlError::interrupted()) }
+        };
+        assert_eq!(compiled.is_match(&text, stop).unwrap_err().code, 1317);
+        // It serves the next text.
+        assert!(!compiled.is_match(&text[..100], &mut || Ok(())).unwrap());
+        let cheap = &mut Compiled::new(b"zzz", UTF8).unwrap();
+        assert!(!cheap.is_match(&text, &mut || Err(SqlError::interrupted())).unwrap(), "one call");
+    }
+}
