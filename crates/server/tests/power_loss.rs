@@ -1,0 +1,306 @@
+//! The whole server, with its threads, on a disk that is recorded; then images of what a power cut at
+//! some moment of that run could have left, each of them started and read.
+//!
+//! - POWER-1: a start on an image is not refused, and every page of it can be read.
+//! - POWER-2: every transaction whose COMMIT had been answered is there, whole.
+//! - POWER-3: one that was on its way is there whole or not at all; one that was not sent is not there.
+//! - POWER-4: the indexes tell the same as the rows, and CHECK TABLE finds nothing.
+//!
+//! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs, `SEED=n`
+//! other ones. What is not repeated by a seed is the order of the threads: a failure leaves its image
+//! in a directory that it names.
+use redolith_client::{Client, Place, error_code};
+use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
+use redolith_engine::dict::table::Table;
+use redolith_engine::host::{Threads, block_on};
+use redolith_engine::lock::KillFlag;
+use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::{Config, Engine, Trx};
+use redolith_server::options::{self, Request};
+use redolith_server::sql_backend::SqlBackend;
+use redolith_server::start;
+use redolith_types::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const CLIENTS: i64 = 12;
+/// Deadlock, and a lock that was waited for too long: the transaction is given up.
+const GIVEN_UP: [u16; 2] = [1213, 1205];
+/// How long the server may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+/// SplitMix64.
+struct Rng(u64);
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+/// A commit: its rows, and the moments of the recording before it was sent and after it was answered.
+struct Commit {
+    worker: i64,
+    rows: i64,
+    sent: usize,
+    answered: Option<usize>,
+}
+type Commits = BTreeMap<i64, Commit>;
+type Recorder = RecordingDisk<RealDisk>;
+
+/// One client's work. What a transaction does: some rows with its token, and the client's count of
+/// its transactions.
+fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recorder) -> Commits {
+    let (mut c, mut rng, mut commits) = (Client::connect(place, "root").unwrap(), Rng(seed), Commits::new());
+    for n in 0..transactions as i64 {
+        let (token, rows) = (worker * 1_000_000 + n, 1 + rng.below(4) as i64);
+        let kept = rng.below(10) > 0;
+        let mut steps = vec![format!("UPDATE d.worker SET n = n + {}, last = {token} WHERE id = {worker}", kept as u8)];
+        for row in 0..rows {
+            let (k, pad) = (rng.below(500), "x".repeat(rng.below(1500) as usize));
+            steps.push(format!("INSERT INTO d.token VALUES ({token}, {row}, {k}, '{pad}')"));
+        }
+        // A row that all clients change.
+        steps.push(format!("UPDATE d.shared SET n = n + {} WHERE id = {}", kept as u8, rng.below(8)));
+        let done = c.query("BEGIN").and_then(|_| steps.iter().try_for_each(|s| c.query(s).map(drop)));
+        match done {
+            Ok(()) if kept => {}
+            Ok(()) => {
+                c.query("ROLLBACK").unwrap();
+                continue;
+            }
+            Err(e) if error_code(&e).is_some_and(|code| GIVEN_UP.contains(&code)) => {
+                c.query("ROLLBACK").unwrap();
+                continue;
+            }
+            Err(e) => panic!("client {worker}: {e}"),
+        }
+        let mut commit = Commit { worker, rows, sent: disk.position(), answered: None };
+        c.query("COMMIT").unwrap();
+        commit.answered = Some(disk.position());
+        commits.insert(token, commit);
+        // More pages to write, and long texts to purge.
+        if rng.below(8) == 0 {
+            c.query(&format!("UPDATE d.filler SET pad = REPEAT('y', {}) WHERE id = {}", rng.below(3000), rng.below(300))).unwrap();
+        }
+    }
+    commits
+}
+/// Definitions that come and go until the clients are done.
+fn definitions(place: &Place, done: &AtomicBool) -> u64 {
+    let (mut c, mut n) = (Client::connect(place, "root").unwrap(), 0);
+    while !done.load(SeqCst) {
+        n += 1;
+        for s in [
+            "CREATE TABLE d.passing (id INT PRIMARY KEY, k INT)",
+            "INSERT INTO d.passing VALUES (1, 1), (2, 2), (3, 3)",
+            "ALTER TABLE d.passing ADD INDEX k (k)",
+            "TRUNCATE TABLE d.passing",
+            "DROP TABLE d.passing",
+        ] {
+            c.query(s).unwrap();
+        }
+    }
+    n
+}
+
+/// Runs the server under load, from its first start to a clean end, and records that.
+fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
+    let data = dir.join("data");
+    let disk = RecordingDisk::new(RealDisk::new(), &data).unwrap();
+    let args: Vec<String> = [
+        "--no-defaults".to_string(),
+        "--skip-networking".into(),
+        format!("--datadir={}", data.display()),
+        format!("--socket={}", dir.join("s").display()),
+        // Small, so that pages are written all the time and the log is used again.
+        "--innodb-buffer-pool-size=8M".into(),
+        "--innodb-redo-log-capacity=8M".into(),
+    ]
+    .to_vec();
+    let recorder: Arc<dyn Disk> = Arc::new(disk.clone());
+    let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else { panic!("settings that only print") };
+    let server = std::thread::spawn(move || start::run(settings, recorder, SqlBackend::new));
+    let place = Place::Socket(dir.join("s"));
+    let begun = Instant::now();
+    let mut c = loop {
+        match Client::connect(&place, "root") {
+            Ok(c) => break c,
+            Err(e) => assert!(begun.elapsed() < PATIENCE && !server.is_finished(), "the server is not ready: {e}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for s in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.token (token INT, no INT, k INT, pad VARCHAR(2000), PRIMARY KEY (token, no), KEY k (k))",
+        "CREATE TABLE d.worker (id INT PRIMARY KEY, n INT, last INT)",
+        "CREATE TABLE d.shared (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE d.filler (id INT PRIMARY KEY, pad TEXT)",
+    ] {
+        c.query(s).unwrap();
+    }
+    let values = |n: i64, v: &str| (0..n).map(|id| format!("({id}, {v})")).collect::<Vec<_>>().join(", ");
+    c.query(&format!("INSERT INTO d.worker VALUES {}", values(CLIENTS, "0, 0"))).unwrap();
+    c.query(&format!("INSERT INTO d.shared VALUES {}", values(8, "0"))).unwrap();
+    c.query(&format!("INSERT INTO d.filler VALUES {}", values(300, "REPEAT('z', 2000)"))).unwrap();
+    let done = AtomicBool::new(false);
+    let commits = std::thread::scope(|s| {
+        let passing = s.spawn(|| definitions(&place, &done));
+        let (place, disk) = (&place, &disk);
+        let clients: Vec<_> =
+            (0..CLIENTS).map(|n| s.spawn(move || client(place, n, transactions, seed ^ (n as u64 + 1) << 32, disk))).collect();
+        let commits: Commits = clients.into_iter().flat_map(|c| c.join().unwrap()).collect();
+        done.store(true, SeqCst);
+        println!("{} commits, {} rounds of definitions", commits.len(), passing.join().unwrap());
+        commits
+    });
+    drop(c);
+    let pid = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    server.join().unwrap().unwrap();
+    (disk, commits)
+}
+
+fn number(t: &Table, stored: &[u8], column: usize) -> i64 {
+    match t.layout.get(stored, column) {
+        Value::Int(n) => n,
+        other => panic!("column {column} of {} is {other:?}", t.full_name()),
+    }
+}
+/// The numbers in some columns of all rows, read through an index.
+async fn read(trx: &mut Trx, t: &Arc<Table>, index: usize, columns: &[usize]) -> BTreeSet<Vec<i64>> {
+    let mut found = BTreeSet::new();
+    let mut c = Cursor::new(t.clone(), index, Vec::new(), None, false, Read::Consistent);
+    while c.next(trx).await.unwrap() {
+        let row = c.row().stored;
+        assert!(found.insert(columns.iter().map(|i| number(t, row, *i)).collect()), "a row twice in {}", t.full_name());
+    }
+    found
+}
+
+/// Compares what is there with what has to be there at that moment of the recording.
+async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
+    for t in e.dict.tables("d") {
+        let t = e.table("d", &t.def.name).await.unwrap().expect("it is in the dictionary");
+        let c = e.check_table(&t).await.unwrap();
+        assert!(c.errors.is_empty(), "CHECK TABLE {}: {:?}", t.full_name(), c.errors);
+    }
+    let must = commits.values().any(|c| c.answered.is_some_and(|a| a <= at));
+    let (token, worker) = (e.table("d", "token").await.unwrap(), e.table("d", "worker").await.unwrap());
+    let shared = e.table("d", "shared").await.unwrap();
+    let (Some(token), Some(worker), Some(shared)) = (token, worker, shared) else {
+        assert!(!must, "a table of answered transactions is not there");
+        return;
+    };
+    let mut trx = e.begin(KillFlag::new());
+    let rows = read(&mut trx, &token, 0, &[0, 1, 2]).await;
+    assert_eq!(read(&mut trx, &token, 1, &[0, 1, 2]).await, rows, "index k tells another story than the rows");
+    let mut there = BTreeMap::<i64, i64>::new();
+    rows.iter().for_each(|r| *there.entry(r[0]).or_default() += 1);
+    for (token, n) in &there {
+        let c = commits.get(token).unwrap_or_else(|| panic!("rows of {token}, which was not committed"));
+        assert!(c.sent <= at, "rows of {token}, whose commit was sent later");
+        assert_eq!(*n, c.rows, "half of transaction {token}");
+    }
+    for (token, c) in commits {
+        assert!(c.answered.is_none_or(|a| a > at) || there.contains_key(token), "commit {token} was answered, and is not there");
+    }
+    let workers = read(&mut trx, &worker, 0, &[0, 1]).await;
+    for w in &workers {
+        let n = there.keys().filter(|t| commits[t].worker == w[0]).count() as i64;
+        assert_eq!(w[1], n, "client {} counts another number of its transactions than there are", w[0]);
+    }
+    let all: i64 = read(&mut trx, &shared, 0, &[0, 1]).await.iter().map(|r| r[1]).sum();
+    assert_eq!(all, there.len() as i64, "the shared counters");
+}
+/// Does the image's submitted operations while it is in use.
+struct Pump(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
+impl Pump {
+    fn start(disk: &SimDisk) -> Pump {
+        let (disk, stop) = (disk.clone(), Arc::new(AtomicBool::new(false)));
+        let its = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !its.load(SeqCst) {
+                if !disk.step() {
+                    disk.advance(Duration::from_micros(100));
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        });
+        Pump(stop, Some(thread))
+    }
+}
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+        let _ = self.1.take().map(|t| t.join());
+    }
+}
+fn try_image(disk: &SimDisk, data: &Path, at: usize, commits: &Commits) {
+    let _pump = Pump::start(disk);
+    let config = Config { pool_bytes: 16 << 20, ..Config::new(data) };
+    let disk: Arc<dyn Disk> = Arc::new(disk.clone());
+    let opened = block_on(Engine::open(config, disk.clone(), Threads::new(disk)));
+    let (e, report) = opened.unwrap_or_else(|e| panic!("refused: {e}"));
+    assert!(report.bad_pages.is_empty(), "pages that cannot be read: {:?}", report.bad_pages);
+    block_on(async {
+        check(&e, at, commits).await;
+        e.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_a_power_cut_leaves_is_recovered() {
+    let (images, seed) = (env("POWER_LOSS_IMAGES", 20), env("SEED", 1));
+    let dir = std::env::temp_dir().join(format!("redolith-power-loss-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    let data = dir.join("data");
+    let (disk, commits) = record(&dir, env("POWER_LOSS_TRANSACTIONS", 60), seed);
+    let (end, mut rng) = (disk.position(), Rng(seed));
+    let mut moments: Vec<(usize, u64)> = (0..images).map(|n| (rng.below(end as u64 + 1) as usize, seed << 32 | n)).collect();
+    moments.sort_unstable();
+    println!("{end} entries, {} MiB; {images} images", disk.recorded_bytes() >> 20);
+    let (tape, failed) = (Mutex::new((disk.replay(), moments.iter().enumerate())), Mutex::new(Vec::new()));
+    let next_image = || {
+        let (replay, moments) = &mut *tape.lock().unwrap();
+        let (n, (at, seed)) = moments.next()?;
+        replay.advance_to(*at);
+        Some((n, *at, replay.image(*seed)))
+    };
+    std::thread::scope(|s| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, |n| n.get()) {
+            s.spawn(|| {
+                while let Some((n, at, image)) = next_image() {
+                    let kept = image.fork(n as u64);
+                    let done = catch_unwind(AssertUnwindSafe(|| try_image(&image, &data, at, &commits)));
+                    if let Err(e) = done {
+                        let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
+                        let copy: PathBuf = std::env::temp_dir().join(format!("redolith-power-loss-failed-{}-{n}", std::process::id()));
+                        kept.copy_to(&data, &RealDisk::new(), &copy).unwrap();
+                        failed.lock().unwrap().push((at, copy, why.unwrap_or_default()));
+                    }
+                }
+            });
+        }
+    });
+    // The checks find what they look for: what was there half-way is not what there has to be at the end.
+    let mut half = disk.replay();
+    half.advance_to(end / 2);
+    let late = catch_unwind(AssertUnwindSafe(|| try_image(&half.image(seed), &data, end, &commits)));
+    let why = late.expect_err("acknowledged commits are missing, and nobody complains");
+    let why = why.downcast_ref::<String>().expect("a complaint");
+    assert!(why.contains("was answered, and is not there") || why.contains("a table of answered transactions"), "{why}");
+    let _ = std::fs::remove_dir_all(&dir);
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{} of {images} images (moment, copy, complaint): {failed:#?}", failed.len());
+}
