@@ -5,6 +5,7 @@
 //! `regressions` runs them once over the corpus and over every input that ever failed.
 #![forbid(unsafe_code)]
 mod dictionary;
+mod directory;
 mod options;
 mod page;
 mod protocol;
@@ -33,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "index_page", run: page::index, max_len: 2048, seeds: page::seeds },
     Target { name: "undo_page", run: undo::page, max_len: 2048, seeds: undo::seeds },
     Target { name: "dictionary", run: dictionary::record, max_len: 4096, seeds: dictionary::seeds },
+    Target { name: "directory", run: directory::start, max_len: 256, seeds: directory::seeds },
     Target { name: "options", run: options::file, max_len: 2048, seeds: options::seeds },
 ];
 
