@@ -4,6 +4,7 @@
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
+#   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation, 200 power cuts
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for others
 #   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for others
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
@@ -29,7 +30,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e fuzz
 
-.PHONY: help run build test lint fmt deny sim differ fuzz bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
+.PHONY: help run build test lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -63,6 +64,12 @@ deny:
 sim:
 	@tools/setup build
 	tests/run sim --seeds $(SEEDS)
+
+soak:
+	@tools/setup build
+	EVERY_IO=1 tests/run sim --seeds 20000
+	POWER_LOSS_IMAGES=200 POWER_LOSS_TRANSACTIONS=600 SEED=$(SEED) \
+	  cargo test --locked -p redolith-server --test power_loss -- --nocapture
 
 differ: build
 	@tools/setup test

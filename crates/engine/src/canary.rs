@@ -36,7 +36,7 @@ pub enum Canary {
     UniqueUnlocked,
     /// A view sees what is not committed.
     DirtyReads,
-    /// COUNTER-1: a start does not ask the rows where AUTO_INCREMENT stands.
+    /// COUNTER-1, COUNTER-2: AUTO_INCREMENT goes on where it was saved last, and no row saves it.
     CounterForgets,
 }
 

@@ -47,6 +47,9 @@ pub struct Ledger {
     writes: BTreeMap<Key, Vec<Write>>,
     writers: HashMap<Writer, State>,
     written: HashMap<i64, Written>,
+    /// The greatest id that was written, by writer; and of each table that was answered.
+    greatest: HashMap<(Writer, usize), i64>,
+    answered_ids: BTreeMap<usize, i64>,
     last_writer: Writer,
     last_token: i64,
     last_id: i64,
@@ -78,6 +81,8 @@ impl Ledger {
     /// `by` has the row's lock and has made this of it.
     pub fn wrote(&mut self, by: Writer, key: Key, row: Option<Row>) {
         self.writes.entry(key).or_default().push(Write { by, row });
+        let greatest = self.greatest.entry((by, key.0)).or_insert(key.1);
+        *greatest = key.1.max(*greatest);
     }
     /// `by` has taken back all but its first writes, which were `kept` when the savepoint was set.
     pub fn back_to(&mut self, by: Writer, kept: &BTreeMap<Key, usize>) {
@@ -106,6 +111,14 @@ impl Ledger {
     }
     pub fn answered(&mut self, by: Writer) {
         self.writers.insert(by, State::Answered);
+        for ((_, table), id) in self.greatest.iter().filter(|((w, _), _)| *w == by) {
+            let most = self.answered_ids.entry(*table).or_insert(*id);
+            *most = (*most).max(*id);
+        }
+    }
+    /// The greatest id of a table's rows that were ever acknowledged, also of those that are gone.
+    pub fn greatest_id(&self, table: usize) -> i64 {
+        self.answered_ids.get(&table).copied().unwrap_or(0)
     }
 
     /// What whoever has the row's lock may find. More than one: a commit that is on its way may
@@ -214,6 +227,7 @@ impl Ledger {
     }
     fn rebase(&mut self, found: &Rows) {
         self.writers.clear();
+        self.greatest.clear();
         self.writes = found.iter().map(|(key, row)| (*key, vec![Write { by: BASE, row: Some(*row) }])).collect();
         self.written = found.iter().map(|(key, row)| (row.token, Written { key: *key, row: *row, by: BASE })).collect();
     }
