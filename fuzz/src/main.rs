@@ -3,6 +3,7 @@
 //!
 //! `FUZZ_SEEDS=folder` writes the target's inputs to begin with there and ends.
 #![no_main]
+#![allow(clippy::disallowed_methods)] // inputs are files of libFuzzer's
 use libfuzzer_sys::fuzz_target;
 use redolith_fuzzing::Target;
 use std::sync::OnceLock;

@@ -34,8 +34,7 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
     let int = || SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None };
     let columns = vec![Column::new("id", int()).not_null(), Column::new("k", int())];
     let indexes = vec![IndexDef::primary([0]), IndexDef::secondary("k", true, [1])];
-    let def =
-        TableDef { schema: "d".into(), name: "t".into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() };
+    let def = TableDef { schema: "d".into(), name: "t".into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() };
     let t = e.create_table(def, 1).await?;
     for round in 0..8 {
         let mut trx = e.begin(KillFlag::new());

@@ -9,6 +9,7 @@
 //! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs, `SEED=n`
 //! other ones. What is not repeated by a seed is the order of the threads: a failure leaves its image
 //! in a directory that it names.
+#![allow(clippy::disallowed_methods)] // threads and files of the test's own
 use redolith_client::{Client, Place, error_code};
 use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
 use redolith_engine::dict::table::Table;
