@@ -364,6 +364,7 @@ async fn recover(
     }
     report.mended = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
+    let end = scanner.position();
     scanner.rewind();
     let reading = Arc::new(apply::Reading {
         at: AtomicU64::new(report.checkpoint.0),
@@ -375,7 +376,7 @@ async fn recover(
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
     let cleaner =
         Flusher::start(pool.clone(), reading.clone(), dblwr.clone(), disk.clone(), host.clone(), settings, Arc::new(NoLimit), CLEANERS);
-    apply::apply(&mut scanner, pool, spaces, &reading, report, config.forced).await?;
+    apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced).await?;
     cleaner.stop().await;
     Ok((scanner.finish(host.clone())?, dblwr, judged))
 }

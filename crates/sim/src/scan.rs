@@ -47,7 +47,10 @@ pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &R
     let own: Vec<i64> = first.iter().map(|r| r.0).filter(|id| *id as usize % CLIENTS == n).collect();
     let of = |id: &i64, r: &crate::load::Row| [*id, r.0, r.1][index];
     let expected = model.rows.iter().filter(|(id, r)| (range.0..range.1).contains(&of(id, r))).count();
-    assert_eq!(own.len(), expected, "client {n}: own rows of index {index} in {range:?}: {own:?}");
+    // READ UNCOMMITTED also sees rows of the life before whose rollback the disk holds up.
+    if locking || trx.isolation > Isolation::ReadUncommitted {
+        assert_eq!(own.len(), expected, "client {n}: own rows of index {index} in {range:?}: {own:?}");
+    }
     if trx.isolation < Isolation::RepeatableRead {
         return Ok(());
     }

@@ -7,6 +7,7 @@
 //! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
 //! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
 //! SCAN-5: reading and judging ([`super::tail`]) change nothing; `finish` is the first that writes.
+//! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on its way from the disk must not end the log.
 //! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
 //! behind frames that a power failure takes away.
 use super::control::{Control, State};
@@ -20,6 +21,8 @@ use crate::host::Host;
 use redolith_disk::{AlignedBuf, Disk};
 use std::sync::Arc;
 
+/// How often bytes that are no frame are read (SCAN-6).
+const READS: usize = 4;
 /// One read of a segment.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -155,7 +158,7 @@ impl FrameScanner {
     pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
         let (start, header) = loop {
             self.reader.forget(self.at);
-            let Some(header) = self.verified()? else {
+            let Some(header) = self.verified_again()? else {
                 self.ended = true;
                 return Ok(None);
             };
@@ -167,6 +170,16 @@ impl FrameScanner {
         };
         let payload = self.reader.get(start, header.len);
         Ok(Some(Frame { start: Lsn(start - header.header as u64), end: Lsn(self.at), payload }))
+    }
+    /// [`FrameScanner::verified`], and where there is none, the same of bytes that are read once more (SCAN-6).
+    fn verified_again(&mut self) -> Result<Option<Header>> {
+        for _ in 0..READS {
+            if let Some(header) = self.verified()? {
+                return Ok(Some(header));
+            }
+            self.reader = Reader::at(self.at);
+        }
+        Ok(None)
     }
     /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
     fn verified(&mut self) -> Result<Option<Header>> {

@@ -3,6 +3,7 @@
 //! REDO-1: a page whose changes were passed over, because it could not be read, is never read later: if it turns out to be whole, the start fails.
 //! REDO-2: a page that has its changes already may have been read from a cache, written by an ended process and never synced: the file of every page that the
 //! log names is synced before the checkpoint can pass.
+//! REDO-3: what is applied is what was judged: a log that ends elsewhere when it is read again fails the start.
 use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -98,8 +99,10 @@ struct Applier<'a> {
     forced: Forced,
 }
 
+/// `end`: where the log ended when it was judged.
 pub async fn apply(
     scanner: &mut FrameScanner,
+    end: Lsn,
     pool: &Arc<BufferPool>,
     spaces: &Spaces,
     reading: &Reading,
@@ -113,6 +116,17 @@ pub async fn apply(
         report.frames += 1;
     }
     report.end = scanner.position();
+    if report.end != end {
+        // REDO-3
+        return Err(Error::Io {
+            what: "reading the redo log".into(),
+            why: format!(
+                "it ended at LSN {end} when it was read first, and at LSN {} the second time: the disk misreads; start again",
+                report.end
+            ),
+            full: false,
+        });
+    }
     reading.at.store(report.end.0, Release);
     report.pages = a.touched.len() as u64;
     // REDO-2
