@@ -16,7 +16,9 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
-    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log))));
+    // Now, not each time: whoever writes the control file holds its lock meanwhile.
+    let (control, log_id) = log.control_file();
+    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log_id)));
     log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 

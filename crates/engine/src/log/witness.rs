@@ -52,7 +52,7 @@ pub(super) fn read(control: &dyn File, log_id: u64) -> u64 {
 }
 
 /// The background task that writes it.
-pub(super) async fn bear(log: Weak<Log>) {
+pub(super) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id: u64) {
     let (mut told, mut turn) = (0, 0);
     loop {
         let Some(host) = log.upgrade().map(|log| log.host.clone()) else { return };
@@ -63,16 +63,15 @@ pub(super) async fn bear(log: Weak<Log>) {
         }
         let durable = log.durable().0;
         if durable > told {
-            let (file, log_id) = log.control_file();
             drop(log);
             // WITNESS-1: what cannot be written is not missed. If the disk fails, the log's own writes say so.
-            let _ = write(file, log_id, durable, BLOCKS_AT[turn]).await;
+            let _ = write(&*control, log_id, durable, BLOCKS_AT[turn]).await;
             (told, turn) = (durable, 1 - turn);
         }
     }
 }
-async fn write(control: Arc<dyn File>, log_id: u64, durable: u64, at: u64) -> std::io::Result<()> {
-    submitted(&*control, Op::Write(block(log_id, durable)), at).await
+async fn write(control: &dyn File, log_id: u64, durable: u64, at: u64) -> std::io::Result<()> {
+    submitted(control, Op::Write(block(log_id, durable)), at).await
 }
 
 #[cfg(all(test, not(loom)))]
