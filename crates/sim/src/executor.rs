@@ -35,6 +35,7 @@ impl Wake for Ready {
     }
 }
 struct Task {
+    name: &'static str,
     future: BoxFuture<()>,
     ready: Arc<Ready>,
 }
@@ -47,7 +48,7 @@ const ENDLESS: Duration = Duration::from_secs(900);
 /// The engine's host in a simulation.
 pub struct SimHost {
     disk: SimDisk,
-    spawned: Mutex<Vec<BoxFuture<()>>>,
+    spawned: Mutex<Vec<(&'static str, BoxFuture<()>)>>,
     timers: Mutex<(Timers, u64)>,
     /// The machine is off: what is spawned now never runs.
     off: AtomicBool,
@@ -58,11 +59,11 @@ impl SimHost {
     }
 }
 impl Host for SimHost {
-    fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         if self.off.load(SeqCst) {
             return;
         }
-        self.spawned.lock().expect("one thread").push(task);
+        self.spawned.lock().expect("one thread").push((name, task));
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         // The host is kept alive by the run; a sleeper needs the clock and a place among the timers.
@@ -125,16 +126,16 @@ impl Executor {
         let host = SimHost::new(disk.clone());
         Executor { disk, host, rng: Rng(seed), tasks: Vec::new() }
     }
-    fn add(&mut self, future: BoxFuture<()>) {
-        self.tasks.push(Some(Task { future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
+    fn add(&mut self, name: &'static str, future: BoxFuture<()>) {
+        self.tasks.push(Some(Task { name, future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
     }
     /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then every task is dropped, as a crash would.
     pub fn run(&mut self, main: BoxFuture<()>) -> End {
-        self.add(main);
+        self.add("main", main);
         let begun = self.disk.now();
         let end = loop {
             let new: Vec<_> = self.host.spawned.lock().expect("one thread").drain(..).collect();
-            new.into_iter().for_each(|f| self.add(f));
+            new.into_iter().for_each(|(name, task)| self.add(name, task));
             if self.disk.is_stopped() {
                 break End::PowerOff;
             }
@@ -195,7 +196,8 @@ impl Executor {
         let next = self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
         let Some(next) = next else { return false };
         let now = self.disk.now();
-        assert!(now - begun < ENDLESS, "no end in sight after {ENDLESS:?}");
+        let waiting = || self.tasks.iter().flatten().map(|t| t.name).collect::<Vec<_>>();
+        assert!(now - begun < ENDLESS, "no end in sight after {ENDLESS:?} for {:?}", waiting());
         if next > now {
             self.disk.advance(next - now);
         }

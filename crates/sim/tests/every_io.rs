@@ -13,7 +13,7 @@ fn every_operation_goes_wrong_once() {
     if let Some(n) = env("IO") {
         let name = std::env::var("HARM").expect("IO is set, and HARM is not");
         let harm = HARMS.into_iter().find(|h| format!("{h:?}") == name).expect("one of the eight");
-        println!("{:?}", run(n, harm));
+        println!("{:?}", run(n, &operations()[n as usize - 1].1, harm));
         return;
     }
     let step = env("EVERY_IO").unwrap_or(40);
@@ -28,7 +28,7 @@ fn every_operation_goes_wrong_once() {
             s.spawn(|| {
                 while let Some((n, harm)) = cases.get(next.fetch_add(1, Relaxed)) {
                     let (kind, path) = &operations[*n as usize - 1];
-                    match std::panic::catch_unwind(|| run(*n, *harm)) {
+                    match std::panic::catch_unwind(|| run(*n, path, *harm)) {
                         Ok(outcome) => {
                             *outcomes.lock().unwrap().entry((*harm, outcome)).or_default() += 1;
                             if outcome == Outcome::Older {

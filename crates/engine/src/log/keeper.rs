@@ -17,8 +17,8 @@ pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
     // Now, not each time: whoever writes the control file holds its lock meanwhile.
-    let (control, log_id) = log.control_file();
-    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log_id)));
+    let control = log.control.lock().control.file().clone();
+    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id())));
     log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 

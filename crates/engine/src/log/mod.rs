@@ -388,11 +388,6 @@ impl Log {
         self.pressure.wait().await;
     }
 
-    /// The control file, and the log's id.
-    fn control_file(&self) -> (Arc<dyn File>, u64) {
-        let c = self.control.lock();
-        (c.control.file().clone(), c.control.state().log_id)
-    }
     /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX` bytes, is given back there. All pages changed below are
     /// synced in their files. Segments wholly below are then reused.
     pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {

@@ -11,16 +11,13 @@ use crate::flush::LogView;
 use crate::host::BoxFuture;
 use crate::log::FrameScanner;
 use crate::mtr::record::{Change, Record, Records, link};
-use crate::space::Spaces;
+use crate::space::{READS, Spaces};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, Stall};
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
-
-/// How often a page that was bad is read again before it counts as damaged.
-pub(super) const READS: usize = 8;
 
 /// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint stays.
 pub struct Reading {

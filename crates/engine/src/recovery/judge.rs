@@ -12,7 +12,7 @@
 //!
 //! The pages of JUDGE-4 are made here in memory of their own, from the files, the doublewrite copies and the log; of other
 //! pages only the LSN is followed.
-use super::apply::{Group, READS, groups};
+use super::apply::{Group, groups};
 use super::forced::Forced;
 use super::undo_scan::{self, Image};
 use crate::buf::{BufferPool, Latch};
@@ -24,7 +24,7 @@ use crate::mtr::record::init_page;
 use crate::page::header::{self, Page};
 use crate::page::{index, kind, u16_at, u64_at};
 use crate::row::{overflow, value};
-use crate::space::{Space, Spaces, bitmap, register};
+use crate::space::{READS, Space, Spaces, bitmap, register};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall};
 use hashbrown::{HashMap, HashSet};
 use redolith_disk::AlignedBuf;

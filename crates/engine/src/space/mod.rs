@@ -34,7 +34,7 @@ const FORMAT: u32 = 1;
 /// Where the header has the file's stamp.
 const STAMP: usize = 48;
 /// How often a page is read before it counts as damaged.
-const READS: usize = 8;
+pub(crate) const READS: usize = 8;
 /// Pages of a new file: header, bitmap, and room for some indexes' roots.
 pub const FIRST_PAGES: u32 = 8;
 

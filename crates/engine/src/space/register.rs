@@ -19,12 +19,12 @@
 //!
 //! - REGISTER-1: an entry is written only after its stamp is durable, in the redo log or in the header: so once redo has been
 //!   applied, no header has a lower stamp than its entry, or its file is an older copy.
+//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
+//!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
 //! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine and has no stamp of this run
 //!   in the register. What lies behind the checkpoint is checked by redo itself (RECORD-1): so a copy from before the run is
 //!   always told from the file. Where the register cannot be written, because the disk is full, checkpoints do not wait for it:
 //!   writers must not wait for what only finds damage.
-//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
-//!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
 //! - REGISTER-4: no file takes another file's place while stamps are given, nor before the checkpoint has passed the last stamp of
 //!   the file that goes: a stamp is a change of the header page, which redo would otherwise look for in the new file.
 use crate::{Error, Lsn, Result, SpaceId};
