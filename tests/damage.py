@@ -23,6 +23,7 @@ import random
 import re
 import shutil
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rig import servers                                      # noqa: E402
@@ -118,6 +119,8 @@ def make(dir, a, rng):
             if kind == 'clean':
                 server.stop()
             else:
+                # Of the commits of its last twentieth of a second a log has no witness yet (docs/reliability.md).
+                time.sleep(0.5)
                 server.kill()
             m.rows['late'] = {'1': '2'}
             there = os.path.join(dir, kind)

@@ -6,7 +6,7 @@
 //! CONN-4: its buffers and its long data are in the server's account: before each read from the client they are counted (MEM-1).
 use crate::backend::{Backend, Client, Session};
 use crate::error;
-use crate::login;
+use crate::login::{self, LoggedIn};
 use crate::login_seats::LoginSeat;
 use crate::protocol::auth::Peer;
 use crate::protocol::capabilities::Capabilities;
@@ -209,38 +209,44 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
         }
         Ok(login) => {
             drop(seat);
-            let Some(seat) = server.take_seat(login.privileges) else {
-                server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
-                server.status.counters.add(Counter::AbortedConnects, 1);
-                return say_goodbye(&mut channel, Over::Refused(error::too_many_connections())).await;
-            };
-            let client = Client {
-                process: channel.process.clone(),
-                user: login.user,
-                host: peer.host(),
-                collation_id: login.collation_id,
-                capabilities: login.capabilities,
-            };
-            let session = server.backend.session(client);
-            let mut connection = Connection {
-                server: server.clone(),
-                channel,
-                session,
-                capabilities: login.capabilities,
-                peer,
-                statements: Statements::default(),
-                columns: Vec::new(),
-            };
-            let over = connection.converse(login.database).await;
-            if matches!(over, Over::Ended(_)) {
-                server.status.counters.add(Counter::AbortedClients, 1);
-            }
-            connection.session.end().await;
-            // Before a goodbye that may take seconds.
-            drop(seat);
-            say_goodbye(&mut connection.channel, over).await;
+            // Most of what a task needs is for commands: who has not logged in does not have it.
+            Box::pin(attend(&server, channel, login, peer)).await;
         }
     }
+}
+
+/// The conversation with a client that has logged in.
+async fn attend<B: Backend>(server: &Arc<Server<B>>, mut channel: Channel, login: LoggedIn, peer: Peer) {
+    let Some(seat) = server.take_seat(login.privileges) else {
+        server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
+        server.status.counters.add(Counter::AbortedConnects, 1);
+        return say_goodbye(&mut channel, Over::Refused(error::too_many_connections())).await;
+    };
+    let client = Client {
+        process: channel.process.clone(),
+        user: login.user,
+        host: peer.host(),
+        collation_id: login.collation_id,
+        capabilities: login.capabilities,
+    };
+    let session = server.backend.session(client);
+    let mut connection = Connection {
+        server: server.clone(),
+        channel,
+        session,
+        capabilities: login.capabilities,
+        peer,
+        statements: Statements::default(),
+        columns: Vec::new(),
+    };
+    let over = connection.converse(login.database).await;
+    if matches!(over, Over::Ended(_)) {
+        server.status.counters.add(Counter::AbortedClients, 1);
+    }
+    connection.session.end().await;
+    // Before a goodbye that may take seconds.
+    drop(seat);
+    say_goodbye(&mut connection.channel, over).await;
 }
 
 /// Removes the process list's entry when the task ends, however it ends.

@@ -294,6 +294,10 @@ impl Control {
         });
         self.state.epoch
     }
+    /// The log is durable up to `end`, and will be appended to from there on.
+    pub fn begins_at(&mut self, end: u64) {
+        self.write(|s| s.durable = s.durable.max(end));
+    }
     /// `durable`: everything below is. `segments_end`: the segments up to there have their names. `clean`: nothing follows.
     pub fn checkpoint(&mut self, lsn: u64, epoch: u64, payload: &[u8], durable: u64, segments_end: u64) {
         self.write(|s| {

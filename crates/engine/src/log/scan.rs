@@ -8,6 +8,8 @@
 //! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
 //! SCAN-5: reading and judging ([`super::tail`]) change nothing; `finish` is the first that writes.
 //! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on its way from the disk must not end the log.
+//! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was replaced by a copy from before this start has no such frame,
+//! and is told by that from a log that ends where the copy does (TAIL-1).
 //! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
 //! behind frames that a power failure takes away.
 use super::control::{Control, State};
@@ -244,6 +246,8 @@ impl FrameScanner {
             file.write_durable_at(&block[written..end], offset).map_err(|e| Error::io("sealing the redo log", &e))?;
             written = end;
         }
+        // SCAN-7
+        self.control.begins_at(tail);
         let last = (tail - 1) / BLOCK * BLOCK;
         let tail_block = &block[(last - base) as usize..(tail - base) as usize];
         Log::start(self.disk, host, self.config, self.control, self.segments, self.epochs, last, tail_block)

@@ -633,6 +633,28 @@ fn an_older_segment_is_found_by_the_witness() {
     assert_eq!(judged(&disk.crashed(|| true)).unwrap(), 2);
 }
 
+/// SCAN-7: copies of segments from before a start are told from the log, whatever the witness has seen.
+#[test]
+fn a_segment_from_before_the_start_is_found_at_once() {
+    let disk = MemDisk::default();
+    let config = config();
+    let frames = committed(&disk);
+    let stopped = disk.crashed(|| false);
+    let (taken, scanner) = scanned(&stopped);
+    assert_eq!(taken.len(), frames.len());
+    let host = Arc::new(TestHost::default());
+    let log = scanner.finish(host.clone()).unwrap();
+    let place = append(&log, &[9; 300]);
+    host.block_on(log.wait_durable(place.1));
+    let last = frames[frames.len() - 1].1.0;
+    let path = config.dir.join(format!("log_{}", last / config.segment_bytes));
+    let image = stopped.crashed(|| true);
+    assert_eq!(judged(&image).unwrap(), frames.len() + 1);
+    image.put(&path, disk.content(&path));
+    let refused = judged(&image).unwrap_err().to_string();
+    assert!(refused.contains(&format!("LSN {last}")) && refused.contains("redo/control says"), "{refused}");
+}
+
 /// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says more proves more.
 #[test]
 fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {

@@ -2,7 +2,7 @@
 //!
 //! A segment that was replaced by an older copy of itself is whole, and its frames end where the copy was made. If everything
 //! since then lay in that segment, nothing in the log tells that commits are missing, and pages may not have been written yet.
-//! So, while the log grows, its durable LSN is written some times a second into the file `control`: two blocks of 4096 bytes in
+//! So, while the log grows, its durable LSN is written twenty times a second into the file `control`: two blocks of 4096 bytes in
 //! turn, at 32768 and 36864, between those of the states. Little-endian:
 //!
 //! | offset | bytes | what |
@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"REDOSEEN";
 const BLOCK: usize = 4096;
 const BLOCKS_AT: [u64; 2] = [32768, 36864];
 /// How often it is written while the log grows.
-const EVERY: Duration = Duration::from_millis(200);
+const EVERY: Duration = Duration::from_millis(50);
 
 fn block(log_id: u64, durable: u64) -> AlignedBuf {
     let mut b = AlignedBuf::new(BLOCK);
