@@ -22,6 +22,7 @@ use crate::row::timestamp_us;
 use crate::{Collation, Column, IndexDef, IntSize, RowLayout, SqlType, Value};
 
 const CHUNK: usize = 8;
+const SPACES: u64 = u64::from_be_bytes([b' '; CHUNK]);
 const LESS_THAN_SPACES: u8 = 1;
 const EQUAL_TO_SPACES: u8 = 2;
 const GREATER_THAN_SPACES: u8 = 3;
@@ -179,24 +180,27 @@ pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     collation.append_weights(bytes, out);
     let len = out.len() - start;
-    let chunks = len.div_ceil(CHUNK).max(1);
-    out.resize(start + chunks * (CHUNK + 1), 0);
-    let pads = collation.pads();
-    let last = (len - (chunks - 1) * CHUNK) as u8;
-    let mut flag = if pads { EQUAL_TO_SPACES } else { last };
-    for i in (0..chunks).rev() {
-        let mut chunk = [if pads { b' ' } else { 0 }; CHUNK];
-        let valid = CHUNK.min(len - i * CHUNK);
-        chunk[..valid].copy_from_slice(&out[start + i * CHUNK..][..valid]);
-        let to = &mut out[start + i * (CHUNK + 1)..][..CHUNK + 1];
+    let before_last = len.div_ceil(CHUNK).max(1) - 1;
+    out.resize(start + (before_last + 1) * (CHUNK + 1), 0);
+    let (key, pads) = (&mut out[start..], collation.pads());
+    let mut chunk = [if pads { b' ' } else { 0 }; CHUNK];
+    let in_last = len - before_last * CHUNK;
+    chunk[..in_last].copy_from_slice(&key[before_last * CHUNK..len]);
+    let mut flag = if pads { EQUAL_TO_SPACES } else { in_last as u8 };
+    for n in (0..=before_last).rev() {
+        if n < before_last {
+            // The chunk before is told how the one behind it compares with spaces, or what was told to that one if it is spaces.
+            flag = match u64::from_be_bytes(chunk).cmp(&SPACES) {
+                _ if !pads => MORE_FOLLOWS,
+                Ordering::Less => LESS_THAN_SPACES,
+                Ordering::Greater => GREATER_THAN_SPACES,
+                Ordering::Equal => flag,
+            };
+            chunk.copy_from_slice(&key[n * CHUNK..][..CHUNK]);
+        }
+        let to = &mut key[n * (CHUNK + 1)..][..CHUNK + 1];
         to[..CHUNK].copy_from_slice(&chunk);
         to[CHUNK] = flag;
-        flag = match chunk.cmp(&[b' '; CHUNK]) {
-            _ if !pads => MORE_FOLLOWS,
-            Ordering::Less => LESS_THAN_SPACES,
-            Ordering::Greater => GREATER_THAN_SPACES,
-            Ordering::Equal => flag,
-        };
     }
 }
 

@@ -98,6 +98,16 @@ enum Place {
     Done,
 }
 
+/// How far a scan has come in a leaf.
+enum Taken {
+    /// The batch is full.
+    Enough,
+    /// All of the leaf's records.
+    Leaf,
+    /// All records of the range.
+    Range,
+}
+
 pub struct Cursor {
     table: Arc<Table>,
     no: usize,
@@ -201,6 +211,15 @@ impl Cursor {
         }
         self.whole = overflow::internalize(&trx.engine, &self.table, self.row().stored).await?;
         Ok(&self.whole)
+    }
+    /// Goes to the next row if that has been read already, is whole, and nothing else is due: most steps of a scan need no future. False says
+    /// nothing; `next` has to follow.
+    #[inline]
+    pub fn next_at_hand(&mut self, trx: &mut Trx) -> bool {
+        let Some(item) = self.batch.rows.get(self.batch.next) else { return false };
+        let at_hand = !self.table.layout.has_externals(self.batch.at(&item.stored)) && trx.turn.goes_on();
+        self.batch.next += usize::from(at_hand);
+        at_hand
     }
     /// Goes to the next row; false behind the last.
     pub async fn next(&mut self, trx: &mut Trx) -> Result<bool> {
@@ -317,29 +336,37 @@ impl Cursor {
         let tree = &table.indexes[self.no].tree;
         let store = &trx.engine.store;
         let (mut g, mut at) = self.find_place(trx)?;
-        while !self.full() {
-            let Some(r) = index::next_rec(&g, at) else {
-                match tree.right_of(store, &g)? {
-                    Some(next) => {
-                        g = next;
-                        at = index::INFIMUM;
+        loop {
+            let begun = at;
+            let read = self.take_leaf(trx, &g, &mut at);
+            if at != begun {
+                self.moved_to(&g, at);
+            }
+            match read? {
+                Taken::Enough => return Ok(()),
+                Taken::Leaf => {
+                    if let Some(next) = tree.right_of(store, &g)? {
+                        (g, at) = (next, index::INFIMUM);
                         continue;
                     }
-                    None => {
-                        self.place = Place::Done;
-                        return Ok(());
-                    }
                 }
-            };
-            if self.high.as_deref().is_some_and(|h| index::key(&g, r) >= h) {
-                self.place = Place::Done;
-                return Ok(());
+                Taken::Range => {}
             }
-            self.take(trx, &g, r)?;
-            self.moved_to(&g, r);
-            at = r;
+            self.place = Place::Done;
+            return Ok(());
         }
-        Ok(())
+    }
+    /// Takes the records behind `at`, which follows them.
+    fn take_leaf(&mut self, trx: &Trx, g: &PageGuard, at: &mut Rec) -> Try<Taken> {
+        while !self.full() {
+            let Some(r) = index::next_rec(g, *at) else { return Ok(Taken::Leaf) };
+            if self.high.as_deref().is_some_and(|h| index::key(g, r) >= h) {
+                return Ok(Taken::Range);
+            }
+            self.take(trx, g, r)?;
+            *at = r;
+        }
+        Ok(Taken::Enough)
     }
     /// The leaf and the record behind which an upward scan goes on.
     fn find_place(&mut self, trx: &Trx) -> Try<(PageGuard, Rec)> {

@@ -74,11 +74,17 @@ impl Default for Turn {
     }
 }
 impl Turn {
+    /// After each row of work: whether it goes on without a look at the clock. If not, `count` has to follow.
+    #[inline]
+    pub fn goes_on(&mut self) -> bool {
+        let goes_on = self.rows > 1;
+        self.rows -= u32::from(goes_on);
+        goes_on
+    }
     /// After each row of work.
     #[inline]
     pub async fn count(&mut self, engine: &Engine) {
-        self.rows -= 1;
-        if self.rows == 0 && self.is_over(engine) {
+        if !self.goes_on() && self.is_over(engine) {
             // Boxed: the futures of all that works row by row have this one inside.
             Box::pin(let_others_run(&*engine.host)).await;
         }
@@ -142,7 +148,7 @@ pub struct Trx {
     pub(crate) abandoned: bool,
     /// When the last one that changed something was committed; zero: none yet.
     last_commit: Duration,
-    turn: Turn,
+    pub(crate) turn: Turn,
 }
 
 impl Drop for Trx {

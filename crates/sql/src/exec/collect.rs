@@ -146,6 +146,10 @@ const SLACK_ROWS: usize = 1024;
 /// Or, where rows are long, about so many bytes.
 const SLACK_BYTES: usize = 256 << 10;
 
+/// Room for the first rows.
+const FIRST_BYTES: usize = 8 << 10;
+const FIRST_ROWS: usize = 32;
+
 /// Rows sorted at a time: about a millisecond's work.
 const RUN: usize = 16 << 10;
 
@@ -164,6 +168,11 @@ impl Sorter {
         self.threshold.is_empty() || key < &self.threshold[..]
     }
     pub fn push(&mut self, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        if self.rows.is_empty() {
+            // Most sorts have many rows: those need not be copied as often as their buffer doubles.
+            self.bytes.reserve(FIRST_BYTES);
+            self.rows.reserve(FIRST_ROWS);
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let row = self.bytes.len();

@@ -85,8 +85,13 @@ pub struct Loops<'p> {
 pub type Current<'r> = SmallVec<[Row<'r>; 2]>;
 
 impl<'p> Loops<'p> {
-    pub async fn new(cx: &mut ExecContext<'_>, plan: &'p SelectPlan, params: &[Value<'_>]) -> Result<Loops<'p>> {
-        let mut levels = SmallVec::new();
+    pub fn new() -> Loops<'p> {
+        Loops { levels: SmallVec::new(), begun: false }
+    }
+    /// Once, before the first row: takes the sources, and makes the rows of those that are not tables. Not a part of `new`, for levels are large and
+    /// are made where they stay.
+    pub async fn open(&mut self, cx: &mut ExecContext<'_>, plan: &'p SelectPlan, params: &[Value<'_>]) -> Result<()> {
+        let levels = &mut self.levels;
         for source in &plan.sources {
             let rows = match &source.kind {
                 SourceKind::Table(access) => {
@@ -107,7 +112,7 @@ impl<'p> Loops<'p> {
             };
             levels.push(Level { source, rows, matched: false, nulls: false });
         }
-        Ok(Loops { levels, begun: false })
+        Ok(())
     }
     pub fn finish(self, cx: &mut ExecContext<'_>) {
         for level in self.levels {
@@ -125,7 +130,9 @@ impl<'p> Loops<'p> {
         self.upto(self.levels.len())
     }
     fn upto(&self, n: usize) -> Current<'_> {
-        self.levels[..n].iter().map(Level::row).collect()
+        let mut rows = Current::new();
+        self.levels[..n].iter().for_each(|level| rows.push(level.row()));
+        rows
     }
 
     /// Goes to the next combination of rows; false behind the last. Without sources there is one.
@@ -135,6 +142,9 @@ impl<'p> Loops<'p> {
             n => n - 1,
         };
         let at = Scope { subqueries, ..Scope::new(params) };
+        if self.next_at_hand(at, cx)? {
+            return Ok(true);
+        }
         let mut depth = last;
         if !self.begun {
             self.begun = true;
@@ -153,6 +163,21 @@ impl<'p> Loops<'p> {
             } else {
                 depth -= 1;
             }
+        }
+    }
+    /// The next row, if there is one source and what it has at hand has one that passes: most steps of a scan need no future. False says nothing.
+    fn next_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        loop {
+            let [Level { rows: Rows::First(scan), .. }] = &mut self.levels[..] else { return Ok(false) };
+            if !scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
+                return Ok(false);
+            }
+            cx.env.step()?;
+            check_killed(&cx.env)?;
+            if self.matches(0, at, cx)? && self.passes(0, at, cx)? {
+                return Ok(true);
+            }
+            self.levels[0].refuse(cx);
         }
     }
     fn start(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<()> {
@@ -181,8 +206,14 @@ impl<'p> Loops<'p> {
                 return Ok(false);
             }
             let more = match &mut level.rows {
-                Rows::First(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
-                Rows::Scan(scan) => scan.advance(cx.trx, &mut cx.scratch.handlers).await?,
+                Rows::First(scan) => {
+                    let handlers = &mut cx.scratch.handlers;
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                }
+                Rows::Scan(scan) => {
+                    let handlers = &mut cx.scratch.handlers;
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                }
                 Rows::Kept { rows, next } => {
                     cx.trx.give_way().await;
                     *next += 1;
@@ -199,11 +230,16 @@ impl<'p> Loops<'p> {
                 continue;
             }
             self.levels[depth].matched = true;
-            if self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)? {
+            if self.passes(depth, at, cx)? {
                 return Ok(true);
             }
             self.levels[depth].refuse(cx);
         }
+    }
+    /// Whether the combination of rows up to this source passes WHERE's part for it.
+    #[inline]
+    fn passes(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+        self.holds(depth, self.levels[depth].source.filter.as_ref(), at, cx)
     }
     /// Whether the current row is one of the join: its table's own conditions, and ON.
     fn matches(&self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {

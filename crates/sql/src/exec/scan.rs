@@ -120,6 +120,17 @@ impl<'p> Scan<'p> {
         encode_path(self.access, at, env, &mut self.ranges)
     }
 
+    /// Goes to the next row if that is at hand, without a future. False says nothing; `advance` has to follow.
+    #[inline]
+    pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
+        let at_hand = self.cursor.next_at_hand(trx);
+        if at_hand {
+            self.count_step(handlers);
+            self.is_whole = false;
+            trx.rows.read += 1;
+        }
+        at_hand
+    }
     /// Goes to the next row, whatever the filter says of it.
     pub async fn advance(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> Result<bool> {
         loop {
@@ -206,7 +217,7 @@ impl<'p> Scan<'p> {
         subqueries: &[SubqueryResult],
         env: &mut Env<'_>,
     ) -> Result<bool> {
-        while self.advance(trx, handlers).await? {
+        while self.advance_at_hand(trx, handlers) || self.advance(trx, handlers).await? {
             env.step()?;
             check_killed(env)?;
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {

@@ -141,7 +141,8 @@ async fn produce(
     {
         return Ok(0);
     }
-    let mut loops = Loops::new(cx, plan, params).await?;
+    let mut loops = Loops::new();
+    loops.open(cx, plan, params).await?;
     let done = if plan.grouping.is_none() && !plan.distinct && plan.order.is_empty() {
         stream(cx, plan, at, (skip, count), &mut loops, sink).await
     } else {
