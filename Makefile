@@ -9,6 +9,7 @@
 #   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for others
 #   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
 #   make bench-counting  what counters cost: a minute
+#   make bench-instructions  instructions for a transaction, under callgrind: five minutes; ARGS='--old BINARY' compares
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
 #                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
 #   make lab-quick    the field studies beside MariaDB, six minutes; target/release/redolith lab --help: longer ones
@@ -30,7 +31,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e fuzz
 
-.PHONY: help run build test lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-engines lab-quick clean-data
+.PHONY: help run build test lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -89,6 +90,10 @@ bench-quick: bench-build
 bench-counting: build
 	@tools/setup bench
 	bench/counting
+
+bench-instructions:
+	@tools/setup instructions
+	bench/instructions $(ARGS)
 
 lab-quick: build
 	@tools/setup bench
