@@ -42,14 +42,14 @@ type Count = std::sync::atomic::AtomicU64;
 
 /// The order of the frames: who has reserved what and is how far with it.
 #[derive(Debug)]
-pub(super) struct Reservations {
+pub(crate) struct Reservations {
     tail: Padded<AtomicU64>,
     slots: Box<[Padded<Slot>]>,
     shared: Mutex<()>,
 }
 
 /// A slot for the length of one append.
-pub(super) struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     slot: &'a Slot,
     _shared: Option<MutexGuard<'a, ()>>,
 }
@@ -325,6 +325,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use crate::explore::explore;
     use loom::cell::UnsafeCell;
     use std::sync::Arc;
 
@@ -358,9 +359,7 @@ mod loom_tests {
     /// `reserve_to`: one fills a block while another appends; whoever looks finds no hole.
     #[test]
     fn loom_a_block_is_filled_while_another_appends() {
-        let mut b = loom::model::Builder::new();
-        b.preemption_bound = Some(3);
-        b.check(|| {
+        explore(3, || {
             let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
             let other = m.clone();
             let appends = loom::thread::spawn(move || (0..2).for_each(|_| other.append(0)));
@@ -382,9 +381,7 @@ mod loom_tests {
     }
     /// Two threads append so many frames; a third looks while they do.
     fn model(preemptions: usize, frames: [usize; 2]) {
-        let mut b = loom::model::Builder::new();
-        b.preemption_bound = Some(preemptions);
-        b.check(move || {
+        explore(preemptions, move || {
             let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
             let threads: Vec<_> = (0..2)
                 .map(|t| {
