@@ -109,6 +109,25 @@ fn loom_a_latch_is_waited_for_while_its_holder_goes_and_the_page_is_evicted() {
         settled(&pool, &[P, Q, R]);
     });
 }
+/// An SX latch becomes an X latch when the readers have gone.
+#[test]
+fn loom_a_page_is_read_while_a_latch_is_raised() {
+    explore(3, || {
+        let pool = pool_with(&[P]);
+        let other = pool.clone();
+        let reads = thread::spawn(move || look(other.fix(P, Latch::S), P));
+        let mut page = pool.fix(P, Latch::SX).unwrap();
+        if page.try_upgrade() {
+            page.bytes_mut()[header::BODY] = 1;
+            page.downgrade(Latch::SX);
+        }
+        page.upgrade();
+        page.bytes_mut()[header::BODY] = 2;
+        drop(page);
+        assert!(reads.join().unwrap());
+        settled(&pool, &[P]);
+    });
+}
 /// TABLE-1, TABLE-2: a page that stays is found, whatever is taken out of its chain in front of it and comes elsewhere, or into the same chain.
 fn found_beside_changes(same_chain: bool) {
     explore(3, move || {

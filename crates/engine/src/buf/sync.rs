@@ -6,7 +6,7 @@
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RawRwLock};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 
 #[cfg(loom)]
 pub(crate) use model::*;
@@ -44,6 +44,7 @@ pub(crate) use words::Words;
 #[cfg(loom)]
 mod model {
     pub(crate) use crate::explore::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard};
+    pub(crate) use loom::sync::atomic::fence;
     use parking_lot::lock_api;
     use std::sync::OnceLock;
     use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -60,7 +61,8 @@ mod model {
         }
     }
 
-    /// A latch over one of loom's words, with the orderings of parking_lot's: acquire to lock, release to unlock, nothing where it fails. Who waits lets others run.
+    /// A latch over one of loom's words, with the orderings of parking_lot's: acquire to lock, release to unlock, nothing where it fails, nor in
+    /// `try_upgrade`, whose slow way has none. Who waits lets others run.
     /// The word is in a cell because `INIT` is a constant, which loom's atomics cannot be.
     pub(crate) struct RawRwLock(OnceLock<AtomicU32>);
     const X: u32 = 1 << 31;
@@ -129,11 +131,10 @@ mod model {
             self.change(SX, 0);
         }
         unsafe fn upgrade(&self) {
-            // SAFETY: the caller holds it.
-            RawRwLock::wait(|| unsafe { self.try_upgrade() });
+            RawRwLock::wait(|| self.word().compare_exchange(SX, X, Acquire, Relaxed).is_ok());
         }
         unsafe fn try_upgrade(&self) -> bool {
-            self.word().compare_exchange(SX, X, Acquire, Relaxed).is_ok()
+            self.word().compare_exchange(SX, X, Relaxed, Relaxed).is_ok()
         }
     }
     // SAFETY: the caller holds it alone.

@@ -334,6 +334,40 @@ fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
 #[cfg(loom)]
 pub(super) fn recycle(_: Arc<Node>) {}
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// WAIT-4: nodes go over from their futures to the stack and to whoever settles, some futures go before that, and some nodes are left when all ends.
+    #[test]
+    fn a_node_lives_as_long_as_its_future_and_the_stack() {
+        let (waits, rounds) = (Waits::new(0), if cfg!(miri) { 8 } else { 500 });
+        std::thread::scope(|s| {
+            for leaves in [false, true] {
+                let waits = &waits;
+                s.spawn(move || {
+                    for lsn in 1..=rounds {
+                        let node = waits.enlist(Goal { lsn, durable: true }, Waker::noop());
+                        if leaves {
+                            node.leave();
+                        }
+                        recycle(node);
+                    }
+                });
+            }
+            for lsn in 1..=rounds {
+                waits.advance(lsn, lsn);
+                waits.settle(&mut Vec::new());
+            }
+        });
+        waits.settle(&mut Vec::new());
+        assert!(waits.head.load(Relaxed).is_null() && waits.kept.lock().is_empty());
+        waits.enlist(Goal { lsn: u64::MAX, durable: true }, Waker::noop());
+        assert!(waits.wants_durable());
+        waits.enlist(Goal { lsn: u64::MAX, durable: true }, Waker::noop());
+    }
+}
+
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::super::leader::{Desk, Event, Flushed, Waiter, pass_on};
