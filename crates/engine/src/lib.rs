@@ -19,6 +19,8 @@ pub mod check;
 pub mod checkpoint;
 pub mod dict;
 pub mod engine;
+#[cfg(loom)]
+mod explore;
 pub mod flush;
 pub mod host;
 pub mod lock;

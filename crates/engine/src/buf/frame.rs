@@ -9,11 +9,11 @@
 //! FRAME-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
 //! FRAME-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
 use super::mapping::Mapping;
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
-use parking_lot::RawRwLock;
 use parking_lot::lock_api::RawRwLock as _;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::atomic::{AtomicU32 as Word, Ordering::*};
 
 /// Index of a frame in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -47,28 +47,32 @@ pub(crate) struct Frame {
     /// Moves on whenever the page's bytes may have changed or the frame has another page.
     pub version: AtomicU64,
     /// Pool clock (ms) of the first and the last access since the page came; 0 is never.
-    pub first_access: AtomicU32,
-    pub last_access: AtomicU32,
+    pub first_access: Word,
+    pub last_access: Word,
     data: NonNull<u8>,
 
     /// Start LSN of the oldest change that is not on its way to disk, or [`CLEAN`].
     pub oldest: AtomicU64,
     pub writing: AtomicBool,
     /// Links of the dirty bucket (guarded by its mutex).
-    pub dirty_prev: AtomicU32,
-    pub dirty_next: AtomicU32,
+    pub dirty_prev: Word,
+    pub dirty_next: Word,
     /// Links of the LRU lists and which one (guarded by the instance's mutex).
-    pub lru_prev: AtomicU32,
-    pub lru_next: AtomicU32,
-    pub lru_list: AtomicU32,
+    pub lru_prev: Word,
+    pub lru_next: Word,
+    pub lru_list: Word,
     /// Pool clock when the frame entered its LRU list.
-    pub lru_since: AtomicU32,
+    pub lru_since: Word,
+    /// Stands for the page's bytes: loom tells of an access that no latch and no reservation orders.
+    #[cfg(loom)]
+    watched: loom::cell::UnsafeCell<()>,
 }
 // SAFETY: `data` is memory of the pool that lives as long as the frame; access to it follows the latch.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Frame>() == 128);
 
 impl Frame {
@@ -78,19 +82,21 @@ impl Frame {
             id: AtomicU64::new(NO_PAGE),
             pins: AtomicU32::new(RESERVED),
             next: AtomicU32::new(0),
-            latch: RawRwLock::INIT,
+            latch: latch(),
             version: AtomicU64::new(0),
-            first_access: AtomicU32::new(0),
-            last_access: AtomicU32::new(0),
+            first_access: Word::new(0),
+            last_access: Word::new(0),
             data,
             oldest: AtomicU64::new(CLEAN),
             writing: AtomicBool::new(false),
-            dirty_prev: AtomicU32::new(NONE),
-            dirty_next: AtomicU32::new(NONE),
-            lru_prev: AtomicU32::new(NONE),
-            lru_next: AtomicU32::new(NONE),
-            lru_list: AtomicU32::new(0),
-            lru_since: AtomicU32::new(0),
+            dirty_prev: Word::new(NONE),
+            dirty_next: Word::new(NONE),
+            lru_prev: Word::new(NONE),
+            lru_next: Word::new(NONE),
+            lru_list: Word::new(0),
+            lru_since: Word::new(0),
+            #[cfg(loom)]
+            watched: loom::cell::UnsafeCell::new(()),
         }
     }
 
@@ -159,6 +165,8 @@ impl Frame {
     /// The caller has the latch (any mode) for 'a, or the frame is reserved by it.
     #[inline]
     pub unsafe fn page<'a>(&self) -> &'a Page {
+        #[cfg(loom)]
+        self.watched.with(|_| ());
         // SAFETY: data points at PAGE_SIZE bytes of the pool's mapping; no writer by the caller's latch.
         unsafe { self.data.cast::<Page>().as_ref() }
     }
@@ -169,6 +177,8 @@ impl Frame {
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {
+        #[cfg(loom)]
+        self.watched.with_mut(|_| ());
         // SAFETY: as in `page`, and nobody else reads by the caller's X latch.
         unsafe { self.data.cast::<Page>().as_mut() }
     }

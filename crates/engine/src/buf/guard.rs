@@ -1,6 +1,7 @@
 //! Latches of pages, and the guard through which a fixed page is seen.
 use super::frame::{Frame, FrameRef};
 use super::pool::Pool;
+use super::sync::fence;
 use crate::page::header::{self, Page};
 use crate::{Lsn, PageId};
 use parking_lot::lock_api::{RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade};
@@ -93,6 +94,8 @@ impl PageGuard {
         // SAFETY: we hold the upgradable latch.
         let done = unsafe { self.meta().latch.try_upgrade() };
         if done {
+            // Not all ways through parking_lot's `try_upgrade` (0.12.5) acquire what the readers that have left released. No instruction on x86.
+            fence(Acquire);
             self.latch = Latch::X;
         }
         done

@@ -19,12 +19,13 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Asks for huge pages when the mapping holds some: a pool of random 16 KiB pages is otherwise all TLB misses.
     pub fn new(len: usize) -> Result<Mapping> {
-        let huge = len >= 2 * HUGE;
+        let huge = len >= 2 * HUGE && !cfg!(miri);
         let mapped_len = if huge { len.next_multiple_of(HUGE) + HUGE } else { len.max(1) };
+        // Miri knows neither this nor huge pages.
+        let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
         // SAFETY: a new private mapping at an address that the kernel chooses aliases nothing.
-        let mapped =
-            unsafe { mmap_anonymous(null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE) }
-                .map_err(|e| Error::io(format_args!("mapping {mapped_len} bytes of memory"), &e.into()))?;
+        let mapped = unsafe { mmap_anonymous(null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, flags) }
+            .map_err(|e| Error::io(format_args!("mapping {mapped_len} bytes of memory"), &e.into()))?;
         let mapped = NonNull::new(mapped.cast::<u8>()).expect("mmap gives no null page");
         let skip = if huge { mapped.as_ptr().align_offset(HUGE) } else { 0 };
         // SAFETY: skip < HUGE, and mapped_len has HUGE bytes to spare.

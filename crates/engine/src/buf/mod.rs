@@ -22,9 +22,12 @@ pub(crate) mod event;
 pub(crate) mod frame;
 mod guard;
 mod load;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod lru;
 mod mapping;
 mod pool;
+pub(crate) mod sync;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,12 +4,12 @@ use super::event::Event;
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
 use super::guard::{Latch, PageGuard};
 use super::lru::Lists;
+use super::sync::{Mutex, MutexGuard};
 use super::table::{ShardGuard, Table, hash};
 use super::{BufConfig, Setting};
 use crate::flush::dirty::DirtyIndex;
 use crate::page::header;
 use crate::{Lsn, PageId, Result, SpaceId, Stall, Try};
-use parking_lot::{Mutex, MutexGuard};
 use redolith_disk::{AlignedBuf, Disk};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, fence};
 
 /// How far a session looks for a clean page at the tail of an instance before it leaves the work to the cleaners.
 const SESSION_SCAN: usize = 64;
+/// The smallest pool, and the smallest share of an instance.
+const LEAST_FRAMES: u32 = if cfg!(loom) { 2 } else { 64 };
 /// Pages that a cleaner looks at while it holds an instance's mutex: some microseconds.
 const SCAN_PART: usize = 256;
 
@@ -52,8 +54,8 @@ pub struct Pool {
 
 impl Pool {
     pub(super) fn new(config: &BufConfig, disk: Arc<dyn Disk>) -> Result<Pool> {
-        let count = u32::try_from(config.frames.max(64)).expect("a pool below 64 TiB");
-        let instances = (config.instances as u32).clamp(1, (count / 64).min(64));
+        let count = u32::try_from(config.frames.max(LEAST_FRAMES as usize)).expect("a pool below 64 TiB");
+        let instances = (config.instances as u32).clamp(1, (count / LEAST_FRAMES).min(64));
         let share = count / instances;
         let instance = |i: u32| {
             let frames = i * share..if i + 1 == instances { count } else { (i + 1) * share };

@@ -7,18 +7,17 @@
 //! TABLE-3: a page has at most one frame in a chain, and at most one load that is not cancelled.
 use super::frame::{Frame, Frames, pack};
 use super::load::Load;
-use super::mapping::Mapping;
+use super::sync::{AtomicU32, Mutex, MutexGuard, Words};
 use crate::{PageId, Result};
-use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
-const SHARDS: usize = 128;
+const SHARDS: usize = if cfg!(loom) { 2 } else { 128 };
 /// A walk longer than this has gone astray, or is better done under the mutex.
 const MAX_WALK: usize = 64;
 
 pub(crate) struct Table {
-    heads: Mapping,
+    heads: Words,
     shift: u32,
     shards: Box<[Shard]>,
 }
@@ -37,16 +36,17 @@ pub(crate) fn hash(id: u64) -> u64 {
 impl Table {
     pub fn new(frames: u32) -> Result<Table> {
         let heads = (frames as usize * 2).next_power_of_two().max(SHARDS);
-        Ok(Table {
-            heads: Mapping::new(heads * size_of::<AtomicU32>())?,
-            shift: 64 - heads.trailing_zeros(),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-        })
+        Ok(Table { heads: Words::new(heads)?, shift: 64 - heads.trailing_zeros(), shards: (0..SHARDS).map(|_| Shard::default()).collect() })
+    }
+    /// Which chain of a table of that many frames a page is in.
+    #[cfg(all(test, loom))]
+    pub fn chain(frames: u32, id: PageId) -> u64 {
+        hash(pack(id)) >> Table::new(frames).expect("a small one").shift
     }
     #[inline]
     fn head(&self, hash: u64) -> &AtomicU32 {
-        // SAFETY: hash >> shift is below the number of heads; zeroed memory is a valid AtomicU32.
-        unsafe { self.heads.base().cast::<AtomicU32>().add((hash >> self.shift) as usize).as_ref() }
+        // SAFETY: hash >> shift is below the number of heads.
+        unsafe { self.heads.get((hash >> self.shift) as usize) }
     }
     /// The frame that page `id` was in a moment ago; to be made sure of under its latch or pin. May miss while the chain is being changed.
     #[inline]

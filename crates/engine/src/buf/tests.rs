@@ -191,6 +191,38 @@ fn a_pool_dropped_under_a_guard_is_leaked_not_freed() {
 }
 
 /// 8 threads hammer a pool much smaller than the data; every page is always itself.
+/// Without files and checksums: Miri runs it too.
+#[test]
+fn frames_change_hands_beside_readers() {
+    let pool = pool(&Arc::default(), 64);
+    let (first, last) = (60, if cfg!(miri) { 72 } else { 2000 });
+    let create = |no| {
+        if let Ok(mut page) = pool.create(pid(16, no)) {
+            page.bytes_mut()[header::BODY..][..4].copy_from_slice(&no.to_le_bytes());
+            page.downgrade(Latch::S);
+            assert_eq!(page[header::BODY..][..4], no.to_le_bytes());
+        }
+    };
+    (0..first).for_each(create);
+    std::thread::scope(|s| {
+        s.spawn(|| (first..last).step_by(2).for_each(create));
+        s.spawn(|| (first + 1..last).step_by(2).for_each(create));
+        for latch in [Latch::S, Latch::SX, Latch::X] {
+            let pool = &pool;
+            s.spawn(move || {
+                for no in (0..last).rev() {
+                    let Ok(mut page) = pool.fix(pid(16, no), latch) else { continue };
+                    assert_eq!(page[header::BODY..][..4], no.to_le_bytes());
+                    if latch == Latch::X || latch == Latch::SX && page.try_upgrade() {
+                        page.bytes_mut()[header::BODY + 4] += 1;
+                    }
+                }
+            });
+        }
+    });
+    assert!(!pool.any_held());
+}
+
 #[test]
 fn threads_and_evictions() {
     let disk = disk(1000);

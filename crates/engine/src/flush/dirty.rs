@@ -14,8 +14,10 @@
 //! Lock order: a bucket's mutex is a leaf.
 use crate::Lsn;
 use crate::buf::frame::{CLEAN, Frame, Frames, NONE};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use crate::buf::sync::{AtomicU64, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering::*};
+
+const LEAST_BUCKETS: u64 = if cfg!(loom) { 4 } else { 64 };
 
 #[repr(align(64))]
 struct Bucket {
@@ -65,7 +67,7 @@ impl DirtyIndex {
     pub fn new(log_bytes: u64) -> DirtyIndex {
         let shift = (log_bytes / 256).max(1).ilog2().clamp(12, 20);
         // A server's log may be made longer: some laps' worth costs nothing.
-        let least = if log_bytes >= 8 << 20 { 2048 } else { 64 };
+        let least = if log_bytes >= 8 << 20 { 2048 } else { LEAST_BUCKETS };
         let count = ((log_bytes >> shift) + 2).next_power_of_two().clamp(least, 16384);
         let bucket =
             |_| Bucket { low: AtomicU64::new(u64::MAX), list: Mutex::new(List { head: NONE, tail: NONE, listed: 0, in_flight: 0 }) };

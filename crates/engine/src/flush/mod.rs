@@ -22,6 +22,8 @@ pub(crate) mod dirty;
 pub mod doublewrite;
 mod flusher;
 pub(crate) mod group;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod rate;
 pub mod repair;
 mod settings;

@@ -42,14 +42,14 @@ type Count = std::sync::atomic::AtomicU64;
 
 /// The order of the frames: who has reserved what and is how far with it.
 #[derive(Debug)]
-pub(super) struct Reservations {
+pub(crate) struct Reservations {
     tail: Padded<AtomicU64>,
     slots: Box<[Padded<Slot>]>,
     shared: Mutex<()>,
 }
 
 /// A slot for the length of one append.
-pub(super) struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     slot: &'a Slot,
     _shared: Option<MutexGuard<'a, ()>>,
 }
@@ -304,11 +304,12 @@ mod tests {
     fn threads_beyond_the_slots_take_turns() {
         threads::at_least(1);
         let r = Reservations::new(0, 2);
+        let rounds = if cfg!(miri) { 20 } else { 1000 };
         std::thread::scope(|s| {
             for thread in [1, 2, usize::MAX] {
                 let r = &r;
                 s.spawn(move || {
-                    for _ in 0..1000 {
+                    for _ in 0..rounds {
                         let seat = r.seat_no(thread);
                         let start = seat.reserve(r, 8);
                         assert!(r.ready() <= start);
@@ -318,13 +319,14 @@ mod tests {
                 });
             }
         });
-        assert_eq!((r.ready(), r.dirty_low(), r.counts()), (24000, 24000, (3000, 24000)));
+        assert_eq!((r.ready(), r.dirty_low(), r.counts()), (rounds * 24, rounds * 24, (rounds * 3, rounds * 24)));
     }
 }
 
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use crate::explore::explore;
     use loom::cell::UnsafeCell;
     use std::sync::Arc;
 
@@ -358,9 +360,7 @@ mod loom_tests {
     /// `reserve_to`: one fills a block while another appends; whoever looks finds no hole.
     #[test]
     fn loom_a_block_is_filled_while_another_appends() {
-        let mut b = loom::model::Builder::new();
-        b.preemption_bound = Some(3);
-        b.check(|| {
+        explore(3, || {
             let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
             let other = m.clone();
             let appends = loom::thread::spawn(move || (0..2).for_each(|_| other.append(0)));
@@ -382,9 +382,7 @@ mod loom_tests {
     }
     /// Two threads append so many frames; a third looks while they do.
     fn model(preemptions: usize, frames: [usize; 2]) {
-        let mut b = loom::model::Builder::new();
-        b.preemption_bound = Some(preemptions);
-        b.check(move || {
+        explore(preemptions, move || {
             let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
             let threads: Vec<_> = (0..2)
                 .map(|t| {

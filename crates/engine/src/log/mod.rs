@@ -71,7 +71,8 @@ pub use space::SpaceWait;
 
 use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
-use buffer::{Reservations, Ring};
+pub(crate) use buffer::Reservations;
+use buffer::Ring;
 use control::{Control, FORMAT, State};
 use counters::Counters;
 use credit::{Bounds, Class, Space};

@@ -352,8 +352,8 @@ impl<'a> Judge<'a> {
             if u16_at(&page, 12) != kind::BITMAP {
                 return Err(Error::Damaged(format!("page {space}:{map} is no bitmap page", space = space.0)));
             }
-            let end = pages.min(first + bitmap::PAGES);
-            used.extend((first..end).filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)));
+            // Also behind the file's end: a page in use was in the file when the checkpoint passed it, or is made by the log.
+            used.extend((first..first + bitmap::PAGES).filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)));
         }
         Ok(used)
     }

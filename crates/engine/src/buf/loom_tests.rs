@@ -1,0 +1,211 @@
+//! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is the pool's own, over two frames; loom has its atomics, mutexes and
+//! latches (`sync.rs`), and watches who touches a page's bytes (`Frame::page`).
+use super::pool::Pool;
+use super::testing::{MemDisk, pid};
+use super::*;
+use crate::explore::explore;
+use crate::page::header;
+use crate::{Lsn, Stall, Try};
+use loom::thread;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+const FRAMES: usize = 2;
+
+fn pool(disk: &Arc<MemDisk>) -> Arc<BufferPool> {
+    let config = BufConfig { frames: FRAMES, ..BufConfig::new(0, 4096) };
+    BufferPool::new(&config, disk.clone(), disk.clone()).unwrap()
+}
+/// A pool with these pages, the first of them the coldest.
+fn pool_with(pages: &[PageId]) -> Arc<BufferPool> {
+    let pool = pool(&Arc::default());
+    pages.iter().for_each(|&id| drop(pool.create(id).unwrap()));
+    pool
+}
+/// A page that no eviction takes.
+fn dirty(pool: &Pool, id: PageId) {
+    pool.fix(id, Latch::X).unwrap().mark_dirty(Lsn(1), Lsn(2));
+}
+/// What is seen under a latch is the page that was asked for; whether it was there.
+fn look(page: Try<PageGuard>, id: PageId) -> bool {
+    match page {
+        Ok(page) => {
+            assert_eq!((page.id(), header::id(&page)), (id, id), "FRAME-2");
+            true
+        }
+        Err(Stall::Page(missing)) => {
+            assert_eq!(missing, id);
+            false
+        }
+        Err(_) => panic!("a look-up waits for nothing else"),
+    }
+}
+fn create(pool: &Pool, id: PageId) -> bool {
+    match pool.create(id) {
+        Ok(page) => {
+            assert_eq!((page.id(), header::id(&page)), (id, id), "FRAME-2");
+            true
+        }
+        Err(Stall::Frame) => false,
+        Err(_) => panic!("what is made needs a frame at most"),
+    }
+}
+/// TABLE-3, and no frame is lost: each is free or has a page that is found, and nobody holds one.
+fn settled(pool: &Pool, pages: &[PageId]) {
+    let there = pages.iter().filter(|&&id| look(pool.fix(id, Latch::X), id)).count();
+    assert_eq!((pool.free_frames(), pool.any_held()), (FRAMES - there, false));
+}
+/// The first pages of a space that are in one chain of the table, and one that is in another chain.
+fn chained(many: usize) -> (Vec<PageId>, PageId) {
+    let of = |id: &PageId| table::Table::chain(FRAMES as u32, *id);
+    let first = pid(1, 1);
+    let same = (1..).map(|no| pid(1, no)).filter(|id| of(id) == of(&first)).take(many).collect();
+    (same, (1..).map(|no| pid(1, no)).find(|id| of(id) != of(&first)).unwrap())
+}
+const P: PageId = PageId { space: SpaceId(1), no: 1 };
+const Q: PageId = PageId { space: SpaceId(1), no: 2 };
+const R: PageId = PageId { space: SpaceId(1), no: 3 };
+
+/// FRAME-2, BUF-2: a page is fixed while another is made, for which one must go.
+#[test]
+fn loom_a_page_is_fixed_while_it_is_evicted() {
+    explore(3, || {
+        let pool = pool_with(&[P, Q]);
+        let other = pool.clone();
+        let evicts = thread::spawn(move || create(&other, R));
+        look(pool.fix(P, Latch::S), P);
+        evicts.join().unwrap();
+        settled(&pool, &[P, Q, R]);
+    });
+}
+/// The same without a look-up, where the page was seen before, and to change it.
+#[test]
+fn loom_a_page_is_fixed_where_it_was_while_its_frame_gets_another() {
+    explore(3, || {
+        let pool = pool_with(&[P, Q]);
+        let at = pool.fix(P, Latch::S).unwrap().frame();
+        let other = pool.clone();
+        let evicts = thread::spawn(move || create(&other, R));
+        if let Some(mut page) = pool.fix_at(at, P, Latch::X) {
+            page.bytes_mut()[header::BODY] = 1;
+            look(Ok(page), P);
+        }
+        evicts.join().unwrap();
+        settled(&pool, &[P, Q, R]);
+    });
+}
+/// A pin keeps the page while its latch is waited for.
+#[test]
+fn loom_a_latch_is_waited_for_while_its_holder_goes_and_the_page_is_evicted() {
+    explore(2, || {
+        let pool = pool_with(&[P, Q]);
+        let held = pool.fix(P, Latch::X).unwrap();
+        let (waiter, evicter) = (pool.clone(), pool.clone());
+        let waits = thread::spawn(move || look(waiter.fix(P, Latch::S), P));
+        let evicts = thread::spawn(move || create(&evicter, R));
+        drop(held);
+        waits.join().unwrap();
+        evicts.join().unwrap();
+        settled(&pool, &[P, Q, R]);
+    });
+}
+/// An SX latch becomes an X latch when the readers have gone.
+#[test]
+fn loom_a_page_is_read_while_a_latch_is_raised() {
+    explore(3, || {
+        let pool = pool_with(&[P]);
+        let other = pool.clone();
+        let reads = thread::spawn(move || look(other.fix(P, Latch::S), P));
+        let mut page = pool.fix(P, Latch::SX).unwrap();
+        if page.try_upgrade() {
+            page.bytes_mut()[header::BODY] = 1;
+            page.downgrade(Latch::SX);
+        }
+        page.upgrade();
+        page.bytes_mut()[header::BODY] = 2;
+        drop(page);
+        assert!(reads.join().unwrap());
+        settled(&pool, &[P]);
+    });
+}
+/// TABLE-1, TABLE-2: a page that stays is found, whatever is taken out of its chain in front of it and comes elsewhere, or into the same chain.
+fn found_beside_changes(same_chain: bool) {
+    explore(3, move || {
+        let (chain, elsewhere) = chained(3);
+        let (stays, goes, comes) = (chain[0], chain[1], if same_chain { chain[2] } else { elsewhere });
+        let pool = pool_with(&[stays, goes]);
+        dirty(&pool, stays);
+        let other = pool.clone();
+        let changes = thread::spawn(move || create(&other, comes));
+        assert!(look(pool.fix(stays, Latch::S), stays), "TABLE-2: a page that is there is found");
+        changes.join().unwrap();
+        settled(&pool, &[stays, goes, comes]);
+    });
+}
+#[test]
+fn loom_a_page_is_found_while_its_chain_loses_one_to_another_chain() {
+    found_beside_changes(false);
+}
+#[test]
+fn loom_a_page_is_found_while_one_of_its_chain_becomes_another() {
+    found_beside_changes(true);
+}
+/// TABLE-3
+#[test]
+fn loom_two_make_the_same_page() {
+    explore(3, || {
+        let pool = pool_with(&[Q]);
+        let other = pool.clone();
+        let makes = thread::spawn(move || create(&other, P));
+        create(&pool, P);
+        makes.join().unwrap();
+        assert!(look(pool.fix(P, Latch::S), P));
+        settled(&pool, &[P, Q]);
+    });
+}
+/// LOAD-1, LOAD-2: a read ends while others want the page. `beside` gets the page's frame, and says whether it has made the page anew.
+fn load_ends_beside(beside: fn(&Pool, FrameRef) -> bool) {
+    explore(3, move || {
+        let disk = Arc::new(MemDisk::default());
+        disk.fill(P.space.0, P.no + 1);
+        let (pool, file) = (pool(&disk), disk.space(P.space.0));
+        file.hold();
+        let mut load = Box::pin({
+            let pool = pool.clone();
+            async move { pool.load(P).await.unwrap() }
+        });
+        let mut poll = || load.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(poll().is_pending());
+        let ends = thread::spawn(move || file.release());
+        // An empty pool gives its first frame first.
+        let made = beside(&pool, FrameRef(0));
+        ends.join().unwrap();
+        assert_eq!(poll(), Poll::Ready(()));
+        assert_eq!(pool.fix(P, Latch::S).unwrap()[header::BODY], if made { 0 } else { P.no as u8 }, "LOAD-2");
+        settled(&pool, &[P]);
+    });
+}
+fn look_at_read(page: PageGuard) {
+    assert_eq!(page[header::BODY], P.no as u8, "BUF-4");
+    look(Ok(page), P);
+}
+#[test]
+fn loom_a_load_ends_while_its_page_is_looked_for() {
+    load_ends_beside(|pool, _| {
+        pool.fix(P, Latch::S).ok().into_iter().for_each(look_at_read);
+        false
+    });
+}
+/// The page was in that frame before, went, and comes again: nothing but its id says so.
+#[test]
+fn loom_a_load_ends_while_its_page_is_fixed_where_it_was() {
+    load_ends_beside(|pool, at| {
+        pool.fix_at(at, P, Latch::S).into_iter().for_each(look_at_read);
+        false
+    });
+}
+/// What was read is thrown away, or made over.
+#[test]
+fn loom_a_load_ends_while_its_page_is_made() {
+    load_ends_beside(|pool, _| create(pool, P));
+}

@@ -1,0 +1,193 @@
+//! Models of the dirty index: changes, cleaners, evictions and the checkpoint beside each other. The reservations of the log, the frames, the dirty index, the cleaner
+//! and the checkpoint are the engine's own; what is in the log, and the disk, are not there.
+use super::*;
+use crate::buf::testing::{MemDisk, Threads, block_on, pid};
+use crate::buf::{BufConfig, BufferPool, Latch};
+use crate::checkpoint::{CheckpointSource, Checkpointer};
+use crate::explore::explore;
+use crate::host::BoxFuture;
+use crate::log::Reservations;
+use crate::page::header;
+use crate::{PAGE_SIZE, PageId};
+use loom::thread;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The log as far as the checkpoint wants to know of it: all of it is durable.
+struct Frames {
+    order: Reservations,
+    /// (start, end, page) of each change.
+    changes: Mutex<Vec<(Lsn, Lsn, PageId)>>,
+}
+/// A frame is as long as what one bucket of the dirty index spans.
+const FRAME: u64 = 4096;
+impl LogView for Frames {
+    fn tail(&self) -> Lsn {
+        Lsn(self.order.tail())
+    }
+    fn dirty_low(&self) -> Lsn {
+        Lsn(self.order.dirty_low())
+    }
+    fn durable(&self) -> Lsn {
+        Lsn::MAX
+    }
+    fn checkpoint(&self) -> Lsn {
+        Lsn(0)
+    }
+    fn capacity_bytes(&self) -> u64 {
+        FRAME
+    }
+    fn flush_to(&self, _: Lsn) -> BoxFuture<()> {
+        unreachable!("it is durable")
+    }
+    fn pressure(&self) -> BoxFuture<()> {
+        Box::pin(std::future::pending())
+    }
+    fn write_checkpoint(&self, _: Lsn, _: &[u8]) {}
+}
+struct NoSource;
+impl CheckpointSource for NoSource {
+    fn payload(&self, _: Lsn) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+struct Model {
+    disk: Arc<MemDisk>,
+    pool: Arc<BufferPool>,
+    log: Arc<Frames>,
+    writer: Writer,
+    checkpointer: Checkpointer,
+}
+const P: PageId = PageId { space: crate::SpaceId(1), no: 0 };
+const Q: PageId = PageId { space: crate::SpaceId(1), no: 1 };
+
+impl Model {
+    /// Two pages, both clean, on disk and in memory.
+    fn new() -> Arc<Model> {
+        let disk = Arc::new(MemDisk::default());
+        disk.fill(1, 2);
+        let config = BufConfig { frames: 2, ..BufConfig::new(0, FRAME) };
+        let pool = BufferPool::new(&config, disk.clone(), disk.clone()).unwrap();
+        let log = Arc::new(Frames { order: Reservations::new(FRAME, 3), changes: Mutex::default() });
+        let doublewrite = Doublewrite::open(&*disk, Path::new("doublewrite"), DoublewriteMode::Off, 1).unwrap();
+        let writer = Writer::new(pool.clone(), log.clone(), Arc::new(Threads), doublewrite);
+        let checkpointer = Checkpointer::new(pool.clone(), log.clone(), Arc::new(NoSource));
+        [P, Q].iter().for_each(|&id| drop(pool.create(id).unwrap()));
+        Arc::new(Model { disk, pool, log, writer, checkpointer })
+    }
+    /// A mini-transaction, in the order of `Log::append`. Nothing if the page is not there.
+    fn change(&self, thread: usize, id: PageId) {
+        let Ok(mut page) = self.pool.fix(id, Latch::X) else { return };
+        let seat = self.log.order.seat_no(thread);
+        let start = seat.reserve(&self.log.order, FRAME);
+        let (start, end) = (Lsn(start), Lsn(start + FRAME));
+        self.log.changes.lock().push((start, end, id));
+        seat.copied();
+        page.mark_dirty(start, end);
+        seat.entered(FRAME);
+    }
+    /// A cleaner's turn.
+    fn clean(&self) {
+        let claimed = self.pool.dirty.claim_oldest(&self.pool.frames, 1);
+        block_on(async {
+            self.writer.write(claimed, true).await;
+            self.writer.sync().await;
+        });
+    }
+    /// LSN of a page in its file, now or as a crash would leave it.
+    fn on_disk(&self, id: PageId, synced: bool) -> Lsn {
+        let file = self.disk.space(id.space.0);
+        let bytes = if synced { file.synced_bytes() } else { file.bytes() };
+        header::lsn(bytes[id.no as usize * PAGE_SIZE..].first_chunk().unwrap())
+    }
+    /// How far a checkpoint would go, and what a crash that follows at once would leave of the pages.
+    fn look(&self) -> (Lsn, [Lsn; 2]) {
+        (self.checkpointer.possible(), [P, Q].map(|id| self.on_disk(id, true)))
+    }
+    /// CKPT-1, DIRTY-1: each change below the checkpoint is in what the crash left. Asked at the end, when all changes are told.
+    fn judge(&self, (checkpoint, left): (Lsn, [Lsn; 2])) {
+        for &(start, end, id) in &*self.log.changes.lock() {
+            assert!(start >= checkpoint || left[id.no as usize] >= end, "CKPT-1: {checkpoint} passes {start}..{end} of page {id}");
+        }
+    }
+    fn start(self: &Arc<Self>, f: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
+        let model = self.clone();
+        thread::spawn(move || f(&model))
+    }
+}
+
+/// A page becomes dirty while the checkpoint is computed.
+#[test]
+fn loom_a_checkpoint_beside_a_change() {
+    explore(4, || {
+        let m = Model::new();
+        let change = m.start(|m| m.change(0, P));
+        let seen = m.look();
+        change.join().unwrap();
+        m.judge(seen);
+        assert_eq!(m.checkpointer.possible(), Lsn(FRAME), "the page is dirty");
+    });
+}
+/// Two pages, one after the other, and another beside them.
+#[test]
+fn loom_a_checkpoint_beside_changes_of_two() {
+    explore(2, || {
+        let m = Model::new();
+        let (one, other) = (m.start(|m| m.change(0, P)), m.start(|m| m.change(1, Q)));
+        let seen = m.look();
+        one.join().unwrap();
+        other.join().unwrap();
+        m.judge(seen);
+    });
+}
+/// DIRTY-1: a dirty page is copied, written and synced, while it changes again and the checkpoint is computed.
+#[test]
+fn loom_a_checkpoint_beside_a_cleaner_and_a_change() {
+    explore(2, || {
+        let m = Model::new();
+        m.change(0, P);
+        let (clean, change) = (m.start(Model::clean), m.start(|m| m.change(0, P)));
+        let seen = m.look();
+        clean.join().unwrap();
+        change.join().unwrap();
+        m.judge(seen);
+        m.judge(m.look());
+        // What the cleaner left is written; then nothing holds the checkpoint back.
+        m.clean();
+        m.judge(m.look());
+        assert_eq!(m.checkpointer.possible(), Lsn(3 * FRAME));
+    });
+}
+/// BUF-2: a page that becomes dirty stays, or goes before.
+#[test]
+fn loom_a_page_is_evicted_while_it_is_changed() {
+    explore(3, || {
+        let m = Model::new();
+        m.change(0, Q);
+        let change = m.start(|m| m.change(1, P));
+        let made = m.pool.create(pid(1, 2)).is_ok();
+        change.join().unwrap();
+        assert_ne!(made, m.pool.contains(P));
+        assert_eq!(m.log.changes.lock().len(), if made { 1 } else { 2 }, "BUF-2: a change was thrown away");
+    });
+}
+/// BUF-2, FRAME-4: a page that was dirty goes only when its file has it, whoever reads the file then.
+#[test]
+fn loom_a_page_is_evicted_while_a_cleaner_writes_it() {
+    explore(3, || {
+        let m = Model::new();
+        m.change(0, Q);
+        m.change(0, P);
+        let clean = m.start(|m| {
+            m.clean();
+            m.clean();
+        });
+        let made = m.pool.create(pid(1, 2)).is_ok();
+        for id in [P, Q].into_iter().filter(|&id| made && !m.pool.contains(id)) {
+            assert_eq!(m.on_disk(id, false), m.log.changes.lock().iter().find(|c| c.2 == id).unwrap().1, "BUF-2: page {id}");
+        }
+        clean.join().unwrap();
+    });
+}
