@@ -14,7 +14,8 @@ const AHEAD: u64 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) fn spawn(log: &Arc<Log>) {
-    log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone())));
+    let over = Over(log.keeper_over.clone());
+    log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
     // Now, not each time: whoever writes the control file holds its lock meanwhile.
     let control = log.control.lock().control.file().clone();
@@ -22,7 +23,15 @@ pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 
-async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>) {
+/// Tells that the task has ended, however it does.
+struct Over(Arc<Kick>);
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
     while kick.wait().await {
         let Some(log) = log.upgrade() else { return };
         log.keep_buffer().await;

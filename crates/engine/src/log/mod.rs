@@ -155,6 +155,8 @@ pub struct Log {
     checkpoint: AtomicU64,
     counters: Counters,
     keeper: Arc<Kick>,
+    /// Closed when the keeper has ended.
+    keeper_over: Arc<Kick>,
     /// The size that the buffer is to have.
     buffer_wanted: AtomicU64,
     /// That writers wait for a checkpoint has been said.
@@ -282,6 +284,7 @@ impl Log {
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
             keeper: Arc::new(Kick::default()),
+            keeper_over: Arc::new(Kick::default()),
             buffer_wanted: AtomicU64::new(config.buffer_bytes as u64),
             full_told: AtomicBool::new(false),
             segments_asked: AtomicU64::new(tail / config.segment_bytes),
@@ -428,10 +431,12 @@ impl Log {
     pub async fn close(&self) {
         let tail = self.tail();
         self.flush_to(tail).await;
+        // Another engine may open the directory soon: nothing may make, rename or remove a segment then, nor write what this one knows to the control file.
+        self.stop();
+        self.keeper_over.wait().await;
         if self.checkpoint_lsn() == tail {
             self.control.lock().control.close();
         }
-        self.stop();
     }
     fn stop(&self) {
         self.closed.store(true, Release);

@@ -423,9 +423,10 @@ impl Spaces {
         let pages = (len / PAGE_SIZE as u64) as u32;
         if pages < 2 {
             return Err(Error::Incompatible(format!(
-                "{}{} is cut off: it has {len} bytes; restore it, or remove it to give up the table",
+                "{}{} is cut off: it has {len} bytes. Restore it or a backup{}",
                 path.display(),
-                of(label)
+                of(label),
+                if id < SpaceId::FIRST_TABLE { "" } else { ", or remove it to give up the table" }
             )));
         }
         let made = Space::new(id, file, path, pages, label);
