@@ -211,6 +211,16 @@ def _(sql, theirs, ours):
     return 'bit' in theirs.types and 'bit' not in ours.types
 
 
+@rule('subquery-before-its-query', 'a subquery is run before the query around it has rows, and may fail (1690) where MariaDB does not run it')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and '(SELECT' in sql
+
+
+@rule('operand-beside-null', 'an operand that is no number beside a NULL is not looked at: in strict mode MariaDB refuses it (1292)')
+def _(sql, theirs, ours):
+    return theirs.error == 1292 and 'NULL' in sql and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+
+
 @rule('last-day-of-all', 'FROM_DAYS past the year 9999 is the zero date, of which DATEDIFF is NULL, as in MySQL')
 def _(sql, theirs, ours):
     return 'FROM_DAYS(3652425)' in sql

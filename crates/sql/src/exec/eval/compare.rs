@@ -203,6 +203,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     pub(super) fn between(&mut self, how: CompareAs, args: &'v [Expr; 3]) -> Result<Option<bool>> {
+        if how == CompareAs::ByValue {
+            return self.between_mixed(args);
+        }
         let value = self.operand(how, &args[0])?;
         if value.is_null() {
             return Ok(None);
@@ -280,12 +283,26 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
-    /// Two operands, each evaluated as their comparison wants it.
-    pub(super) fn equal(&mut self, left: &'v Expr, right: &'v Expr) -> Result<bool> {
+    /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the value
+    /// are by themselves.
+    fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
+        let above = self.order_of(value, low)?.map(Ordering::is_ge);
+        if above == Some(false) {
+            return Ok(above);
+        }
+        let below = self.order_of(value, high)?.map(Ordering::is_le);
+        Ok(if below == Some(false) { below } else { above.and(below) })
+    }
+
+    /// How two operands compare, each evaluated as their comparison wants it.
+    fn order_of(&mut self, left: &'v Expr, right: &'v Expr) -> Result<Option<Ordering>> {
         let how = compare_as(&left.ty, &right.ty)?;
         let a = self.operand(how, left)?;
         let b = self.operand(how, right)?;
-        Ok(self.order(how, (left, &a), (right, &b))? == Some(Ordering::Equal))
+        self.order(how, (left, &a), (right, &b))
+    }
+    pub(super) fn equal(&mut self, left: &'v Expr, right: &'v Expr) -> Result<bool> {
+        Ok(self.order_of(left, right)? == Some(Ordering::Equal))
     }
 
     pub(super) fn case(

@@ -71,7 +71,8 @@ impl<'v> Eval<'v, '_, '_> {
             F::Sqrt => |x| (x >= 0.0).then(|| x.sqrt()),
             F::Exp => |x| Some(x.exp()),
             F::Ln | F::Log => |x| (x > 0.0).then(|| x.ln()),
-            F::Log2 => |x| (x > 0.0).then(|| x.log2()),
+            // As MySQL has it: the last digit may be another than that of the exact logarithm.
+            F::Log2 => |x| (x > 0.0).then(|| x.ln() / std::f64::consts::LN_2),
             F::Log10 => |x| (x > 0.0).then(|| x.log10()),
             F::Sin => |x| Some(x.sin()),
             F::Cos => |x| Some(x.cos()),
