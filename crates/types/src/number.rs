@@ -2,6 +2,8 @@
 //!
 //! Exponent form ("1.5e20", "1e-16") is used when the decimal point would stand after the 15th digit or more than 14 places before the first.
 
+use std::io::Write;
+
 pub fn write_u64(value: u64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
     let mut start = digits.len();
@@ -25,6 +27,28 @@ pub fn write_f64(value: f64, out: &mut Vec<u8>) {
 pub fn write_f32(value: f32, out: &mut Vec<u8>) {
     let mut buffer = [0u8; 40];
     write_scientific(crate::value::write_to(&mut buffer, format_args!("{value:.5e}")), out);
+}
+
+/// A double with so many digits behind the point. It has no more digits than tell it from its
+/// neighbours: zeros follow them.
+pub fn write_fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
+    let start = out.len();
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{value}");
+    let digits = out[start..].iter().rev().position(|b| *b == b'.');
+    let decimals = usize::from(decimals);
+    match digits {
+        Some(digits) if digits > decimals => {
+            out.truncate(start);
+            let _ = write!(out, "{value:.decimals$}");
+        }
+        _ => {
+            if digits.is_none() && decimals > 0 {
+                out.push(b'.');
+            }
+            out.resize(out.len() + decimals - digits.unwrap_or(0), b'0');
+        }
+    }
 }
 
 /// The last exponents at which a double is written without one: as [`write_f64`] has it.

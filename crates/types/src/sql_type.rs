@@ -326,6 +326,15 @@ impl SqlType {
         }
     }
 
+    pub fn is_zerofill(&self) -> bool {
+        match self {
+            SqlType::Int { sign, .. } | SqlType::Decimal { sign, .. } | SqlType::Float { sign, .. } | SqlType::Double { sign, .. } => {
+                sign.zerofill
+            }
+            _ => false,
+        }
+    }
+
     /// Digits of a fractional second; 0 for types without.
     pub fn fsp(&self) -> u8 {
         match self {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::collation::trim_spaces;
 use crate::convert::{exact_number, text_to_f64, to_datetime, to_decimal, to_f64, to_time};
 use crate::number::fit_f64;
-use crate::temporal::Parsed;
+use crate::temporal::{Parsed, parse_time};
 use crate::{Charset, Collation, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -399,7 +399,8 @@ fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'
 
 fn store_time<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
     let lose = |time, warning| lose_temporal("time", value, Value::Time(time), warning, mode);
-    let Some(parsed) = to_time(value) else { return lose(Time::ZERO, ConvertError::Truncated) };
+    let parsed = if let Value::Bytes(text) = value { parse_time(text) } else { to_time(value) };
+    let Some(parsed) = parsed else { return lose(Time::ZERO, ConvertError::Truncated) };
     let (rounded, over) = Time::clamped(parsed.value.round(fsp).us());
     let at_limit = rounded.us().abs() == crate::temporal::MAX_TIME_US;
     match (parsed.truncated || over, at_limit) {

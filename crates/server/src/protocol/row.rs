@@ -10,6 +10,7 @@ use super::packet::HEADER;
 use super::temporal;
 use redolith_sql::plan::ty::NOT_FIXED_DECIMALS;
 use redolith_sql::{ColumnFlags, ColumnMeta};
+use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Collation, Value};
 use std::io::Write;
 
@@ -62,13 +63,22 @@ fn text(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
         (Value::UInt(n), t::YEAR) => zero_filled(b, *n, 4),
         (Value::UInt(n), _) if c.width > 0 => zero_filled(b, *n, c.width),
         (Value::Float(_) | Value::Double(_), _) if c.decimals < NOT_FIXED_DECIMALS => {
-            // Writing to a Vec cannot fail.
-            let _ = write!(b, "{:.*}", c.decimals as usize, real(value));
+            write_fixed(real(value), c.decimals, b);
         }
         (Value::Date(d), t::DATETIME | t::TIMESTAMP) => d.at(0).write_text(c.decimals.min(6), b),
         (Value::DateTime(d), t::DATE) => d.date().write_text(b),
+        (Value::Decimal(_), _) if c.width > 0 => put_zero_filled(b, value, c),
         _ => value.write_text(Some(c.decimals.min(6)), b),
     }
+}
+
+/// A number of a ZEROFILL column that is no integer.
+#[cold]
+fn put_zero_filled(b: &mut Vec<u8>, value: &Value<'_>, c: &RowColumn) {
+    let start = b.len();
+    value.write_text(None, b);
+    let missing = usize::from(c.width).saturating_sub(b.len() - start);
+    b.splice(start..start, std::iter::repeat_n(b'0', missing));
 }
 
 fn zero_filled(b: &mut Vec<u8>, n: u64, width: u8) {

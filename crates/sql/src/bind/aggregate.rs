@@ -92,7 +92,7 @@ impl Binder<'_> {
             Aggregate::Count => ExprType::bigint(21),
             Aggregate::Sum => types::sum(&arg),
             Aggregate::Avg => types::avg(&arg, self.cx.div_precision_increment),
-            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => arg.nullable(true),
+            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => ExprType { zerofill: false, ..arg.nullable(true) },
             Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => ExprType::unsigned_bigint(21),
             Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => ExprType::double().nullable(true),
             Aggregate::GroupConcat => {

@@ -76,6 +76,10 @@ impl Binder<'_> {
     }
 
     pub(super) fn compare(&mut self, op: CompareOp, left: Expr, right: Expr) -> Result<Expr> {
+        let left = year_of(&right, left);
+        let right = year_of(&left, right);
+        let left = dated_year(left, &right.ty);
+        let right = dated_year(right, &left.ty);
         let how = types::compare_as(&left.ty, &right.ty)?;
         self.meet(&left, &right.ty);
         self.meet(&right, &left.ty);
@@ -108,7 +112,8 @@ impl Binder<'_> {
         let bound = [self.by_value(env, args[0])?, self.by_value(env, args[1])?, self.by_value(env, args[2])?];
         self.meet(&bound[1], &bound[0].ty);
         self.meet(&bound[2], &bound[0].ty);
-        let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty])?;
+        let is_range = matches!(bound[0].kind, ExprKind::Column { .. }) && bound[1..].iter().all(Expr::is_constant);
+        let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
@@ -131,7 +136,13 @@ impl Binder<'_> {
         let how = types::common(items.iter().map(|i| types::compare_as(&value.ty, &i.ty)))?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
-        let mut list: Vec<Expr> = items.into_iter().map(|i| fit(year_for(&value, i), how)).collect();
+        // Where the items are of several kinds each is compared by itself.
+        let how_of = |item: &Expr| if how == CompareAs::ByValue { types::compare_as(&value.ty, &item.ty) } else { Ok(how) };
+        let mut list = Vec::with_capacity(items.len());
+        for item in items {
+            let how = how_of(&item)?;
+            list.push(fit(year_for(&value, item), how));
+        }
         let sorted = sort_literals(&mut list, how);
         Ok(Expr::new(ExprKind::In { negated, how, value, list, sorted }, ExprType::boolean().nullable(nullable)))
     }
@@ -289,8 +300,30 @@ fn year_for(column: &Expr, value: Expr) -> Expr {
     if !is_year || value.ty.kind == Kind::Year || !value.is_constant() {
         return value;
     }
+    let value = if matches!(value.kind, ExprKind::Hex(_)) { as_number(value) } else { value };
     let ty = ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) }.nullable(value.ty.nullable);
     Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
+}
+
+/// A constant date that a YEAR column is compared with: its year.
+fn year_of(column: &Expr, value: Expr) -> Expr {
+    let is_dated = value.ty.kind.is_temporal() && value.ty.kind != Kind::Time;
+    if is_dated { year_for(column, value) } else { value }
+}
+
+/// A YEAR that meets a date: the number of its day 0 of month 0, as dates count.
+fn dated_year(value: Expr, other: &ExprType) -> Expr {
+    let unit = match other.kind {
+        Kind::Date => 10_000,
+        Kind::DateTime | Kind::Timestamp => 10_000_000_000,
+        _ => return value,
+    };
+    if value.ty.kind != Kind::Year {
+        return value;
+    }
+    let ty = ExprType::bigint(20).nullable(value.ty.nullable);
+    let unit = Expr::literal(Value::Int(unit), ExprType::bigint(20));
+    Expr::new(ExprKind::Arith { op: ArithOp::Multiply, sides: Box::new([value, unit]) }, ty)
 }
 
 /// Sorts a list of literals for search by halves; false if it holds anything else.

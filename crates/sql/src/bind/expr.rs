@@ -8,7 +8,7 @@ use crate::parse::lexer::TokenKind;
 use crate::parse::lift::is_wide_integer;
 use crate::plan::same::SameIndex;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
-use redolith_types::{Charset, Collation, Value};
+use redolith_types::{Charset, Collation, Decimal, Value};
 
 /// Nodes that aliases may stand for, per byte of the statement: a hundred times what is ever asked for.
 const COPIES_PER_BYTE: usize = 64;
@@ -102,7 +102,7 @@ impl Binder<'_> {
             A::Collate(value, name) => self.collate(env, value, name),
             A::Interval { subtract, date, amount, unit } => {
                 let sides = [self.expr(env, date)?, self.expr(env, amount)?];
-                let ty = interval_type(&sides[0].ty, *unit);
+                let ty = interval_type(&sides[0].ty, &sides[1].ty, *unit);
                 Ok(Expr::new(ExprKind::Interval { subtract: *subtract, unit: *unit, sides: Box::new(sides) }, ty))
             }
             A::Call(call) => self.call(env, call, expr.span),
@@ -159,11 +159,11 @@ impl Binder<'_> {
                 _ => ExprType::string(0, Collation::Binary),
             };
             self.lifted[number as usize] = true;
-            return Ok(Expr::new(ExprKind::Param(number), ty));
+            return Ok(hex_or_not(Expr::new(ExprKind::Param(number), ty), kind));
         }
         let value = self.literal_value(number)?;
         let ty = Self::value_type(&value, kind, self.literal_collation(number));
-        Ok(Expr::literal(value, ty))
+        Ok(hex_or_not(Expr::literal(value, ty), kind))
     }
 
     fn value_type(value: &Value<'_>, kind: TokenKind, collation: Collation) -> ExprType {
@@ -184,6 +184,10 @@ impl Binder<'_> {
         let collation = charset.default_collation();
         let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1) || self.parsed.literal_kind(number).is_string();
         let mut literal = if any_bytes { self.literal(number)? } else { self.pinned(|b| b.literal(number))? };
+        // Said to be text it is no number any more.
+        if let ExprKind::Hex(bytes) = literal.kind {
+            literal = *bytes;
+        }
         if !any_bytes
             && let Some(Value::Bytes(b)) = literal.as_literal()
             && let Err(at) = charset.validate(b)
@@ -411,15 +415,20 @@ impl Binder<'_> {
         if value.ty.kind.is_string() || value.ty.kind == Kind::Null {
             return value;
         }
-        let ty = ExprType { nullable: value.ty.nullable, ..ExprType::string(value.ty.length, self.cx.collation) };
-        Expr::new(ExprKind::Cast(Box::new(value)), ty)
+        let mut ty = ExprType { nullable: value.ty.nullable, ..ExprType::string(value.ty.length, self.cx.collation) };
+        if value.ty.kind == Kind::Bit {
+            // The text of a BIT column is its bytes.
+            (ty.collation, ty.coercibility) = (Collation::Binary, Coercibility::Implicit);
+        }
+        // The width that a number is shown in does not bound it, so nothing is cut off.
+        Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
     }
 }
 
 /// -x; literals are negated here, so that -1 is one.
 fn negate(operand: Expr) -> Expr {
     let ty = match types::domain(&operand.ty) {
-        types::Domain::Double => ExprType::double(),
+        types::Domain::Double => ExprType { decimals: operand.ty.real_decimals(), ..ExprType::double() },
         types::Domain::Decimal => {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
@@ -428,8 +437,10 @@ fn negate(operand: Expr) -> Expr {
     };
     let ty = ty.nullable(operand.ty.nullable);
     let value = match operand.as_literal() {
+        Some(Value::Int(i64::MIN)) => return beyond(Decimal::from(1u64 << 63)),
         Some(Value::Int(v)) => v.checked_neg().map(Value::Int),
         Some(Value::UInt(v)) if *v == 1 << 63 => Some(Value::Int(i64::MIN)),
+        Some(Value::UInt(v)) if *v > 1 << 63 => return beyond(-Decimal::from(*v)),
         Some(Value::Double(v)) => Some(Value::Double(-v)),
         Some(Value::Decimal(v)) => Some(Value::Decimal(-*v)),
         _ => None,
@@ -438,6 +449,20 @@ fn negate(operand: Expr) -> Expr {
         Some(value) => Expr::literal(value, ty),
         None => Expr::new(ExprKind::Unary(UnaryOp::Minus, Box::new(operand)), ty),
     }
+}
+
+/// A literal, marked if it is one of bytes that may be a number.
+fn hex_or_not(literal: Expr, kind: TokenKind) -> Expr {
+    if !matches!(kind, TokenKind::Hex | TokenKind::Bits) {
+        return literal;
+    }
+    let ty = literal.ty;
+    Expr::new(ExprKind::Hex(Box::new(literal)), ty)
+}
+
+/// An integer literal that only DECIMAL can hold.
+fn beyond(number: Decimal) -> Expr {
+    Expr::literal(Value::Decimal(number), ExprType::decimal(number.int_digits().into(), 0))
 }
 
 /// 0x10 and b'101' where a number is wanted: big-endian bytes.
@@ -457,7 +482,7 @@ pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
 }
 fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     // The length of a parameter is not known.
-    let length = if matches!(value.kind, ExprKind::Param(_)) { u32::MAX } else { value.ty.length };
+    let length = if matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_)) { u32::MAX } else { value.ty.length };
     ExprType { kind: Kind::VarChar, unsigned: false, length, collation, coercibility: Coercibility::Implicit, ..value.ty }
 }
 
@@ -507,15 +532,20 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
 }
 
 /// DATE stays a DATE if the unit is a day or longer; strings stay strings (the value shows what they are).
-fn interval_type(date: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
+fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;
     let days = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
-    let micros = matches!(unit, Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond);
+    let amount_decimals = match unit {
+        Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond => 6,
+        Second if amount.kind != Kind::Null => amount.real_decimals().min(6),
+        _ => 0,
+    };
+    let decimals = date.decimals.max(amount_decimals);
     let ty = match date.kind {
         Kind::Date if days => ExprType::date(),
-        Kind::Date => ExprType::datetime(if micros { 6 } else { 0 }),
-        Kind::DateTime | Kind::Timestamp => ExprType::datetime(if micros { 6 } else { date.decimals }),
-        Kind::Time => ExprType::time(if micros { 6 } else { date.decimals }),
+        Kind::Date => ExprType::datetime(amount_decimals),
+        Kind::DateTime | Kind::Timestamp => ExprType::datetime(decimals),
+        Kind::Time => ExprType::time(decimals),
         _ => ExprType::string(29, if date.kind.is_string() { date.collation } else { Collation::Utf8mb4GeneralCi }),
     };
     ty.nullable(true)

@@ -2,8 +2,9 @@
 use super::expr::{Env, check_fsp, in_charset, no_such_function};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
-use crate::parse::ast::{Call, Span};
+use crate::parse::ast::{BinaryOp, Call, Span};
 use crate::plan::function::Returns;
+use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{ArithOp, Coercibility, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::{Collation, Value};
 
@@ -21,9 +22,7 @@ impl Binder<'_> {
             return Err(unknown(self));
         }
         if call.name == "MOD" && call.args.len() == 2 {
-            let sides = [self.expr(env, &call.args[0])?, self.expr(env, &call.args[1])?];
-            let ty = types::arith(ArithOp::Modulo, &sides[0].ty, &sides[1].ty, self.cx.div_precision_increment);
-            return Ok(Expr::new(ExprKind::Arith { op: ArithOp::Modulo, sides: Box::new(sides) }, ty));
+            return self.binary(env, BinaryOp::Arith(ArithOp::Modulo), &call.args[0], &call.args[1]);
         }
         let Some(function) = Function::by_name(&call.name) else { return Err(unknown(self)) };
         let (least, most) = function.arity();
@@ -90,11 +89,16 @@ impl Binder<'_> {
             Returns::System(length) => {
                 ExprType { coercibility: Coercibility::System, ..ExprType::string(length, Collation::Utf8mb4GeneralCi) }
             }
-            Returns::Binary(length) => ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length, Collation::Binary) },
+            Returns::Binary(length) => ExprType::string(length, Collation::Binary),
             Returns::Date => ExprType::date(),
             Returns::Time => ExprType::time(fraction(function, args)?),
             Returns::DateTime => self.datetime_type(function, args)?,
             Returns::Unified(from) => {
+                if function == Function::Elt {
+                    for arg in &mut args[1..] {
+                        *arg = self.to_string(arg.clone());
+                    }
+                }
                 let ty = types::unify(&args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>())?;
                 for arg in &mut args[from as usize..] {
                     *arg = in_charset(arg.clone(), &ty);
@@ -107,6 +111,7 @@ impl Binder<'_> {
                     _ => ty.nullable(nullable),
                 });
             }
+            Returns::First if first.kind == Kind::Bit => ExprType::unsigned_bigint(20),
             Returns::First => first.nullable(true),
         };
         // Without arguments and with a value: never NULL. Others may fail and give NULL.
@@ -211,7 +216,16 @@ fn str_to_date_type(format: &Expr) -> ExprType {
 fn number_type(function: Function, args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
     match types::domain(arg) {
-        types::Domain::Double => ExprType::double(),
+        types::Domain::Double => {
+            // A constant number of digits is what is shown; ABS shows what its argument does.
+            let decimals = match (function, args.get(1).map(|a| a.as_literal())) {
+                (Function::Abs, _) => arg.real_decimals(),
+                (_, None) => 0,
+                (_, Some(Some(Value::Int(n)))) => (*n).clamp(0, NOT_FIXED_DECIMALS.into()) as u8,
+                (_, Some(_)) => arg.real_decimals(),
+            };
+            ExprType { decimals, ..ExprType::double() }
+        }
         types::Domain::Decimal => {
             let (int, scale) = arg.digits();
             if function == Function::Abs {

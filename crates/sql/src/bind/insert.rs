@@ -1,6 +1,7 @@
 //! INSERT and REPLACE.
 use super::Binder;
 use super::expr::{Env, as_number};
+use super::member::give_number;
 use super::meta;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
 use crate::catalog::TableInfo;
@@ -17,9 +18,19 @@ impl Binder<'_> {
         let rows = match &insert.source {
             InsertSource::Values(rows) => self.insert_rows(&table, &columns, rows)?,
             InsertSource::Select(select) => {
-                let select = self.select(select, None)?;
+                let mut select = self.select(select, None)?;
                 if select.visible != columns.len() {
                     return Err(SqlError::column_count(1));
+                }
+                for (given, column) in columns.iter().enumerate() {
+                    let ty = &table.def.columns[*column].ty;
+                    if ty.is_numeric() || matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
+                        give_number(&mut select, given);
+                        let output = &mut select.output[given];
+                        if matches!(output.kind, ExprKind::Hex(_)) {
+                            *output = as_number(output.clone());
+                        }
+                    }
                 }
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
                 InsertRows::Select { select: Box::new(select), buffer }

@@ -34,16 +34,22 @@ pub(super) fn number_of(expr: &Expr, table: impl Fn(usize) -> Option<Arc<TableIn
 
 /// Has a derived table give numbers, and its `columns` make the texts.
 pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
-    let SelectPlan { output, sources, .. } = plan;
-    let table = |source: usize| match &sources[source].kind {
-        SourceKind::Table(access) => Some(access.table.clone()),
-        SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
-    };
-    for (given, column) in output.iter_mut().zip(columns) {
-        if let Some((number, names)) = number_of(given, table) {
-            let ty = number.ty.nullable(column.ty().nullable);
-            *given = number;
+    for (n, column) in columns.iter_mut().enumerate().take(plan.output.len()) {
+        if let Some((ty, names)) = give_number(plan, n) {
+            let ty = ty.nullable(column.ty().nullable);
             column.expr = names.of(Expr::new(column.expr.clone(), ty));
         }
     }
+}
+
+/// Has a query give the number of an ENUM or SET where it gives its text; None: it gives something else.
+pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
+    let table = |source: usize| match &plan.sources[source].kind {
+        SourceKind::Table(access) => Some(access.table.clone()),
+        SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
+    };
+    let (number, names) = number_of(&plan.output[output], table)?;
+    let ty = number.ty;
+    plan.output[output] = number;
+    Some((ty, names))
 }

@@ -21,6 +21,7 @@ pub fn sql_type(ty: &SqlType) -> ExprType {
         coercibility: Coercibility::Numeric,
         collation: Collation::Binary,
         length,
+        zerofill: ty.is_zerofill(),
     };
     let text =
         |kind, length, collation| ExprType { coercibility: Coercibility::Implicit, collation, unsigned: false, ..numeric(kind, length, 0) };
@@ -95,9 +96,7 @@ fn column_flags(table: &TableInfo, column: usize, ty: &ExprType) -> ColumnFlags 
     flags.set(ColumnFlags::NO_DEFAULT, !def.nullable && def.default.is_none() && !def.auto_increment);
     flags.set(ColumnFlags::TIMESTAMP, def.on_update_now);
     flags.set(ColumnFlags::ON_UPDATE_NOW, def.on_update_now);
-    if let SqlType::Int { sign, .. } = &def.ty {
-        flags.set(ColumnFlags::ZEROFILL, sign.zerofill);
-    }
+    flags.set(ColumnFlags::ZEROFILL, ty.zerofill);
     for index in &table.def.indexes {
         match index.columns.iter().position(|c| c.column == column) {
             Some(_) if index.primary => flags.set(ColumnFlags::PRIMARY_KEY | ColumnFlags::PART_KEY, true),

@@ -32,6 +32,11 @@ pub fn domain(ty: &ExprType) -> Domain {
     }
 }
 
+/// A DOUBLE that is shown with so many digits behind the point: a fixed number below 31.
+fn real(decimals: u8) -> ExprType {
+    ExprType { decimals: decimals.min(NOT_FIXED_DECIMALS), ..ExprType::double() }
+}
+
 /// The type of `left op right`; `increment`: `@@div_precision_increment`.
 pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> ExprType {
     let nullable = left.nullable || right.nullable;
@@ -42,7 +47,7 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
         ArithOp::IntDivide => ExprType::bigint(21).unsigned(unsigned),
         ArithOp::Divide => {
             if widest == Domain::Double {
-                ExprType::double()
+                real(left.real_decimals().max(right.real_decimals()).saturating_add(increment))
             } else {
                 let (int, scale) = digits(left);
                 let scale = (scale + increment).min(30);
@@ -50,7 +55,7 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
             }
         }
         _ => match widest {
-            Domain::Double => ExprType::double(),
+            Domain::Double => real(left.real_decimals().max(right.real_decimals())),
             Domain::Decimal => {
                 let ((li, ls), (ri, rs)) = (digits(left), digits(right));
                 match op {
@@ -59,7 +64,8 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
                     _ => ExprType::decimal(li.max(ri) + 1 + ls.max(rs) as u32, ls.max(rs)),
                 }
             }
-            _ => ExprType::bigint(21).unsigned(unsigned),
+            // The remainder has the sign of what is divided.
+            _ => ExprType::bigint(21).unsigned(if op == ArithOp::Modulo { left.unsigned } else { unsigned }),
         },
     };
     let zero_divides = matches!(op, ArithOp::Divide | ArithOp::IntDivide | ArithOp::Modulo);
@@ -93,6 +99,10 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     let nullable = types.iter().any(|t| t.nullable);
     let known: Vec<&ExprType> = types.iter().filter(|t| t.kind != Kind::Null).collect();
     let Some(first) = known.first() else { return Ok(ExprType::null()) };
+    // Of bits the number is chosen.
+    if known.iter().all(|t| t.kind == Kind::Bit) {
+        return Ok(ExprType::unsigned_bigint(20).nullable(nullable));
+    }
     if known.iter().all(|t| t.kind == first.kind && t.unsigned == first.unsigned && t.collation == first.collation) {
         let length = known.iter().map(|t| t.length).max().unwrap_or(0);
         let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
@@ -102,14 +112,14 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
         }
         let coercibility = known.iter().map(|t| t.coercibility).min().unwrap_or(first.coercibility);
         let kind = if matches!(first.kind, Kind::Enum | Kind::Set) { Kind::VarChar } else { first.kind };
-        return Ok(ExprType { kind, length, decimals, nullable, coercibility, ..**first });
+        return Ok(ExprType { kind, length, decimals, nullable, coercibility, zerofill: false, ..**first });
     }
     if known.iter().all(|t| t.kind.is_numeric()) {
         let widest = known.iter().map(|t| domain(t)).max().unwrap_or(Domain::Int);
         let unsigned = known.iter().all(|t| t.unsigned);
         let mixed = !unsigned && known.iter().any(|t| t.unsigned && t.kind == Kind::BigInt);
         let ty = match widest {
-            Domain::Double => ExprType::double(),
+            Domain::Double => real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS)),
             // A signed and an unsigned BIGINT only meet in DECIMAL.
             Domain::Int if mixed => ExprType::decimal(20, 0),
             Domain::Decimal => {
@@ -217,13 +227,31 @@ pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     })
 }
 
-/// In which domain BETWEEN compares: one for all three. Where two pairs would be compared in
-/// different ones, texts and numbers meet as doubles.
-pub fn compare_all(types: [&ExprType; 3]) -> Result<CompareAs> {
+/// In which domain BETWEEN compares: one for all three. `is_range`: the value is a column and both
+/// bounds are constants, which then become what the column is.
+pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
     let [value, low, high] = types;
-    let how = common([compare_as(value, low), compare_as(value, high)])?;
-    let is_open = types.iter().any(|t| t.kind == Kind::Null || t.kind.is_temporal());
-    Ok(if how == CompareAs::ByValue && !is_open { CompareAs::Double } else { how })
+    let has = |test: fn(Kind) -> bool| types.iter().any(|t| test(t.kind));
+    let pairs = || common([compare_as(value, low), compare_as(value, high)]);
+    if has(|k| k == Kind::Null) || is_range && value.kind.is_temporal() {
+        return pairs();
+    }
+    let is_dated = |k: Kind| k.is_temporal() && k != Kind::Time;
+    if types.iter().all(|t| t.kind.is_string()) {
+        return Ok(CompareAs::String(collation_of(&types, "between")?.0));
+    }
+    if !has(Kind::is_temporal) {
+        let how = pairs()?;
+        return Ok(if how == CompareAs::ByValue { CompareAs::Double } else { how });
+    }
+    Ok(match (has(Kind::is_numeric), types.iter().any(|t| is_dated(t.kind)), has(Kind::is_string)) {
+        (true, ..) => CompareAs::Double,
+        (false, true, _) if types.iter().all(|t| t.kind == Kind::Date) => CompareAs::Date,
+        (false, true, _) => CompareAs::DateTime,
+        (false, false, false) => CompareAs::Time,
+        // Times and texts are texts.
+        (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
+    })
 }
 
 /// The domain several comparisons share; ByValue if they differ.
@@ -246,13 +274,13 @@ pub fn sum(arg: &ExprType) -> ExprType {
     let ty = match domain(arg) {
         Domain::Int | Domain::Unknown => ExprType::decimal(arg.digits().0 + 22, 0),
         Domain::Decimal => ExprType::decimal(arg.digits().0 + 22 + arg.digits().1 as u32, arg.digits().1),
-        Domain::Double => ExprType { decimals: NOT_FIXED_DECIMALS, ..ExprType::double() },
+        Domain::Double => real(arg.real_decimals()),
     };
     ty.nullable(true)
 }
 pub fn avg(arg: &ExprType, increment: u8) -> ExprType {
     let ty = match domain(arg) {
-        Domain::Double => ExprType::double(),
+        Domain::Double => real(arg.real_decimals().saturating_add(increment)),
         _ => {
             let (int, scale) = digits(arg);
             let scale = (scale + increment).min(30);

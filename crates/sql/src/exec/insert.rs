@@ -210,7 +210,8 @@ impl<'p> Work<'p> {
         check_killed(&cx.env)?;
         self.records += 1;
         cx.env.row = self.records;
-        let single = self.records == 1 && self.auto.rows_left == 1;
+        // A query's rows count as many, even where it is one.
+        let single = self.records == 1 && self.auto.rows_left == 1 && matches!(given, Given::Exprs(_));
         let mut payload = std::mem::take(&mut cx.scratch.row);
         payload.clear();
         let mark = cx.env.held();

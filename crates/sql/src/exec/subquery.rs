@@ -29,6 +29,7 @@ impl<'p> Found<'p> {
             }
             ExprKind::Unary(_, v)
             | ExprKind::Cast(v)
+            | ExprKind::Hex(v)
             | ExprKind::Collate(v)
             | ExprKind::ConvertTo(v)
             | ExprKind::Member { number: v, .. }

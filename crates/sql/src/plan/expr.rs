@@ -108,6 +108,8 @@ pub enum ExprKind {
     },
     /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals, collation).
     Cast(Box<Expr>),
+    /// A hexadecimal or bit literal: bytes, and where a number is wanted the number that they are, high byte first.
+    Hex(Box<Expr>),
     /// A column under a COLLATE that is not its own: its value, which compares by the node's `ty`.
     Collate(Box<Expr>),
     /// A constant brought to the type of the column it is compared with (a date given as a string). As Cast, but a value that does not convert
@@ -284,6 +286,7 @@ impl Expr {
     pub fn as_literal(&self) -> Option<&Value<'static>> {
         match &self.kind {
             ExprKind::Literal(v) => Some(v),
+            ExprKind::Hex(bytes) => bytes.as_literal(),
             _ => None,
         }
     }

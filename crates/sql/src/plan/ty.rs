@@ -94,6 +94,8 @@ pub struct ExprType {
     pub coercibility: Coercibility,
     pub collation: Collation,
     pub length: u32,
+    /// A column with ZEROFILL: as text it has zeros in front, up to `length` characters.
+    pub zerofill: bool,
 }
 
 /// `decimals` of a floating-point value whose number of digits is not fixed.
@@ -109,6 +111,7 @@ impl ExprType {
             coercibility: Coercibility::Numeric,
             collation: Collation::Binary,
             length,
+            zerofill: false,
         }
     }
     /// NULL, and parameters of which nothing is known.
@@ -151,6 +154,16 @@ impl ExprType {
     }
     pub fn unsigned(self, unsigned: bool) -> ExprType {
         ExprType { unsigned, ..self }
+    }
+    /// Digits behind the point that a DOUBLE made of this is shown with.
+    pub fn real_decimals(&self) -> u8 {
+        match self.kind {
+            Kind::Null => 0,
+            Kind::Float | Kind::Double | Kind::Decimal => self.decimals,
+            kind if kind.is_integer() => 0,
+            kind if kind.is_temporal() => self.decimals,
+            _ => NOT_FIXED_DECIMALS,
+        }
     }
     /// A string of bytes rather than characters.
     pub fn is_binary(&self) -> bool {

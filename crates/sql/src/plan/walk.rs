@@ -9,7 +9,7 @@ macro_rules! each_part {
         use ExprKind::*;
         match $kind {
             Literal(_) | Param(_) | Column { .. } | GroupKey(_) | Aggregate(_) | InsertedValue(_) | UserVariable(_) | SystemVariable { .. } => {}
-            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | Collate(e) | ConvertTo(e) => $f(e),
+            AssignUserVariable(_, e) | Unary(_, e) | Cast(e) | Hex(e) | Collate(e) | ConvertTo(e) => $f(e),
             IsNull { value: e, .. } | IsTruth { value: e, .. } | Member { number: e, .. } => $f(e),
             Arith { sides, .. } | Compare { sides, .. } | Like { sides, .. } | Regexp { sides, .. } | Interval { sides, .. } | Xor(sides) => {
                 sides.$iter().for_each($f)
@@ -137,7 +137,7 @@ impl Expr {
             (Regexp { negated, collation, .. }, Regexp { negated: n, collation: c, .. }) => (negated, collation) == (n, c),
             (IsNull { negated: a, .. }, IsNull { negated: b, .. }) => a == b,
             (IsTruth { negated, truth, .. }, IsTruth { negated: n, truth: t, .. }) => (negated, truth) == (n, t),
-            (And(_), And(_)) | (Or(_), Or(_)) | (Xor(_), Xor(_)) | (Collate(_), Collate(_)) => true,
+            (And(_), And(_)) | (Or(_), Or(_)) | (Xor(_), Xor(_)) | (Hex(_), Hex(_)) | (Collate(_), Collate(_)) => true,
             (Case { operand, how, otherwise, .. }, Case { operand: o, how: h, otherwise: e, .. }) => {
                 how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some()
             }

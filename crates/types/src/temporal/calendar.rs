@@ -138,7 +138,11 @@ impl DateTime {
     pub fn add_interval(self, interval: Interval) -> Option<DateTime> {
         let date = if interval.months == 0 { self.date() } else { self.date().add_months(interval.months)? };
         let us = interval.days.checked_mul(US_PER_DAY)?.checked_add(interval.us)?;
-        if us == 0 { Some(date.at(self.us_of_day())) } else { date.at(self.us_of_day()).add_us(us) }
+        if us == 0 {
+            return Some(date.at(self.us_of_day()));
+        }
+        // Days are counted from the year 1 on.
+        date.at(self.us_of_day()).add_us(us).filter(|at| at.date().year() > 0)
     }
 
     /// self - other in microseconds.

@@ -147,7 +147,7 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
                 return None;
             }
         }
-        let (value, len) = s.digits(if i == 0 { 4 } else { 2 });
+        let (value, len) = s.digits(usize::MAX);
         if len == 0 {
             return None;
         }
@@ -162,7 +162,7 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     match s.peek() {
         Some(b'T') => s.at += 1,
         Some(b) if b.is_ascii_whitespace() => s.skip_spaces(),
-        Some(b) if b.is_ascii_punctuation() && b != b'.' => s.at += 1,
+        Some(b) if b.is_ascii_punctuation() => s.at += 1,
         _ => return so_far(time, 0),
     }
     if s.run() == 0 {
@@ -173,12 +173,13 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     for (i, part) in time.iter_mut().enumerate() {
         if i > 0 {
             let next_is_digit = s.text.get(s.at + 1).is_some_and(u8::is_ascii_digit);
-            if !next_is_digit || !s.peek().is_some_and(|b| b.is_ascii_punctuation() && !matches!(b, b'+' | b'-')) {
+            let is_zone = matches!(s.peek(), Some(b'+' | b'-')) && parse_zone(s.text[s.at..].trim_ascii_end()).is_some();
+            if !next_is_digit || is_zone || !s.peek().is_some_and(|b| b.is_ascii_punctuation()) {
                 break;
             }
             s.at += 1;
         }
-        *part = s.digits(2).0;
+        *part = s.digits(usize::MAX).0;
         parts += 1;
     }
     so_far(time, parts)
@@ -188,6 +189,16 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
 pub fn parse_date(text: &[u8]) -> Option<Parsed<Date>> {
     let parsed = parse_datetime(text, 0)?;
     Some(Parsed { value: parsed.value.date(), fsp: 0, truncated: parsed.truncated || parsed.value.us_of_day() != 0 })
+}
+
+/// Whether a DATETIME literal has a time, be it midnight: what has none is a DATE.
+pub fn has_time(text: &[u8]) -> bool {
+    let mut s = Scanner { text, at: 0 };
+    s.skip_spaces();
+    let run = s.run();
+    let compact = run >= 5 && !matches!(text.get(s.at + run), Some(b'-' | b'/' | b':'));
+    let parts = if compact { Some(compact_parts(&mut s, run)) } else { delimited_parts(&mut s) };
+    parts.is_some_and(|parts| parts.time_parts > 0)
 }
 
 /// Where a time is expected: a date with a time ('2024-01-02 03:04:05', '20240102030405')?
@@ -236,6 +247,22 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let (value, clamped) = Time::clamped(if negative { -total } else { total });
     debug_assert!(value.us().abs() <= MAX_TIME_US);
     Some(Parsed { value, fsp, truncated: clamped || !s.at_end() })
+}
+
+/// Whether a text is a number in scientific notation: '1e2' can be stored as the TIME 00:00:01, but
+/// where an expression wants a time it is none.
+pub fn is_scientific(text: &[u8]) -> bool {
+    let mut s = Scanner { text, at: 0 };
+    s.skip_spaces();
+    if matches!(s.peek(), Some(b'-' | b'+')) {
+        s.at += 1;
+    }
+    s.at += s.run();
+    s.fraction();
+    match &text[s.at..] {
+        [b'e' | b'E', b'-' | b'+', digit, ..] | [b'e' | b'E', digit, ..] => digit.is_ascii_digit(),
+        _ => false,
+    }
 }
 
 /// [:mm[:ss]] after the hours.

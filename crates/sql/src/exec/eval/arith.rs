@@ -23,6 +23,15 @@ fn domain(value: &Value<'_>) -> Domain {
     }
 }
 
+/// A time as a number with all the digits behind the point that its type has.
+fn whole_fraction<'x>(value: Value<'x>, e: &Expr) -> Value<'x> {
+    if e.ty.decimals == 0 || !e.ty.kind.is_temporal() {
+        return value;
+    }
+    let number = exact_number(&value).and_then(|n| n.round(e.ty.decimals.min(6)).ok());
+    number.map_or(value, Value::Decimal)
+}
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn arith(&mut self, op: ArithOp, sides: &'v [Expr; 2], node: &'v Expr) -> Result<Value<'v>> {
         let a = self.number(&sides[0])?;
@@ -52,7 +61,10 @@ impl<'v> Eval<'v, '_, '_> {
                 let unsigned = node.ty.unsigned || (by_value && has_unsigned && !subtracts_signed);
                 self.int_arith(op, &a, &b, unsigned, node)
             }
-            Domain::Decimal => self.decimal_arith(op, &a, &b, node),
+            Domain::Decimal => {
+                let (a, b) = (whole_fraction(a, &sides[0]), whole_fraction(b, &sides[1]));
+                self.decimal_arith(op, &a, &b, node)
+            }
             Domain::Double => self.double_arith(op, &a, &b, node),
         }
     }
@@ -161,6 +173,8 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Int(n) => Value::Int(n.checked_neg().ok_or_else(|| self.out_of_range("BIGINT", node))?),
             Value::UInt(n) => match i64::try_from(-(n as i128)) {
                 Ok(n) => Value::Int(n),
+                // A literal, which had a type for any number.
+                Err(_) if node.ty.kind == Kind::Decimal => Value::Decimal(-Decimal::from(n)),
                 Err(_) => return Err(self.out_of_range("BIGINT", node)),
             },
             Value::Decimal(d) => Value::Decimal(-d),

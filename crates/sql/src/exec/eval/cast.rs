@@ -4,8 +4,10 @@ use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
 use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{Expr, ExprType, Kind};
+use crate::sql_mode::SqlMode;
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
-use redolith_types::{Charset, Collation, Decimal, Value};
+use redolith_types::number::write_fixed;
+use redolith_types::{Charset, Collation, DateTime, Decimal, Value};
 use std::borrow::Cow;
 
 /// Brings a value to the kind its type promises, quietly: for result columns and alternatives, whose values may be of other kinds where
@@ -65,10 +67,7 @@ impl<'v> Eval<'v, '_, '_> {
         let value = match ty.kind {
             // X'..' and b'..' where a number is wanted.
             Kind::Bit => {
-                return Ok(match self.eval(e)? {
-                    Value::Bytes(b) => Value::UInt(b.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
-                    value => value,
-                });
+                return Ok(super::big_endian(self.eval(e)?));
             }
             kind if kind.is_numeric() => self.number(e)?,
             _ => self.eval(e)?,
@@ -126,7 +125,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let name = if ty.kind == Kind::Date { "date" } else { "datetime" };
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
-        let Some(at) = to_datetime(&value, today, zone) else { return self.not_temporal(name, &value) };
+        let Some(at) = to_datetime(&value, today, zone).filter(|at| !self.is_refused_zero(&value, at.value)) else {
+            return self.not_temporal(name, &value);
+        };
         if at.truncated {
             self.env.warn(SqlError::truncated_wrong_value(name, &value))?;
         }
@@ -134,6 +135,10 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Date(at.value.date()));
         }
         Ok(at.value.round(fsp).map_or(Value::Null, Value::DateTime))
+    }
+    /// NO_ZERO_DATE says that a text cannot be the zero date; numbers and columns can.
+    pub(super) fn is_refused_zero(&self, value: &Value<'_>, at: DateTime) -> bool {
+        at.is_zero() && matches!(value, Value::Bytes(_)) && self.env.settings.sql_mode.has(SqlMode::NO_ZERO_DATE)
     }
     fn not_temporal(&mut self, kind: &str, value: &Value<'_>) -> Result<Value<'v>> {
         self.env.warn(SqlError::new(1292, format!("Incorrect {kind} value: '{value}'")))?;
@@ -250,7 +255,14 @@ impl<'v> Eval<'v, '_, '_> {
                     (Value::Time(_) | Value::DateTime(_), kind) if kind.is_temporal() => {
                         value.write_text(Some(e.ty.decimals.min(6)), &mut out);
                     }
+                    (Value::Float(_) | Value::Double(_), Kind::Float | Kind::Double) if e.ty.decimals < NOT_FIXED_DECIMALS => {
+                        write_fixed(to_f64(value).value, e.ty.decimals, &mut out);
+                    }
                     (value, _) => value.write_text(None, &mut out),
+                }
+                if e.ty.zerofill {
+                    let missing = (e.ty.length as usize).saturating_sub(out.len());
+                    out.splice(0..0, std::iter::repeat_n(b'0', missing));
                 }
                 Cow::Owned(out)
             }
@@ -265,7 +277,9 @@ fn full_year(value: &Value<'_>) -> Option<i64> {
             let text = std::str::from_utf8(text).ok()?.trim();
             (text.parse::<i64>().ok()?, text.len() < 3)
         }
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Null => return None,
+        Value::Date(date) => return Some(date.year().into()),
+        Value::DateTime(at) => return Some(at.date().year().into()),
+        Value::Time(_) | Value::Null => return None,
         number => {
             let exact = to_decimal(number).value;
             (exact.to_i64().filter(|n| Decimal::from(*n) == exact)?, false)

@@ -1,5 +1,6 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
+use crate::bind::types::compare_as;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
@@ -202,6 +203,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     pub(super) fn between(&mut self, how: CompareAs, args: &'v [Expr; 3]) -> Result<Option<bool>> {
+        if how == CompareAs::ByValue {
+            return self.between_mixed(args);
+        }
         let value = self.operand(how, &args[0])?;
         if value.is_null() {
             return Ok(None);
@@ -221,6 +225,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     pub(super) fn is_in(&mut self, how: CompareAs, value: &'v Expr, list: &'v [Expr], sorted: bool) -> Result<Option<bool>> {
+        if how == CompareAs::ByValue {
+            return self.is_in_mixed(value, list);
+        }
         let v = self.operand(how, value)?;
         if v.is_null() {
             return Ok(None);
@@ -250,6 +257,54 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
+    /// IN of items that are of several kinds: each is compared as it and the value are by themselves.
+    fn is_in_mixed(&mut self, value: &'v Expr, list: &'v [Expr]) -> Result<Option<bool>> {
+        let (as_is, mut as_number) = (self.eval(value)?, None);
+        if as_is.is_null() {
+            return Ok(None);
+        }
+        let mut unknown = false;
+        for item_expr in list {
+            let how = compare_as(&value.ty, &item_expr.ty)?;
+            let item = self.operand(how, item_expr)?;
+            let v = match how {
+                CompareAs::Int | CompareAs::Decimal | CompareAs::Double => match &as_number {
+                    Some(number) => number,
+                    None => as_number.insert(self.number(value)?),
+                },
+                _ => &as_is,
+            };
+            match self.order(how, (value, v), (item_expr, &item))? {
+                Some(Ordering::Equal) => return Ok(Some(true)),
+                Some(_) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
+
+    /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the value
+    /// are by themselves.
+    fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
+        let above = self.order_of(value, low)?.map(Ordering::is_ge);
+        if above == Some(false) {
+            return Ok(above);
+        }
+        let below = self.order_of(value, high)?.map(Ordering::is_le);
+        Ok(if below == Some(false) { below } else { above.and(below) })
+    }
+
+    /// How two operands compare, each evaluated as their comparison wants it.
+    fn order_of(&mut self, left: &'v Expr, right: &'v Expr) -> Result<Option<Ordering>> {
+        let how = compare_as(&left.ty, &right.ty)?;
+        let a = self.operand(how, left)?;
+        let b = self.operand(how, right)?;
+        self.order(how, (left, &a), (right, &b))
+    }
+    pub(super) fn equal(&mut self, left: &'v Expr, right: &'v Expr) -> Result<bool> {
+        Ok(self.order_of(left, right)? == Some(Ordering::Equal))
+    }
+
     pub(super) fn case(
         &mut self,
         operand: Option<&'v Expr>,
@@ -259,13 +314,15 @@ impl<'v> Eval<'v, '_, '_> {
         node: &'v Expr,
     ) -> Result<Value<'v>> {
         let value = match operand {
-            Some(e) => Some((e, self.operand(how, e)?)),
-            None => None,
+            Some(e) if how != CompareAs::ByValue => Some((e, self.operand(how, e)?)),
+            _ => None,
         };
         for (when, then) in branches {
-            let taken = match &value {
-                None => self.truth(when)? == Some(true),
-                Some((e, v)) => {
+            let taken = match (&value, operand) {
+                (None, None) => self.truth(when)? == Some(true),
+                // The branches are of several kinds: each is compared as it is by itself.
+                (None, Some(e)) => self.equal(e, when)?,
+                (Some((e, v)), _) => {
                     let w = self.operand(how, when)?;
                     self.order(how, (e, v), (when, &w))? == Some(Ordering::Equal)
                 }

@@ -2,14 +2,17 @@
 use super::Eval;
 use super::format::{DAYS, MONTHS};
 use super::interval::difference;
-use crate::error::Result;
-use crate::plan::{Expr, Function, Kind};
-use redolith_types::convert::{has_date, to_decimal};
-use redolith_types::temporal::{US_PER_SEC, parse_zone};
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, ExprKind, Function, Kind};
+use redolith_types::convert::{has_date, to_datetime, to_decimal};
+use redolith_types::temporal::{US_PER_SEC, has_time, parse_zone};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
 /// 3001-01-18 23:59:59 UTC: the last second MySQL's Unix times reach.
 const LAST_UNIX_SECOND: i64 = 32_536_771_199;
+
+/// Numbers below have no time of day: YYYYMMDD.
+const FIRST_WITH_TIME: i64 = 100_000_000;
 
 /// Of a moment, for EXTRACT.
 const FIELDS: [&str; 5] = ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
@@ -32,7 +35,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::UnixTimestamp => return self.unix_timestamp(args, fsp),
             F::FromUnixTime => return self.from_unix_time(args),
             F::Timestamp => {
-                let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
+                let Some(at) = self.arg_date(&args[0])? else { return Ok(Value::Null) };
                 match args.get(1) {
                     None => Value::DateTime(at),
                     Some(e) => self.arg_duration(e)?.and_then(|t| at.add_time(t)).map_or(Value::Null, Value::DateTime),
@@ -50,7 +53,7 @@ impl<'v> Eval<'v, '_, '_> {
                     return Ok(Value::Null);
                 }
                 let us = to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64()).unwrap_or(i64::MAX);
-                Value::Time(Time::clamped(us).0)
+                return self.clamped(us);
             }
             F::DateDiff => {
                 let (Some(a), Some(b)) = (self.arg_datetime(&args[0])?, self.arg_datetime(&args[1])?) else { return Ok(Value::Null) };
@@ -83,7 +86,7 @@ impl<'v> Eval<'v, '_, '_> {
                     Some(us) if !seconds.is_null() && (0..60).contains(&m) && (0..60 * US_PER_SEC).contains(&us) => {
                         let total =
                             h.saturating_abs().saturating_mul(3600).saturating_add(m * 60).saturating_mul(US_PER_SEC).saturating_add(us);
-                        Value::Time(Time::clamped(if h < 0 { -total } else { total }).0)
+                        return self.clamped(if h < 0 { -total } else { total });
                     }
                     _ => Value::Null,
                 }
@@ -92,11 +95,23 @@ impl<'v> Eval<'v, '_, '_> {
                 self.arg_int(&args[0])?.map_or(Value::Null, |n| Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO)))
             }
             F::ConvertTz => return self.convert_tz(args),
+            F::Date => self.arg_date(&args[0])?.map_or(Value::Null, |at| Value::Date(at.date())),
             _ => {
                 let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
                 return self.date_part(function, at, args);
             }
         })
+    }
+    /// What DATE() and TIMESTAMP() make a date of, as CAST does.
+    fn arg_date(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
+        let value = self.eval(e)?;
+        let text = if matches!(value, Value::Bytes(_)) { value.clone() } else { Value::Null };
+        let at = self.as_datetime(value)?;
+        if at.is_some_and(|at| self.is_refused_zero(&text, at)) {
+            self.env.warn(SqlError::new(1292, format!("Incorrect datetime value: '{text}'")))?;
+            return Ok(None);
+        }
+        Ok(at)
     }
     fn utc_now(&mut self) -> DateTime {
         let us = self.env.now_us();
@@ -137,7 +152,6 @@ impl<'v> Eval<'v, '_, '_> {
         let int = |n: Option<i64>| n.map_or(Value::Null, Value::Int);
         let weekday = date.weekday().map(|d| d as i64);
         Ok(match function {
-            F::Date => Value::Date(date),
             F::Year => Value::Int(date.year() as i64),
             F::Quarter => Value::Int((date.month() as i64 + 2) / 3),
             F::Month => Value::Int(date.month() as i64),
@@ -164,7 +178,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::LastDay => date.last_day().map_or(Value::Null, Value::Date),
             F::ToDays => int(date.to_days()),
             F::ToSeconds => int(date.to_days().map(|d| d * 86_400 + at.us_of_day() / US_PER_SEC)),
-            other => return Err(crate::error::SqlError::unsupported(other.name())),
+            other => return Err(SqlError::unsupported(other.name())),
         })
     }
 
@@ -198,7 +212,15 @@ impl<'v> Eval<'v, '_, '_> {
     /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings and numbers as a TIME would be read from them.
     fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
         let value = self.eval(e)?;
-        Ok(if has_date(&value) { self.as_datetime(value)?.map(Moment::At) } else { self.as_time(value)?.map(Moment::Time) })
+        if is_sum(e) && matches!(value, Value::Bytes(_)) {
+            return Ok(self.as_datetime(value)?.map(Moment::At));
+        }
+        let is_number = !matches!(value, Value::Bytes(_) | Value::Date(_) | Value::DateTime(_) | Value::Time(_));
+        // A number too great for a date is the longest time.
+        if has_date(&value) && !(is_number && to_datetime(&value, self.env.today(), 0).is_none()) {
+            return Ok(self.as_datetime(value)?.map(Moment::At));
+        }
+        Ok(self.as_time(value)?.map(Moment::Time))
     }
     /// A time to be added to something: None for a moment.
     fn arg_duration(&mut self, e: &'v Expr) -> Result<Option<Time>> {
@@ -208,25 +230,54 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
     fn time_diff(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        // A date and a date with a time are two kinds of things.
-        if args.iter().filter(|e| e.ty.kind == Kind::Date).count() == 1
-            && args.iter().any(|e| matches!(e.ty.kind, Kind::DateTime | Kind::Timestamp))
-        {
-            return Ok(Value::Null);
+        let is_dated = |e: &Expr| matches!(e.ty.kind, Kind::Date | Kind::DateTime | Kind::Timestamp);
+        if args.iter().any(is_dated) {
+            if args.iter().any(|e| e.ty.kind == Kind::Time) {
+                return Ok(Value::Null);
+            }
+            // Beside a date all is read as one; with a time and without are two kinds of things.
+            let (Some((a, a_has_time)), Some((b, b_has_time))) = (self.dated(&args[0])?, self.dated(&args[1])?) else {
+                return Ok(Value::Null);
+            };
+            let us = if a_has_time == b_has_time { difference_us(a, b) } else { None };
+            return us.map_or(Ok(Value::Null), |us| self.clamped(us));
         }
         let us = match (self.moment_or_time(&args[0])?, self.moment_or_time(&args[1])?) {
-            (Some(Moment::At(a)), Some(Moment::At(b))) => a.diff_us(b),
+            (Some(Moment::At(a)), Some(Moment::At(b))) => difference_us(a, b),
             (Some(Moment::Time(a)), Some(Moment::Time(b))) => Some(a.us() - b.us()),
             _ => None,
         };
-        Ok(us.map_or(Value::Null, |us| Value::Time(Time::clamped(us).0)))
+        us.map_or(Ok(Value::Null), |us| self.clamped(us))
+    }
+    /// The time of so many microseconds, or the longest there is and a warning.
+    fn clamped(&mut self, us: i64) -> Result<Value<'v>> {
+        let (time, cut) = Time::clamped(us);
+        if cut {
+            let (sign, seconds) = (if us < 0 { "-" } else { "" }, us.unsigned_abs() / US_PER_SEC as u64);
+            let text = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+            self.env.warn(SqlError::truncated_wrong_value("time", text))?;
+        }
+        Ok(Value::Time(time))
+    }
+
+    /// A moment, and whether it has a time of day.
+    fn dated(&mut self, e: &'v Expr) -> Result<Option<(DateTime, bool)>> {
+        let value = self.eval(e)?;
+        let has_time = match &value {
+            Value::Date(_) => false,
+            Value::Bytes(text) => has_time(text),
+            Value::DateTime(_) | Value::Time(_) | Value::Null => true,
+            number => to_decimal(number).value >= Decimal::from(FIRST_WITH_TIME),
+        };
+        Ok(self.as_datetime(value)?.map(|at| (at, has_time)))
     }
     fn add_time(&mut self, subtract: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_duration(&args[1])?) else { return Ok(Value::Null) };
         let us = if subtract { -t.us() } else { t.us() };
         let sum = match a {
-            Moment::At(at) => at.add_us(us).map(Value::DateTime),
-            Moment::Time(t) => Some(Value::Time(Time::clamped(t.us() + us).0)),
+            // Before the year 1 there are no moments.
+            Moment::At(at) => at.add_us(us).filter(|at| at.date().year() > 0).map(Value::DateTime),
+            Moment::Time(t) => Some(self.clamped(t.us() + us)?),
         };
         let Some(sum) = sum else { return Ok(Value::Null) };
         if !node.ty.kind.is_string() {
@@ -249,6 +300,20 @@ impl<'v> Eval<'v, '_, '_> {
         let converts = (1..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC));
         Ok(if converts { at.shift_zone(from, to).map_or(Value::Null, Value::DateTime) } else { Value::DateTime(at) })
     }
+}
+
+/// a - b, where the zero date is the day before the first.
+fn difference_us(a: DateTime, b: DateTime) -> Option<i64> {
+    let us = |at: DateTime| {
+        let days = if at.date() == Date::ZERO { Some(0) } else { at.date().to_days() };
+        days?.checked_mul(86_400 * US_PER_SEC)?.checked_add(at.us_of_day())
+    };
+    us(a)?.checked_sub(us(b)?)
+}
+
+/// A date that an interval was added to: it is one even where it was told as text.
+pub(super) fn is_sum(e: &Expr) -> bool {
+    matches!(e.kind, ExprKind::Interval { .. })
 }
 
 enum Moment {

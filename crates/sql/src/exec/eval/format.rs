@@ -264,7 +264,10 @@ pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
 fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     let mut parts = Parts::default();
     let mut reader = Reader { text };
-    reader.read(pattern, &mut parts)?;
+    // Of an empty text all parts are zero.
+    if !text.trim_ascii_start().is_empty() {
+        reader.read(pattern, &mut parts)?;
+    }
     if let Some(pm) = parts.pm {
         parts.hour = parts.hour % 12 + if pm { 12 } else { 0 };
     }

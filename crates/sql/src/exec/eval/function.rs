@@ -3,7 +3,7 @@ use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, Expr, Function, Kind};
 use redolith_types::convert::{to_datetime, to_i64, to_time};
-use redolith_types::{Charset, DateTime, Time, Value};
+use redolith_types::{Charset, Collation, DateTime, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -38,9 +38,11 @@ impl<'v> Eval<'v, '_, '_> {
                 Ok(Value::Null)
             }
             F::NullIf => {
-                let (a, b) = (self.eval(&args[0])?, self.eval(&args[1])?);
-                let equal = self.order(CompareAs::ByValue, (&args[0], &a), (&args[1], &b))? == Some(Ordering::Equal);
-                Ok(if equal { Value::Null } else { a })
+                if self.equal(&args[0], &args[1])? {
+                    Ok(Value::Null)
+                } else {
+                    self.eval(&args[0])
+                }
             }
             F::IsNull => Ok(Value::Int(self.eval(&args[0])?.is_null() as i64)),
             F::Greatest | F::Least => self.extreme(function == F::Greatest, args, node),
@@ -209,6 +211,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
     pub(super) fn arg_time(&mut self, e: &'v Expr) -> Result<Option<Time>> {
         let value = self.eval(e)?;
+        if super::dates::is_sum(e) && matches!(value, Value::Bytes(_)) {
+            return Ok(self.as_datetime(value)?.map(|at| at.time()));
+        }
         self.as_time(value)
     }
     pub(super) fn as_time(&mut self, value: Value<'v>) -> Result<Option<Time>> {
@@ -261,20 +266,28 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// FIELD(x, a, b, ..): the position of x.
     fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let wanted = self.eval(&args[0])?;
-        if wanted.is_null() {
-            return Ok(Value::Int(0));
-        }
-        let how = if args.iter().all(|a| a.ty.kind.is_string()) {
-            CompareAs::String(self.collation_of(&args[0]))
-        } else if args.iter().all(|a| a.ty.kind.is_integer() || a.ty.kind == Kind::Null) {
+        // Dates are texts here.
+        let is_text = |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal();
+        let is_exact = |e: &Expr| e.ty.kind.is_integer() || matches!(e.ty.kind, Kind::Decimal | Kind::Null);
+        let how = if args.iter().all(is_text) {
+            CompareAs::String(args.iter().find(|a| a.ty.kind.is_string()).map_or(Collation::Binary, |a| self.collation_of(a)))
+        } else if args.iter().all(is_exact) {
             CompareAs::ByValue
         } else {
             CompareAs::Double
         };
+        let wanted = self.operand(how, &args[0])?;
+        if wanted.is_null() {
+            return Ok(Value::Int(0));
+        }
         for (n, e) in args.iter().enumerate().skip(1) {
-            let value = self.eval(e)?;
-            if self.order(how, (&args[0], &wanted), (e, &value))? == Some(Ordering::Equal) {
+            let value = self.operand(how, e)?;
+            let same_bits = match (&wanted, &value) {
+                // Integers are their 64 bits here.
+                (Value::Int(a), Value::UInt(b)) | (Value::UInt(b), Value::Int(a)) => *a as u64 == *b,
+                _ => false,
+            };
+            if same_bits || self.order(how, (&args[0], &wanted), (e, &value))? == Some(Ordering::Equal) {
                 return Ok(Value::Int(n as i64));
             }
         }

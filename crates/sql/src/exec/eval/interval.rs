@@ -3,7 +3,7 @@ use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, IntervalUnit, Kind};
 use redolith_types::convert::{to_datetime, to_decimal, to_i64, to_time};
-use redolith_types::temporal::{Interval, US_PER_DAY, US_PER_SEC};
+use redolith_types::temporal::{Interval, US_PER_DAY, US_PER_SEC, has_time};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 
 const MINUTE: i64 = 60 * US_PER_SEC;
@@ -91,6 +91,12 @@ fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     })
 }
 
+/// Whether what it is added to stays without a time of day.
+fn is_of_days(unit: IntervalUnit) -> bool {
+    use IntervalUnit as U;
+    matches!(unit, U::Day | U::Week | U::Month | U::Quarter | U::Year | U::YearMonth)
+}
+
 fn negated(i: Interval) -> Option<Interval> {
     Some(Interval { months: i.months.checked_neg()?, days: i.days.checked_neg()?, us: i.us.checked_neg()? })
 }
@@ -125,8 +131,8 @@ impl<'v> Eval<'v, '_, '_> {
             // A string stays one: a date where there was a date and the unit has no time.
             _ => {
                 let mut out = Vec::with_capacity(26);
-                let only_date = !value.as_bytes().is_some_and(|b| b.contains(&b':') || b.iter().filter(|b| b.is_ascii_digit()).count() > 8);
-                if interval.us == 0 && only_date && parsed.value.us_of_day() == 0 {
+                let only_date = !value.as_bytes().is_some_and(has_time);
+                if only_date && is_of_days(unit) {
                     sum.date().write_text(&mut out);
                 } else {
                     sum.write_text(if sum.microsecond() == 0 { 0 } else { 6 }, &mut out);

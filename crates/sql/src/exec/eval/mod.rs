@@ -33,7 +33,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
 use crate::session::state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
-use redolith_types::{DateTime, RowLayout, TableDef, Value};
+use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
 use std::borrow::Cow;
 
 /// The current row of a FROM item.
@@ -101,6 +101,14 @@ impl<'v> Row<'v> {
     }
 }
 
+/// Bytes as a number, the high one first; of more than eight the last eight.
+fn big_endian(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Bytes(bytes) => Value::UInt(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
+        value => value,
+    }
+}
+
 /// A stored TIMESTAMP in the session's zone.
 pub fn local(value: Value<'_>, zone_offset_secs: i32) -> Value<'_> {
     match value {
@@ -145,7 +153,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             ExprKind::Call { function, args } => self.call(*function, args, e),
             ExprKind::Case { operand, how, branches, otherwise } => self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e),
             ExprKind::Cast(value) => self.cast(value, e),
-            ExprKind::Collate(value) => self.eval(value),
+            ExprKind::Hex(value) | ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
             ExprKind::Member { number, table, column } => Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?)),
             ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
@@ -186,6 +194,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         match (&e.kind, e.ty.kind) {
             (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => Ok(self.source(*source).number(*column as usize)),
             (ExprKind::Member { number, .. }, _) => self.eval(number),
+            (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
             // What is calculated of a date is a date, though it is told as text where that was one.
             (ExprKind::Interval { .. } | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. }, kind)
                 if kind.is_string() =>
@@ -279,8 +288,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     }
 
     /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers, texts into texts.
-    pub fn stored(&mut self, e: &'v Expr, ty: &redolith_types::SqlType) -> Result<Value<'v>> {
-        if ty.is_numeric() {
+    pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
+        let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
+        if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number(e);
         }
         let value = self.eval(e)?;

@@ -5,6 +5,7 @@ use crate::exec::env::next_random;
 use crate::plan::{Expr, Function, Kind};
 use redolith_types::convert::to_number;
 use redolith_types::{Decimal, Value};
+use std::sync::LazyLock;
 
 /// The remainders of the CRC-32 polynomial (IEEE 802.3), by byte.
 const CRC32: [u32; 256] = {
@@ -70,7 +71,8 @@ impl<'v> Eval<'v, '_, '_> {
             F::Sqrt => |x| (x >= 0.0).then(|| x.sqrt()),
             F::Exp => |x| Some(x.exp()),
             F::Ln | F::Log => |x| (x > 0.0).then(|| x.ln()),
-            F::Log2 => |x| (x > 0.0).then(|| x.log2()),
+            // As MySQL has it: the last digit may be another than that of the exact logarithm.
+            F::Log2 => |x| (x > 0.0).then(|| x.ln() / std::f64::consts::LN_2),
             F::Log10 => |x| (x > 0.0).then(|| x.log10()),
             F::Sin => |x| Some(x.sin()),
             F::Cos => |x| Some(x.cos()),
@@ -120,7 +122,7 @@ impl<'v> Eval<'v, '_, '_> {
             None => 0,
             Some(e) => match self.arg_int(e)? {
                 None => return Ok(Value::Null),
-                Some(n) => n.clamp(-100, 100) as i32,
+                Some(n) => n.clamp(-400, 400) as i32,
             },
         };
         Ok(match value {
@@ -164,11 +166,13 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-fn round_double(x: f64, places: i32, truncate: bool) -> f64 {
-    let unit = 10f64.powi(places.abs());
-    if !unit.is_finite() {
+/// The nearest double to each power of ten, which products of tens are not.
+static POWERS_OF_TEN: LazyLock<Vec<f64>> = LazyLock::new(|| (0..309).filter_map(|n| format!("1e{n}").parse().ok()).collect());
+
+pub(super) fn round_double(x: f64, places: i32, truncate: bool) -> f64 {
+    let Some(&unit) = POWERS_OF_TEN.get(places.unsigned_abs() as usize) else {
         return if places > 0 { x } else { 0.0 };
-    }
+    };
     let scaled = if places >= 0 { x * unit } else { x / unit };
     if !scaled.is_finite() {
         return x;

@@ -24,7 +24,7 @@ pub fn text(e: &Expr, sources: &[Row<'_>], params: &[Value<'_>]) -> String {
         ExprKind::Unary(UnaryOp::Not, v) => format!("(not({}))", print(v)),
         ExprKind::Call { function, args } => format!("{}({})", function.name().to_lowercase(), list(args)),
         ExprKind::Collate(v) => format!("({} collate {})", print(v), e.ty.collation.name()),
-        ExprKind::Member { number, .. } => print(number),
+        ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => print(v),
         ExprKind::Cast(v) | ExprKind::ConvertTo(v) => format!("cast({})", print(v)),
         ExprKind::UserVariable(name) => format!("(@`{name}`)"),
         ExprKind::SystemVariable { name, .. } => format!("@@{name}"),

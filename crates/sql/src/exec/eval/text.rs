@@ -1,7 +1,8 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
+use crate::bind::types::collation_of;
 use crate::error::Result;
-use crate::plan::{Expr, Function, Kind};
+use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
 
@@ -13,7 +14,7 @@ impl<'v> Eval<'v, '_, '_> {
             F::Instr => self.locate(&args[0], &args[1], None),
             F::FindInSet => self.find_in_set(&args[0], &args[1]),
             F::Strcmp => {
-                let collation = self.meeting(&args[0], &args[1]);
+                let collation = self.meeting(&args[0], &args[1])?;
                 let to = collation.charset();
                 let (Some(a), Some(b)) = (self.arg_text(&args[0], to)?, self.arg_text(&args[1], to)?) else { return Ok(Value::Null) };
                 Ok(Value::Int(collation.compare(&a, &b) as i64))
@@ -42,8 +43,15 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::Bytes(b) if b.len() > self.most_bytes() / 2 => self.too_long("hex"),
                 Value::Bytes(b) => self.made(super::digest::hex(&b, true)),
                 value if args[0].ty.kind.is_temporal() => self.made(super::digest::hex(&self.text_of(&args[0], &value), true)),
-                value => {
+                value @ (Value::Int(_) | Value::UInt(_)) => {
                     let n = self.bit_operand(&value)?;
+                    self.made(format!("{n:X}").into_bytes())
+                }
+                // Other numbers are doubles first; one that 64 bits cannot hold has all of them.
+                value => {
+                    let double = self.double(&value)?.round();
+                    let fits = double > i64::MIN as f64 && double < u64::MAX as f64;
+                    let n = if fits { double as i128 as u64 } else { u64::MAX };
                     self.made(format!("{n:X}").into_bytes())
                 }
             },
@@ -78,18 +86,18 @@ impl<'v> Eval<'v, '_, '_> {
         if e.ty.kind.is_string() { self.eval(e) } else { self.number(e) }
     }
 
-    /// The collation two strings are compared in: the one that is no literal's.
-    fn meeting(&self, a: &Expr, b: &Expr) -> Collation {
+    /// The collation two strings are compared in.
+    fn meeting(&self, a: &Expr, b: &Expr) -> Result<Collation> {
         match (a.ty.kind.is_string(), b.ty.kind.is_string()) {
-            (true, true) if b.ty.coercibility < a.ty.coercibility => b.ty.collation,
-            (true, _) => a.ty.collation,
-            (false, true) => b.ty.collation,
-            (false, false) => self.env.settings.connection,
+            (true, true) => Ok(collation_of(&[&a.ty, &b.ty], "=")?.0),
+            (true, false) => Ok(a.ty.collation),
+            (false, true) => Ok(b.ty.collation),
+            (false, false) => Ok(self.env.settings.connection),
         }
     }
 
     fn locate(&mut self, text: &'v Expr, part: &'v Expr, from: Option<&'v Expr>) -> Result<Value<'v>> {
-        let collation = self.meeting(text, part);
+        let collation = self.meeting(text, part)?;
         let to = collation.charset();
         let (Some(text), Some(part)) = (self.arg_text(text, to)?, self.arg_text(part, to)?) else { return Ok(Value::Null) };
         let skip = match from {
@@ -109,13 +117,15 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64))
     }
     fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
-        let collation = self.meeting(wanted, list);
+        let collation = self.meeting(wanted, list)?;
         let to = collation.charset();
         let (Some(wanted), Some(list)) = (self.arg_text(wanted, to)?, self.arg_text(list, to)?) else { return Ok(Value::Null) };
         if list.is_empty() {
             return Ok(Value::Int(0));
         }
-        let position = list.split(|b| *b == b',').position(|item| collation.equal(item, &wanted));
+        // Spaces at the end count, even where the collation leaves them out.
+        let spaces = |text: &[u8]| text.iter().rev().take_while(|b| **b == b' ').count();
+        let position = list.split(|b| *b == b',').position(|item| spaces(item) == spaces(&wanted) && collation.equal(item, &wanted));
         Ok(Value::Int(position.map_or(0, |n| n as i64 + 1)))
     }
 
@@ -126,7 +136,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     fn conv_digits(&mut self, number: &'v Expr, from: i64, to: i64) -> Result<Value<'v>> {
-        let text = match self.number(number)? {
+        // The digits of a literal of bytes are its characters.
+        let value = if matches!(number.kind, ExprKind::Hex(_)) { self.eval(number)? } else { self.number(number)? };
+        let text = match value {
             Value::Null => return Ok(Value::Null),
             bits @ Value::UInt(_) if number.ty.kind == Kind::Bit => bits.to_bytes().into_owned(),
             value => self.text_of(number, &value).into_owned(),
@@ -144,11 +156,12 @@ impl<'v> Eval<'v, '_, '_> {
             _ => (false, text),
         };
         let base = from.unsigned_abs() as u32;
-        let mut n: u64 = 0;
+        let mut n = Some(0u64);
         for digit in digits.iter().map_while(|b| char::from(*b).to_digit(base)) {
-            n = n.checked_mul(base as u64).and_then(|n| n.checked_add(digit as u64)).unwrap_or(u64::MAX);
+            n = n.and_then(|n| n.checked_mul(base as u64)?.checked_add(digit as u64));
         }
-        let n = if negative { n.wrapping_neg() } else { n };
+        // What is too long has all bits, whatever its sign is.
+        let n = n.map_or(u64::MAX, |n| if negative { n.wrapping_neg() } else { n });
         let signed = to < 0 && (n as i64) < 0;
         let mut rest = if signed { (n as i64).unsigned_abs() } else { n };
         let base = to.unsigned_abs();
@@ -174,11 +187,17 @@ impl<'v> Eval<'v, '_, '_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        let d = self.decimal(&value)?;
-        let places = places.clamp(0, 30) as u8;
-        let rounded = d.round(places).unwrap_or(Decimal::ZERO);
+        // Of a number that an int cannot hold, its low bits count.
+        let places = (places as i32).clamp(0, 30) as u8;
         let mut text = Vec::new();
-        rounded.write_text(&mut text);
+        if !matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_)) {
+            let double = super::numeric::round_double(self.double(&value)?, places.into(), false);
+            // Nothing has no sign.
+            redolith_types::number::write_fixed(double + 0.0, places, &mut text);
+        } else {
+            let rounded = self.decimal(&value)?.round(places).unwrap_or(Decimal::ZERO);
+            rounded.write_text(&mut text);
+        }
         let sign = usize::from(text.first() == Some(&b'-'));
         let point = text.iter().position(|b| *b == b'.').unwrap_or(text.len());
         let mut out = text[..sign].to_vec();
