@@ -23,6 +23,7 @@
 //! | 2 | 8 | everything below this LSN was durable when the block was written |
 //! | 3 | 8 | every segment of the stream from the checkpoint to this LSN had its name durably |
 //! | 4 | 0 | the log ends at the checkpoint: the instance was stopped cleanly |
+//! | 5 | 8 | the epoch in force begins at this LSN |
 //!
 //! A field with a tag of 0x8000 and above that a program does not know is refused; others that it does not know are passed over.
 //! Formats 1 and 2 have the payload at 72, without fields, and one block of each state.
@@ -53,13 +54,14 @@ const FILE_BYTES: u64 = 196608 + BLOCK as u64;
 const HEAD: usize = 72;
 /// The longest checkpoint payload.
 pub const CHECKPOINT_PAYLOAD_MAX: usize = 2048;
-const _: () = assert!(HEAD + 4 * 4 + CHECKPOINT_PAYLOAD_MAX + 16 <= BLOCK);
+const _: () = assert!(HEAD + 5 * 4 + CHECKPOINT_PAYLOAD_MAX + 24 <= BLOCK);
 
 mod field {
     pub const PAYLOAD: u16 = 1;
     pub const DURABLE: u16 = 2;
     pub const SEGMENTS_END: u16 = 3;
     pub const CLEAN: u16 = 4;
+    pub const BEGINS: u16 = 5;
     /// Fields from here on must be understood.
     pub const CRITICAL: u16 = 0x8000;
 }
@@ -82,6 +84,8 @@ pub(super) struct State {
     pub segments_end: u64,
     /// The log ends at the checkpoint.
     pub clean: bool,
+    /// Where the epoch in force begins: the log's end as the start found it that began the epoch; 0 if that is not known.
+    pub begins: u64,
 }
 
 fn u32_at(b: &[u8], at: usize) -> u32 {
@@ -108,6 +112,7 @@ impl State {
         if self.clean {
             put(field::CLEAN, &[]);
         }
+        put(field::BEGINS, &self.begins.to_le_bytes());
         out
     }
     fn encode(&self) -> AlignedBuf {
@@ -172,7 +177,8 @@ impl State {
                 (field::DURABLE, 8) => self.durable = u64_at(bytes, 0),
                 (field::SEGMENTS_END, 8) => self.segments_end = u64_at(bytes, 0),
                 (field::CLEAN, 0) => self.clean = true,
-                (field::PAYLOAD..=field::CLEAN, _) => return Ok(false),
+                (field::BEGINS, 8) => self.begins = u64_at(bytes, 0),
+                (field::PAYLOAD..=field::BEGINS, _) => return Ok(false),
                 (field::CRITICAL.., _) => {
                     return Err(Error::Incompatible(format!(
                         "redo/control has field {tag}, which this program does not know: open the data directory with the version that wrote it"
@@ -286,17 +292,21 @@ impl Control {
         }
         self.state = next;
     }
-    /// Begins a new epoch behind a log that ends at `end`, and returns it.
+    /// Begins a new epoch behind a log that ends at `end`, and returns it. What was durable of a frame behind `end` is not of the log any more.
     pub fn raise_epoch(&mut self, end: u64) -> u64 {
         self.write(|s| {
             s.epoch += 1;
-            s.durable = s.durable.max(end);
+            (s.begins, s.durable) = (end, end);
         });
         self.state.epoch
     }
-    /// The log is durable up to `end`, and will be appended to from there on.
-    pub fn begins_at(&mut self, end: u64) {
+    /// The epoch's frame is durable, up to `end`: the log will be appended to from there on.
+    pub fn epoch_begun(&mut self, end: u64) {
         self.write(|s| s.durable = s.durable.max(end));
+    }
+    /// A start has judged the log to end where this epoch begins, and was interrupted before the epoch's frame was known to be durable (SCAN-8).
+    pub fn is_epoch_unbegun(&self) -> bool {
+        self.state.begins != 0 && self.state.durable == self.state.begins
     }
     /// `durable`: everything below is. `segments_end`: the segments up to there have their names. `clean`: nothing follows.
     pub fn checkpoint(&mut self, lsn: u64, epoch: u64, payload: &[u8], durable: u64, segments_end: u64) {
@@ -343,6 +353,7 @@ mod tests {
             durable: 4096,
             segments_end: 1 << 20,
             clean: false,
+            begins: 0,
         }
     }
     fn made() -> (MemDisk, Control) {

@@ -18,8 +18,11 @@ pub(super) fn spawn(log: &Arc<Log>) {
     log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
     // Now, not each time: whoever writes the control file holds its lock meanwhile.
-    let control = log.control.lock().control.file().clone();
-    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id())));
+    let (control, epoch) = {
+        let checkpoints = log.control.lock();
+        (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
+    };
+    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)));
     log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 

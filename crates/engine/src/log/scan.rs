@@ -10,6 +10,8 @@
 //! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on its way from the disk must not end the log.
 //! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was replaced by a copy from before this start has no such frame,
 //! and is told by that from a log that ends where the copy does (TAIL-1).
+//! SCAN-8: overwriting the end may destroy what told a torn frame there from damage (TAIL-7): its header. So the control file says where the epoch in force
+//! begins, before that is written: a log that ends there without the epoch's frame was judged by the start that was interrupted.
 //! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
 //! behind frames that a power failure takes away.
 use super::control::{Control, State};
@@ -247,7 +249,7 @@ impl FrameScanner {
             written = end;
         }
         // SCAN-7
-        self.control.begins_at(tail);
+        self.control.epoch_begun(tail);
         let last = (tail - 1) / BLOCK * BLOCK;
         let tail_block = &block[(last - base) as usize..(tail - base) as usize];
         Log::start(self.disk, host, self.config, self.control, self.segments, self.epochs, last, tail_block)

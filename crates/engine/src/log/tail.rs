@@ -49,8 +49,10 @@ impl FrameScanner {
             );
             return Err(Error::Damaged(why));
         }
-        let durable = state.durable.max(witness::read(&**self.control.file(), state.log_id));
-        if self.reaches_past(durable)? {
+        // SCAN-8
+        let judged = self.control.is_epoch_unbegun() && end == state.begins && self.epochs[self.epochs.len() - 1].1 < state.epoch;
+        let durable = state.durable.max(witness::read(&**self.control.file(), state.log_id, state.epoch));
+        if !judged && self.reaches_past(durable)? {
             return Err(self.damaged(format!("redo/control says that it was durable up to LSN {durable}")));
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
@@ -59,7 +61,7 @@ impl FrameScanner {
         if self.segments.is_cut_at(end)? {
             return Err(self.damaged("that file is cut off".into()));
         }
-        match if state.clean { None } else { self.search()? } {
+        match if state.clean || judged { None } else { self.search()? } {
             Some(why) => Err(self.damaged(why)),
             None => Ok(()),
         }

@@ -689,6 +689,27 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
     assert_eq!(judged(&image(boundary)).unwrap(), n);
     assert!(matches!(judged(&image(boundary + 1)), Err(crate::Error::Damaged(_))), "no write ends there");
     assert!(matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))), "the whole frame was durable");
+    // SCAN-8: the next start is interrupted when it has overwritten a part of the torn frame's header.
+    let interrupted = |knows: bool| {
+        let image = image(boundary);
+        let (_, mut scanner) = scanned(&image);
+        let end = scanner.position();
+        if knows {
+            scanner.control.raise_epoch(end.0);
+        }
+        let path = config().dir.join(format!("log_{}", end.0 / bytes));
+        let mut b = image.content(&path);
+        b[4096 + (end.0 % bytes) as usize..][..16].fill(0xee);
+        image.put(&path, b);
+        image
+    };
+    let refused = judged(&interrupted(false)).unwrap_err().to_string();
+    assert!(refused.contains("redo/control says") || refused.contains("a whole frame"), "{refused}");
+    assert_eq!(judged(&interrupted(true)).unwrap(), n);
+    // One that comes to its end leaves a log that the next one reads, and nothing of what was said of the torn frame.
+    let image = interrupted(true);
+    drop(scanned(&image).1.finish(Arc::new(TestHost::default())).unwrap());
+    assert_eq!(judged(&image.crashed(|| false)).unwrap(), n);
 }
 
 /// TAIL-6: the file of a segment never ends before the segment does.
