@@ -19,7 +19,7 @@ use crate::space::register::{self, NoRegister, Register};
 use crate::space::{self, Fresh, Spaces, StampGate};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
-use crate::{Error, Lsn, PAGE_SIZE, Result, SpaceId, TrxId};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, TrxId};
 use hashbrown::HashSet;
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{Disk, OverlayDisk};
@@ -350,6 +350,7 @@ async fn recover(
     report.passed_over = std::mem::take(&mut judged.passed_over);
 
     // JUDGE-1 ends here: the directory may be started.
+    spaces.register_judged();
     disk.create_dir_all(&spaces.tables_dir()).map_err(|e| Error::io(config.dir.display(), &e))?;
     spaces.begin_writing()?;
     for id in SpaceId::UNDO {
@@ -547,7 +548,7 @@ impl Engine {
     async fn stamp_files(&self) -> Result<bool> {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
-        let mut stamps = Vec::new();
+        let (mut stamps, mut headers) = (Vec::new(), Vec::new());
         let mut late = false;
         for id in spaces.take_written() {
             let stamped = match late {
@@ -555,7 +556,10 @@ impl Engine {
                 false => in_time(&mut pin!(self.settled(|| space::stamp(&self.store, id))), &mut self.host.sleep(STAMP_WAIT)).await,
             };
             match stamped {
-                Some(Ok((stamp, _))) => stamps.push((id, stamp)),
+                Some(Ok((stamp, end))) => {
+                    stamps.push((id, stamp));
+                    headers.push((PageId { space: id, no: 0 }, end));
+                }
                 // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
                 Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
                 // The log may be full until a checkpoint comes that waits for this very stamp.
@@ -570,6 +574,7 @@ impl Engine {
         }
         let durable = log.tail();
         log.flush_to(durable).await;
+        self.flusher.write_now(&headers).await;
         self.host.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
         let done = spaces.registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));

@@ -5,11 +5,11 @@
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
-use crate::Lsn;
-use crate::buf::BufferPool;
 use crate::buf::event::{Event, either};
+use crate::buf::{BufferPool, Latch};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
 use crate::host::Host;
+use crate::{Lsn, PageId, SpaceId, Stall};
 use parking_lot::Mutex;
 use redolith_disk::Disk;
 use std::future::Future;
@@ -301,6 +301,42 @@ impl Flusher {
                 either(writer.host.sleep(Duration::from_millis(1)), writer.progress.after(progress)).await;
             }
         }
+    }
+    /// Writes and syncs these pages now, with all changes that began below an LSN, whatever else is older.
+    pub async fn write_now(&self, pages: &[(PageId, Lsn)]) {
+        let (writer, pool) = (&self.writer, &self.writer.pool);
+        loop {
+            let progress = writer.progress.seen();
+            let (mut claimed, mut waits) = (Vec::new(), false);
+            for (id, end) in pages {
+                let index = match pool.fix(*id, Latch::S) {
+                    Ok(guard) => guard.frame().0,
+                    // A page that is not in memory has been written.
+                    Err(Stall::Page(_) | Stall::Failed(_)) => continue,
+                    Err(_) => {
+                        waits = true;
+                        continue;
+                    }
+                };
+                let frame = pool.frames.get(index);
+                let written = frame.oldest.load(Acquire) >= end.0 && !frame.writing.load(Acquire);
+                match !written && claimed.len() < SEGMENT_PAGES && pool.dirty.claim(frame) {
+                    true => claimed.push(index),
+                    false => waits |= !written,
+                }
+            }
+            if writer.write(claimed, true).await == 0 {
+                if !waits {
+                    break;
+                }
+                // Somebody else writes them, or their frames are not closed yet.
+                either(writer.host.sleep(Duration::from_millis(1)), writer.progress.after(progress)).await;
+            }
+        }
+        let mut spaces: Vec<SpaceId> = pages.iter().map(|(id, _)| id.space).collect();
+        spaces.sort_unstable();
+        spaces.dedup();
+        writer.sync_files(spaces).await;
     }
     /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do when they are written.
     pub async fn toward(&self, lsn: Lsn, want: usize) {

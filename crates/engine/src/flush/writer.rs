@@ -174,6 +174,17 @@ impl Writer {
         let mut spaces: Vec<SpaceId> = tickets.iter().flat_map(|t| &t.spaces).copied().collect();
         spaces.sort_unstable();
         spaces.dedup();
+        self.sync_files(spaces).await;
+        for ticket in tickets {
+            self.pool.dirty.settle(ticket.starts);
+            if let Some(segment) = ticket.segment {
+                self.dblwr.release(segment);
+            }
+        }
+        true
+    }
+    /// Makes durable what has been written to the files of these spaces.
+    pub async fn sync_files(&self, spaces: Vec<SpaceId>) {
         let files: Vec<_> = spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
         let ops: Vec<_> = files.iter().map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 }).collect();
         let counters = &self.pool.counters;
@@ -185,13 +196,6 @@ impl Writer {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
         }
         counters.pending_fsyncs.sub(1);
-        for ticket in tickets {
-            self.pool.dirty.settle(ticket.starts);
-            if let Some(segment) = ticket.segment {
-                self.dblwr.release(segment);
-            }
-        }
-        true
     }
     async fn alone(&self) -> Alone<'_> {
         loop {

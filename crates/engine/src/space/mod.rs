@@ -97,6 +97,10 @@ impl Space {
     pub fn search_from(&self, no: PageNo) {
         self.search_from.store(no, Relaxed);
     }
+    /// Whether bitmap page `no`, of zeros, may be one that a crash kept from being written. The first one comes with the file.
+    pub fn may_lack_bitmap(&self, no: PageNo) -> std::io::Result<bool> {
+        Ok(bitmap::is_bitmap(no) && no > 1 && is_range_empty(&*self.file, no, self.pages())?)
+    }
     /// The bitmap page `no` as the file's growth makes it.
     pub fn fresh_bitmap(&self, no: PageNo) -> Box<header::Page> {
         fresh_bitmap(self.id, no)
@@ -131,6 +135,8 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let at = no as u64 * PAGE_SIZE as u64;
         match found_at(file, PageId { space: id, no }, &mut buf)? {
+            // Zeros among pages that were written are damage, of which whoever needs the bitmap tells.
+            Found::Nothing if from == 0 && !is_range_empty(file, no, to)? => {}
             Found::Nothing => {
                 buf.copy_from_slice(&fresh_bitmap(id, no)[..]);
                 file.write_at(&buf, at)?;
@@ -143,6 +149,18 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
         }
     }
     Ok(wrote)
+}
+/// Whether nothing was written behind bitmap page `no` yet. Growth makes a bitmap durable before the first page of its range is used; those are
+/// the first ones that are.
+fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
+    let mut buf = AlignedBuf::new(PAGE_SIZE);
+    for page in (no - 1..pages.min(no - 1 + bitmap::EXTENT)).filter(|page| *page != no) {
+        file.read_at(&mut buf, u64::from(page) * PAGE_SIZE as u64)?;
+        if buf.iter().any(|b| *b != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 /// What lies where a bitmap page belongs.
 enum Found {
@@ -260,9 +278,23 @@ impl Spaces {
     fn least_stamp(&self, id: SpaceId) -> u64 {
         self.register.lock().stamps.get(&id).copied().unwrap_or(0)
     }
-    /// Whether a header page, as redo has made it, is as young as the register says.
-    pub fn check_stamp(&self, id: SpaceId, header: &header::Page) -> std::result::Result<(), String> {
-        let (has, least) = (u64_at(header, STAMP), self.least_stamp(id));
+    pub fn stamp_of(header: &header::Page) -> u64 {
+        u64_at(header, STAMP)
+    }
+    /// Whether stamps are to be looked for in headers that redo has been applied to: with a register of format 1.
+    pub fn stamps_are_in_redo(&self) -> bool {
+        self.register.lock().before_redo
+    }
+    /// What the register says of the files is judged. Of a register of format 1 nothing is taken over: its stamps may be in no file yet.
+    pub fn register_judged(&self) {
+        let mut r = self.register.lock();
+        if std::mem::take(&mut r.before_redo) {
+            r.stamps.clear();
+        }
+    }
+    /// Whether a header with this stamp is as young as the register says.
+    pub fn check_stamp(&self, id: SpaceId, has: u64) -> std::result::Result<(), String> {
+        let least = self.least_stamp(id);
         if has >= least {
             return Ok(());
         }
@@ -280,7 +312,7 @@ impl Spaces {
         let id = PageId { space: s.id, no: 0 };
         s.file.read_at(&mut buf, 0).map_err(|e| Error::io(format_args!("reading the header of {}", s.path.display()), &e))?;
         let page: &header::Page = buf.first_chunk().expect("a page");
-        let checked = header::verify(page, id).map_err(|bad| bad.to_string()).and_then(|()| self.check_stamp(s.id, page));
+        let checked = header::verify(page, id).map_err(|bad| bad.to_string()).and_then(|()| self.check_stamp(s.id, Spaces::stamp_of(page)));
         checked.map_err(|why| Error::Corrupt { page: id, file: s.path.display().to_string(), table: s.label(), why })
     }
     /// The spaces whose files were written since their last stamp.

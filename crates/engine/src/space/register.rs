@@ -10,15 +10,16 @@
 //! |---|---|---|
 //! | 0 | 8 | `RDLFILES` |
 //! | 8 | 4 | CRC-32C of all bytes from 12 on |
-//! | 12 | 4 | format: 1 |
+//! | 12 | 4 | format: 2 |
 //! | 16 | 8 | log id |
 //! | 24 | 8 | an LSN below which the log was durable |
 //! | 32 | 8 | number of entries |
 //! | 40 | 16 each | space u32, 0 u32, stamp u64 |
 //! | | | zeros to a multiple of 4096 bytes |
 //!
-//! - REGISTER-1: an entry is written only after its stamp is durable, in the redo log or in the header: so once redo has been
-//!   applied, no header has a lower stamp than its entry, or its file is an older copy.
+//! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file: a header, as it lies in the
+//!   file, that has a lower stamp than its entry is that of an older copy. What redo makes of it says nothing: redo may hold the
+//!   stamp, too, and would make an old header young. (In format 1 the stamp was durable in the redo log or in the header.)
 //! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
 //!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
 //! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine and has no stamp of this run
@@ -35,7 +36,9 @@ use std::path::Path;
 
 pub const FILE: &str = "files.rdl";
 const MAGIC: &[u8; 8] = b"RDLFILES";
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The first format whose stamps are in the files.
+const IN_FILES: u32 = 2;
 const HEAD: usize = 40;
 const ENTRY: usize = 16;
 
@@ -44,6 +47,8 @@ pub struct Register {
     pub log_id: u64,
     pub durable: Lsn,
     pub stamps: BTreeMap<SpaceId, u64>,
+    /// It was read from a file of format 1: the stamps may be in the redo log alone (REGISTER-1).
+    pub before_redo: bool,
 }
 /// What is there instead of a register.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,9 +86,9 @@ impl Register {
         if b.len() < HEAD || &b[..8] != MAGIC || u32_at(b, 8) != crc32c::crc32c(&b[12..]) {
             return Ok(None);
         }
-        if u32_at(b, 12) != FORMAT {
+        if !(1..=FORMAT).contains(&u32_at(b, 12)) {
             let why = format!(
-                "{FILE} has format {}, this program reads format {FORMAT}: open the data directory with the version that wrote it",
+                "{FILE} has format {}, this program reads formats 1 to {FORMAT}: open the data directory with the version that wrote it",
                 u32_at(b, 12)
             );
             return Err(Error::Incompatible(why));
@@ -91,7 +96,12 @@ impl Register {
         let count = u64_at(b, 32) as usize;
         let Some(entries) = count.checked_mul(ENTRY).and_then(|len| b[HEAD..].get(..len)) else { return Ok(None) };
         let entry = |e: &[u8]| (SpaceId(u32_at(e, 0)), u64_at(e, 8));
-        Ok(Some(Register { log_id: u64_at(b, 16), durable: Lsn(u64_at(b, 24)), stamps: entries.chunks_exact(ENTRY).map(entry).collect() }))
+        Ok(Some(Register {
+            log_id: u64_at(b, 16),
+            durable: Lsn(u64_at(b, 24)),
+            stamps: entries.chunks_exact(ENTRY).map(entry).collect(),
+            before_redo: u32_at(b, 12) < IN_FILES,
+        }))
     }
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<std::result::Result<Register, NoRegister>> {
         let path = dir.join(FILE);
@@ -131,7 +141,7 @@ mod tests {
     use super::*;
 
     fn sample(n: u32) -> Register {
-        Register { log_id: 7, durable: Lsn(99), stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect() }
+        Register { log_id: 7, durable: Lsn(99), stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(), before_redo: false }
     }
 
     #[test]
