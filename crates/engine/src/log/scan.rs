@@ -55,6 +55,11 @@ impl Reader {
     fn get(&self, from: u64, len: usize) -> &[u8] {
         &self.bytes[(from - self.base) as usize..][..len]
     }
+    /// What is in memory of the block of `lsn`, up to there.
+    fn from_block_of(&self, lsn: u64) -> &[u8] {
+        let (from, to) = ((lsn / BLOCK * BLOCK).checked_sub(self.base), lsn.checked_sub(self.base));
+        from.zip(to).and_then(|(from, to)| self.bytes.get(from as usize..to as usize)).unwrap_or_default()
+    }
     /// The header at `at`, if there can be one, and its frame is not cut off.
     fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
         let Some(header) = self.header_alone(segments, at)? else { return Ok(None) };
@@ -181,9 +186,20 @@ impl FrameScanner {
             if let Some(header) = self.verified()? {
                 return Ok(Some(header));
             }
-            self.reader = Reader::at(self.at);
+            self.read_again()?;
         }
         Ok(None)
+    }
+    /// Forgets what has been read behind `at`. What lies before it, in the same block, has been verified and stays: `finish` writes it once more, and a bit
+    /// that flips when it is read again would come to stay.
+    fn read_again(&mut self) -> Result<()> {
+        let mut again = Reader::at(self.at);
+        let verified = self.reader.from_block_of(self.at);
+        if !verified.is_empty() && again.fill(&self.segments, self.at)? {
+            again.bytes[..verified.len()].copy_from_slice(verified);
+        }
+        self.reader = again;
+        Ok(())
     }
     /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
     fn verified(&mut self) -> Result<Option<Header>> {
