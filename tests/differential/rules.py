@@ -399,6 +399,11 @@ def _(sql, theirs, ours):
     return re.search(r'\d\.\d', sql) is not None and all_like(theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None)
 
 
+@rule('nullif-of-hexadecimal', 'NULLIF of a hexadecimal literal is text in conditions; MariaDB and MySQL take it for the number: open')
+def _(sql, theirs, ours):
+    return 'NULLIF(0x' in sql
+
+
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 
@@ -502,7 +507,11 @@ def operands(sql):
 
 @rewriting('dates-as-numbers', 'a date meets a number that is no constant, or no date, as a number, as in MySQL; MariaDB compares dates')
 def _(sql):
-    return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in operands(sql) if DATED.search(sql, a, b)][:12]
+    found = [(a, b) for a, b in operands(sql) if DATED.search(sql, a, b)]
+    together = sql
+    for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[::-1]:
+        together = together[:a] + f'({together[a:b]} + 0)' + together[b:]
+    return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in found[:12]] + [together]
 
 
 def rewritten(sql, same):

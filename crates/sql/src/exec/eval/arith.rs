@@ -122,6 +122,18 @@ impl<'v> Eval<'v, '_, '_> {
                 None => return self.divided_by_zero(),
             },
         };
+        // So is what two opposites leave.
+        let result = match result {
+            Ok(rest)
+                if matches!(op, ArithOp::Add | ArithOp::Subtract)
+                    && rest.is_zero()
+                    && (op == ArithOp::Subtract || !x.is_zero())
+                    && node.ty.decimals < UNKNOWN_DECIMALS =>
+            {
+                Ok(Decimal::ZERO)
+            }
+            result => result,
+        };
         result.map(Value::Decimal).map_err(|_| self.out_of_range("DECIMAL", node))
     }
     fn double_arith(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>, node: &'v Expr) -> Result<Value<'v>> {
