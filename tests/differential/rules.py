@@ -404,6 +404,11 @@ def _(sql, theirs, ours):
     return 'NULLIF(0x' in sql
 
 
+@rule('interval-behind-a-sign', 'INTERVAL(a, b) behind + and - is read as an interval to be added: 1064; open')
+def _(sql, theirs, ours):
+    return ours.error == 1064 and re.search(r'[-+] INTERVAL\(', sql) is not None
+
+
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 

@@ -176,7 +176,7 @@ impl Parser<'_> {
             }
             self.advance();
             let additive = matches!(op, ArithOp::Add | ArithOp::Subtract);
-            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") && !self.at_interval_function() {
+            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") {
                 left = self.plus_interval(position, op == ArithOp::Subtract, left)?;
                 continue;
             }
@@ -224,28 +224,6 @@ impl Parser<'_> {
     fn plus_interval(&mut self, position: Place, subtract: bool, date: Expr) -> Result<Expr> {
         let (amount, unit) = self.interval()?;
         self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit })
-    }
-
-    /// Whether INTERVAL is the function: the parentheses behind it hold a list, where an amount is one expression.
-    fn at_interval_function(&self) -> bool {
-        if !self.at_symbol_nth(1, "(") {
-            return false;
-        }
-        let (mut depth, mut ahead) = (0u32, 1);
-        while self.peek_at(ahead).kind != TokenKind::End {
-            if self.at_symbol_nth(ahead, "(") {
-                depth += 1;
-            } else if self.at_symbol_nth(ahead, ")") {
-                depth -= 1;
-                if depth == 0 {
-                    return false;
-                }
-            } else if depth == 1 && self.at_symbol_nth(ahead, ",") {
-                return true;
-            }
-            ahead += 1;
-        }
-        false
     }
 
     /// `INTERVAL amount unit`.
