@@ -6,7 +6,7 @@ NOT_BUILT = {1235}
 # Numbers are of different widths in MariaDB and MySQL: only whether something is a number is compared.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
 # Codes for one thing, told apart by one server only.
-SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}]
+SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}]
 
 
 def rule(name, reason):
@@ -49,10 +49,10 @@ def _(sql, theirs, ours):
     return theirs.error == 1958 or 1958 in theirs.warnings
 
 
-@rule('strict-conditions', 'in strict mode text that is no number is an error in conditions of a change where it is evaluated; not where an index decides')
+@rule('strict-conditions', 'in strict mode text that is no number, and a date out of range, are errors in conditions of a change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an index decides, and MariaDB only warns of some')
 def _(sql, theirs, ours):
     one, other = (theirs, ours) if theirs.error else (ours, theirs)
-    return one.error in (1264, 1292, 1365, 1411) and not other.error and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    return one.error in (1264, 1292, 1365, 1411, 1441) and not other.error and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
 
 
 @rule('date-with-number', 'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates')
@@ -163,7 +163,7 @@ def _(sql, theirs, ours):
 
 @rule('replace-with-null', 'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be replaced')
 def _(sql, theirs, ours):
-    return re.search(r'REPLACE\(', sql) is not None and 'NULL' in ours.shown()
+    return re.search(r'REPLACE\(', sql) is not None and ('NULL' in ours.shown() or re.search(r'REPLACE\(.*NULL', sql) is not None)
 
 
 @rule('timediff-of-date', 'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives NULL or reads a time')
@@ -194,11 +194,6 @@ def _(sql, theirs, ours):
 @rule('beyond-times', 'a TIME meets a number that is no time as a number, as in MySQL; MariaDB finds such a number equal to nothing or all')
 def _(sql, theirs, ours):
     return re.search(r'20240229|\b101112\b|\d{9}', sql) is not None and re.search(r"\bt3?\b|TIME '", sql.replace(' FROM t', '').replace('UPDATE t', '').replace('INTO t', '')) is not None
-
-
-@rule('null-on-duplicate', 'ON DUPLICATE KEY UPDATE of a NOT NULL column with NULL: a warning without strict mode, where both others refuse it (1048) for one row; open')
-def _(sql, theirs, ours):
-    return theirs.error == 1048 and 'ON DUPLICATE' in sql
 
 
 @rule('bits-into-text', 'BIT into TEXT and BLOB is its number, as into VARCHAR; MariaDB stores bytes there')
@@ -261,6 +256,159 @@ def _(sql, theirs, ours):
     return re.search(r"\d{50}\.\d", ours.shown()) is not None
 
 
+MINUS_ZERO = re.compile(rb'^-0\.0+$')
+
+
+def numeric(value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def paired(theirs, ours):
+    """Values of two results beside each other, or None where the results are of different sizes."""
+    if not theirs.rows or not ours.rows or len(theirs.rows) != len(ours.rows):
+        return None
+    key = lambda row: [(v is None, numeric(v) is None, numeric(v) or 0.0, v or b'') for v in row]
+    rows = zip(sorted(theirs.rows, key=key), sorted(ours.rows, key=key))
+    return [pair for a, b in rows for pair in zip(a, b)]
+
+
+def all_like(theirs, ours, like):
+    """Whether every two values are the same, or `like`."""
+    pairs = paired(theirs, ours)
+    return pairs is not None and all(a == b or a is not None and b is not None and like(a, b) for a, b in pairs)
+
+
+@rule('groups-of-minus-zero', 'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not')
+def _(sql, theirs, ours):
+    return re.search('GROUP BY|DISTINCT', sql) is not None and any(v and MINUS_ZERO.match(v) for row in theirs.rows or () for v in row) and len(ours.rows or ()) < len(theirs.rows)
+
+
+@rule('outer-joins-of-interval', 'MariaDB takes an INTERVAL() with a NULL for one that refuses the rows that an outer join has filled up')
+def _(sql, theirs, ours):
+    return 'INTERVAL(' in sql and 'LEFT JOIN' in sql and len(theirs.rows or ()) < len(ours.rows or ())
+
+
+@rule('timediff-of-number', 'a number beside a moment in TIMEDIFF is read as a moment in strict mode too, which fails (1292), as in MySQL; MariaDB gives NULL and goes on')
+def _(sql, theirs, ours):
+    return 'TIMEDIFF(' in sql and ours.error == 1292 and theirs.error in (0, 1048, 1062)
+
+
+@rule('weeks-of-times', 'a TIME and days are a TIME, whatever the days are called; MariaDB adds no weeks and no months to one; MySQL 8.0.28 gives a moment of today: open')
+def _(sql, theirs, ours):
+    return re.search(r'INTERVAL \S+ (WEEK|MONTH|QUARTER|YEAR)', sql) is not None and 1441 in theirs.warnings - ours.warnings
+
+
+@rule('scale-of-quotients', 'ROUND and TRUNCATE leave a DECIMAL the digits that it has where more are asked for, as in MySQL; MariaDB finds more')
+def _(sql, theirs, ours):
+    def rounded(a, b):
+        x, y = numeric(a), numeric(b)
+        digits = len(b.partition(b'.')[2])
+        return x is not None and y is not None and b'e' not in b and abs(x - y) <= 1.01 * 10.0 ** -digits
+    return re.search('ROUND|TRUNCATE', sql) is not None and ('/' in sql or 'AVG' in sql) and all_like(theirs, ours, rounded)
+
+
+@rule('doubles-of-char', 'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point')
+def _(sql, theirs, ours):
+    def whole(a, b):
+        x, y = numeric(a), numeric(b)
+        return x is not None and y is not None and b'.' not in a and abs(x - y) <= 0.5
+    return re.search(r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql) is not None and all_like(theirs, ours, whole)
+
+
+@rule('round-beyond-precision', 'MariaDB cuts what ROUND of a DECIMAL makes in a temporary table to the digits that were there')
+def _(sql, theirs, ours):
+    return 'ROUND' in sql and all_like(theirs, ours, lambda a, b: re.fullmatch(rb'-?9+(\.9+)?', a) is not None and re.fullmatch(rb'-?10+(\.0+)?', b) is not None)
+
+
+@rule('double-in-temporary-table', 'MariaDB cuts DOUBLE with fixed digits to 17 of them in a temporary table')
+def _(sql, theirs, ours):
+    def cut(a, b):
+        x, y = numeric(a), numeric(b)
+        return x is not None and y is not None and abs(y) > abs(x) >= 1e16 and b'.' in a
+    return re.search('DISTINCT|GROUP BY', sql) is not None and 'double' in ours.types and all_like(theirs, ours, cut)
+
+
+@rule('cast-to-unsigned', 'CAST of a negative number AS UNSIGNED is its complement, as in MySQL; MariaDB gives 0 for numbers with a fraction (1916)')
+def _(sql, theirs, ours):
+    return 'AS UNSIGNED' in sql and 1916 in theirs.warnings
+
+
+@rule('rounds-past-the-end', 'a moment that rounds past the year 9999 is NULL, as in MySQL; here the column is seen only')
+def _(sql, theirs, ours):
+    return re.search(r'CAST\([^()]*\bd6 AS DATETIME\)', sql) is not None
+
+
+@rule('microseconds-past-times', 'a TIME with microseconds past 838:59:59 is out of range (1441), as in MySQL; MariaDB goes up to 838:59:59.999999')
+def _(sql, theirs, ours):
+    return 1441 in ours.warnings - theirs.warnings and 'INTERVAL' in sql and re.search(r"\bt3?\b(?! [ab]\b)|TIME", sql.replace(' FROM t', '')) is not None
+
+
+@rule('great-numbers-as-times', 'a number of eleven digits is no moment without a month, and as a TIME it is out of range: ADDTIME and SUBTIME give NULL, as in MySQL')
+def _(sql, theirs, ours):
+    return re.search(r'(ADD|SUB)TIME\(.*(1e10|\bfl\b|\bdb\b)', sql) is not None
+
+
+@rule('zero-date-of-fractions', 'TIMESTAMP of a number below 1 is the zero date with a fraction, as in MySQL; MariaDB gives NULL, which no column takes')
+def _(sql, theirs, ours):
+    return re.search(r'TIMESTAMP\(0\.\d', sql) is not None and (theirs.error == 1048 or 'NULL' in theirs.shown())
+
+
+@rule('sign-of-nullif', 'NULLIF of a negative TIME keeps its sign in arithmetic, as in MySQL')
+def _(sql, theirs, ours):
+    def sign(a, b):
+        x, y = numeric(a), numeric(b)
+        return x is not None and y is not None
+    return re.search(r'NULLIF\(.*\) [-+*/]', sql) is not None and all_like(theirs, ours, sign) and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.replace(' FROM t', '')) is not None
+
+
+@rule('distinct-hexadecimal', 'MariaDB adds up the first digit of a hexadecimal number in SUM(DISTINCT)')
+def _(sql, theirs, ours):
+    return 'SUM(DISTINCT 0x' in sql
+
+
+@rule('years-and-texts', 'a YEAR meets a text that is none as a number, as in MySQL; MariaDB takes the year that the text begins with')
+def _(sql, theirs, ours):
+    return re.search(r"\by (?:[<>=]+ |BETWEEN |NOT BETWEEN |IN \()[^()]*(' 7x'|'-?\d+:\d\d:)", sql) is not None
+
+
+@rule('no-logarithm', 'what has no logarithm is a warning (3020), in strict mode an error, as in MySQL; a division by zero (1365) or nothing in MariaDB')
+def _(sql, theirs, ours):
+    return ours.error == 3020
+
+
+@rule('minus-zero-doubles', 'a DOUBLE of 0 that becomes -0 is changed, as in MySQL; MariaDB leaves it as it is')
+def _(sql, theirs, ours):
+    return re.match('UPDATE', sql) is not None and not (theirs.error or ours.error) and theirs.rows is None and theirs.affected < ours.affected and re.search(r'\* -|-\d\S* \*|\(-', sql) is not None
+
+
+@rule('minus-zero-in-subqueries', 'MariaDB does not find -0.0 among the values of a subquery that has 0')
+def _(sql, theirs, ours):
+    return re.search(r'(%|MOD).* IN \(SELECT', sql) is not None and 'NOT IN' not in sql and len(theirs.rows or ()) < len(ours.rows or ())
+
+
+@rule('years-and-moments', 'a YEAR meets a date that is no constant as the day 0 of its year; MariaDB as the year of that date')
+def _(sql, theirs, ours):
+    return re.search(r'\by (NOT )?IN \(SELECT [^ ]*(DATE|TIME|TIMESTAMP|INTERVAL|\bd\b|\bdt\b|\bd6\b|\bts3?\b)', sql) is not None
+
+
+@rule('zeros-of-literals', 'what is left of numbers with literals, and is nothing, is stored with the digits that they have; with none in MariaDB and MySQL: open')
+def _(sql, theirs, ours):
+    return re.search(r'\d\.\d', sql) is not None and all_like(theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None)
+
+
+@rule('nullif-of-hexadecimal', 'NULLIF of a hexadecimal literal is text in conditions; MariaDB and MySQL take it for the number: open')
+def _(sql, theirs, ours):
+    return 'NULLIF(0x' in sql
+
+
+@rule('interval-behind-a-sign', 'INTERVAL(a, b) behind + and - is read as an interval to be added: 1064; open')
+def _(sql, theirs, ours):
+    return ours.error == 1064 and re.search(r'[-+] INTERVAL\(', sql) is not None
+
+
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 
@@ -301,8 +449,8 @@ def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
     if theirs.rows is not None:
         # Which of several equal texts stands for all is anybody's choice.
         folded = re.search('DISTINCT|GROUP BY|MIN|MAX|GREATEST|LEAST', sql) is not None
-        # ROUND to more digits than there are adds zeros in MariaDB. How many a parameter says shows late.
-        rounds = re.search('ROUND|TRUNCATE', sql) is not None
+        # ROUND to more digits than there are adds zeros in MariaDB; TIME of a text has six in MySQL. How many a parameter says shows late.
+        rounds = re.search(r'ROUND|TRUNCATE|\bTIME\(|ADDTIME|SUBTIME', sql) is not None
         a, b = ([[normal(v, folded, rounds) for v in row] for row in rows] for rows in (theirs.rows, ours.rows))
         if not same_rows(a, b, ['double' if 'double' in pair else pair[0] for pair in zip(ours.types, theirs.types)], ordered):
             return 'rows'
@@ -310,3 +458,67 @@ def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
     if theirs.affected != ours.affected:
         return 'affected'
     return 'warnings' if warnings and theirs.warnings != ours.warnings else None
+
+
+# What MariaDB has to be asked instead so that it answers as Redolith does: a difference that goes away by it is explained.
+REWRITINGS = []
+
+
+def rewriting(name, reason):
+    def make(f):
+        REWRITINGS.append((name, reason, f))
+        return f
+    return make
+
+
+@rewriting('index', 'MariaDB answers with an index something else than without one')
+def _(sql):
+    if not re.match('SELECT', sql):
+        return []
+    return [re.sub(r'\b(FROM|JOIN) t\b', r'\1 n', sql)]
+
+
+DATED = re.compile(r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b")
+COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|IN) |, ')
+
+
+def parentheses(sql):
+    """From where to where there is something in parentheses; quotes are kept together."""
+    open, quoted, at = [], False, 0
+    while at < len(sql):
+        c = sql[at]
+        if quoted:
+            at += c == '\\'
+            quoted = c != "'"
+        elif c == "'":
+            quoted = True
+        elif c == '(':
+            open.append(at + 1)
+        elif c == ')' and open:
+            yield open.pop(), at
+        at += 1
+
+
+def operands(sql):
+    """From where to where the operands of comparisons and of lists are."""
+    inner = list(parentheses(sql))
+    for begin, end in inner:
+        cuts = [m for m in COMPARISON.finditer(sql, begin, end)
+                if not any(begin < b <= m.start() < e for b, e in inner) and sql.count("'", begin, m.start()) % 2 == 0]
+        edges = [begin, *(edge for m in cuts for edge in m.span()), end]
+        for a, b in zip(edges[::2], edges[1::2]) if cuts else []:
+            yield a, b
+
+
+@rewriting('dates-as-numbers', 'a date meets a number that is no constant, or no date, as a number, as in MySQL; MariaDB compares dates')
+def _(sql):
+    found = [(a, b) for a, b in operands(sql) if DATED.search(sql, a, b)]
+    together = sql
+    for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[::-1]:
+        together = together[:a] + f'({together[a:b]} + 0)' + together[b:]
+    return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in found[:12]] + [together]
+
+
+def rewritten(sql, same):
+    """The name of the rewriting by which a difference goes away: `same` asks."""
+    return next((name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)), None)

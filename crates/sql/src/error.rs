@@ -50,6 +50,7 @@ const fn sqlstate(code: u16) -> &'static [u8; 5] {
         1441 => b"22008",
         1317 => b"70100",
         1365 => b"22012",
+        3020 => b"2201E",
         1406 => b"22001",
         1568 => b"25001",
         1792 => b"25006",
@@ -215,6 +216,7 @@ errors! {
     query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";
     division_by_zero() = 1365, "Division by 0";
+    no_logarithm() = 3020, "Invalid argument for logarithm";
     /// Numbers and strings that are not: `kind` is "integer", "decimal", "double", "string".
     incorrect_value(kind, value, column, row) = 1366, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";

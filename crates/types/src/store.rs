@@ -455,6 +455,7 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
             let fits = significant.len() <= 8;
             fits.then(|| significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
         }
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_bit(&as_text(value), bits, mode),
         Value::Int(v) => Some(*v as u64),
         Value::Float(_) | Value::Double(_) => Some(cut_off(value) as u64),
         value => match to_decimal(value).value.to_i128() {
@@ -475,7 +476,7 @@ fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usi
     names.iter().position(same)
 }
 
-/// A temporal value as the text that it is for ENUM and SET.
+/// A temporal value as the text that it is for BIT, ENUM and SET.
 fn as_text(value: &Value<'_>) -> Value<'static> {
     Value::owned(value.to_bytes().into_owned())
 }

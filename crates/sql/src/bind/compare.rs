@@ -138,10 +138,11 @@ impl Binder<'_> {
         let value = Box::new(fit(value, how));
         // Where the items are of several kinds each is compared by itself.
         let how_of = |item: &Expr| if how == CompareAs::ByValue { types::compare_as(&value.ty, &item.ty) } else { Ok(how) };
+        let as_years = are_years(&items);
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             let how = how_of(&item)?;
-            list.push(fit(year_for(&value, item), how));
+            list.push(fit(if as_years { year_for(&value, item) } else { item }, how));
         }
         let sorted = sort_literals(&mut list, how);
         Ok(Expr::new(ExprKind::In { negated, how, value, list, sorted }, ExprType::boolean().nullable(nullable)))
@@ -303,6 +304,19 @@ fn year_for(column: &Expr, value: Expr) -> Expr {
     let value = if matches!(value.kind, ExprKind::Hex(_)) { as_number(value) } else { value };
     let ty = ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) }.nullable(value.ty.nullable);
     Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
+}
+
+/// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list of
+/// several kinds is compared with the number of the year.
+fn are_years(list: &[Expr]) -> bool {
+    let kind = |e: &Expr| match e.ty.kind {
+        Kind::Float | Kind::Double => 1,
+        kind if kind.is_temporal() && kind != Kind::Year => 2,
+        _ => 0,
+    };
+    let mut kinds = list.iter().filter(|e| e.ty.kind != Kind::Null).map(kind);
+    let first = kinds.next();
+    list.iter().all(Expr::is_constant) && kinds.all(|k| Some(k) == first)
 }
 
 /// A constant date that a YEAR column is compared with: its year.

@@ -7,6 +7,7 @@ use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
 use crate::parse::lift::is_wide_integer;
 use crate::plan::same::SameIndex;
+use crate::plan::ty::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Decimal, Value};
 
@@ -153,7 +154,7 @@ impl Binder<'_> {
             let ty = match kind {
                 TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => ExprType::decimal(65, 0),
                 TokenKind::Integer => ExprType::bigint(20),
-                TokenKind::Decimal => ExprType::decimal(65, 30),
+                TokenKind::Decimal => ExprType::decimal(65, UNKNOWN_DECIMALS),
                 TokenKind::Float => ExprType::double(),
                 kind if kind.is_string() => ExprType::string(0, self.literal_collation(number)),
                 _ => ExprType::string(0, Collation::Binary),
@@ -328,6 +329,18 @@ impl Binder<'_> {
         })
     }
 
+    /// An expression that may be chosen among others. The digits of a decimal count for those, too.
+    pub(super) fn chosen(&mut self, env: &Env<'_>, e: &ast::Expr) -> Result<Expr> {
+        if self.is_decimal_literal(e) { self.pinned(|b| b.expr(env, e)) } else { self.expr(env, e) }
+    }
+    fn is_decimal_literal(&self, e: &ast::Expr) -> bool {
+        match &e.kind {
+            ast::ExprKind::Literal(number) => self.parsed.literal_kind(*number) == TokenKind::Decimal,
+            ast::ExprKind::Unary(ast::UnaryOp::Minus, of) => self.is_decimal_literal(of),
+            _ => false,
+        }
+    }
+
     fn case(
         &mut self,
         env: &Env<'_>,
@@ -339,9 +352,9 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
             let when = if operand.is_some() { self.expr(env, when)? } else { self.condition(env, when)? };
-            bound.push((when, self.expr(env, then)?));
+            bound.push((when, self.chosen(env, then)?));
         }
-        let otherwise = otherwise.map(|o| self.expr(env, o)).transpose()?;
+        let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
         let how = match &operand {
             Some(o) => types::common(bound.iter().map(|(when, _)| types::compare_as(&o.ty, &when.ty)))?,
             None => CompareAs::ByValue,

@@ -32,11 +32,16 @@ impl Binder<'_> {
         // The type of these depends on an argument's value (digits, precision).
         let by_value = function == Function::UnixTimestamp
             || matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
+        let chooses = matches!(function.returns(), Returns::Unified(_));
         let numbers = matches!(function.returns(), Returns::Number | Returns::Double | Returns::Integral)
             || matches!(function, Function::Sign | Function::BitCount);
         let mut args = Vec::with_capacity(call.args.len());
         for (n, arg) in call.args.iter().enumerate() {
-            let bound = if by_value { self.pinned(|b| b.expr(env, arg))? } else { self.expr(env, arg)? };
+            let bound = match () {
+                _ if by_value => self.pinned(|b| b.expr(env, arg))?,
+                _ if chooses => self.chosen(env, arg)?,
+                _ => self.expr(env, arg)?,
+            };
             let as_number = numbers || (function == Function::If && n == 0);
             args.push(if as_number { self.hex_as_number(arg, bound) } else { bound });
         }

@@ -198,12 +198,23 @@ struct Work<'p> {
     /// Rows that met one with their key.
     duplicates: u64,
     multiple: bool,
+    /// The row in work is the only one, and given by expressions.
+    single: bool,
     existing: Option<Box<Rewriter>>,
 }
 
 impl<'p> Work<'p> {
     fn new(plan: &'p InsertPlan) -> Work<'p> {
-        Work { plan, auto: AutoIncrement::default(), records: 0, affected: 0, duplicates: 0, multiple: false, existing: None }
+        Work {
+            plan,
+            auto: AutoIncrement::default(),
+            records: 0,
+            affected: 0,
+            duplicates: 0,
+            multiple: false,
+            single: false,
+            existing: None,
+        }
     }
 
     async fn row(&mut self, cx: &mut ExecContext<'_>, given: Given<'_>, at: Scope<'_>, after: Scope<'_>) -> Result<()> {
@@ -212,6 +223,7 @@ impl<'p> Work<'p> {
         cx.env.row = self.records;
         // A query's rows count as many, even where it is one.
         let single = self.records == 1 && self.auto.rows_left == 1 && matches!(given, Given::Exprs(_));
+        self.single = single;
         let mut payload = std::mem::take(&mut cx.scratch.row);
         payload.clear();
         let mark = cx.env.held();
@@ -444,7 +456,8 @@ impl<'p> Work<'p> {
             let current = Row::Stored { def, layout, payload: whole.as_deref().unwrap_or(stored) };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
-            let mut changes = assign(info, assignments, Scope { sources: &sources, inserted, ..at }, &mut cx.env)?;
+            let mut changes =
+                assign(info, assignments, Scope { sources: &sources, inserted, ..at }, &mut cx.env, !self.single || self.plan.ignore)?;
             keep_changed(&mut changes, current);
             if changes.is_empty() {
                 self.affected += cx.env.session.found_rows_flag as u64;

@@ -13,7 +13,7 @@ use redolith_engine::Error as EngineError;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_types::convert::to_integer;
-use redolith_types::{Collation, DateTime, SqlType, Value};
+use redolith_types::{Collation, Column, DateTime, SqlType, Value};
 use smallvec::SmallVec;
 
 pub type Changes<'v> = SmallVec<[(usize, Value<'v>); 4]>;
@@ -113,7 +113,7 @@ pub fn refused(e: EngineError, ignore: bool, table: &TableInfo, new: &[u8], env:
 
 /// The columns whose stored bytes an UPDATE changes, with their new values; empty if none does.
 fn changed_columns<'v>(plan: &'v UpdatePlan, at: Scope<'v>, env: &mut Env<'_>) -> Result<Changes<'v>> {
-    let mut changes = assign(&plan.access.table, &plan.assignments, at, env)?;
+    let mut changes = assign(&plan.access.table, &plan.assignments, at, env, true)?;
     keep_changed(&mut changes, at.sources[0]);
     if !changes.is_empty() {
         for column in &plan.on_update_now {
@@ -141,7 +141,15 @@ pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
 }
 
 /// Evaluates assignments in order: (column, value fit for it). One that reads a column assigned before sees its new value.
-pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope<'v>, env: &mut Env<'_>) -> Result<Changes<'v>> {
+/// `nulls`: whether NULL for a NOT NULL column is left to the mode.
+pub fn assign<'v>(
+    table: &'v TableInfo,
+    assignments: &'v [Assignment],
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+    nulls: bool,
+) -> Result<Changes<'v>> {
+    let refused = |value: &Value<'_>, column: &Column| !nulls && !column.nullable && value.is_null();
     let mut changes = Changes::new();
     for a in assignments {
         let column = &table.def.columns[a.column as usize];
@@ -153,9 +161,15 @@ pub fn assign<'v>(table: &'v TableInfo, assignments: &'v [Assignment], at: Scope
             let mut sources: SmallVec<[Row<'_>; 2]> = at.sources.iter().copied().collect();
             sources[0] = Row::Stored { def, layout, payload: &so_far };
             let value = Eval::new(Scope { sources: &sources, ..at }, env).stored(e, &column.ty)?;
+            if refused(&value, column) {
+                return Err(SqlError::column_cannot_be_null(&column.name));
+            }
             store::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
+            if refused(&value, column) {
+                return Err(SqlError::column_cannot_be_null(&column.name));
+            }
             store::convert(value, column, env.charset_of(e), env.row, env)?
         };
         if column.auto_increment

@@ -101,6 +101,9 @@ pub struct ExprType {
 /// `decimals` of a floating-point value whose number of digits is not fixed.
 pub const NOT_FIXED_DECIMALS: u8 = 31;
 
+/// `decimals` of a decimal literal that stands for any: the most that there are.
+pub const UNKNOWN_DECIMALS: u8 = 30;
+
 impl ExprType {
     fn of(kind: Kind, length: u32, decimals: u8) -> ExprType {
         ExprType {

@@ -1,6 +1,6 @@
 //! Going through an expression's nodes.
 use super::expr::{Expr, ExprKind, SubqueryTest};
-use super::function::Purity;
+use super::function::{Function, Purity};
 use std::sync::Arc;
 
 /// Calls `f` with each direct part of a node, shared or to be changed.
@@ -69,6 +69,11 @@ impl Expr {
             self.parts(&mut |part| found = found || part.any(test));
         }
         found
+    }
+
+    /// Calculated of a date or a time: where that was text it is told as text, and counts as what it is all the same.
+    pub fn is_calculated_date(&self) -> bool {
+        matches!(self.kind, ExprKind::Interval { .. } | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. })
     }
 
     /// The same value for every row of a statement: parameters, variables that are only read, NOW().

@@ -1,9 +1,10 @@
 //! Arithmetic: BIGINT with and without sign, DECIMAL, DOUBLE, by the node's type; by the values where a parameter's type was not known.
 use super::Eval;
 use crate::error::{Result, SqlError};
+use crate::plan::ty::UNKNOWN_DECIMALS;
 use crate::plan::{ArithOp, Expr, Kind};
 use crate::sql_mode::SqlMode;
-use redolith_types::convert::{exact_number, to_decimal};
+use redolith_types::convert::{exact_number, to_decimal, to_f64};
 use redolith_types::{Decimal, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,6 +106,12 @@ impl<'v> Eval<'v, '_, '_> {
         let result = match op {
             ArithOp::Add => x.add(&y),
             ArithOp::Subtract => x.sub(&y),
+            // As in MySQL, which makes a zero with a sign the plain one. Where the digits of a literal are not known its own count.
+            ArithOp::Multiply
+                if (x.is_zero() || y.is_zero()) && x.is_negative() != y.is_negative() && node.ty.decimals < UNKNOWN_DECIMALS =>
+            {
+                Ok(Decimal::ZERO)
+            }
             ArithOp::Multiply => x.mul(&y),
             ArithOp::Divide => match x.div(&y, self.env.settings.div_precision_increment) {
                 Some(quotient) => quotient,
@@ -114,6 +121,18 @@ impl<'v> Eval<'v, '_, '_> {
                 Some(rest) => Ok(rest),
                 None => return self.divided_by_zero(),
             },
+        };
+        // So is what two opposites leave.
+        let result = match result {
+            Ok(rest)
+                if matches!(op, ArithOp::Add | ArithOp::Subtract)
+                    && rest.is_zero()
+                    && (op == ArithOp::Subtract || !x.is_zero())
+                    && node.ty.decimals < UNKNOWN_DECIMALS =>
+            {
+                Ok(Decimal::ZERO)
+            }
+            result => result,
         };
         result.map(Value::Decimal).map_err(|_| self.out_of_range("DECIMAL", node))
     }
@@ -135,6 +154,14 @@ impl<'v> Eval<'v, '_, '_> {
         if let (Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) = (a, b) {
             let (x, y) = (self.integer(a)?, self.integer(b)?);
             return if y == 0 { self.divided_by_zero() } else { self.int_result(x.checked_div(y), unsigned, node) };
+        }
+        // A DECIMAL here has no digits for so small a divisor, where MySQL's has 80 behind the point.
+        if let Value::Float(_) | Value::Double(_) = b {
+            let divisor = to_f64(b).value;
+            if (1e-80..1e-20).contains(&divisor.abs()) {
+                let quotient = to_f64(a).value / divisor;
+                return self.int_result(Some(quotient as i128), unsigned, node);
+            }
         }
         let (x, y) = (self.decimal(a)?, self.decimal(b)?);
         match x.div_int(&y) {

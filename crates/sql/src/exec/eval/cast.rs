@@ -2,7 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
-use crate::plan::ty::NOT_FIXED_DECIMALS;
+use crate::plan::ty::{NOT_FIXED_DECIMALS, UNKNOWN_DECIMALS};
 use crate::plan::{Expr, ExprType, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
@@ -165,6 +165,8 @@ impl<'v> Eval<'v, '_, '_> {
         let to = ty.collation.charset();
         let text = match &value {
             Value::Bytes(b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
+            // Bits are bytes, which need not be text.
+            value if e.ty.kind == Kind::Bit => Value::owned(Charset::Binary.convert_lossy(&self.text_of(e, value), to).into_owned()),
             value => Value::owned(self.string_in(e, value, to).into_owned()),
         };
         let binary = ty.collation == Collation::Binary;
@@ -248,8 +250,9 @@ impl<'v> Eval<'v, '_, '_> {
                         out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]);
                     }
                     (Value::UInt(n), Kind::Year) => out.extend_from_slice(format!("{n:04}").as_bytes()),
-                    // A quotient has more than are shown.
-                    (Value::Decimal(d), Kind::Decimal) if d.scale() > e.ty.decimals => {
+                    // A quotient has more than are shown, what was chosen among others may have fewer. A literal whose digits
+                    // are not known has a type with all of them.
+                    (Value::Decimal(d), Kind::Decimal) if d.scale() > e.ty.decimals || e.ty.decimals < UNKNOWN_DECIMALS => {
                         d.round(e.ty.decimals).unwrap_or(*d).write_text(&mut out)
                     }
                     (Value::Time(_) | Value::DateTime(_), kind) if kind.is_temporal() => {

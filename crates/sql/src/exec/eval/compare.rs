@@ -5,7 +5,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
 use redolith_types::temporal::Parsed;
-use redolith_types::{Charset, Collation, DateTime, Time, Value};
+use redolith_types::{Charset, Collation, DateTime, Decimal, Time, Value};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -348,11 +348,13 @@ impl<'v> Eval<'v, '_, '_> {
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
-        // What is calculated with further keeps its digits.
-        if matches!((&value, node.ty.kind), (Value::Decimal(d), Kind::Decimal) if d.scale() >= node.ty.decimals) {
-            return Ok(value);
-        }
-        Ok(super::coerce(value, &node.ty, self.env))
+        // An exact number that is calculated with further, or stored, keeps its own digits.
+        Ok(match (value, node.ty.kind) {
+            (value @ Value::Decimal(_), Kind::Decimal) => value,
+            (Value::Int(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
+            (Value::UInt(n), Kind::Decimal) => Value::Decimal(Decimal::from(n)),
+            (value, _) => super::coerce(value, &node.ty, self.env),
+        })
     }
 
     pub(super) fn subquery(&mut self, q: &'v Subquery) -> Result<Value<'v>> {

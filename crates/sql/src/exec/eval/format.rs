@@ -232,8 +232,11 @@ fn allowed(value: &Value<'_>, mode: SqlMode) -> bool {
         Value::DateTime(at) => at.date(),
         _ => return true,
     };
+    if date.is_zero() {
+        return !mode.has(SqlMode::NO_ZERO_DATE);
+    }
     let zero_in_date = date.month() == 0 || date.day() == 0;
-    !(date.is_zero() && mode.has(SqlMode::NO_ZERO_DATE) || zero_in_date && mode.has(SqlMode::NO_ZERO_IN_DATE))
+    !(zero_in_date && mode.has(SqlMode::NO_ZERO_IN_DATE))
 }
 
 fn two_digit_year(n: u32) -> u32 {

@@ -192,6 +192,7 @@ impl<'v> Eval<'v, '_, '_> {
     /// NULL, with a warning, for what is no date.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
+        let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) { self.made_of_dates(value) } else { value };
         self.as_datetime(value)
     }
     pub(super) fn as_datetime(&mut self, value: Value<'v>) -> Result<Option<DateTime>> {

@@ -30,7 +30,7 @@ use super::env::Env;
 use super::pace::LONG;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
-use crate::plan::{Expr, ExprKind, Function, Kind, UnaryOp};
+use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
 use crate::session::state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
@@ -196,9 +196,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
             // What is calculated of a date is a date, though it is told as text where that was one.
-            (ExprKind::Interval { .. } | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. }, kind)
-                if kind.is_string() =>
-            {
+            (_, kind) if kind.is_string() && e.is_calculated_date() => {
                 let value = self.eval(e)?;
                 Ok(if value.is_null() { value } else { self.calculated(value) })
             }
@@ -208,6 +206,11 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
 
     /// The number of a date or time that was made text.
     fn calculated(&mut self, text: Value<'v>) -> Value<'v> {
+        let value = self.made_of_dates(text);
+        if let Value::Bytes(_) = value { value } else { to_number(&value).value }
+    }
+    /// What was made text, as the date or time that it is.
+    fn made_of_dates(&mut self, text: Value<'v>) -> Value<'v> {
         let zone = self.env.settings.zone_offset_secs;
         let is_date = has_date(&text) || text.as_bytes().is_some_and(|b| b.get(4) == Some(&b'-'));
         let value = if is_date {
@@ -218,7 +221,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         } else {
             to_time(&text).map(|t| Value::Time(t.value))
         };
-        value.map_or(text, |v| to_number(&v).value)
+        value.unwrap_or(text)
     }
 
     /// A condition's value; None is UNKNOWN.
@@ -290,6 +293,10 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers, texts into texts.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
+        // What is calculated of a date that was told as text goes into numbers as text.
+        if ty.is_numeric() && e.ty.kind.is_string() && e.is_calculated_date() {
+            return self.eval(e);
+        }
         if ty.is_numeric() || is_member && matches!(ty, SqlType::Year | SqlType::Bit { .. }) {
             return self.number(e);
         }
@@ -302,6 +309,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
         match value {
             Value::Null | Value::Bytes(_) | Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) => value,
+            // One that has fewer digits than its expression, because it was chosen among others, is stored with its own.
+            Value::Decimal(d) if d.scale() < e.ty.decimals => value,
             value => Value::owned(self.text_of(e, &value).into_owned()),
         }
     }

@@ -1,6 +1,6 @@
 //! Functions of numbers.
 use super::Eval;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::exec::env::next_random;
 use crate::plan::{Expr, Function, Kind};
 use redolith_types::convert::to_number;
@@ -60,7 +60,11 @@ impl<'v> Eval<'v, '_, '_> {
             }
             F::Log if args.len() == 2 => {
                 let (Some(base), Some(x)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?) else { return Ok(Value::Null) };
-                return Ok(if base > 0.0 && base != 1.0 && x > 0.0 { Value::Double(x.ln() / base.ln()) } else { Value::Null });
+                if base > 0.0 && base != 1.0 && x > 0.0 {
+                    return Ok(Value::Double(x.ln() / base.ln()));
+                }
+                self.env.warn(SqlError::no_logarithm())?;
+                return Ok(Value::Null);
             }
             F::Rand => return self.rand(args, node),
             F::Crc32 => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::UInt(crc32(&b) as u64))),
@@ -83,7 +87,11 @@ impl<'v> Eval<'v, '_, '_> {
             F::Degrees => |x| Some(x.to_degrees()),
             _ => |x| Some(x.to_radians()),
         };
-        match self.arg_double(&args[0])?.and_then(f) {
+        let x = self.arg_double(&args[0])?;
+        if matches!(function, F::Ln | F::Log | F::Log2 | F::Log10) && x.is_some_and(|x| x <= 0.0) {
+            self.env.warn(SqlError::no_logarithm())?;
+        }
+        match x.and_then(f) {
             Some(x) => self.finite(x, node),
             None => Ok(Value::Null),
         }
