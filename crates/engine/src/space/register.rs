@@ -168,6 +168,7 @@ mod tests {
             Register::decode(&b)
         };
         assert_eq!(resealed(32, &u64::MAX.to_le_bytes()).unwrap(), None);
-        assert!(resealed(12, &2u32.to_le_bytes()).unwrap_err().to_string().contains("format 2"));
+        assert!(resealed(12, &3u32.to_le_bytes()).unwrap_err().to_string().contains("format 3"));
+        assert_eq!(resealed(12, &1u32.to_le_bytes()).unwrap(), Some(Register { before_redo: true, ..sample(3) }));
     }
 }
