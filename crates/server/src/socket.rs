@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 /// What is read away at once of a client that is told to go: many may be told so, and nothing is done with it.
-const LINGER_BYTES: usize = 4 << 10;
+const READ_AWAY_BYTES: usize = 4 << 10;
 
 pub enum Stream {
     Tcp(TcpStream),
@@ -175,7 +175,7 @@ impl Socket {
             return;
         }
         let _ = rustix::net::shutdown(self.stream.as_fd(), rustix::net::Shutdown::Write);
-        let (mut buf, mut seen) = (Vec::with_capacity(LINGER_BYTES), 0);
+        let (mut buf, mut seen) = (Vec::with_capacity(READ_AWAY_BYTES), 0);
         while seen < at_most {
             buf.clear();
             match self.read(&mut buf).await {

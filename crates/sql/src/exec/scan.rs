@@ -123,7 +123,8 @@ impl<'p> Scan<'p> {
     /// Goes to the next row if that is at hand, without a future. False says nothing; `advance` has to follow.
     #[inline]
     pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
-        let at_hand = self.cursor.next_at_hand(trx);
+        // Rows that the cursor has from before `start` are of another range.
+        let at_hand = self.next_range > 0 && self.cursor.next_at_hand(trx);
         if at_hand {
             self.count_step(handlers);
             self.is_whole = false;
