@@ -156,6 +156,11 @@ impl Beside {
             self.sit_down();
         }
     }
+    /// Works on this thread while another takes its place among the workers; outside a seat, for work that nobody makes longer at will.
+    pub fn work_long(&self, work: &mut dyn FnMut()) {
+        self.workers.leave();
+        tokio::task::block_in_place(work);
+    }
     fn sit_down(&self) {
         self.seats.take();
         SEATED.set(true);

@@ -105,7 +105,7 @@ impl Host for EngineHost {
         crate::outbox::send_held_back();
         // Another thread takes this one's place among the workers.
         if self.0.runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
-            tokio::task::block_in_place(work);
+            self.0.beside.work_long(work);
         } else {
             work();
         }

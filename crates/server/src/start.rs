@@ -41,7 +41,7 @@ pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: im
     let (begun, rests) = (threads.clone(), threads.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
-        .on_thread_start(move || begun.join())
+        .on_thread_start(move || begun.begins())
         .on_thread_park(move || rests.rests())
         .max_blocking_threads(beside::MOST_THREADS)
         .thread_name("redolith")

@@ -8,6 +8,9 @@
 //!
 //! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its own: not with a quota of fewer CPUs, nor where log threads have
 //! been given CPUs (`redolith_log_writer_cpus`).
+//!
+//! WORKER-2: a thread is a worker from the first time that it has nothing to do: of the runtime's threads only workers come to rest there, while any of them may begin
+//! when a worker is left ([`crate::beside`]), those too that run what blocks and then end. A place that is empty for a while keeps its CPU for the next.
 use crate::host::TokioHost;
 use parking_lot::Mutex;
 use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread, unbind_this_thread};
@@ -51,12 +54,13 @@ impl From<u64> for Affinity {
 
 /// The worker threads of the runtime.
 pub struct Workers {
-    count: usize,
     state: Mutex<State>,
+    count: usize,
 }
 #[derive(Default)]
 struct State {
-    threads: Vec<Thread>,
+    /// The places of the workers. Bound, each has the CPU of its number.
+    threads: Vec<Option<Thread>>,
     affinity: Affinity,
     /// CPUs that the process may use, as last seen; none where they are not its own: other threads have been given some, or a quota allows fewer.
     cpus: Vec<usize>,
@@ -81,46 +85,33 @@ struct Look {
 
 impl Workers {
     pub fn new(count: usize) -> Arc<Workers> {
-        Arc::new(Workers { count, state: Mutex::default() })
+        let threads = vec![None; count];
+        Arc::new(Workers { state: Mutex::new(State { threads, ..State::default() }), count })
     }
     pub fn count(&self) -> usize {
         self.count
     }
-    /// The calling thread is one of the runtime's. Its workers come first; what comes later is one for a task that blocks, until it has to take over a worker.
-    pub fn join(&self) {
-        let mut s = self.state.lock();
-        if s.threads.len() < self.count {
-            s.add(this_thread());
-        } else {
-            drop(s);
-            unbind_this_thread();
-        }
+    /// The calling thread is one of the runtime's. If a worker began it, it has that one's CPU.
+    pub fn begins(&self) {
+        unbind_this_thread();
     }
-    /// The calling thread is a worker, and has nothing to do. It may have taken over from one that has left.
+    /// The calling thread is a worker, and has nothing to do (WORKER-2).
     pub fn rests(&self) {
         if !IS_WORKER.get() {
-            let mut s = self.state.lock();
-            if s.threads.len() < self.count {
-                s.add(this_thread());
-                s.settle(self.count);
-            }
+            IS_WORKER.set(self.state.lock().take_place(this_thread()));
         }
     }
-    /// The calling thread is no worker any more ([`crate::beside`]).
+    /// The calling thread is no worker any more, or may not be. If it still is one it takes a place again when it rests.
     pub fn leave(&self) {
         if IS_WORKER.replace(false) {
-            let mut s = self.state.lock();
-            s.free();
-            let me = this_thread();
-            s.threads.retain(|t| t.id() != me.id());
-            s.before = None;
+            self.state.lock().give_place(&this_thread());
         }
     }
     pub fn set(&self, affinity: Affinity) {
         let mut s = self.state.lock();
         (s.affinity, s.refused) = (affinity, false);
         (s.waiting, s.idle, s.before) = (0.0, 0.0, None);
-        s.settle(self.count);
+        s.settle();
     }
     /// Looks again and again, for ever; where there is a choice.
     pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, host: Arc<TokioHost>) {
@@ -130,19 +121,21 @@ impl Workers {
         loop {
             let (affinity, threads, pause) = {
                 let s = self.state.lock();
-                (s.affinity, s.threads.clone(), if s.waiting < REST_BELOW { LOOK_AT_REST } else { LOOK })
+                (s.affinity, s.all_threads(), if s.waiting < REST_BELOW { LOOK_AT_REST } else { LOOK })
             };
             if affinity != Affinity::Off {
                 // Files are read: not under the mutex.
-                let (waited, cpus) = (threads.iter().map(Thread::waited).sum::<Option<Duration>>(), disk.processors());
+                let waited = threads.and_then(|all| all.iter().map(Thread::waited).sum::<Option<Duration>>());
+                let cpus = disk.processors();
                 let enough = cpus.and_then(|c| c.quota).is_none_or(|q| q.cpus >= self.count as f64);
                 let own = if enough && !host.gives_cpus() { process_cpus() } else { Vec::new() };
                 let mut s = self.state.lock();
-                if let (Some(waited), Some(cpus)) = (waited, cpus) {
-                    s.look(Look { at: disk.now(), waited, idle: cpus.idle });
+                match (waited, cpus) {
+                    (Some(waited), Some(cpus)) => s.look(Look { at: disk.now(), waited, idle: cpus.idle }),
+                    _ => s.before = None,
                 }
                 s.may_use(own);
-                s.settle(self.count);
+                s.settle();
             }
             tokio::time::sleep(pause).await;
         }
@@ -161,10 +154,28 @@ impl Workers {
 }
 
 impl State {
-    fn add(&mut self, worker: Thread) {
-        self.threads.push(worker);
+    /// None while a place is empty.
+    fn all_threads(&self) -> Option<Vec<Thread>> {
+        self.threads.iter().cloned().collect()
+    }
+    /// False: there is none.
+    fn take_place(&mut self, worker: Thread) -> bool {
+        let Some(n) = self.threads.iter().position(Option::is_none) else { return false };
+        self.threads[n] = Some(worker);
         self.before = None;
-        IS_WORKER.set(true);
+        if self.bound {
+            self.bind(n);
+        }
+        true
+    }
+    fn give_place(&mut self, worker: &Thread) {
+        if let Some(place) = self.threads.iter_mut().find(|t| t.as_ref().is_some_and(|t| t.id() == worker.id())) {
+            *place = None;
+            self.before = None;
+            if self.bound {
+                let _ = bind_thread(worker, &[]);
+            }
+        }
     }
     fn look(&mut self, now: Look) {
         self.rest = self.rest.saturating_sub(1);
@@ -192,28 +203,31 @@ impl State {
         }
     }
     /// WORKER-1
-    fn can(&self, count: usize) -> bool {
-        count > 1 && self.threads.len() == count && self.cpus.len() == count && !self.refused
+    fn can(&self) -> bool {
+        self.threads.len() > 1 && self.cpus.len() == self.threads.len() && !self.refused
     }
-    fn settle(&mut self, count: usize) {
-        let bound = self.can(count) && self.wants();
+    fn settle(&mut self) {
+        let bound = self.can() && self.wants();
         if !bound {
             self.free();
         } else if !self.bound {
             self.changed(true);
-            for (thread, cpu) in self.threads.iter().zip(&self.cpus) {
-                if let Err(e) = bind_thread(thread, &[*cpu]) {
-                    eprintln!("redolith: worker threads are not bound to CPUs: CPU {cpu}: {e}");
-                    self.refused = true;
-                    return self.free();
-                }
-            }
+            (0..self.threads.len()).for_each(|n| self.bind(n));
+        }
+    }
+    fn bind(&mut self, n: usize) {
+        if let (true, Some(thread)) = (self.bound, &self.threads[n])
+            && let Err(e) = bind_thread(thread, &[self.cpus[n]])
+        {
+            eprintln!("redolith: worker threads are not bound to CPUs: CPU {}: {e}", self.cpus[n]);
+            self.refused = true;
+            self.free();
         }
     }
     fn free(&mut self) {
         if self.bound {
             self.changed(false);
-            if let Some(e) = self.threads.iter().find_map(|t| bind_thread(t, &[]).err()) {
+            if let Some(e) = self.threads.iter().flatten().find_map(|t| bind_thread(t, &[]).err()) {
                 eprintln!("redolith: worker threads stay bound to CPUs: {e}");
             }
         }
@@ -240,7 +254,7 @@ mod tests {
     }
     fn state() -> State {
         let first = Look { at: LOOK, waited: LOOK, idle: LOOK };
-        State { threads: vec![this_thread(); 2], cpus: vec![0, 1], before: Some(first), ..State::default() }
+        State { threads: vec![Some(this_thread()); 2], cpus: vec![0, 1], before: Some(first), ..State::default() }
     }
 
     #[test]
@@ -286,18 +300,75 @@ mod tests {
         assert!(s.changes - before <= 400 / u64::from(REST) + 1, "{}", s.changes);
     }
 
+    /// WORKER-2: threads that run what blocks begin and end beside the workers; the places stay with those who work, and keep their CPUs.
+    #[test]
+    fn places_belong_to_the_threads_that_work() {
+        let workers = Workers::new(2);
+        let (begun, rests) = (workers.clone(), workers.clone());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .on_thread_start(move || begun.begins())
+            .on_thread_park(move || rests.rests())
+            .thread_keep_alive(Duration::from_millis(1))
+            .enable_all()
+            .build()
+            .unwrap();
+        let host = Arc::new(TokioHost::new(runtime.handle().clone(), workers.clone()));
+        // Whoever holds both workers at once has seen all that there are.
+        let at_work = || {
+            let both = Arc::new(std::sync::Barrier::new(2));
+            let tasks: Vec<_> = (0..2)
+                .map(|_| {
+                    (runtime.handle().spawn({
+                        let both = both.clone();
+                        async move {
+                            both.wait();
+                            this_thread().id()
+                        }
+                    }))
+                })
+                .collect();
+            let mut ids: Vec<u32> = tasks.into_iter().map(|t| runtime.block_on(t).unwrap()).collect();
+            ids.sort();
+            ids
+        };
+        let placed = || {
+            let mut ids: Vec<u32> = workers.state.lock().threads.iter().flatten().map(Thread::id).collect();
+            ids.sort();
+            ids
+        };
+        let settled = || {
+            for _ in 0..2000 {
+                if placed().len() == 2 && placed() == at_work() {
+                    return true;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            false
+        };
+        assert!(settled());
+        for _ in 0..20 {
+            let beside = host.beside().clone();
+            let left = runtime.spawn(crate::beside::run(async move {
+                assert!(beside.leave());
+                tokio::task::yield_now().await;
+            }));
+            runtime.block_on(left).unwrap();
+            assert!(settled(), "{:?} are placed, {:?} work", placed(), at_work());
+        }
+    }
+
     #[test]
     fn threads_are_bound_where_each_has_a_cpu() {
-        assert!(state().can(2));
-        assert!(!State { cpus: vec![0], ..state() }.can(2) && !State { cpus: vec![0, 1, 2], ..state() }.can(2));
-        assert!(!State { cpus: Vec::new(), ..state() }.can(2) && !State { refused: true, ..state() }.can(2));
-        assert!(!State { cpus: vec![0, 1, 2], ..state() }.can(3), "one has not begun");
-        assert!(!State { threads: vec![this_thread()], cpus: vec![0], ..State::default() }.can(1), "there is nothing to choose");
+        assert!(state().can());
+        assert!(!State { cpus: vec![0], ..state() }.can() && !State { cpus: vec![0, 1, 2], ..state() }.can());
+        assert!(!State { cpus: Vec::new(), ..state() }.can() && !State { refused: true, ..state() }.can());
+        assert!(!State { threads: vec![Some(this_thread())], cpus: vec![0], ..State::default() }.can(), "there is nothing to choose");
         // Other CPUs: they are asked for anew.
         let mut s = State { refused: true, ..state() };
         s.may_use(vec![0, 1]);
         assert!(s.refused);
         s.may_use(vec![2, 3]);
-        assert!(s.can(2));
+        assert!(s.can());
     }
 }
