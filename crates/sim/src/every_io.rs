@@ -105,7 +105,7 @@ fn after_a_failure(w: &World) -> Outcome {
     Outcome::Right
 }
 /// What CHECK TABLE says of pages of different ages.
-const CHECKED: [&str; 2] = ["lacks the entry of a row", "has an entry without a row"];
+const CHECKED: [&str; 3] = ["lacks the entry of a row", "has an entry without a row", "is in use but marked free"];
 /// What a disk may leave that has lied about a write of `file`, and what then nothing tells: a page that is older than the others;
 /// the last commits of a log. Of other files it is found.
 fn untold(file: &Path, harm: Harm) -> Vec<&'static str> {
