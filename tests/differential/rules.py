@@ -399,16 +399,6 @@ def _(sql, theirs, ours):
     return re.search(r'\d\.\d', sql) is not None and all_like(theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None)
 
 
-@rule('nullif-of-hexadecimal', 'NULLIF of a hexadecimal literal is text in conditions; MariaDB and MySQL take it for the number: open')
-def _(sql, theirs, ours):
-    return 'NULLIF(0x' in sql
-
-
-@rule('interval-behind-a-sign', 'INTERVAL(a, b) behind + and - is read as an interval to be added: 1064; open')
-def _(sql, theirs, ours):
-    return ours.error == 1064 and re.search(r'[-+] INTERVAL\(', sql) is not None
-
-
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 

@@ -14,7 +14,7 @@ impl Binder<'_> {
                 if let (ast::ExprKind::Row(l), ast::ExprKind::Row(r)) = (&left.kind, &right.kind) {
                     return self.compare_rows(env, op, l, r);
                 }
-                let (left_hex, right_hex) = (self.is_hex(left), self.is_hex(right));
+                let (left_hex, right_hex) = (self.is_hex_number(left), self.is_hex_number(right));
                 let mut sides = [self.by_value(env, left)?, self.by_value(env, right)?];
                 if left_hex && sides[1].ty.kind.is_numeric() {
                     sides[0] = as_number(sides[0].clone());
@@ -26,7 +26,7 @@ impl Binder<'_> {
                 self.compare(op, left, right)
             }
             BinaryOp::Arith(op) => {
-                let hex = [self.is_hex(left), self.is_hex(right)];
+                let hex = [self.is_hex_number(left), self.is_hex_number(right)];
                 let mut sides = [self.expr(env, left)?, self.expr(env, right)?];
                 for (side, hex) in sides.iter_mut().zip(hex) {
                     if hex {
@@ -128,7 +128,7 @@ impl Binder<'_> {
         let value = self.expr(env, value)?;
         let mut items = Vec::with_capacity(list.len());
         for item in list {
-            let hex = self.is_hex(item);
+            let hex = self.is_hex_number(item);
             let bound = self.by_value(env, item)?;
             self.meet(&bound, &value.ty);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });

@@ -126,7 +126,7 @@ impl Binder<'_> {
 
     /// What was bound of `expr`, where a number is wanted.
     pub(super) fn hex_as_number(&self, expr: &ast::Expr, bound: Expr) -> Expr {
-        if self.is_hex(expr) { as_number(bound) } else { bound }
+        if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
     /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
@@ -312,7 +312,7 @@ impl Binder<'_> {
     }
 
     fn unary(&mut self, env: &Env<'_>, op: ast::UnaryOp, value: &ast::Expr) -> Result<Expr> {
-        let hex = self.is_hex(value);
+        let hex = self.is_hex_number(value);
         let mut operand = self.expr(env, value)?;
         if hex && op != ast::UnaryOp::Binary {
             operand = as_number(operand);

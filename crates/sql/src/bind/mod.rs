@@ -269,6 +269,14 @@ impl<'a> Binder<'a> {
         matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
     }
 
+    /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and NULLIF of one, which asks its argument for the number.
+    fn is_hex_number(&self, expr: &ast::Expr) -> bool {
+        match &expr.kind {
+            ast::ExprKind::Call(call) if call.name == "NULLIF" => call.args.first().is_some_and(|chosen| self.is_hex(chosen)),
+            _ => self.is_hex(expr),
+        }
+    }
+
     fn schema_of<'n>(&'n self, name: &'n ast::Name) -> Result<&'n str> {
         name.schema.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)
     }

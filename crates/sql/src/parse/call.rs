@@ -91,7 +91,7 @@ impl Parser<'_> {
                 };
                 ExprKind::Temporal(kind, self.string_literal()?)
             }
-            "INTERVAL" if !self.at_symbol_nth(1, "(") => self.leading_interval()?,
+            "INTERVAL" if !self.at_interval_function() => self.leading_interval()?,
             "MATCH" => {
                 self.advance();
                 self.in_parens(|p| p.comma_list(|p| p.expr()))?;

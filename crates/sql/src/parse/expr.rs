@@ -176,7 +176,7 @@ impl Parser<'_> {
             }
             self.advance();
             let additive = matches!(op, ArithOp::Add | ArithOp::Subtract);
-            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") {
+            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") && !self.at_interval_function() {
                 left = self.plus_interval(position, op == ArithOp::Subtract, left)?;
                 continue;
             }

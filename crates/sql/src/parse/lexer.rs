@@ -63,6 +63,7 @@ impl Token {
     }
 }
 
+#[derive(Clone)]
 pub struct Lexer<'t> {
     text: &'t [u8],
     pos: usize,

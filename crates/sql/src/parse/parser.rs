@@ -23,6 +23,8 @@ const MAX_TERMS: usize = 16 << 10;
 const WINDOW: usize = 16;
 /// How far the grammar looks ahead of the cursor, at most.
 const AHEAD: usize = 6;
+/// How often the text may be read once more, in all, to tell INTERVAL() from an interval: their arguments may lie within each other.
+const TIMES_AHEAD: usize = 4;
 /// Tokens from one look at the KILL flag to the next.
 const TOKENS_PER_LOOK: u32 = 4096;
 
@@ -49,6 +51,8 @@ pub(super) struct Parser<'t> {
     /// Bytes that the tree and its plan take, about.
     memory: usize,
     until_look: u32,
+    /// Bytes that were read once more, ahead of the cursor.
+    read_ahead: usize,
     over: Option<SqlError>,
     depth: u32,
     /// The highest tree made so far in the SELECT that is being read.
@@ -66,6 +70,17 @@ pub(super) struct Place {
 pub(super) struct Scanned {
     pub literals: Vec<Token>,
     pub params: u32,
+}
+
+/// The next token outside the text that is left out.
+fn unskipped(lexer: &mut Lexer<'_>, skip: &Option<Range<usize>>) -> Token {
+    loop {
+        let token = lexer.next_token();
+        match skip {
+            Some(skip) if skip.contains(&(token.start as usize)) => lexer.skip_to(skip.end),
+            _ => return token,
+        }
+    }
 }
 
 impl<'t> Parser<'t> {
@@ -94,6 +109,7 @@ impl<'t> Parser<'t> {
             bounds,
             memory: 0,
             until_look: TOKENS_PER_LOOK,
+            read_ahead: 0,
             over: None,
             depth: 0,
             tallest: 0,
@@ -142,13 +158,7 @@ impl<'t> Parser<'t> {
             let end = self.text.len() as u32;
             return Token { kind: TokenKind::End, start: end, end };
         }
-        loop {
-            let token = self.lexer.next_token();
-            match &self.skip {
-                Some(skip) if skip.contains(&(token.start as usize)) => self.lexer.skip_to(skip.end),
-                _ => return token,
-            }
-        }
+        unskipped(&mut self.lexer, &self.skip)
     }
 
     /// Counts memory that grows with the text.
@@ -254,6 +264,29 @@ impl<'t> Parser<'t> {
     }
     pub fn at_symbol_nth(&self, ahead: usize, symbol: &str) -> bool {
         self.is(self.peek_at(ahead), TokenKind::Symbol, symbol)
+    }
+    /// Whether the INTERVAL at the cursor is the function: the parentheses behind it hold a list, where an amount of a unit is one expression.
+    pub fn at_interval_function(&mut self) -> bool {
+        if !self.at_symbol_nth(1, "(") || self.read_ahead > TIMES_AHEAD * self.text.len() {
+            return false;
+        }
+        // The window ends a few tokens behind the cursor: a copy of the lexer goes on from there.
+        let (mut lexer, mut next) = (self.lexer.clone(), self.at + 1);
+        let mut depth = 0u32;
+        let (is_list, end) = loop {
+            let token = if next < self.read { self.window[next % WINDOW].0 } else { unskipped(&mut lexer, &self.skip) };
+            next += 1;
+            match (token.kind, token.text(self.text)) {
+                (TokenKind::End, _) => break (false, token.end),
+                (TokenKind::Symbol, b"(") => depth += 1,
+                (TokenKind::Symbol, b")") if depth == 1 => break (false, token.end),
+                (TokenKind::Symbol, b")") => depth -= 1,
+                (TokenKind::Symbol, b",") if depth == 1 => break (true, token.end),
+                _ => {}
+            }
+        };
+        self.read_ahead += (end - self.peek().start) as usize;
+        is_list
     }
     pub fn accept(&mut self, keyword: &str) -> bool {
         let found = self.at(keyword);
