@@ -6,7 +6,7 @@ NOT_BUILT = {1235}
 # Numbers are of different widths in MariaDB and MySQL: only whether something is a number is compared.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
 # Codes for one thing, told apart by one server only.
-SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}]
+SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}, {1690, 1916}]
 
 
 def rule(name, reason):
@@ -163,7 +163,8 @@ def _(sql, theirs, ours):
 
 @rule('replace-with-null', 'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be replaced')
 def _(sql, theirs, ours):
-    return re.search(r'REPLACE\(', sql) is not None and ('NULL' in ours.shown() or re.search(r'REPLACE\(.*NULL', sql) is not None)
+    return re.search(r'REPLACE\(', sql) is not None and ('NULL' in ours.shown() or re.search(r"REPLACE\(.*NULL", sql) is not None or
+                                                       bool(ours.rows is not None and theirs.rows and len(ours.rows) < len(theirs.rows) and re.search('WHERE|HAVING| ON ', sql)))
 
 
 @rule('timediff-of-date', 'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives NULL or reads a time')
@@ -183,7 +184,8 @@ def _(sql, theirs, ours):
 
 @rule('zero-of-a-number', 'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL')
 def _(sql, theirs, ours):
-    return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings)
+    return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings) or \
+        ours.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", ours.message) is not None
 
 
 @rule('enum-into-set', 'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits')
@@ -241,9 +243,10 @@ def _(sql, theirs, ours):
     return ' / ' in sql and re.search("[<>=]|BETWEEN| IN |DATE|TIME", sql) is not None
 
 
-@rule('fraction-with-index', 'a moment with a fraction is found by MariaDB in an index of whole seconds')
+@rule('fraction-with-index', 'a moment with a fraction is found by MariaDB in an index of whole seconds, and a number with one in an index of years')
 def _(sql, theirs, ours):
-    return re.search(r'\b(ts|ts3|dt)\b', sql) is not None and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None
+    return re.search(r'\b(ts|ts3|dt)\b', sql) is not None and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None or \
+        re.search(r'\by\b', sql) is not None and re.search(r'[<>=]+ \d+(\.\d|e-)', sql) is not None and bool(theirs.rows) and ours.rows is not None and len(theirs.rows) > len(ours.rows)
 
 
 @rule('no-time', 'TIME of what is no time is NULL, and so is what is compared with it; MariaDB compares the text')
@@ -512,3 +515,43 @@ def _(sql):
 def rewritten(sql, same):
     """The name of the rewriting by which a difference goes away: `same` asks."""
     return next((name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)), None)
+
+
+@rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
+def _(sql, theirs, ours):
+    return re.search('AS (UN)?SIGNED', sql) is not None and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
+
+
+@rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
+def _(sql, theirs, ours):
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None)
+
+
+@rule('hexadecimal-through-nullif', 'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores the number')
+def _(sql, theirs, ours):
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and 'NULLIF(0x' in sql and ours.warnings | {ours.error} != theirs.warnings | {theirs.error}
+
+
+@rule('names-first', 'a name that is not known (1054) is told before what GROUP BY lacks (1055)')
+def _(sql, theirs, ours):
+    return (theirs.error, ours.error) == (1055, 1054)
+
+
+@rule('unsigned-beside-times', 'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690 below 0), as in MySQL; MariaDB calculates with decimals')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and re.search(r'BIGINT UNSIGNED value .*(`(t|d|dt|ts|y)`|time|date)', ours.message) is not None
+
+
+@rule('minus-no-time', 'a time of nothing has no sign, as in MySQL')
+def _(sql, theirs, ours):
+    return all_like(theirs, ours, lambda a, b: a == b'-' + b and b.strip(b'0:.') == b'')
+
+
+@rule('never-had', 'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before that nothing can come of it')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and theirs.rows == [] and re.search('HAVING .*1 = (10|NULL)', sql) is not None
+
+
+@rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
+def _(sql, theirs, ours):
+    return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))

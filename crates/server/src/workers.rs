@@ -319,13 +319,11 @@ mod tests {
             let both = Arc::new(std::sync::Barrier::new(2));
             let tasks: Vec<_> = (0..2)
                 .map(|_| {
-                    (runtime.handle().spawn({
-                        let both = both.clone();
-                        async move {
-                            both.wait();
-                            this_thread().id()
-                        }
-                    }))
+                    let both = both.clone();
+                    runtime.spawn(async move {
+                        both.wait();
+                        this_thread().id()
+                    })
                 })
                 .collect();
             let mut ids: Vec<u32> = tasks.into_iter().map(|t| runtime.block_on(t).unwrap()).collect();
@@ -342,7 +340,7 @@ mod tests {
                 if placed().len() == 2 && placed() == at_work() {
                     return true;
                 }
-                std::thread::sleep(Duration::from_millis(1));
+                runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
             }
             false
         };
