@@ -296,7 +296,7 @@ pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
 
 /// What a YEAR column is compared with: a constant of one or two digits is a year of this or the
 /// last century, as it is where it is stored.
-fn year_for(column: &Expr, value: Expr) -> Expr {
+pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
     let is_year = column.ty.kind == Kind::Year && matches!(column.kind, ExprKind::Column { .. });
     if !is_year || value.ty.kind == Kind::Year || !value.is_constant() {
         return value;

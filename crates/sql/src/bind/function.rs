@@ -1,4 +1,5 @@
 //! Calls: built-in functions and the types they give.
+use super::compare::year_for;
 use super::expr::{Env, check_fsp, in_charset, no_such_function};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
@@ -48,6 +49,9 @@ impl Binder<'_> {
         if call.name == "WEEKOFYEAR" {
             // WEEK(date, 3)
             args.push(Expr::literal(Value::Int(3), ExprType::bigint(1)));
+        }
+        if let (Function::NullIf, [chosen, other]) = (function, &mut args[..]) {
+            *other = year_for(chosen, other.clone());
         }
         let ty = self.function_type(function, &mut args)?;
         Ok(Expr::new(ExprKind::Call { function, args }, ty))

@@ -104,7 +104,7 @@ impl<'v> Eval<'v, '_, '_> {
         if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
             return Ok(Some(match (a, b) {
                 (Value::Double(_) | Value::Float(_), _) | (_, Value::Double(_) | Value::Float(_)) => {
-                    to_f64(a).value.total_cmp(&to_f64(b).value)
+                    to_f64(a).value.partial_cmp(&to_f64(b).value).unwrap_or(Ordering::Equal)
                 }
                 _ => to_decimal(a).value.cmp(&to_decimal(b).value),
             }));
