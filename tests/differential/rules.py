@@ -402,6 +402,46 @@ def _(sql, theirs, ours):
     return re.search(r'\d\.\d', sql) is not None and all_like(theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None)
 
 
+@rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
+def _(sql, theirs, ours):
+    return re.search('AS (UN)?SIGNED', sql) is not None and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
+
+
+@rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
+def _(sql, theirs, ours):
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None)
+
+
+@rule('hexadecimal-through-nullif', 'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores the number')
+def _(sql, theirs, ours):
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and 'NULLIF(0x' in sql and ours.warnings | {ours.error} != theirs.warnings | {theirs.error}
+
+
+@rule('names-first', 'a name that is not known (1054) is told before what GROUP BY lacks (1055)')
+def _(sql, theirs, ours):
+    return (theirs.error, ours.error) == (1055, 1054)
+
+
+@rule('unsigned-beside-times', 'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690 below 0), as in MySQL; MariaDB calculates with decimals')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and re.search(r'BIGINT UNSIGNED value .*(`(t|d|dt|ts|y)`|time|date)', ours.message) is not None
+
+
+@rule('minus-no-time', 'a time of nothing has no sign, as in MySQL')
+def _(sql, theirs, ours):
+    return all_like(theirs, ours, lambda a, b: a == b'-' + b and b.strip(b'0:.') == b'')
+
+
+@rule('never-had', 'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before that nothing can come of it')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and theirs.rows == [] and re.search('HAVING .*1 = (10|NULL)', sql) is not None
+
+
+@rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
+def _(sql, theirs, ours):
+    return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))
+
+
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 
@@ -515,43 +555,3 @@ def _(sql):
 def rewritten(sql, same):
     """The name of the rewriting by which a difference goes away: `same` asks."""
     return next((name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)), None)
-
-
-@rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
-def _(sql, theirs, ours):
-    return re.search('AS (UN)?SIGNED', sql) is not None and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
-
-
-@rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
-def _(sql, theirs, ours):
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None)
-
-
-@rule('hexadecimal-through-nullif', 'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores the number')
-def _(sql, theirs, ours):
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and 'NULLIF(0x' in sql and ours.warnings | {ours.error} != theirs.warnings | {theirs.error}
-
-
-@rule('names-first', 'a name that is not known (1054) is told before what GROUP BY lacks (1055)')
-def _(sql, theirs, ours):
-    return (theirs.error, ours.error) == (1055, 1054)
-
-
-@rule('unsigned-beside-times', 'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690 below 0), as in MySQL; MariaDB calculates with decimals')
-def _(sql, theirs, ours):
-    return ours.error == 1690 and re.search(r'BIGINT UNSIGNED value .*(`(t|d|dt|ts|y)`|time|date)', ours.message) is not None
-
-
-@rule('minus-no-time', 'a time of nothing has no sign, as in MySQL')
-def _(sql, theirs, ours):
-    return all_like(theirs, ours, lambda a, b: a == b'-' + b and b.strip(b'0:.') == b'')
-
-
-@rule('never-had', 'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before that nothing can come of it')
-def _(sql, theirs, ours):
-    return ours.error == 1690 and theirs.rows == [] and re.search('HAVING .*1 = (10|NULL)', sql) is not None
-
-
-@rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
-def _(sql, theirs, ours):
-    return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))

@@ -156,7 +156,7 @@ impl Beside {
             self.sit_down();
         }
     }
-    /// Works on this thread while another takes its place among the workers; outside a seat, for work that nobody makes longer at will.
+    /// Works on this thread while another takes over its worker's tasks. It needs no seat: such work is as long as the text of a statement, and ends.
     pub fn work_long(&self, work: &mut dyn FnMut()) {
         self.workers.leave();
         tokio::task::block_in_place(work);

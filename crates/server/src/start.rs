@@ -7,7 +7,7 @@ use crate::listener::{self, Listener, SocketFile};
 use crate::metrics;
 use crate::server::Server;
 use crate::workers::{Affinity, Workers};
-use redolith_disk::{Create, Disk, OpenHow, Placement};
+use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
 use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
 use redolith_engine::recovery::forced::Forced;
 use redolith_engine::{Config, Engine};
@@ -38,10 +38,11 @@ pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: im
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = Workers::new(workers);
-    let (begun, rests) = (threads.clone(), threads.clone());
+    let rests = threads.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
-        .on_thread_start(move || begun.begins())
+        // A thread begins bound as the one that began it.
+        .on_thread_start(unbind_this_thread)
         .on_thread_park(move || rests.rests())
         .max_blocking_threads(beside::MOST_THREADS)
         .thread_name("redolith")

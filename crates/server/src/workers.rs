@@ -13,7 +13,7 @@
 //! when a worker is left ([`crate::beside`]), those too that run what blocks and then end. A place that is empty for a while keeps its CPU for the next.
 use crate::host::TokioHost;
 use parking_lot::Mutex;
-use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread, unbind_this_thread};
+use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread};
 use redolith_sql::status::{Status, StatusValue};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl From<u64> for Affinity {
 
 /// The worker threads of the runtime.
 pub struct Workers {
-    state: Mutex<State>,
     count: usize,
+    state: Mutex<State>,
 }
 #[derive(Default)]
 struct State {
@@ -86,14 +86,10 @@ struct Look {
 impl Workers {
     pub fn new(count: usize) -> Arc<Workers> {
         let threads = vec![None; count];
-        Arc::new(Workers { state: Mutex::new(State { threads, ..State::default() }), count })
+        Arc::new(Workers { count, state: Mutex::new(State { threads, ..State::default() }) })
     }
     pub fn count(&self) -> usize {
         self.count
-    }
-    /// The calling thread is one of the runtime's. If a worker began it, it has that one's CPU.
-    pub fn begins(&self) {
-        unbind_this_thread();
     }
     /// The calling thread is a worker, and has nothing to do (WORKER-2).
     pub fn rests(&self) {
@@ -163,9 +159,7 @@ impl State {
         let Some(n) = self.threads.iter().position(Option::is_none) else { return false };
         self.threads[n] = Some(worker);
         self.before = None;
-        if self.bound {
-            self.bind(n);
-        }
+        self.bind(n);
         true
     }
     fn give_place(&mut self, worker: &Thread) {
@@ -173,6 +167,7 @@ impl State {
             *place = None;
             self.before = None;
             if self.bound {
+                // Where the system refuses it, which was told when it was bound, the thread goes on where it is.
                 let _ = bind_thread(worker, &[]);
             }
         }
@@ -215,6 +210,7 @@ impl State {
             (0..self.threads.len()).for_each(|n| self.bind(n));
         }
     }
+    /// Gives the thread in this place the place's CPU, while they are bound.
     fn bind(&mut self, n: usize) {
         if let (true, Some(thread)) = (self.bound, &self.threads[n])
             && let Err(e) = bind_thread(thread, &[self.cpus[n]])
@@ -240,6 +236,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use redolith_disk::unbind_this_thread;
 
     /// Looks, in each of which so much of the time was waited, and so much of the CPUs idle.
     fn looks(s: &mut State, times: u32, waiting: f64, idle: f64) {
@@ -304,10 +301,10 @@ mod tests {
     #[test]
     fn places_belong_to_the_threads_that_work() {
         let workers = Workers::new(2);
-        let (begun, rests) = (workers.clone(), workers.clone());
+        let rests = workers.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .on_thread_start(move || begun.begins())
+            .on_thread_start(unbind_this_thread)
             .on_thread_park(move || rests.rests())
             .thread_keep_alive(Duration::from_millis(1))
             .enable_all()
@@ -340,7 +337,7 @@ mod tests {
                 if placed().len() == 2 && placed() == at_work() {
                     return true;
                 }
-                runtime.block_on(tokio::time::sleep(Duration::from_millis(1)));
+                runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
             }
             false
         };

@@ -50,8 +50,10 @@ impl Binder<'_> {
             // WEEK(date, 3)
             args.push(Expr::literal(Value::Int(3), ExprType::bigint(1)));
         }
-        if let (Function::NullIf, [chosen, other]) = (function, &mut args[..]) {
-            *other = year_for(chosen, other.clone());
+        if function == Function::NullIf
+            && let Some(other) = args.pop()
+        {
+            args.push(year_for(&args[0], other));
         }
         let ty = self.function_type(function, &mut args)?;
         Ok(Expr::new(ExprKind::Call { function, args }, ty))

@@ -274,8 +274,8 @@ enum Edge {
 fn operand<'v>(e: &'v Expr, column: &Column, at: Scope<'v>, env: &mut Env<'_>) -> Result<Value<'v>> {
     let mut eval = Eval::new(at, env);
     // As the condition itself takes it: columns of bits and years are compared as numbers too.
-    let is_number = column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
-    if is_number { eval.numeric(e) } else { eval.eval(e) }
+    let as_number = column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
+    if as_number { eval.numeric(e) } else { eval.eval(e) }
 }
 
 /// The value nearest to `value` that the column can hold, and how it compares with it. None: nothing of the column compares with it.

@@ -276,6 +276,10 @@ impl<'t> Parser<'t> {
         let (is_list, end) = loop {
             let token = if next < self.read { self.window[next % WINDOW].0 } else { unskipped(&mut lexer, &self.skip) };
             next += 1;
+            // Seen again by whoever reads the next tokens.
+            if (next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed() {
+                return false;
+            }
             match (token.kind, token.text(self.text)) {
                 (TokenKind::End, _) => break (false, token.end),
                 (TokenKind::Symbol, b"(") => depth += 1,
