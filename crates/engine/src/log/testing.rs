@@ -27,6 +27,7 @@ struct Faults {
     full: AtomicBool,
     refuse_sync: AtomicBool,
     shared_reports: AtomicBool,
+    hold_new: AtomicBool,
 }
 #[derive(Default, Clone)]
 pub(super) struct MemDisk {
@@ -120,6 +121,17 @@ impl MemDisk {
     pub fn hold(&self, path: &Path) {
         *self.file(path).2.lock() = Some(Vec::new());
     }
+    /// So do those that are submitted to a file that is not there yet.
+    pub fn hold_new(&self) {
+        self.faults.hold_new.store(true, SeqCst);
+    }
+    /// A file with operations in flight.
+    pub fn first_held(&self) -> Option<PathBuf> {
+        self.paths().into_iter().find(|path| self.held(path) > 0)
+    }
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.files.lock().keys().cloned().collect()
+    }
     pub fn held(&self, path: &Path) -> usize {
         self.file(path).2.lock().as_ref().map_or(0, Vec::len)
     }
@@ -169,7 +181,8 @@ impl Disk for MemDisk {
             (Some(f), _) => Ok(f.clone()),
             (None, Create::Existing) => Err(io::ErrorKind::NotFound.into()),
             (None, _) => {
-                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone(), Mutex::default()));
+                let held = self.faults.hold_new.load(SeqCst).then(Vec::new);
+                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone(), Mutex::new(held)));
                 files.insert(path.into(), f.clone());
                 Ok(f)
             }

@@ -83,6 +83,39 @@ fn frames_come_back() {
     assert!(log.tail() > Lsn(want[59].1), "the epoch frame");
 }
 
+/// Who closes the log waits for the segment that is being made: another engine may open the directory then.
+#[test]
+fn a_closed_log_makes_no_segment() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    disk.hold_new();
+    let mut n = 0;
+    while disk.first_held().is_none() {
+        let (_, end) = append(&log, &payload(n));
+        host.block_on(log.wait_durable(end));
+        n += 1;
+        assert!(n < 200, "no segment was asked for");
+    }
+    let mut close = pin!(log.close());
+    let mut poll = || {
+        host.run();
+        close.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_ready()
+    };
+    let mut ended = 0;
+    while let Some(path) = disk.first_held() {
+        assert!(!poll(), "closed while {} was being made", path.display());
+        disk.end(&path, 0);
+        ended += 1;
+        host.run();
+    }
+    assert!(ended >= 2, "a segment is written and synced");
+    assert!(poll());
+    let there = disk.paths();
+    host.tick();
+    assert_eq!(disk.paths(), there);
+    assert_eq!(recovered(&disk).0.len() as u64, n);
+}
+
 /// SCHEME-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
 #[test]
 fn schemes_change_while_sessions_commit() {

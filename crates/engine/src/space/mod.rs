@@ -150,13 +150,16 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
     }
     Ok(wrote)
 }
-/// Whether nothing was written behind bitmap page `no` yet. Growth makes a bitmap durable before the first page of its range is used; those are
-/// the first ones that are.
+/// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable before the first page of its range is used, and
+/// who changes a bitmap changes a page of its range too: a checkpoint that has passed one has passed the other.
 fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
-    let mut buf = AlignedBuf::new(PAGE_SIZE);
-    for page in (no - 1..pages.min(no - 1 + bitmap::EXTENT)).filter(|page| *page != no) {
-        file.read_at(&mut buf, u64::from(page) * PAGE_SIZE as u64)?;
-        if buf.iter().any(|b| *b != 0) {
+    let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
+    let first = no - 1;
+    for from in (first..pages.min(first + bitmap::PAGES)).step_by(bitmap::EXTENT as usize) {
+        let len = (pages - from).min(bitmap::EXTENT) as usize * PAGE_SIZE;
+        file.read_at(&mut buf[..len], u64::from(from) * PAGE_SIZE as u64)?;
+        let mut read = (from..).zip(buf[..len].chunks_exact(PAGE_SIZE));
+        if read.any(|(page, bytes)| page != no && bytes.iter().any(|b| *b != 0)) {
             return Ok(false);
         }
     }

@@ -15,6 +15,12 @@ pub fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     open_with(dir, |_| ())
 }
 pub fn open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> (Arc<Engine>, Report) {
+    try_open_with(dir, change).unwrap()
+}
+pub fn try_open(dir: &Dir) -> Result<(Arc<Engine>, Report), Error> {
+    try_open_with(dir, |_| ())
+}
+fn try_open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> Result<(Arc<Engine>, Report), Error> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut c = Config::new(&dir.0);
     c.pool_bytes = 8 << 20;
@@ -22,7 +28,7 @@ pub fn open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> (Arc<Engine>, R
     c.log_capacity_bytes = 16 << 20;
     c.log_buffer_bytes = 1 << 20;
     change(&mut c);
-    block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
+    block_on(Engine::open(c, disk.clone(), Threads::new(disk)))
 }
 pub fn int() -> SqlType {
     SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None }

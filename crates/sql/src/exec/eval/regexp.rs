@@ -3,7 +3,9 @@
 //! A search is linear in the text whatever the pattern, but each byte may cost as much as the pattern
 //! is large: four megabytes of text and a pattern of four thousand repetitions took minutes, in one
 //! call that nobody could end. Where a search may take long its automaton is stepped here, byte by
-//! byte, and between two windows of the text it is asked whether to go on (PACE-2).
+//! byte, and now and then it is asked whether to go on (PACE-2). The automaton with one state at a
+//! time is the fast one; borders of words beside characters that are not ASCII it does not know, and
+//! the search is then one over sets of states (Thompson, 1968).
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
@@ -11,7 +13,8 @@ use redolith_types::{Charset, Collation};
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::Input;
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::nfa::thompson::{self, NFA, State, WhichCaptures};
+use regex_automata::util::primitives::StateID;
 use regex_automata::util::syntax;
 
 /// Most bytes a compiled regular expression may take.
@@ -23,6 +26,8 @@ const LONG_TEXT: usize = 4 << 10;
 const FEW_STEPS: usize = 64 << 20;
 /// Bytes between two looks.
 const WINDOW: usize = 256;
+/// States of the automaton between two looks, where it is in many at once.
+const STEPS_PER_LOOK: usize = 64 << 10;
 
 /// A pattern, compiled.
 pub struct Compiled {
@@ -66,9 +71,11 @@ impl Compiled {
         let steps = self.steps.get_or_insert_with(|| Steps::new(&self.pattern, self.collation));
         if let Some(steps) = steps
             && text.len().saturating_mul(steps.states) > FEW_STEPS
-            && let Some(found) = steps.is_match(text, stop)?
         {
-            return Ok(found);
+            return match steps.is_match(text, stop)? {
+                Some(found) => Ok(found),
+                None => leads_to_match(steps.dfa.get_nfa(), text, stop),
+            };
         }
         Ok(self.regex.is_match(text))
     }
@@ -109,6 +116,71 @@ impl Steps {
         }
         // A match is told one byte late.
         Ok(dfa.next_eoi_state(cache, state).ok().map(|end| end.is_match()))
+    }
+}
+
+/// The same over the set of all states that the text so far leads to.
+fn leads_to_match(nfa: &NFA, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+    let (mut here, mut next) = (States::new(nfa), States::new(nfa));
+    let mut steps = 0;
+    let mut found = here.add(nfa, nfa.start_unanchored(), text, 0);
+    for (at, byte) in text.iter().enumerate() {
+        for &state in &here.list {
+            let to = match nfa.state(state) {
+                State::ByteRange { trans } => trans.matches_byte(*byte).then_some(trans.next),
+                State::Sparse(transitions) => transitions.matches_byte(*byte),
+                State::Dense(transitions) => transitions.matches_byte(*byte),
+                _ => None,
+            };
+            found |= to.is_some_and(|to| next.add(nfa, to, text, at + 1));
+        }
+        if found {
+            break;
+        }
+        steps += here.list.len() + next.list.len();
+        if steps >= STEPS_PER_LOOK {
+            steps = 0;
+            stop()?;
+        }
+        std::mem::swap(&mut here, &mut next);
+        next.clear();
+    }
+    Ok(found)
+}
+
+/// A set of the automaton's states.
+struct States {
+    list: Vec<StateID>,
+    /// By state: whether it is in the list.
+    has: Vec<bool>,
+    open: Vec<StateID>,
+}
+impl States {
+    fn new(nfa: &NFA) -> States {
+        States { list: Vec::new(), has: vec![false; nfa.states().len()], open: Vec::new() }
+    }
+    fn clear(&mut self) {
+        self.list.drain(..).for_each(|state| self.has[state] = false);
+    }
+    /// Adds a state and all that it leads to at this place of the text without a byte; true: a match is one of them.
+    fn add(&mut self, nfa: &NFA, state: StateID, text: &[u8], at: usize) -> bool {
+        let mut found = false;
+        self.open.push(state);
+        while let Some(state) = self.open.pop() {
+            if std::mem::replace(&mut self.has[state], true) {
+                continue;
+            }
+            self.list.push(state);
+            match nfa.state(state) {
+                State::Look { look, next } if nfa.look_matcher().matches(*look, text, at) => self.open.push(*next),
+                State::Union { alternates } => self.open.extend_from_slice(alternates),
+                State::BinaryUnion { alt1, alt2 } => self.open.extend([*alt1, *alt2]),
+                State::Capture { next, .. } => self.open.push(*next),
+                State::Match { .. } => found = true,
+                _ => {}
+            }
+        }
+        found
     }
 }
 
@@ -184,15 +256,24 @@ mod tests {
             "(?s)^.*$",
             r"\A\d",
             r"7\z",
+            r"\bcaf\w\b",
+            r"\bé",
+            r"\Bé\b",
+            r"ü\Bn",
+            r"n\b\w",
+            r"(^|\b)end\b(\s|$)",
         ] {
             for collation in [UTF8, Collation::Utf8mb4Bin, Collation::Binary] {
                 let Ok(compiled) = Compiled::new(pattern.as_bytes(), collation) else { continue };
                 for text in [&long[..], &long[..5000], &long[4000..], b"", b"end 7"] {
                     let mut steps = Steps::new(pattern.as_bytes(), collation).unwrap();
                     let found = steps.is_match(text, &mut || Ok(())).unwrap();
-                    let word_border = pattern.contains(r"\b") || pattern.contains("[[");
+                    let word_border = [r"\b", r"\B", "[["].iter().any(|b| pattern.contains(b));
                     assert!(found.is_some() || word_border, "{pattern}");
-                    assert!(found.is_none_or(|found| found == compiled.regex.is_match(text)), "{pattern} {collation:?} {}", text.len());
+                    let right = compiled.regex.is_match(text);
+                    assert!(found.is_none_or(|found| found == right), "{pattern} {collation:?} {}", text.len());
+                    let by_sets = leads_to_match(steps.dfa.get_nfa(), text, &mut || Ok(())).unwrap();
+                    assert_eq!(by_sets, right, "{pattern} {collation:?} {}", text.len());
                 }
             }
         }
@@ -201,8 +282,15 @@ mod tests {
     /// A pattern whose states are ever new: the search goes on as long as it is let, and no longer.
     #[test]
     fn a_long_search_is_ended() {
-        let mut compiled = Compiled::new(b"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]", UTF8).unwrap();
-        let text = text(1 << 20);
+        is_ended_and_goes_on(br"([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]", text(1 << 20));
+    }
+    /// The same of borders of words beside letters that are not ASCII.
+    #[test]
+    fn a_long_search_for_borders_of_words_is_ended() {
+        is_ended_and_goes_on(br"([0-7]\w{7}|[8-f]\w{5})[g-z]\b", [text(1 << 17), "é".repeat(1 << 19).into()].concat());
+    }
+    fn is_ended_and_goes_on(pattern: &[u8], text: Vec<u8>) {
+        let mut compiled = Compiled::new(pattern, UTF8).unwrap();
         let mut left = 20;
         let stop = &mut || {
             left -= 1;
