@@ -582,6 +582,35 @@ fn commits_wait_as_far_as_is_set() {
     assert_eq!(lines(&mut a, "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), ["0"]);
 }
 
+/// COUNTER-2: a rollback waits as a commit does where a row of it has had an AUTO_INCREMENT value that nobody had before, and there alone.
+#[test]
+fn rollbacks_of_new_values_wait_as_far_as_is_set() {
+    let rig = Rig::new(1 << 20, 1 << 20);
+    let mut s = rig.world.session();
+    query(&mut s, "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, k INT)");
+    query(&mut s, "INSERT INTO a (k) VALUES (1), (2)");
+    rig.quiet();
+    let log = &rig.world.server.engine.store.log;
+    let rollback = |s: &mut Session, change: &str| {
+        query(s, &format!("BEGIN; {change}"));
+        let before = rig.metrics();
+        assert_eq!(lines(s, "ROLLBACK"), ["ok 0 0"]);
+        moves(&before, &rig.metrics(), ["log_writes", "os_log_fsyncs", "log_on_write_waits", "log_on_flush_waits"])
+    };
+    let new = "INSERT INTO a (k) VALUES (3)";
+    assert_eq!(rollback(&mut s, new), [1, 1, 0, 1]);
+    assert_eq!(log.durable(), log.tail());
+    for nothing_new in ["UPDATE a SET k = 4", "DELETE FROM a", "INSERT INTO a VALUES (3, 3)"] {
+        assert_eq!(rollback(&mut s, nothing_new), [0, 0, 0, 0], "{nothing_new}");
+    }
+    query(&mut s, "SET innodb_flush_log_at_trx_commit = 2");
+    assert_eq!(rollback(&mut s, new), [1, 0, 1, 0]);
+    query(&mut s, "SET innodb_flush_log_at_trx_commit = 0");
+    assert_eq!(rollback(&mut s, new), [0, 0, 0, 0]);
+    query(&mut s, "INSERT INTO a (k) VALUES (6)");
+    assert_eq!(lines(&mut s, "SELECT id FROM a"), ["1", "2", "6"]);
+}
+
 #[test]
 fn monitors_stand_still_and_go_on_around_a_load() {
     let rig = Rig::new(1 << 20, 1 << 20);
