@@ -1,7 +1,7 @@
 //! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What sessions count is spread over lines of memory by thread.
-use super::sync::Padded;
-use super::threads;
 use crate::histogram_names;
+use crate::log::append::slots;
+use crate::log::sync::Padded;
 use crate::metrics::{Histogram, HistogramNames};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,7 +62,7 @@ impl Counters {
         Counters { session: (0..SHARDS).map(|_| Padded::default()).collect(), writer: Padded::default(), flush_time: Histogram::default() }
     }
     pub fn session(&self, what: Session) {
-        self.session[threads::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
+        self.session[slots::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
     }
     /// One durable flush: its length in bytes and time, how many it woke, and whether who did it waited for it too.
     pub fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {

@@ -5,16 +5,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `frame.rs` | a frame's bytes, checksums, epochs |
-//! | `buffer.rs`, `threads.rs` | reserve, copy, publish without a lock |
-//! | `credit.rs`, `space.rs` | room: buffer, capacity, segments; waiting for it |
-//! | `size.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
-//! | `writer.rs`, `write.rs`, `flight.rs` | what to write next, and how far it is; writing and syncing it; several writes at a time |
-//! | `waits.rs` | who waits, who leads |
-//! | `scheme.rs`, `leader.rs`, `resident.rs` | who writes: the session that leads, with or without a group, or threads of their own |
-//! | `auto.rs`, `pace.rs`, `watch.rs` | which scheme, and how often to flush: by what is measured |
-//! | `files.rs`, `keeper.rs` | segments; made ahead, reused behind |
-//! | `control.rs`, `scan.rs`, `tail.rs` | checkpoint and epoch; recovery's reading; is it the end, or damage? |
+//! | `append/frame.rs` | a frame's bytes, checksums, epochs |
+//! | `append/buffer.rs`, `append/slots.rs` | reserve, copy, publish without a lock |
+//! | `append/credit.rs`, `append/credit_wait.rs` | room: buffer, capacity, segments; waiting for it |
+//! | `resize.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
+//! | `write/write_cursor.rs`, `write/write_sync.rs`, `write/overlapped_writes.rs` | what to write next, and how far it is; writing and syncing it; several writes at a time |
+//! | `commit/lsn_waiters.rs` | who waits, who leads |
+//! | `policy/writer_mode.rs`, `commit/leader.rs`, `commit/dedicated.rs` | who writes: the session that leads, with or without a group, or threads of their own |
+//! | `policy/tuner.rs`, `policy/flush_pacing.rs`, `policy/sampler.rs` | which scheme, and how often to flush: by what is measured |
+//! | `write/segments.rs`, `write/segment_allocator.rs` | segments; made ahead, reused behind |
+//! | `recovery/checkpoint_file.rs`, `recovery/log_reader.rs`, `recovery/tail.rs` | checkpoint and epoch; recovery's reading; is it the end, or damage? |
 //!
 //! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a contiguous completed prefix.
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
@@ -22,76 +22,54 @@
 //!
 //! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or `segments.open`; `control` and `watch.auto` before nothing; all are
 //! leaves for the rest of the engine.
-mod auto;
-mod buffer;
-mod control;
-#[cfg(all(test, not(loom)))]
-mod counted;
+
+mod append;
+mod commit;
 mod counters;
-mod credit;
-mod files;
-mod flight;
-mod frame;
-#[cfg(all(test, not(loom)))]
-mod in_flight;
-mod keeper;
-mod kick;
-mod leader;
-mod pace;
-mod resident;
-#[cfg(all(test, not(loom)))]
-mod resized;
-mod scan;
-mod scheme;
-mod size;
-mod space;
+mod notify;
+mod policy;
+mod recovery;
+mod resize;
 mod sync;
-mod tail;
-#[cfg(all(test, not(loom)))]
-mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod threads;
-mod trial;
-mod waits;
-mod watch;
-mod witness;
 mod write;
-mod writer;
 
-pub use control::CHECKPOINT_PAYLOAD_MAX;
-pub use credit::Credit;
-pub use flight::DEPTH_MAX;
-pub use frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
-pub use leader::{CommitTicket, DurableWait};
-pub use pace::PaceSetting;
-pub use scan::{Frame, FrameScanner};
-pub use scheme::{Scheme, WriterSetting};
-pub use space::SpaceWait;
+pub use append::credit::Credit;
+pub use append::credit_wait::SpaceWait;
+pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
+pub use commit::leader::{CommitTicket, DurableWait};
+pub use policy::flush_pacing::PaceSetting;
+pub use policy::writer_mode::{Scheme, WriterSetting};
+pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
+pub use recovery::log_reader::{Frame, FrameScanner};
+pub use write::overlapped_writes::DEPTH_MAX;
 
 use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
-pub(crate) use buffer::Reservations;
-use buffer::Ring;
-use control::{Control, FORMAT, State};
+pub(crate) use append::buffer::Reservations;
+use append::buffer::Ring;
+use append::credit::{Bounds, Class, Space};
+use append::frame;
+use commit::leader::{Desk, Event, Flushed};
+use commit::lsn_waiters::{Goal, Waits};
 use counters::Counters;
-use credit::{Bounds, Class, Space};
-use files::Segments;
-use kick::Kick;
-use leader::{Desk, Event, Flushed};
-use pace::Pace;
+use notify::Kick;
 use parking_lot::Mutex;
+use policy::flush_pacing::Pace;
+use policy::sampler::Watch;
+use policy::writer_mode::Schemes;
+use recovery::checkpoint_file::{Control, FORMAT, State};
 use redolith_disk::{AlignedBuf, Disk, File};
-use scheme::Schemes;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
-use waits::{Goal, Waits};
-use watch::Watch;
-use writer::{BLOCK, LogWriter, WRITE_MAX};
+use write::segment_allocator;
+use write::segments::Segments;
+use write::write_cursor::{BLOCK, LogWriter, WRITE_MAX};
 
 /// LSN of the first frame of a new log, so that 0 is no position of anything.
 pub const FIRST_LSN: Lsn = Lsn(BLOCK);
@@ -267,7 +245,7 @@ impl Log {
             host,
             disk,
             seed,
-            order: Reservations::new(tail, buffer::SLOTS),
+            order: Reservations::new(tail, append::buffer::SLOTS),
             ring,
             space: Space::new(tail, bounds),
             waits: Waits::new(tail),
@@ -292,7 +270,7 @@ impl Log {
             closed: AtomicBool::new(false),
         });
         log.keeper.kick();
-        keeper::spawn(&log);
+        segment_allocator::spawn(&log);
         Ok(log)
     }
 

@@ -2,7 +2,7 @@
 //! older than the rest?
 //!
 //! JUDGE-1: nothing is written here, whatever is found.
-//! JUDGE-2: the log is read to its end, and its end is an end (`log/tail.rs`), seen with all that is read here.
+//! JUDGE-2: the log is read to its end, and its end is an end (`log/recovery/tail.rs`), seen with all that is read here.
 //! JUDGE-3: every page that the log changes, of any table, is the page that was changed (RECORD-1), and is not newer than the
 //! log. One that is torn and has no copy is left to redo, which reports it.
 //! JUDGE-4: every page of the dictionary and of the undo spaces that is in use, as redo is going to make it, can be read and

@@ -1,7 +1,7 @@
 //! The field study's counters around loads that are known, read where a user reads them: INFORMATION_SCHEMA.INNODB_METRICS.
 //!
 //! The log lies on a disk that counts what is asked of it, so that "a flush" here is one that the device saw; it can hold a write back,
-//! and let something else happen at the moment at which a session looks at the clock. The engine's `log/counted.rs` has the same events without sessions.
+//! and let something else happen at the moment at which a session looks at the clock. The engine's `log/tests/counters.rs` has the same events without sessions.
 mod rig;
 
 use super::Session;

@@ -1,0 +1,520 @@
+//! Room in the log: credit is taken before latches, for as many bytes as the mini-transaction may write at most, and what it did not use goes back.
+//!
+//! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an append moves the tail and gives back the rest.
+//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (BUF-4); checkpoint + capacity; the end of the segments that exist.
+//! Ordinary work leaves a reserve of the latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A limit that is taken
+//! back (fewer segments, another buffer) holds for every credit from then on: who takes credit looks at the limit again behind its promise, who lowers
+//! the limit looks at `promised` behind that (all SeqCst), so one of them sees the other.
+//! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then looks at `waiting`; a session that waits
+//! registers, then looks at the room (all SeqCst).
+//!
+//! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`), or on its way down to it: after each checkpoint it is at most a
+//! quarter more than what the log holds, and a 64th less than before, so that a log that shrinks slows its writers and does not stop them.
+//!
+//! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a time that doubles with each tenth of the rest (`delay_us`): the
+//! writers settle where they write as fast as the checkpoint moves, instead of running into the end and standing there. Below, that costs one load.
+use crate::base::{Error, Stall, Try};
+use crate::log::sync::Padded;
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::task::Waker;
+use std::time::Duration;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::log) enum Class {
+    Ordinary,
+    /// May use the reserve.
+    Reserved,
+}
+
+/// What the room is made of. LSNs.
+#[derive(Debug, Clone)]
+pub(in crate::log) struct Bounds {
+    pub written: u64,
+    pub buffer_bytes: u64,
+    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it had (RING-2).
+    pub buffer_from: u64,
+    pub checkpoint: u64,
+    /// In force.
+    pub in_force_bytes: u64,
+    /// Set.
+    pub capacity_bytes: u64,
+    pub files_end: u64,
+    pub segment_bytes: u64,
+}
+/// What is in short supply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::log) enum Scarce {
+    /// The log must be written.
+    Buffer,
+    /// The checkpoint must move.
+    Capacity,
+    /// A segment must be made.
+    Files,
+}
+impl Bounds {
+    fn buffer_end(&self) -> u64 {
+        (self.written / 4096 * 4096).max(self.buffer_from) + self.buffer_bytes
+    }
+    fn reserve(&self) -> u64 {
+        self.in_force_bytes / 16
+    }
+    /// Where ordinary work is slowed, and where it stops.
+    fn soft(&self) -> (u64, u64) {
+        let most = self.in_force_bytes - self.reserve();
+        (self.checkpoint + most / 8 * 7, self.checkpoint + most)
+    }
+    /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is promised.
+    fn follow(&mut self, end: u64) {
+        let age = end.saturating_sub(self.checkpoint);
+        let less = self.in_force_bytes - self.in_force_bytes / 64;
+        self.in_force_bytes = self.capacity_bytes.max(less.min(age + age / 4));
+    }
+    fn capacity_end(&self, class: Class) -> u64 {
+        self.checkpoint + self.in_force_bytes - if class == Class::Ordinary { self.reserve() } else { 0 }
+    }
+    fn files_end(&self, class: Class) -> u64 {
+        self.files_end - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
+    }
+    fn limit(&self, class: Class) -> u64 {
+        self.buffer_end().min(self.capacity_end(class)).min(self.files_end(class))
+    }
+    fn scarce(&self, class: Class) -> Scarce {
+        match self.limit(class) {
+            l if l == self.buffer_end() => Scarce::Buffer,
+            l if l == self.capacity_end(class) => Scarce::Capacity,
+            _ => Scarce::Files,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Waiters {
+    list: Vec<(u64, Waker)>,
+    next: u64,
+}
+
+/// What every credit is measured against.
+#[derive(Default)]
+struct Limits {
+    room: [AtomicU64; 2],
+    /// Ordinary work is slowed from here on; and whether it is.
+    soft: AtomicU64,
+    slow: AtomicBool,
+}
+/// The least capacity: some mini-transactions at a time.
+pub(in crate::log) const CAPACITY_MIN: u64 = 512 << 10;
+/// The longest that one change of a row is held up.
+const DELAY_MAX_US: u64 = 100_000;
+/// Shorter ones are put together: timers know milliseconds.
+const DELAY_UNIT_US: u64 = 1000;
+
+pub(in crate::log) struct Space {
+    promised: Padded<AtomicU64>,
+    limits: Padded<Limits>,
+    /// What changes of rows owe in delays that were too short for a timer.
+    owed_us: AtomicU64,
+    /// The largest request that stalled, by class; forgotten when nobody waits.
+    wanted: [AtomicU64; 2],
+    bounds: Mutex<Bounds>,
+    waiters: Mutex<Waiters>,
+    waiting: AtomicUsize,
+    /// Why no segment could be made, and how often that happened.
+    trouble: Mutex<(u64, Option<Error>)>,
+}
+
+/// Room for `bytes`; goes back when dropped.
+pub struct Credit<'l> {
+    space: &'l Space,
+    bytes: u64,
+}
+impl Credit<'_> {
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    /// The tail has moved by `used`.
+    pub(in crate::log) fn spend(mut self, used: u64) {
+        self.bytes = self.bytes.checked_sub(used).expect("CREDIT-1: a frame is no longer than its credit");
+    }
+}
+impl Drop for Credit<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.space.promised.fetch_sub(self.bytes, SeqCst);
+            self.space.wake_if_room();
+        }
+    }
+}
+
+impl Space {
+    pub fn new(tail: u64, bounds: Bounds) -> Space {
+        let s = Space {
+            promised: Padded(AtomicU64::new(tail)),
+            limits: Padded(Default::default()),
+            owed_us: AtomicU64::new(0),
+            wanted: Default::default(),
+            bounds: Mutex::new(bounds),
+            waiters: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            trouble: Mutex::default(),
+        };
+        // A log that is longer than what is set is no error: it comes down.
+        s.update(|b| {
+            b.in_force_bytes = u64::MAX / 4;
+            b.follow(tail);
+        });
+        s
+    }
+    /// The largest credit there can be: what one is sure to get once everything before it is written and checkpointed.
+    pub fn credit_max(&self) -> u64 {
+        let b = self.bounds.lock();
+        (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
+    }
+    pub fn credit(&self, bytes: u64, class: Class) -> Try<Credit<'_>> {
+        let limit = &self.limits.room[class as usize];
+        let mut promised = self.promised.load(Relaxed);
+        loop {
+            // The limit's load pairs with the store after the bytes were read out of the ring (BUF-4).
+            if promised + bytes > limit.load(Acquire) {
+                return Err(self.short(bytes, class));
+            }
+            match self.promised.compare_exchange_weak(promised, promised + bytes, SeqCst, Relaxed) {
+                Ok(_) => break,
+                Err(p) => promised = p,
+            }
+        }
+        let credit = Credit { space: self, bytes };
+        // CREDIT-2: it may have been taken back meanwhile.
+        if promised + bytes > limit.load(SeqCst) {
+            drop(credit);
+            return Err(self.short(bytes, class));
+        }
+        if promised + bytes > self.limits.soft.load(Relaxed) && !self.limits.slow.load(Relaxed) {
+            self.limits.slow.store(true, Relaxed);
+        }
+        Ok(credit)
+    }
+    /// Credit for what is only worth having if there is plenty: whoever is refused does not wait, and asks for no more room.
+    pub fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
+        let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
+        // Twice, so that it is nobody's last.
+        let plenty = self.promised.load(Relaxed) + 2 * bytes <= room;
+        plenty.then(|| self.credit(bytes, Class::Ordinary).ok()).flatten()
+    }
+    #[cold]
+    fn short(&self, bytes: u64, class: Class) -> Stall {
+        if bytes > self.credit_max() {
+            let max = self.credit_max();
+            return Stall::Failed(Error::Unsupported(format!(
+                "a change of {bytes} bytes is larger than the log takes at once ({max} bytes)"
+            )));
+        }
+        self.wanted[class as usize].fetch_max(bytes, SeqCst);
+        Stall::LogSpace
+    }
+    /// Changes the bounds: the only way in which there comes to be room, but for refunds.
+    pub fn update(&self, change: impl FnOnce(&mut Bounds)) {
+        {
+            let mut b = self.bounds.lock();
+            change(&mut b);
+            self.publish(&b);
+        }
+        self.wake_if_room();
+    }
+    fn publish(&self, b: &Bounds) {
+        for class in [Class::Ordinary, Class::Reserved] {
+            self.limits.room[class as usize].store(b.limit(class), SeqCst);
+        }
+        let soft = b.soft().0;
+        self.limits.soft.store(soft, Relaxed);
+        if self.limits.slow.load(Relaxed) && self.promised.load(Relaxed) <= soft {
+            self.limits.slow.store(false, Relaxed);
+        }
+    }
+    pub fn set_checkpoint(&self, lsn: u64) {
+        let end = self.promised.load(SeqCst);
+        self.update(|b| {
+            b.checkpoint = lsn;
+            b.follow(end);
+        });
+    }
+    /// At least [`CAPACITY_MIN`].
+    pub fn set_capacity(&self, bytes: u64) {
+        let end = self.promised.load(SeqCst);
+        self.update(|b| {
+            b.capacity_bytes = bytes.max(CAPACITY_MIN);
+            b.follow(end);
+        });
+    }
+    /// Takes segments from `end` on out of use, but for those that somebody has been promised. Returns the end of those that stay.
+    pub fn lower_files_end(&self, end: u64) -> u64 {
+        let mut b = self.bounds.lock();
+        let old = b.files_end;
+        b.files_end = end.min(old);
+        self.publish(&b);
+        let promised = self.promised.load(SeqCst);
+        if promised > b.files_end {
+            b.files_end = promised.next_multiple_of(b.segment_bytes).min(old);
+            self.publish(&b);
+        }
+        b.files_end
+    }
+    /// Gives the buffer another size if `change`, which gets the end of all that is promised, says from which LSN on its memory has it. Until it returns, nobody gets
+    /// credit.
+    pub fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
+        {
+            let mut b = self.bounds.lock();
+            self.limits.room.iter().for_each(|l| l.store(0, SeqCst));
+            if let Some(from) = change(self.promised.load(SeqCst)) {
+                (b.buffer_from, b.buffer_bytes) = (from, bytes);
+            }
+            self.publish(&b);
+        }
+        self.wake_if_room();
+    }
+    /// Whether writers are to be slowed. One load.
+    #[inline]
+    pub fn is_slow(&self) -> bool {
+        self.limits.slow.load(Relaxed)
+    }
+    /// How long a change of a row is to be held up now.
+    #[cold]
+    pub fn delay(&self) -> Option<Duration> {
+        let (from, to) = self.bounds.lock().soft();
+        let us = delay_us(self.promised.load(Relaxed), from, to);
+        let owed = self.owed_us.fetch_add(us, Relaxed) % DELAY_UNIT_US + us;
+        (owed >= DELAY_UNIT_US).then(|| Duration::from_micros(owed / DELAY_UNIT_US * DELAY_UNIT_US))
+    }
+    pub fn bounds(&self) -> Bounds {
+        self.bounds.lock().clone()
+    }
+    pub fn scarce(&self, class: Class) -> Scarce {
+        self.bounds.lock().scarce(class)
+    }
+    /// Whether the largest stalled request of the class would fit now.
+    pub fn has_room(&self, class: Class) -> bool {
+        let wanted = self.wanted[class as usize].load(SeqCst);
+        self.promised.load(SeqCst) + wanted <= self.limits.room[class as usize].load(SeqCst)
+    }
+    /// The LSN up to which room is promised or was asked for.
+    pub fn demand(&self) -> u64 {
+        let wanted = self.wanted.iter().map(|w| w.load(SeqCst)).max();
+        self.promised.load(SeqCst) + wanted.unwrap_or(0)
+    }
+    fn wake_if_room(&self) {
+        if self.waiting.load(SeqCst) > 0 && (self.has_room(Class::Ordinary) || self.has_room(Class::Reserved)) {
+            self.wake_all();
+        }
+    }
+    #[cold]
+    fn wake_all(&self) {
+        let list = {
+            let mut w = self.waiters.lock();
+            self.waiting.store(0, SeqCst);
+            std::mem::take(&mut w.list)
+        };
+        list.into_iter().for_each(|w| w.1.wake());
+    }
+    /// Registers or renews a waker; `id` is the number it has, if it has one.
+    pub fn register(&self, id: &mut Option<u64>, waker: &Waker) {
+        let mut w = self.waiters.lock();
+        let n = *id.get_or_insert_with(|| {
+            w.next += 1;
+            w.next
+        });
+        match w.list.iter_mut().find(|x| x.0 == n) {
+            Some(x) => x.1.clone_from(waker),
+            None => w.list.push((n, waker.clone())),
+        }
+        self.waiting.store(w.list.len(), SeqCst);
+    }
+    pub fn unregister(&self, id: Option<u64>) {
+        let Some(n) = id else { return };
+        let mut w = self.waiters.lock();
+        w.list.retain(|x| x.0 != n);
+        self.waiting.store(w.list.len(), SeqCst);
+        if w.list.is_empty() {
+            self.wanted.iter().for_each(|w| w.store(0, SeqCst));
+        }
+    }
+    /// No segment could be made: whoever waits is told. Returns whether that is news.
+    pub fn failed(&self, e: Error) -> bool {
+        let news = {
+            let mut t = self.trouble.lock();
+            t.0 += 1;
+            t.1.replace(e).is_none()
+        };
+        self.wake_all();
+        news
+    }
+    pub fn recovered(&self) {
+        self.trouble.lock().1 = None;
+    }
+    /// How often making a segment has failed, and why the last time if it has not worked since.
+    pub fn trouble(&self) -> (u64, Option<Error>) {
+        self.trouble.lock().clone()
+    }
+}
+
+/// 0.1 ms, doubled with each tenth of the way from `from` to `to`.
+fn delay_us(at: u64, from: u64, to: u64) -> u64 {
+    if at <= from || to <= from {
+        return 0;
+    }
+    let way = ((at - from) as f64 / (to - from) as f64).min(1.0);
+    ((100.0 * ((10.0 * way).exp2() - 1.0)) as u64).min(DELAY_MAX_US)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn bounds() -> Bounds {
+        Bounds {
+            written: 5000,
+            buffer_bytes: 1 << 16,
+            buffer_from: 0,
+            checkpoint: 4096,
+            in_force_bytes: 1 << 20,
+            capacity_bytes: 1 << 20,
+            files_end: 1 << 18,
+            segment_bytes: 1 << 18,
+        }
+    }
+
+    #[test]
+    fn the_least_bound_counts() {
+        let s = Space::new(5000, bounds());
+        assert_eq!(s.scarce(Class::Ordinary), Scarce::Buffer);
+        // BUF-4: the block that is not whole in the file stays in the ring.
+        let room = 4096 + (1 << 16) - 5000;
+        assert!(matches!(s.credit(1 << 20, Class::Ordinary), Err(Stall::Failed(Error::Unsupported(_)))));
+        let (a, b) = (s.credit(room / 2, Class::Ordinary).unwrap(), s.credit(room - room / 2, Class::Ordinary).unwrap());
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(Stall::LogSpace)));
+        a.spend(10);
+        drop(b);
+        assert_eq!(s.promised.load(Relaxed), 5010);
+        s.update(|b| b.written = 1 << 20);
+        assert_eq!(s.scarce(Class::Ordinary), Scarce::Files);
+        s.update(|b| b.files_end = 1 << 22);
+        assert_eq!(s.scarce(Class::Ordinary), Scarce::Capacity);
+    }
+
+    #[test]
+    fn the_reserve_is_for_those_who_make_room() {
+        let s = Space::new(4096, Bounds { buffer_bytes: 1 << 22, ..bounds() });
+        s.update(|b| b.files_end = 1 << 22);
+        let end = 4096 + (1 << 20);
+        let _a = s.credit(1 << 19, Class::Ordinary).unwrap();
+        let _b = s.credit(end - (1 << 16) - 4096 - (1 << 19), Class::Ordinary).unwrap();
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(Stall::LogSpace)));
+        let _c = s.credit(1 << 16, Class::Reserved).unwrap();
+        assert!(matches!(s.credit(1, Class::Reserved), Err(Stall::LogSpace)));
+        assert!(!s.has_room(Class::Reserved));
+        s.update(|b| b.checkpoint += 1);
+        assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
+    }
+
+    fn roomy() -> Space {
+        let s = Space::new(4096, Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() });
+        assert_eq!(s.bounds().in_force_bytes, 1 << 20);
+        s
+    }
+    fn grow(s: &Space, bytes: u64) {
+        s.credit(bytes, Class::Ordinary).unwrap().spend(bytes);
+    }
+
+    #[test]
+    fn the_last_eighth_is_ever_slower() {
+        let s = roomy();
+        let most = (1 << 20) - (1 << 16);
+        grow(&s, most / 8 * 7);
+        assert!(!s.is_slow());
+        grow(&s, most / 100);
+        assert!(s.is_slow());
+        let mut last = 0;
+        for _ in 0..10 {
+            let (from, to) = s.bounds().soft();
+            let us = delay_us(s.promised.load(Relaxed), from, to);
+            assert!(us > last && us <= DELAY_MAX_US, "{us} after {last}");
+            last = us;
+            grow(&s, most / 100);
+        }
+        assert!(last > 20_000, "{last}");
+        // Delays below a timer's unit are owed, not forgotten.
+        s.set_checkpoint(4096 + most / 100 * 9);
+        assert!(s.is_slow());
+        let (from, to) = s.bounds().soft();
+        let us = delay_us(s.promised.load(Relaxed), from, to);
+        assert!(us > 0 && us < 1000, "{us}");
+        s.owed_us.store(0, Relaxed);
+        let slept: u64 = (0..1000).filter_map(|_| s.delay()).map(|d| d.as_micros() as u64).sum();
+        assert!(slept <= 1000 * us && slept + 1000 >= 1000 * us, "{slept} for 1000 times {us}");
+        s.set_checkpoint(1 << 19);
+        assert!(!s.is_slow());
+    }
+
+    #[test]
+    fn a_smaller_capacity_comes_with_the_checkpoint() {
+        let s = roomy();
+        s.set_capacity(1 << 24);
+        assert_eq!(s.bounds().in_force_bytes, 1 << 24, "at once");
+        grow(&s, 1 << 23);
+        s.set_capacity(1 << 20);
+        let b = s.bounds();
+        assert_eq!((b.in_force_bytes, b.capacity_bytes), ((1 << 23) + (1 << 21), 1 << 20));
+        grow(&s, 1 << 17); // Nobody is stopped.
+        let mut before = b.in_force_bytes;
+        let mut checkpoints = 0;
+        while s.bounds().in_force_bytes > 1 << 20 {
+            s.set_checkpoint(s.bounds().checkpoint + (1 << 17));
+            let b = s.bounds();
+            assert!(b.in_force_bytes < before);
+            before = b.in_force_bytes;
+            checkpoints += 1;
+            if s.credit(1 << 15, Class::Ordinary).is_ok() {
+                grow(&s, 1 << 15);
+            }
+        }
+        assert!(checkpoints > 40);
+        // A log that is too long when it is opened.
+        let b = Bounds { written: 1 << 24, checkpoint: 1 << 22, capacity_bytes: 1 << 20, files_end: 1 << 25, ..bounds() };
+        let s = Space::new(1 << 24, b);
+        assert!(s.bounds().in_force_bytes > (1 << 24) - (1 << 22));
+        s.set_checkpoint((1 << 24) - 4096);
+        assert_eq!(s.bounds().in_force_bytes, 1 << 20);
+    }
+
+    /// CREDIT-2: what is taken back is promised to nobody, whoever asks meanwhile.
+    #[test]
+    fn lowered_limits_hold_for_all() {
+        let big = 1 << 40;
+        let s = Space::new(4096, Bounds { buffer_bytes: big, in_force_bytes: big, capacity_bytes: big, ..bounds() });
+        let (tail, stop) = (AtomicU64::new(4096), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        if let Ok(c) = s.credit(1000, Class::Reserved) {
+                            let end = tail.fetch_add(700, SeqCst) + 700;
+                            assert!(end <= s.bounds().files_end, "CREDIT-2: no segment for {end}");
+                            c.spend(700);
+                        }
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let before = s.promised.load(SeqCst);
+                s.update(|b| b.files_end += 1 << 18);
+                while s.promised.load(SeqCst) < before + 5000 {
+                    std::thread::yield_now();
+                }
+                s.lower_files_end(1 << 18);
+            }
+            stop.store(true, Relaxed);
+        });
+        assert!(s.promised.load(SeqCst) <= s.bounds().files_end && s.promised.load(SeqCst) > 1 << 18);
+    }
+}

@@ -1,0 +1,101 @@
+//! Waiting for room after `Stall::LogSpace`: whoever waits sees to it that what is scarce gets made: it leads a flush if the buffer is full, calls the keeper if
+//! segments are short and the checkpointer if the checkpoint is behind.
+use crate::base::Result;
+use crate::log::Log;
+use crate::log::append::credit::{Class, Scarce};
+use crate::log::commit::leader::{Counted, Waiter};
+use crate::log::commit::lsn_waiters::Goal;
+use crate::log::counters::Session;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// See [`Log::wait_space`].
+pub struct SpaceWait<'l> {
+    log: &'l Log,
+    class: Class,
+    /// What was scarce when the wait began.
+    short: Scarce,
+    id: Option<u64>,
+    /// How often making a segment had failed when the wait began.
+    troubles: u64,
+    flush: Option<Waiter>,
+}
+
+impl<'l> SpaceWait<'l> {
+    pub(in crate::log) fn new(log: &'l Log, class: Class) -> SpaceWait<'l> {
+        SpaceWait { log, class, short: log.space.scarce(class), id: None, troubles: log.space.trouble().0, flush: None }
+    }
+    fn ask(&self, scarce: Scarce) {
+        match scarce {
+            Scarce::Buffer => {}
+            Scarce::Files => self.log.keeper.kick(),
+            Scarce::Capacity => self.log.pressure.kick(),
+        }
+    }
+    fn count_first(&self, scarce: Scarce) {
+        self.log.counters.session(Session::log_waits);
+        self.count(scarce, Session::log_on_buffer_space_waits, Session::log_on_file_space_waits);
+        self.ask(scarce);
+    }
+    fn count(&self, scarce: Scarce, buffer: Session, file: Session) {
+        self.log.counters.session(if scarce == Scarce::Buffer { buffer } else { file });
+    }
+}
+
+impl Future for SpaceWait<'_> {
+    type Output = Result<()>;
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let this = self.get_mut();
+        let space = &this.log.space;
+        loop {
+            let first = this.id.is_none();
+            space.register(&mut this.id, cx.waker());
+            if space.has_room(this.class) {
+                if first {
+                    this.count(this.short, Session::log_on_buffer_space_no_waits, Session::log_on_file_space_no_waits);
+                }
+                return Poll::Ready(Ok(()));
+            }
+            let scarce = space.scarce(this.class);
+            if let (n, Some(e)) = space.trouble()
+                && n > this.troubles
+                && scarce == Scarce::Files
+            {
+                return Poll::Ready(Err(e));
+            }
+            if first {
+                this.count_first(scarce);
+            }
+            this.count(scarce, Session::log_on_buffer_space_wait_loops, Session::log_on_file_space_wait_loops);
+            if scarce != Scarce::Buffer {
+                // A lease that it has is for who can use it: the checkpoint may need a flush to move.
+                if let Some(mut flush) = this.flush.take() {
+                    flush.leave(this.log);
+                }
+                // What is scarce may have changed since it was asked for.
+                if !first {
+                    this.ask(scarce);
+                }
+                return Poll::Pending;
+            }
+            let tail = this.log.order.tail();
+            if this.flush.is_none() && tail > this.log.waits.written() {
+                this.flush = Some(Waiter::new(Goal { lsn: tail, durable: true }));
+            }
+            let Some(flush) = &mut this.flush else { return Poll::Pending };
+            if flush.poll(&Counted { log: this.log, counted: false }, cx).is_pending() {
+                return Poll::Pending;
+            }
+            this.flush = None;
+        }
+    }
+}
+impl Drop for SpaceWait<'_> {
+    fn drop(&mut self) {
+        self.log.space.unregister(self.id);
+        if let Some(f) = &mut self.flush {
+            f.leave(self.log);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The `dedicated` host of the writer: two threads of their own, a writer and a flusher.
+//!
+//! The writer gets the lease like any other, by hand-over, and keeps it until the scheme is changed. Whenever somebody waits for what is not written yet, it
+//! writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
+//!
+//! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell is rung: the writer looks after each write, and before it sleeps.
+use crate::log::commit::leader::Desk;
+use crate::log::notify::Kick;
+use crate::log::{Log, Scheme};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+
+pub(in crate::log) fn spawn(log: &Arc<Log>) {
+    let (writer, flusher) = (reside(Arc::downgrade(log), log.waits().bell().clone()), attend(Arc::downgrade(log), log.flusher.clone()));
+    log.host.spawn_thread("log-writer", Box::pin(writer));
+    log.host.spawn_thread("log-flusher", Box::pin(flusher));
+}
+
+async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
+    // It holds the log only while it works, so that the log can go.
+    let mut woken = 0;
+    while let Some(log) = log.upgrade() {
+        log.counters.writer.log_writer_wait_loops.fetch_add(woken, Relaxed);
+        if !log.write_for_all().await {
+            return;
+        }
+        drop(log);
+        // Closed: what waits is led by sessions from now on.
+        bell.wait().await;
+        woken = 1;
+    }
+}
+
+async fn attend(log: Weak<Log>, bell: Arc<Kick>) {
+    while bell.wait().await {
+        let Some(log) = log.upgrade() else { return };
+        log.counters.writer.log_flusher_wait_loops.fetch_add(1, Relaxed);
+        log.sync_for_all().await;
+    }
+}
+
+impl Log {
+    /// Writes until there is nothing to do. False when the log is closed.
+    async fn write_for_all(&self) -> bool {
+        let (waits, count) = (&self.waits, &self.counters.writer);
+        loop {
+            if self.is_closed() || self.scheme() != Scheme::Dedicated {
+                if let Some(next) = waits.resident_leaves() {
+                    next.wake();
+                }
+                return !self.is_closed();
+            }
+            let leads = waits.resident_leads();
+            if leads && waits.wants_sync() {
+                self.flusher.kick();
+            }
+            if !leads || waits.resident_may_sleep() {
+                if leads && waits.wants_sync() {
+                    // Another has taken a newcomer off the stack meanwhile, for what was written before.
+                    self.flusher.kick();
+                }
+                count.log_writer_waits.fetch_add(1, Relaxed);
+                return true;
+            }
+            count.log_writer_no_waits.fetch_add(1, Relaxed);
+            let before = waits.written();
+            self.write_only();
+            if before == waits.written() {
+                // Somebody waits for what another is still copying.
+                self.yield_now().await;
+            }
+        }
+    }
+    /// Syncs until nobody waits for what is written.
+    async fn sync_for_all(&self) {
+        let count = &self.counters.writer;
+        while self.waits.wants_sync() {
+            count.log_flusher_no_waits.fetch_add(1, Relaxed);
+            if self.waits.in_company()
+                && let Some(hold) = self.hold()
+            {
+                hold.await;
+            }
+            self.sync_only();
+        }
+        count.log_flusher_waits.fetch_add(1, Relaxed);
+    }
+}

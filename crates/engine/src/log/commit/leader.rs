@@ -1,0 +1,283 @@
+//! The `leader` and `session` hosts of the writer, in the shape of a future: a session that waits for its commit either leads, writes and flushes for all,
+//! or is one of those led.
+//!
+//! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme), but for one time in some: with one worker thread nobody can join
+//! while it writes, and being alone would prove itself. Else it steps back in the run queue, so that every session that can run has its turn and may join, for as
+//! long as the group grows; if flushes are paced it holds back (pace.rs). Then it writes and flushes in its own thread, wakes the group, and passes the lease to one
+//! of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
+//!
+//! With a resident writer ([`crate::log::commit::dedicated`]) nobody here leads for long: the lease goes to it at the next hand-over.
+//!
+//! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its write and passes the lease on before it is over.
+//!
+//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or covered, then passes the lease on; dropped before, it passes it on too.
+use crate::base::Lsn;
+use crate::host::BoxFuture;
+use crate::log::Log;
+use crate::log::commit::lsn_waiters::{Goal, Node, Waits, recycle};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Most rounds that a leader lets others go first.
+const ROUNDS_MAX: u32 = 8;
+/// How often a leader looks for a copy that another thread is in the middle of, before it lets others run.
+pub(in crate::log) const COPY_SPINS: u32 = 64;
+
+/// What a waiter needs of the log; the model tests have their own.
+pub(in crate::log) trait Desk {
+    fn waits(&self) -> &Waits;
+    /// Up to where the stream is copied into the buffer.
+    fn ready(&self) -> u64;
+    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached, or sees to it that somebody does.
+    fn flush(&self, durable: bool) -> Flushed;
+    fn yield_now(&self) -> BoxFuture<()>;
+    /// How long the flush is to be held back, if it is ([`crate::log::policy::flush_pacing`]).
+    fn hold(&self) -> Option<BoxFuture<()>>;
+    /// Whether a leader lets others join before it writes (`leader`), or not (`session`).
+    fn gathers(&self) -> bool;
+    fn count(&self, goal: &Goal, event: Event);
+}
+/// What a wait counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::log) enum Event {
+    NoWait,
+    Wait,
+    /// Looked again and still had to wait.
+    Loop,
+    /// The leader found its own frame behind another's unfinished copy.
+    CopyLoop,
+}
+
+/// What a flush did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::log) enum Flushed {
+    /// It is over.
+    Here,
+    /// It is in flight, or waits for one that is; the lease is out of the caller's hands (FLIGHT-1).
+    Away,
+    /// There was nothing that could be written.
+    Nothing,
+}
+
+#[derive(Default)]
+struct Lead {
+    resting: Option<BoxFuture<()>>,
+    rounds: u32,
+    joined: u64,
+    /// It has been held back, or need not be.
+    held: bool,
+}
+enum State {
+    New,
+    Queued(Arc<Node>),
+    Leading(Lead),
+    Done,
+}
+
+/// A wait for one goal. Whoever embeds it calls `leave` when it is dropped.
+pub(in crate::log) struct Waiter {
+    goal: Goal,
+    state: State,
+}
+
+impl Waiter {
+    pub fn new(goal: Goal) -> Waiter {
+        Waiter { goal, state: State::New }
+    }
+    pub fn poll(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
+        let waits = desk.waits();
+        loop {
+            match &mut self.state {
+                State::New if waits.reached(&self.goal) => {
+                    desk.count(&self.goal, Event::NoWait);
+                    return self.done();
+                }
+                State::New => {
+                    desk.count(&self.goal, Event::Wait);
+                    self.state = if !waits.covered(&self.goal) && waits.try_lead() {
+                        State::Leading(Lead::begin(desk))
+                    } else {
+                        State::Queued(waits.enlist(self.goal, cx.waker()))
+                    };
+                }
+                State::Queued(node) => {
+                    node.set_waker(cx.waker());
+                    if waits.reached(&self.goal) {
+                        if node.leave() {
+                            pass_on(waits);
+                        }
+                        return self.done();
+                    }
+                    if !node.leads() && (waits.covered(&self.goal) || !waits.try_lead()) {
+                        desk.count(&self.goal, Event::Loop);
+                        return Poll::Pending;
+                    }
+                    node.leave();
+                    self.state = State::Leading(Lead::begin(desk));
+                }
+                State::Leading(lead) => {
+                    ready!(lead.gather_group(desk, cx));
+                    for _ in 0..COPY_SPINS {
+                        if desk.ready() >= self.goal.lsn {
+                            break;
+                        }
+                        std::hint::spin_loop();
+                    }
+                    let flushed = desk.flush(self.goal.durable);
+                    // Covered before it led: nothing was left to do but to wait.
+                    let idle = flushed == Flushed::Nothing && waits.covered(&self.goal);
+                    if idle {
+                        pass_on(waits);
+                    }
+                    if idle || flushed == Flushed::Away {
+                        self.state = State::Queued(waits.enlist(self.goal, cx.waker()));
+                        continue;
+                    }
+                    if waits.reached(&self.goal) {
+                        pass_on(waits);
+                        return self.done();
+                    }
+                    desk.count(&self.goal, Event::CopyLoop);
+                    lead.resting = Some(desk.yield_now());
+                }
+                State::Done => return Poll::Ready(()),
+            }
+        }
+    }
+    fn done(&mut self) -> Poll<()> {
+        if let State::Queued(node) = std::mem::replace(&mut self.state, State::Done) {
+            recycle(node);
+        }
+        Poll::Ready(())
+    }
+    /// The future is dropped: nobody is to wake it, and a lease it has passes on (WAIT-4).
+    pub fn leave(&mut self, desk: &impl Desk) {
+        let led = match &self.state {
+            State::Queued(node) => node.leave(),
+            State::Leading(_) => true,
+            State::New | State::Done => false,
+        };
+        self.state = State::Done;
+        if led {
+            pass_on(desk.waits());
+        }
+    }
+}
+
+impl Lead {
+    fn begin(desk: &impl Desk) -> Lead {
+        let alone = !desk.gathers() || desk.waits().alone() && !desk.waits().probes();
+        Lead { rounds: if alone { ROUNDS_MAX } else { 0 }, joined: u64::MAX, held: alone, resting: None }
+    }
+    /// Ready when the group no longer grows.
+    fn gather_group(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(rest) = &mut self.resting {
+                ready!(rest.as_mut().poll(cx));
+                self.resting = None;
+            }
+            let joined = desk.waits().joined();
+            if self.rounds >= ROUNDS_MAX || joined == self.joined {
+                self.rounds = ROUNDS_MAX;
+                self.resting = if std::mem::replace(&mut self.held, true) { None } else { desk.hold() };
+                if self.resting.is_none() {
+                    return Poll::Ready(());
+                }
+                continue;
+            }
+            self.rounds += 1;
+            self.joined = joined;
+            self.resting = Some(desk.yield_now());
+        }
+    }
+}
+
+pub(in crate::log) fn pass_on(waits: &Waits) {
+    if let Some(w) = waits.hand_over() {
+        w.wake();
+    }
+}
+
+/// See [`Log::wait_durable`].
+pub struct DurableWait<'l> {
+    desk: Counted<'l>,
+    waiter: Waiter,
+}
+/// The log, with or without counting.
+pub(in crate::log) struct Counted<'l> {
+    pub log: &'l Log,
+    pub counted: bool,
+}
+impl Desk for Counted<'_> {
+    fn waits(&self) -> &Waits {
+        self.log.waits()
+    }
+    fn ready(&self) -> u64 {
+        self.log.ready()
+    }
+    fn flush(&self, durable: bool) -> Flushed {
+        self.log.flush(durable)
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.log.yield_now()
+    }
+    fn hold(&self) -> Option<BoxFuture<()>> {
+        self.log.hold()
+    }
+    fn gathers(&self) -> bool {
+        self.log.gathers()
+    }
+    fn count(&self, goal: &Goal, event: Event) {
+        if self.counted {
+            self.log.count(goal, event);
+        }
+    }
+}
+impl<'l> DurableWait<'l> {
+    pub(in crate::log) fn new(log: &'l Log, lsn: Lsn, durable: bool) -> DurableWait<'l> {
+        debug_assert!(lsn <= log.tail(), "nobody waits for what is not written yet");
+        DurableWait { desk: Counted { log, counted: true }, waiter: Waiter::new(Goal { lsn: lsn.0, durable }) }
+    }
+    pub(in crate::log) fn uncounted(log: &'l Log, lsn: Lsn) -> DurableWait<'l> {
+        let mut w = DurableWait::new(log, lsn, true);
+        w.desk.counted = false;
+        w
+    }
+}
+impl Future for DurableWait<'_> {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.waiter.poll(&this.desk, cx)
+    }
+}
+impl Drop for DurableWait<'_> {
+    fn drop(&mut self) {
+        self.waiter.leave(&self.desk);
+    }
+}
+
+/// A commit that is under way: resolves when it is durable. See [`Log::ticket`].
+pub struct CommitTicket {
+    log: Arc<Log>,
+    waiter: Waiter,
+}
+impl CommitTicket {
+    pub(in crate::log) fn new(log: Arc<Log>, lsn: Lsn) -> CommitTicket {
+        CommitTicket { log, waiter: Waiter::new(Goal { lsn: lsn.0, durable: true }) }
+    }
+}
+impl Future for CommitTicket {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.waiter.poll(&*this.log, cx)
+    }
+}
+impl Drop for CommitTicket {
+    fn drop(&mut self) {
+        self.waiter.leave(&*self.log);
+    }
+}

@@ -1,0 +1,703 @@
+//! Waiting for the log: who waits for which LSN, and who has the lease, the right and the duty to write and flush.
+//!
+//! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again; whoever flushed stores `durable`, fences, and takes
+//! the nodes. One of the two sees the other.
+//! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
+//! came in between, on the stack and among the kept. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
+//! A waiter whose goal is covered, reached by a write that is in flight, needs none of that: the end of the write wakes it (WAIT-1).
+//! WAIT-3: `durable <= written`, and neither goes back.
+//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
+//! WAIT-5: with the lease goes the duty to look: the resident writer ([`crate::log::commit::dedicated`]), which may keep the lease while nobody waits, sleeps only
+//! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its bell.
+//!
+//! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA; each is shared by its future and the stack.
+use crate::log::notify::Kick;
+use crate::log::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use std::task::Waker;
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::log) struct Goal {
+    pub lsn: u64,
+    /// On stable storage, or only handed to the operating system.
+    pub durable: bool,
+}
+
+const WAITING: u8 = 0;
+const LEAD: u8 = 1;
+const GONE: u8 = 2;
+
+#[derive(Debug)]
+pub(in crate::log) struct Node {
+    goal: Goal,
+    next: AtomicPtr<Node>,
+    role: AtomicU8,
+    waker: Mutex<Option<Waker>>,
+}
+impl Node {
+    fn new(goal: Goal, waker: &Waker) -> Node {
+        Node { goal, next: AtomicPtr::new(null_mut()), role: AtomicU8::new(WAITING), waker: Mutex::new(Some(waker.clone())) }
+    }
+    /// Before the checks that decide whether to sleep.
+    pub fn set_waker(&self, waker: &Waker) {
+        let mut w = self.waker.lock();
+        if !w.as_ref().is_some_and(|w| w.will_wake(waker)) {
+            *w = Some(waker.clone());
+        }
+    }
+    /// Whether the lease was passed to this node.
+    pub fn leads(&self) -> bool {
+        self.role.load(Acquire) == LEAD
+    }
+    /// The future needs no more waking. Returns whether it held the lease.
+    pub fn leave(&self) -> bool {
+        let led = self.role.swap(GONE, AcqRel) == LEAD;
+        *self.waker.lock() = None;
+        led
+    }
+}
+
+/// The resident writer, as the others see it.
+#[derive(Debug)]
+struct Resident {
+    lease: AtomicU8,
+    sleeps: AtomicBool,
+    bell: Arc<Kick>,
+}
+/// It does not want the lease; it waits for it; it has it.
+const AWAY: u8 = 0;
+const WANTS: u8 = 1;
+const HOLDS: u8 = 2;
+
+#[derive(Debug)]
+pub(in crate::log) struct Waits {
+    written: Padded<AtomicU64>,
+    durable: Padded<AtomicU64>,
+    /// Everything below is durable, or in flight to be; set by the lease holder.
+    covered: AtomicU64,
+    head: Padded<AtomicPtr<Node>>,
+    lease: Padded<AtomicBool>,
+    resident: Resident,
+    /// Nodes that no flush has reached yet; the lease holder and the flusher look.
+    kept: Mutex<Vec<Arc<Node>>>,
+    /// How often somebody led alone.
+    alone: Count,
+    /// How many were pushed, ever: the leader sees its group grow.
+    joined: Count,
+    /// Sixteen times the moving average of the group size.
+    group: std::sync::atomic::AtomicU32,
+}
+/// Not part of what models explore.
+type Count = std::sync::atomic::AtomicU64;
+const PROBE_EVERY: u64 = 8;
+
+impl Waits {
+    pub fn new(at: u64) -> Waits {
+        Waits {
+            written: Padded(AtomicU64::new(at)),
+            durable: Padded(AtomicU64::new(at)),
+            covered: AtomicU64::new(0),
+            head: Padded(AtomicPtr::new(null_mut())),
+            lease: Padded(AtomicBool::new(false)),
+            resident: Resident { lease: AtomicU8::new(AWAY), sleeps: AtomicBool::new(false), bell: Arc::default() },
+            kept: Mutex::new(Vec::new()),
+            alone: Count::new(0),
+            joined: Count::new(0),
+            group: std::sync::atomic::AtomicU32::new(16),
+        }
+    }
+    pub fn written(&self) -> u64 {
+        self.written.load(Acquire)
+    }
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Acquire)
+    }
+    pub fn reached(&self, goal: &Goal) -> bool {
+        goal.lsn <= if goal.durable { self.durable() } else { self.written() }
+    }
+    /// Whether a write in flight reaches it.
+    pub fn covered(&self, goal: &Goal) -> bool {
+        goal.lsn <= self.covered.load(Acquire)
+    }
+    /// For the lease holder, before it passes the lease on: a durable write up to `lsn` is in flight.
+    pub fn cover(&self, lsn: u64) {
+        self.covered.fetch_max(lsn, AcqRel);
+    }
+    pub fn joined(&self) -> u64 {
+        self.joined.load(Relaxed)
+    }
+    /// For the lease holder: nobody else waits now, and lately groups had one member.
+    pub fn alone(&self) -> bool {
+        self.head.load(Relaxed).is_null() && !self.in_company() && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
+    }
+
+    /// For a lease holder that is alone: whether it looks, this time, if others would join.
+    pub fn probes(&self) -> bool {
+        let n = self.alone.load(Relaxed);
+        self.alone.store(n + 1, Relaxed);
+        n % PROBE_EVERY == PROBE_EVERY - 1
+    }
+
+    pub fn try_lead(&self) -> bool {
+        !self.lease.load(Relaxed) && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+    }
+    /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1, WAIT-2).
+    pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
+        let node = new_node(goal, waker);
+        let raw = Arc::into_raw(node.clone()).cast_mut();
+        let mut head = self.head.load(Relaxed);
+        loop {
+            node.next.store(head, Relaxed);
+            match self.head.compare_exchange_weak(head, raw, AcqRel, Relaxed) {
+                Ok(_) => break,
+                Err(h) => head = h,
+            }
+        }
+        self.joined.fetch_add(1, Relaxed);
+        fence(SeqCst);
+        let resident = &self.resident;
+        if resident.sleeps.load(Relaxed) && resident.sleeps.swap(false, AcqRel) {
+            resident.bell.kick();
+        }
+        node
+    }
+
+    // What follows is for the resident writer.
+
+    /// Rings for the resident.
+    pub fn bell(&self) -> &Arc<Kick> {
+        &self.resident.bell
+    }
+    /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has it.
+    pub fn resident_leads(&self) -> bool {
+        let lease = &self.resident.lease;
+        if lease.load(Acquire) == HOLDS {
+            return true;
+        }
+        // Not over HOLDS: it may have been handed over since. Only the resident leaves AWAY.
+        let _ = lease.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
+        fence(SeqCst);
+        if self.try_lead() {
+            lease.store(HOLDS, Relaxed);
+            return true;
+        }
+        lease.load(Acquire) == HOLDS
+    }
+    /// The resident does not lead any more; a lease that it had passes on.
+    pub fn resident_leaves(&self) -> Option<Waker> {
+        if self.resident.lease.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
+    }
+    /// Whether there is nobody to write for (WAIT-5), and no newcomer to look at. Only while it has the lease.
+    pub fn resident_may_sleep(&self) -> bool {
+        let sleeps = &self.resident.sleeps;
+        sleeps.store(true, Relaxed);
+        fence(SeqCst);
+        let written = self.written().max(self.covered.load(Acquire));
+        let unwritten = |n: &Arc<Node>| n.goal.lsn > written && n.role.load(Relaxed) != GONE;
+        let wanted = !self.head.load(Relaxed).is_null() || self.kept.lock().iter().any(unwritten);
+        if wanted {
+            sleeps.store(false, Relaxed);
+        }
+        !wanted
+    }
+    /// Whether somebody waits for the sync of what is written.
+    pub fn wants_sync(&self) -> bool {
+        let mut kept = self.kept.lock();
+        self.gather(&mut kept);
+        let (written, durable) = (self.written(), self.durable());
+        kept.iter().any(|n| n.goal.durable && (durable + 1..=written).contains(&n.goal.lsn))
+    }
+
+    // What follows is for the lease holder, and the flusher beside it.
+
+    /// Moves the pushed nodes to the kept ones, oldest last; drops those whose futures are gone.
+    fn gather(&self, kept: &mut Vec<Arc<Node>>) {
+        let mut p = self.head.swap(null_mut(), AcqRel);
+        while !p.is_null() {
+            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap made its reference ours.
+            let node = unsafe { Arc::from_raw(p) };
+            p = node.next.load(Relaxed);
+            kept.push(node);
+        }
+        kept.retain(|n| n.role.load(Relaxed) != GONE);
+    }
+    /// Whether anybody waits for more than a write.
+    pub fn wants_durable(&self) -> bool {
+        let mut kept = self.kept.lock();
+        self.gather(&mut kept);
+        kept.iter().any(|n| n.goal.durable)
+    }
+    /// Publishes what was written and made durable. `settle` comes next. Of two that publish at a time, the one that is further counts.
+    pub fn advance(&self, written: u64, durable: u64) {
+        assert!(durable <= written, "WAIT-3");
+        self.written.fetch_max(written, AcqRel);
+        self.durable.fetch_max(durable, AcqRel);
+        fence(SeqCst);
+    }
+    /// Takes out the wakers of all whose goal is reached. Returns how many there were.
+    pub fn settle(&self, wake: &mut Vec<Waker>) -> usize {
+        let mut kept = self.kept.lock();
+        self.gather(&mut kept);
+        let mut reached = 0;
+        kept.retain(|n| {
+            if !self.reached(&n.goal) {
+                return true;
+            }
+            reached += 1;
+            wake.extend(n.waker.lock().take());
+            false
+        });
+        reached
+    }
+    /// A flush was for so many.
+    pub fn flushed_for(&self, group: usize) {
+        let average = self.group.load(Relaxed);
+        self.group.store(average - average / 4 + group as u32 * 4, Relaxed);
+    }
+    /// Lately groups had more than one member.
+    pub fn in_company(&self) -> bool {
+        self.group.load(Relaxed) >= 20
+    }
+    /// Passes the lease to a waiter, whose waker is returned, or gives it up if there is none.
+    pub fn hand_over(&self) -> Option<Waker> {
+        let resident = &self.resident;
+        loop {
+            if resident.lease.compare_exchange(WANTS, HOLDS, AcqRel, Relaxed).is_ok() {
+                resident.bell.kick();
+                return None;
+            }
+            {
+                let mut kept = self.kept.lock();
+                self.gather(&mut kept);
+                // Swapping in from the end: whoever has waited longest is near it.
+                for n in kept.iter().rev() {
+                    if !self.covered(&n.goal) && n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok() {
+                        return n.waker.lock().take();
+                    }
+                }
+            }
+            self.lease.swap(false, AcqRel);
+            fence(SeqCst);
+            // Kept ones too: somebody who publishes without the lease may have taken a newcomer off the stack meanwhile.
+            let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
+            let wanted = resident.lease.load(Relaxed) == WANTS || {
+                let mut kept = self.kept.lock();
+                self.gather(&mut kept);
+                kept.iter().any(waits)
+            };
+            if !wanted || !self.try_lead() {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.gather(&mut Vec::new());
+    }
+}
+
+// A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose future ended.
+#[cfg(not(loom))]
+thread_local!(static SPARE: std::cell::RefCell<Vec<Arc<Node>>> = const { std::cell::RefCell::new(Vec::new()) });
+
+#[cfg(not(loom))]
+fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
+    let spare = SPARE.try_with(|s| s.borrow_mut().pop()).ok().flatten();
+    match spare {
+        Some(mut node) => {
+            *Arc::get_mut(&mut node).expect("only unshared nodes are spare") = Node::new(goal, waker);
+            node
+        }
+        None => Arc::new(Node::new(goal, waker)),
+    }
+}
+#[cfg(not(loom))]
+pub(in crate::log) fn recycle(mut node: Arc<Node>) {
+    if Arc::get_mut(&mut node).is_some() {
+        let _ = SPARE.try_with(|s| {
+            let mut s = s.borrow_mut();
+            if s.len() < 64 {
+                s.push(node);
+            }
+        });
+    }
+}
+#[cfg(loom)]
+fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
+    Arc::new(Node::new(goal, waker))
+}
+#[cfg(loom)]
+pub(in crate::log) fn recycle(_: Arc<Node>) {}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// WAIT-4: nodes go over from their futures to the stack and to whoever settles, some futures go before that, and some nodes are left when all ends.
+    #[test]
+    fn a_node_lives_as_long_as_its_future_and_the_stack() {
+        let (waits, rounds) = (Waits::new(0), if cfg!(miri) { 8 } else { 500 });
+        std::thread::scope(|s| {
+            for leaves in [false, true] {
+                let waits = &waits;
+                s.spawn(move || {
+                    for lsn in 1..=rounds {
+                        let node = waits.enlist(Goal { lsn, durable: true }, Waker::noop());
+                        if leaves {
+                            node.leave();
+                        }
+                        recycle(node);
+                    }
+                });
+            }
+            for lsn in 1..=rounds {
+                waits.advance(lsn, lsn);
+                waits.settle(&mut Vec::new());
+            }
+        });
+        waits.settle(&mut Vec::new());
+        assert!(waits.head.load(Relaxed).is_null() && waits.kept.lock().is_empty());
+        waits.enlist(Goal { lsn: u64::MAX, durable: true }, Waker::noop());
+        assert!(waits.wants_durable());
+        waits.enlist(Goal { lsn: u64::MAX, durable: true }, Waker::noop());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use crate::explore::explore;
+    use crate::host::BoxFuture;
+    use crate::log::commit::leader::{Desk, Event, Flushed, Waiter, pass_on};
+    use crate::log::write::write_cursor::{BLOCK, Lease, LogWriter};
+    use std::future::{Future, poll_fn};
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Release;
+    use std::task::Poll;
+
+    /// A log whose flush takes everything that has been appended.
+    struct Model {
+        waits: Waits,
+        tail: AtomicU64,
+        flushing: AtomicBool,
+        flusher: Kick,
+    }
+    impl Model {
+        fn new() -> Model {
+            Model { waits: Waits::new(0), tail: AtomicU64::new(0), flushing: AtomicBool::new(false), flusher: Kick::default() }
+        }
+        fn publish(&self, written: u64, durable: u64) {
+            self.waits.advance(written, durable);
+            let mut wake = Vec::new();
+            let woken = self.waits.settle(&mut wake);
+            self.waits.flushed_for(woken + 1);
+            wake.into_iter().for_each(Waker::wake);
+        }
+        fn append(&self) -> Goal {
+            Goal { lsn: self.tail.fetch_add(1, AcqRel) + 1, durable: true }
+        }
+        fn commit(&self) {
+            let goal = self.append();
+            let mut w = Waiter::new(goal);
+            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
+            assert!(self.waits.durable() >= goal.lsn);
+        }
+        /// Polls once and drops the future.
+        fn give_up(&self) {
+            let mut w = Waiter::new(self.append());
+            loom::future::block_on(poll_fn(|cx| {
+                let _ = w.poll(self, cx);
+                Poll::Ready(())
+            }));
+            w.leave(self);
+        }
+    }
+    impl Desk for Model {
+        fn waits(&self) -> &Waits {
+            &self.waits
+        }
+        fn ready(&self) -> u64 {
+            u64::MAX
+        }
+        fn flush(&self, _: bool) -> Flushed {
+            assert!(!self.flushing.swap(true, AcqRel), "LEAD-1");
+            let ready = self.tail.load(Acquire);
+            self.publish(ready, ready);
+            self.flushing.store(false, Release);
+            Flushed::Here
+        }
+        fn yield_now(&self) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn hold(&self) -> Option<BoxFuture<()>> {
+            None
+        }
+        fn gathers(&self) -> bool {
+            true
+        }
+        fn count(&self, _: &Goal, _: Event) {}
+    }
+    fn model(preemptions: usize, threads: &'static [fn(&Model)]) {
+        explore(preemptions, move || {
+            let m = Arc::new(Model::new());
+            let others: Vec<_> = threads[1..]
+                .iter()
+                .map(|f| {
+                    let m = m.clone();
+                    loom::thread::spawn(move || f(&m))
+                })
+                .collect();
+            threads[0](&m);
+            others.into_iter().for_each(|t| t.join().unwrap());
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+
+    /// WAIT-1, WAIT-2: loom reports a waiter that nobody wakes as a deadlock.
+    #[test]
+    fn loom_two_commit() {
+        model(3, &[Model::commit, Model::commit]);
+    }
+    #[test]
+    fn loom_three_commit() {
+        model(1, &[Model::commit, Model::commit, Model::commit]);
+    }
+    /// A log with several writes in flight, a block each, and a device that ends the newest first.
+    struct Deep {
+        waits: Waits,
+        tail: AtomicU64,
+        writer: Mutex<(LogWriter, Vec<u64>)>,
+        device: Kick,
+    }
+    const DEPTH: usize = 2;
+    impl Deep {
+        fn new() -> Deep {
+            Deep {
+                waits: Waits::new(0),
+                tail: AtomicU64::new(0),
+                writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())),
+                device: Kick::default(),
+            }
+        }
+        /// One more write is in flight, of somebody who has gone.
+        fn begin_one(&self) {
+            self.tail.fetch_add(BLOCK, AcqRel);
+            assert_eq!(self.flush(true), Flushed::Away);
+        }
+        fn commit(&self) {
+            let goal = Goal { lsn: self.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
+            let mut w = Waiter::new(goal);
+            loom::future::block_on(poll_fn(|cx| w.poll(self, cx)));
+            assert!(self.waits.durable() >= goal.lsn);
+        }
+        fn run_device(&self) {
+            while loom::future::block_on(self.device.wait()) {
+                while self.end_one() {}
+            }
+            assert!(!self.end_one(), "what somebody waits for has ended");
+        }
+        fn end_one(&self) -> bool {
+            let (at, passes) = {
+                let mut w = self.writer.lock();
+                let Some(number) = w.1.pop() else { return false };
+                let passes = w.0.land(number, DEPTH);
+                (w.0.durable(), passes)
+            };
+            self.waits.advance(at, at);
+            let mut wake = Vec::new();
+            self.waits.settle(&mut wake);
+            wake.into_iter().for_each(Waker::wake);
+            if passes {
+                pass_on(&self.waits);
+            }
+            true
+        }
+    }
+    impl Desk for Deep {
+        fn waits(&self) -> &Waits {
+            &self.waits
+        }
+        fn ready(&self) -> u64 {
+            u64::MAX
+        }
+        /// As flight.rs does.
+        fn flush(&self, _: bool) -> Flushed {
+            let ready = self.tail.load(Acquire);
+            let lease = {
+                let mut w = self.writer.lock();
+                let mut begun = 0;
+                while let Some(write) = w.0.begin(ready, DEPTH) {
+                    self.waits.cover(write.end);
+                    w.1.push(write.number);
+                    begun += 1;
+                }
+                w.0.leave(begun, DEPTH)
+            };
+            self.device.kick();
+            match lease {
+                Lease::Stays => return Flushed::Nothing,
+                Lease::Passes => pass_on(&self.waits),
+                Lease::Kept => {}
+            }
+            Flushed::Away
+        }
+        fn yield_now(&self) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+        fn hold(&self) -> Option<BoxFuture<()>> {
+            None
+        }
+        fn gathers(&self) -> bool {
+            false
+        }
+        fn count(&self, _: &Goal, _: Event) {}
+    }
+    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the lease. The newcomer and the device take turns in one thread:
+    /// with three threads a second preemption has too many interleavings to run to their end, and those that matter are between two, who gives up the lease and who
+    /// takes nodes off the stack.
+    fn model_of_newcomer(preemptions: usize, begun: usize) {
+        explore(preemptions, move || {
+            let m = Arc::new(Deep::new());
+            for _ in 0..begun {
+                assert!(m.waits.try_lead());
+                m.begin_one();
+            }
+            // Who commits last closes the device: std's counter, so that nothing is explored for it.
+            let left = Arc::new(AtomicUsize::new(2));
+            let committed = |m: &Deep, left: &AtomicUsize| {
+                if left.fetch_sub(1, Relaxed) == 1 {
+                    m.device.close();
+                }
+            };
+            let committer = {
+                let (m, left) = (m.clone(), left.clone());
+                loom::thread::spawn(move || {
+                    m.commit();
+                    committed(&m, &left);
+                })
+            };
+            let goal = Goal { lsn: m.tail.fetch_add(BLOCK, AcqRel) + BLOCK, durable: true };
+            let (mut newcomer, mut waits) = (Waiter::new(goal), true);
+            loom::future::block_on(poll_fn(|cx| {
+                loop {
+                    if waits && newcomer.poll(&*m, cx).is_ready() {
+                        assert!(m.waits.durable() >= goal.lsn);
+                        waits = false;
+                        committed(&m, &left);
+                    }
+                    if m.end_one() {
+                        continue;
+                    }
+                    match std::pin::pin!(m.device.wait()).poll(cx) {
+                        Poll::Ready(true) => {}
+                        Poll::Ready(false) => return Poll::Ready(()),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+            }));
+            assert!(!m.end_one(), "what somebody waits for has ended");
+            committer.join().unwrap();
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+    #[test]
+    fn loom_two_in_flight() {
+        model_of_newcomer(2, 0);
+    }
+    /// FLIGHT-1, FLIGHT-2: the newcomer finds a write in flight.
+    #[test]
+    fn loom_two_beside_one_in_flight() {
+        model_of_newcomer(1, 1);
+    }
+    /// FLIGHT-1: at full depth the lease is with the writes in flight; a completion passes it on.
+    #[test]
+    fn loom_one_at_full_depth() {
+        explore(2, || {
+            let m = Arc::new(Deep::new());
+            for _ in 0..DEPTH {
+                assert!(m.waits.try_lead());
+                m.begin_one();
+            }
+            let other = m.clone();
+            let committer = loom::thread::spawn(move || {
+                other.commit();
+                other.device.close();
+            });
+            m.run_device();
+            committer.join().unwrap();
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+
+    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as resident.rs does).
+    fn write_for_all(m: &Model, turns: usize) {
+        let mut done = 0;
+        while done < turns {
+            let leads = m.waits.resident_leads();
+            if leads && m.waits.wants_sync() {
+                m.flusher.kick();
+            }
+            if leads && !m.waits.resident_may_sleep() {
+                let (tail, durable) = (m.tail.load(Acquire), m.waits.durable());
+                m.publish(tail, durable);
+                done += 1;
+            } else if !loom::future::block_on(m.waits.bell().wait()) {
+                break;
+            }
+        }
+        if let Some(w) = m.waits.resident_leaves() {
+            w.wake();
+        }
+    }
+    /// Its flusher.
+    fn sync_for_all(m: &Model) {
+        while loom::future::block_on(m.flusher.wait()) {
+            while m.waits.wants_sync() {
+                let written = m.waits.written();
+                m.publish(written, written);
+            }
+        }
+    }
+    fn model_with_resident(preemptions: usize, turns: usize, committers: usize) {
+        explore(preemptions, move || {
+            let m = Arc::new(Model::new());
+            let start = |f: fn(&Model, usize), n: usize| {
+                let m = m.clone();
+                loom::thread::spawn(move || f(&m, n))
+            };
+            let (writer, flusher) = (start(write_for_all, turns), start(|m, _| sync_for_all(m), 0));
+            let others: Vec<_> = (1..committers).map(|_| start(|m, _| m.commit(), 0)).collect();
+            m.commit();
+            others.into_iter().for_each(|t| t.join().unwrap());
+            m.waits.bell().close();
+            m.flusher.close();
+            writer.join().unwrap();
+            flusher.join().unwrap();
+            assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
+        });
+    }
+    /// WAIT-5, and SCHEME-1: the resident comes, flushes and goes while others commit.
+    #[test]
+    fn loom_resident_serves_one() {
+        model_with_resident(2, 9, 1);
+    }
+    #[test]
+    fn loom_resident_comes_and_goes() {
+        model_with_resident(1, 1, 2);
+    }
+
+    /// WAIT-4
+    #[test]
+    fn loom_one_gives_up() {
+        model(3, &[Model::commit, Model::give_up]);
+    }
+    #[test]
+    fn loom_one_of_three_gives_up() {
+        model(1, &[Model::commit, Model::give_up, Model::commit]);
+    }
+}

@@ -1,0 +1,682 @@
+//! `auto`: which way of writing serves the load that there is now: which scheme, and how many writes at a time.
+//!
+//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by how many sessions commit, in classes that double,
+//! and by how much redo a commit has, in classes of four times as much (not by commits per flush: those depend on the way of writing, and what depends on the
+//! choice cannot be asked which choice is best). Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits.
+//! Now and then another way is in use for a short slice, between two of the one in use, until a [`Trial`] says whether it is better; if it is, its class keeps
+//! it. When a round of trials of all the others is over, the next one comes later.
+//!
+//! AUTO-1: slices of other ways cost about [`LOSS`] of what the one in use would do, by how much worse they have been so far: what is about as good is tried
+//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first two slices cost three times that: then it is known.) A slice
+//! lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what the way before left waiting would be counted for it,
+//! and a leader with large groups leaves more than others.
+//! AUTO-2: the class changes when three looks in a row say so, never on one.
+//! AUTO-3: only what the settings leave open is chosen, or tried. What was learnt under some settings is kept for when they come back.
+//! AUTO-4: only slices of the way in use tell whether the load is still the same: a challenger under which commits stop has lost.
+//! `dedicated` is tried only where CPUs are idle, and not left alone where they no longer are: its threads starve on busy ones (the first field study).
+use crate::log::policy::ab_test::{Trial, Verdict};
+use crate::log::policy::writer_mode::{Fixed, Scheme, Way};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Time between two looks.
+pub(in crate::log) const LOOK: Duration = Duration::from_millis(100);
+/// Of the commits, what slices of ways that are not better may cost.
+const LOSS: f64 = 0.01;
+/// A slice in cycles of a session, and what is not counted before it; and bounds.
+const SLICE_CYCLES: u32 = 10;
+const SLICE_MIN: Duration = Duration::from_millis(50);
+const SLICE_MAX: Duration = Duration::from_secs(1);
+const SETTLE_CYCLES: u32 = 2;
+const SETTLE_MIN: Duration = Duration::from_millis(10);
+const SETTLE_MAX: Duration = Duration::from_millis(600);
+/// What begins settles first: a class of load, and the way in use under other settings.
+const CLASS_SETTLES: Duration = Duration::from_millis(1500);
+const SETTINGS_SETTLE: Duration = Duration::from_millis(600);
+/// Between rounds, in time for which the class of load was there.
+const ROUND_AFTER: Duration = Duration::from_secs(60);
+const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
+/// Commits a second below which nothing is tried: slices would have too few to compare.
+const RATE_MIN: f64 = 300.0;
+/// Idle CPUs that `dedicated` needs.
+const IDLE_CPUS_MIN: f64 = 0.2;
+/// How far a load is from the middle of its class, in classes, before it is another's: more than half, so that one on the border stays.
+const CLASS_REACH: f64 = 0.65;
+/// What there is to choose from, in the order in which it is tried.
+const WAYS: &[Way] =
+    &[Way::new(Scheme::Leader, 1), Way::new(Scheme::Leader, 4), Way::new(Scheme::Dedicated, 1), Way::new(Scheme::Session, 1)];
+
+/// Those that the settings leave.
+fn open_ways(fixed: Fixed) -> Vec<Way> {
+    let mut ways = Vec::new();
+    for way in WAYS {
+        let way = Way::new(way.scheme, fixed.depth.unwrap_or(way.depth));
+        if fixed.scheme.is_none_or(|s| s == way.scheme) && !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+/// What has been seen since the last look.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::log) struct Seen {
+    pub time: Duration,
+    pub commits: u64,
+    pub flushes: u64,
+    /// Of redo.
+    pub bytes: u64,
+    /// Sessions that commit: those that it takes to commit so often (Little's law).
+    pub sessions: f64,
+    /// From one commit of a session to its next; zero where nobody knows.
+    pub cycle: Duration,
+    /// CPUs that nobody used, on average.
+    pub idle_cpus: f64,
+}
+impl Seen {
+    pub fn rate(&self) -> f64 {
+        self.commits as f64 / self.time.as_secs_f64().max(1e-6)
+    }
+    fn bytes_per_commit(&self) -> f64 {
+        self.bytes as f64 / self.commits.max(1) as f64
+    }
+}
+
+/// A class of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Load {
+    /// That commit: 2 to the power of this; zero is one alone.
+    sessions: u32,
+    /// Of redo per commit: 4 to the power of this.
+    bytes: u32,
+}
+const ALONE: Load = Load { sessions: 0, bytes: 0 };
+const SESSIONS_MAX: u32 = 10;
+
+/// What is known of a class of loads.
+#[derive(Debug, Clone)]
+struct Class {
+    best: Way,
+    trial: Option<Trial>,
+    /// Tried in this round.
+    tried: Vec<Way>,
+    /// How long this class was there since another way was in use, and how much longer than a slice asks for it must be: between rounds.
+    rested: Duration,
+    pause: Duration,
+    /// After the next round.
+    next_pause: Duration,
+    /// The last trial's challenger with its rate in that of the one in use.
+    last: Option<(Way, f64)>,
+}
+impl Class {
+    fn new(best: Way) -> Class {
+        Class { best, trial: None, tried: Vec::new(), rested: Duration::ZERO, pause: Duration::ZERO, next_pause: ROUND_AFTER, last: None }
+    }
+    /// Who is to be tried next: the one whose trial is open, or another. None: all have been, and the round is over.
+    fn challenger(&mut self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
+        let fits = |w: Way| w.scheme != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN;
+        self.trial.take_if(|t| !fits(t.challenger));
+        if self.trial.is_none() {
+            let next = ways.iter().find(|&&w| w != self.best && !self.tried.contains(&w) && fits(w));
+            self.trial = next.map(|&w| Trial::of(w));
+            if self.trial.is_none() {
+                self.tried.clear();
+                (self.rested, self.pause) = (Duration::ZERO, self.next_pause);
+                self.next_pause = (self.next_pause * 2).min(ROUND_AFTER_MAX);
+            }
+        }
+        self.trial.as_ref().map(|t| t.challenger)
+    }
+    /// A pair's rates. True if the challenger is taken.
+    fn learn(&mut self, in_use: f64, of_challenger: f64) -> bool {
+        let Some(trial) = &mut self.trial else { return false };
+        trial.add(in_use, of_challenger);
+        let (challenger, verdict) = (trial.challenger, trial.verdict());
+        match verdict {
+            Verdict::Open => return false,
+            Verdict::Lost => self.tried.push(challenger),
+            Verdict::Won => {
+                // The one it beats is known to be worse; the others are compared with the new one.
+                self.tried = vec![self.best];
+                (self.best, self.next_pause) = (challenger, ROUND_AFTER);
+            }
+        }
+        self.last = Some((challenger, trial.ratio()));
+        self.trial = None;
+        verdict == Verdict::Won
+    }
+    /// How long the way in use is to be in use before the next slice of another.
+    fn rest(&self, slices: &Slices) -> Duration {
+        let loss = self.trial.as_ref().map_or(Trial::LOSS_UNKNOWN, Trial::loss);
+        self.pause + (slices.settle + slices.slice).mul_f64(loss / LOSS).max(slices.settle)
+    }
+}
+#[derive(Debug, Clone, Copy)]
+struct Slices {
+    slice: Duration,
+    settle: Duration,
+}
+impl Slices {
+    fn of(cycle: Duration) -> Slices {
+        Slices { slice: (cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX), settle: (cycle * SETTLE_CYCLES).clamp(SETTLE_MIN, SETTLE_MAX) }
+    }
+}
+
+/// What a pair is made of: the challenger is compared with what was before it and after it, so that what drifts steadily falls out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Before,
+    /// The challenger, with the rate of the one in use.
+    Settles(f64),
+    Tried(f64),
+    /// The one in use again, with both rates.
+    Resettles(f64, f64),
+    After(f64, f64),
+}
+/// A pair that is under way.
+#[derive(Debug)]
+struct Pair {
+    challenger: Way,
+    step: Step,
+    slices: Slices,
+    /// The load that it is about.
+    sessions: f64,
+    bytes: f64,
+}
+impl Pair {
+    fn challenger_writes(&self) -> bool {
+        matches!(self.step, Step::Settles(_) | Step::Tried(_))
+    }
+    fn settles(&self) -> bool {
+        matches!(self.step, Step::Settles(_) | Step::Resettles(..))
+    }
+    /// AUTO-4
+    fn tells_load(&self) -> bool {
+        matches!(self.step, Step::Before | Step::After(..))
+    }
+    /// What was seen is of about the load that the pair is about.
+    fn same_load(&self, seen: &Seen) -> bool {
+        let within = |times: f64, x: f64, of: f64| (1.0 / times..=times).contains(&(x / of.max(1e-6)));
+        (seen.cycle.is_zero() || within(2.0, seen.sessions, self.sessions)) && within(4.0, seen.bytes_per_commit(), self.bytes)
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::log) struct Auto {
+    fixed: Fixed,
+    ways: Vec<Way>,
+    classes: HashMap<Load, Class>,
+    /// What was learnt under other settings.
+    under: HashMap<Fixed, HashMap<Load, Class>>,
+    load: Load,
+    /// For how long nothing is tried.
+    settles: Duration,
+    /// What the last looks say, and how many in a row.
+    other: (Load, u32),
+    /// Moving averages: commits per flush, sessions, redo of a commit.
+    group: f64,
+    sessions: f64,
+    bytes: f64,
+    idle_cpus: f64,
+    pair: Option<Pair>,
+    /// Of challengers, and how long they wrote.
+    pub slices: u64,
+    pub tried_for: Duration,
+    pub switches: u64,
+}
+impl Default for Auto {
+    fn default() -> Auto {
+        Auto {
+            fixed: Fixed::default(),
+            ways: open_ways(Fixed::default()),
+            classes: HashMap::new(),
+            under: HashMap::new(),
+            load: ALONE,
+            settles: CLASS_SETTLES,
+            other: (ALONE, 0),
+            group: 1.0,
+            sessions: 1.0,
+            bytes: 1.0,
+            idle_cpus: 0.0,
+            pair: None,
+            slices: 0,
+            tried_for: Duration::ZERO,
+            switches: 0,
+        }
+    }
+}
+
+impl Auto {
+    /// What to use now.
+    pub fn way(&self) -> Way {
+        match &self.pair {
+            Some(pair) if pair.challenger_writes() => pair.challenger,
+            _ => self.best(),
+        }
+    }
+    fn best(&self) -> Way {
+        self.classes.get(&self.load).map_or(self.ways[0], |c| c.best)
+    }
+    fn class(&mut self) -> &mut Class {
+        self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]))
+    }
+    /// How long until the next look.
+    pub fn look_after(&self) -> Duration {
+        match &self.pair {
+            Some(pair) if pair.settles() => pair.slices.settle,
+            Some(pair) => pair.slices.slice,
+            None => LOOK,
+        }
+    }
+    pub fn group(&self) -> f64 {
+        self.group
+    }
+    /// A pair is under way.
+    pub fn tries(&self) -> bool {
+        self.pair.is_some()
+    }
+    /// AUTO-3
+    pub fn settings(&mut self, fixed: Fixed) {
+        if self.fixed == fixed {
+            return;
+        }
+        if self.pair.as_ref().is_some_and(Pair::challenger_writes) {
+            // AUTO-1, though nothing comes of this slice.
+            self.class().rested = Duration::ZERO;
+        }
+        self.ways = open_ways(fixed);
+        let known = self.under.remove(&fixed).unwrap_or_default();
+        let before = std::mem::replace(&mut self.classes, known);
+        self.under.insert(std::mem::replace(&mut self.fixed, fixed), before);
+        (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
+    }
+    /// A look at what has been seen.
+    pub fn look(&mut self, seen: Seen) {
+        if seen.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
+            if self.pair.take().is_some() {
+                self.settles = CLASS_SETTLES;
+            }
+            return;
+        }
+        self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
+        if let Some(pair) = self.pair.take() {
+            return self.slice_ends(pair, seen);
+        }
+        self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
+        // Of their logarithm: from a thousand to one in a second.
+        let average = |old: f64, new: f64| (0.75 * old.log2() + 0.25 * new.max(1.0).log2()).exp2();
+        self.sessions = average(self.sessions, seen.sessions);
+        self.bytes = average(self.bytes, seen.bytes_per_commit());
+        self.classify();
+        let time = seen.time.min(10 * LOOK);
+        self.settles = self.settles.saturating_sub(time);
+        let may = self.ways.len() > 1 && self.load != ALONE && seen.rate() >= RATE_MIN && self.settles.is_zero();
+        let slices = Slices::of(seen.cycle);
+        let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]));
+        class.rested += time;
+        if class.best.scheme == Scheme::Dedicated && self.idle_cpus < IDLE_CPUS_MIN {
+            // It was found when CPUs were idle: time to look again.
+            class.pause = Duration::ZERO;
+        }
+        if !may || class.rested < class.rest(&slices) {
+            return;
+        }
+        class.pause = Duration::ZERO;
+        let Some(challenger) = class.challenger(&self.ways, self.idle_cpus) else { return };
+        self.pair = Some(Pair { challenger, step: Step::Before, slices, sessions: self.sessions, bytes: self.bytes });
+    }
+    fn classify(&mut self) {
+        // In classes, from zero.
+        let (sessions, bytes) = (self.sessions.log2(), self.bytes.log2() / 2.0);
+        let load = match self.sessions < 1.3 {
+            true => ALONE,
+            false => Load { sessions: (sessions.round() as u32).clamp(1, SESSIONS_MAX), bytes: bytes.round() as u32 },
+        };
+        let near = |place: f64, class: u32| (place - f64::from(class)).abs() < CLASS_REACH;
+        let stays = load != ALONE && self.load != ALONE && near(sessions, self.load.sessions) && near(bytes, self.load.bytes);
+        if load == self.load || stays {
+            self.other.1 = 0;
+            return;
+        }
+        self.other = if self.other.0 == load { (load, self.other.1 + 1) } else { (load, 1) };
+        if self.other.1 >= 3 {
+            let before = self.way();
+            (self.load, self.settles) = (load, CLASS_SETTLES);
+            self.switches += (self.way() != before) as u64;
+        }
+    }
+    fn slice_ends(&mut self, mut pair: Pair, seen: Seen) {
+        if pair.challenger_writes() {
+            self.class().rested = Duration::ZERO;
+            self.tried_for += seen.time;
+        }
+        if pair.tells_load() && !pair.same_load(&seen) {
+            // Another load: it says nothing.
+            self.settles = CLASS_SETTLES;
+            return;
+        }
+        pair.step = match pair.step {
+            Step::Before => {
+                self.slices += 1;
+                Step::Settles(seen.rate())
+            }
+            Step::Settles(before) => Step::Tried(before),
+            Step::Tried(before) => Step::Resettles(before, seen.rate()),
+            Step::Resettles(before, tried) => Step::After(before, tried),
+            Step::After(before, tried) => {
+                self.switches += self.class().learn((before * seen.rate()).sqrt(), tried) as u64;
+                return;
+            }
+        };
+        self.pair = Some(pair);
+    }
+    /// The choice and its reason, for people.
+    pub fn why(&self, flush: Duration) -> String {
+        if self.ways.len() == 1 {
+            return format!("{}: set", self.way());
+        }
+        let load = format!(
+            "{:.0} sessions commit {:.0} bytes of redo each, {:.1} a flush of {} us, {:.1} CPUs idle",
+            self.sessions,
+            self.bytes,
+            self.group,
+            flush.as_micros(),
+            self.idle_cpus
+        );
+        let tried = match self.classes.get(&self.load).and_then(|c| c.last) {
+            Some((way, ratio)) => format!("; {way} tried: {ratio:.2} of its rate"),
+            None if self.load == ALONE => "; who commits alone writes at once".to_string(),
+            None => String::new(),
+        };
+        format!("{}: {load}{tried}", self.best())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine where schemes have these rates.
+    struct Machine {
+        auto: Auto,
+        now: Duration,
+        idle: f64,
+        group: u64,
+        bytes: u64,
+        rate: fn(Way, u64) -> f64,
+        used: Vec<(Way, Duration)>,
+        noise: u64,
+        fixed: Fixed,
+    }
+    impl Machine {
+        fn new(group: u64, idle: f64, rate: fn(Way, u64) -> f64) -> Machine {
+            Machine {
+                auto: Auto::default(),
+                now: Duration::ZERO,
+                idle,
+                group,
+                bytes: 1000,
+                rate,
+                used: Vec::new(),
+                noise: 1,
+                fixed: Fixed::default(),
+            }
+        }
+        fn run(&mut self, time: Duration) {
+            self.auto.settings(self.fixed);
+            let end = self.now + time;
+            while self.now < end {
+                let (way, dt) = (self.auto.way(), self.auto.look_after());
+                self.now += dt;
+                self.used.push((way, dt));
+                self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
+                let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
+                self.auto.look(Seen {
+                    time: dt,
+                    commits,
+                    flushes: commits / self.group,
+                    bytes: commits * self.bytes,
+                    sessions: self.group as f64,
+                    cycle: Duration::ZERO,
+                    idle_cpus: self.idle,
+                });
+            }
+        }
+    }
+    impl Machine {
+        fn time_in(&self, of: impl Fn(Way) -> bool) -> Duration {
+            self.used.iter().filter(|u| of(u.0)).map(|u| u.1).sum()
+        }
+    }
+    /// 16 sessions, 1000 bytes.
+    const USUAL: Load = Load { sessions: 4, bytes: 5 };
+    fn dedicated(way: Way) -> bool {
+        way.scheme == Scheme::Dedicated
+    }
+    const LEADER: Way = Way::new(Scheme::Leader, 1);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_best_scheme_is_found_and_kept() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.run(MINUTE);
+        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
+        m.run(5 * MINUTE);
+        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
+    }
+    /// AUTO-1
+    #[test]
+    fn trials_cost_little_where_nothing_is_better() {
+        let mut m = Machine::new(16, 4.0, |w, _| if w == LEADER { 10000.0 } else { 6000.0 });
+        let others = |m: &Machine| m.time_in(|w| w != LEADER);
+        while m.now < 2 * MINUTE {
+            m.run(LOOK);
+            // 0.4 of it is lost; the first slice of each is a little more than is known to be right.
+            assert!(others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS), "{:?} of {:?}", others(&m), m.now);
+            assert_eq!(others(&m), m.auto.tried_for);
+        }
+        m.run(10 * MINUTE);
+        assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));
+        assert!(others(&m) < Duration::from_secs(2) && m.auto.slices >= 5, "{:?} in {} slices", others(&m), m.auto.slices);
+    }
+    /// AUTO-1
+    #[test]
+    fn who_is_about_as_good_is_tried_often() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 12000.0 } else { 10000.0 });
+        while m.auto.switches == 0 && m.now < MINUTE {
+            m.run(LOOK);
+        }
+        assert!(m.now < MINUTE / 2, "{:?}", m.now);
+        // What is as good costs nothing: more of the time may go into it than into one that is believed to be LOSS_UNKNOWN worse.
+        let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
+        m.run(MINUTE / 3);
+        assert!(m.auto.tried_for.mul_f64(Trial::LOSS_UNKNOWN) > (MINUTE / 3).mul_f64(1.3 * LOSS), "{:?}", m.auto.tried_for);
+    }
+    #[test]
+    fn noise_is_no_reason() {
+        // At each of some loads, half an hour.
+        let wrong: u64 = (0..40)
+            .map(|seed| {
+                let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
+                m.noise = seed;
+                m.run(30 * MINUTE);
+                m.auto.switches
+            })
+            .sum();
+        assert!(wrong <= 2, "{wrong}");
+    }
+    #[test]
+    fn dedicated_threads_need_an_idle_cpu() {
+        let mut m = Machine::new(16, 0.1, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.run(10 * MINUTE);
+        assert_eq!(m.time_in(dedicated), Duration::ZERO);
+    }
+    #[test]
+    fn dedicated_threads_go_when_cpus_get_busy() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.run(5 * MINUTE);
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        (m.idle, m.rate) = (0.0, |w, _| if dedicated(w) { 8000.0 } else { 10000.0 });
+        m.run(MINUTE);
+        assert_ne!(m.auto.way().scheme, Scheme::Dedicated);
+    }
+    #[test]
+    fn each_load_keeps_its_own() {
+        let mut m = Machine::new(16, 4.0, |w, group| match (w.scheme, group) {
+            (Scheme::Dedicated, 16) => 13000.0,
+            (Scheme::Dedicated, _) => 2000.0,
+            _ => 10000.0,
+        });
+        m.run(2 * MINUTE);
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        m.group = 1;
+        m.run(Duration::from_secs(3));
+        assert_eq!(m.auto.way(), LEADER);
+        m.group = 16;
+        m.run(Duration::from_secs(3));
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        let why = m.auto.why(Duration::from_micros(110));
+        assert!(why.starts_with("dedicated: "), "{why}");
+        // As many sessions, with more to write: nothing is known of that.
+        m.bytes = 30_000;
+        m.run(Duration::from_secs(2));
+        assert_eq!((m.auto.way(), m.auto.load), (LEADER, Load { sessions: 4, bytes: 7 }));
+        m.bytes = 1000;
+        m.run(Duration::from_secs(3));
+        assert_eq!((m.auto.way().scheme, m.auto.load), (Scheme::Dedicated, USUAL));
+    }
+    #[test]
+    fn more_writes_at_a_time_are_found_too() {
+        let mut m = Machine::new(4, 4.0, |w, _| 10000.0 + 1000.0 * w.depth as f64);
+        m.run(MINUTE);
+        assert_eq!((m.auto.way(), m.auto.switches), (Way::new(Scheme::Leader, 4), 1));
+        assert_eq!(m.auto.way().to_string(), "leader, 4 writes at a time");
+    }
+    /// AUTO-3
+    #[test]
+    fn what_is_set_is_neither_tried_nor_changed() {
+        let mut m = Machine::new(16, 4.0, |w, _| if w.scheme == Scheme::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 });
+        m.fixed = Fixed { scheme: Some(Scheme::Session), depth: None };
+        m.run(10 * MINUTE);
+        assert_eq!((m.auto.slices, m.auto.switches, m.auto.look_after()), (0, 0, LOOK));
+        assert!((15.0..17.0).contains(&m.auto.group()), "{}", m.auto.group());
+        assert_eq!(m.auto.why(Duration::ZERO), "session: set");
+        // Half of it: how many writes at a time is open.
+        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: None };
+        m.run(MINUTE);
+        assert_eq!(m.auto.way(), Way::new(Scheme::Leader, 4));
+        m.fixed = Fixed { scheme: None, depth: Some(2) };
+        m.used.clear();
+        m.run(MINUTE);
+        assert_eq!(m.time_in(|w| w.depth != 2), Duration::ZERO);
+        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
+        m.run(MINUTE);
+        assert_eq!(m.auto.why(Duration::ZERO), "leader: set");
+    }
+    /// AUTO-3
+    #[test]
+    fn what_was_learnt_outlasts_other_settings() {
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        m.run(MINUTE);
+        for depth in [None, Some(1)] {
+            m.fixed = Fixed { scheme: Some(Scheme::Leader), depth };
+            m.run(MINUTE);
+            assert_eq!(m.auto.classes[&USUAL].best, LEADER);
+            m.fixed = Fixed::default();
+            m.run(LOOK);
+            assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        }
+        // A trial goes on where it was: in turn with another setting.
+        let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
+        for turn in 0..200 {
+            m.fixed = if turn % 2 == 0 { Fixed::default() } else { Fixed { scheme: Some(Scheme::Session), depth: Some(1) } };
+            m.run(Duration::from_secs(2));
+        }
+        m.fixed = Fixed::default();
+        m.run(LOOK);
+        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+    }
+    /// AUTO-4
+    #[test]
+    fn who_stops_commits_has_lost() {
+        for rate in [0.0, 1000.0] {
+            let mut a = Auto::default();
+            let mut stood = Duration::ZERO;
+            for _ in 0..2000 {
+                let (way, time) = (a.way(), a.look_after());
+                let rate = if way == LEADER { 10000.0 } else { rate };
+                stood += if way == LEADER { Duration::ZERO } else { time };
+                // The cycle is an average that lags behind.
+                let (commits, cycle) = ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
+                let sessions = rate * cycle.as_secs_f64();
+                a.look(Seen { time, commits, flushes: commits / 8, bytes: commits * 1000, sessions, cycle, idle_cpus: 4.0 });
+            }
+            assert_eq!((a.way(), a.slices >= 3), (LEADER, true), "{stood:?}");
+            assert!(a.classes[&USUAL].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[&USUAL]);
+        }
+    }
+    /// AUTO-2
+    #[test]
+    fn a_load_on_the_border_of_two_classes_stays_in_one() {
+        let mut m = Machine::new(11, 4.0, |_, _| 10000.0);
+        m.run(Duration::from_secs(5));
+        let load = m.auto.load;
+        for turn in 0..100 {
+            m.group = 11 + turn % 2;
+            m.run(Duration::from_millis(400));
+            assert_eq!(m.auto.load, load);
+        }
+        m.group = 30;
+        m.run(Duration::from_millis(200));
+        assert_eq!(m.auto.load, load);
+        m.run(Duration::from_secs(1));
+        assert_eq!(m.auto.load.sessions, 5);
+    }
+    /// A trial that is under way when the load changes is over.
+    #[test]
+    fn another_load_ends_a_trial() {
+        let seen = |sessions: f64, time: Duration| Seen {
+            time,
+            commits: 1000,
+            flushes: 100,
+            bytes: 1_000_000,
+            sessions,
+            cycle: Duration::from_millis(200),
+            idle_cpus: 4.0,
+        };
+        let mut a = Auto::default();
+        while a.pair.is_none() {
+            a.look(seen(1000.0, LOOK));
+        }
+        while a.way() == LEADER {
+            a.look(seen(1000.0, a.look_after()));
+        }
+        while a.pair.is_some() {
+            a.look(seen(1.0, a.look_after()));
+        }
+        assert!((0..40).all(|_| {
+            a.look(seen(1.0, LOOK));
+            a.way() == LEADER
+        }));
+        assert_eq!((a.load, a.classes.values().any(|c| c.last.is_some())), (ALONE, false), "nothing is learnt of it");
+        // As many sessions, with far more to write.
+        let mut a = Auto::default();
+        while a.pair.is_none() {
+            a.look(seen(1000.0, LOOK));
+        }
+        while a.pair.is_some() {
+            a.look(Seen { bytes: 100_000_000, commits: 100, ..seen(1000.0, a.look_after()) });
+        }
+        assert!(a.classes.values().all(|c| c.last.is_none() && c.trial.as_ref().is_none_or(|t| t.loss() > Trial::LOSS_UNKNOWN - 0.01)));
+    }
+    #[test]
+    fn nothing_is_tried_alone_or_idle() {
+        let mut m = Machine::new(1, 4.0, |_, _| 5000.0);
+        m.run(5 * MINUTE);
+        assert_eq!(m.auto.slices, 0);
+        let mut m = Machine::new(16, 4.0, |_, _| 50.0);
+        m.run(5 * MINUTE);
+        assert_eq!(m.auto.slices, 0);
+    }
+}

@@ -1,0 +1,273 @@
+//! Recovery's reading of the log: frame by frame from the checkpoint to the first bytes that are not a frame; and the sealing of what is behind them.
+//!
+//! SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force there; the first one that does not ends the log.
+//! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it begins; that is higher than the one before and not higher than the
+//! highest in the control file.
+//! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher epoch durable in the control file, then overwrites the end of
+//! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
+//! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
+//! SCAN-5: reading and judging ([`crate::log::recovery::tail`]) change nothing; `finish` is the first that writes.
+//! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on its way from the disk must not end the log.
+//! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was replaced by a copy from before this start has no such frame,
+//! and is told by that from a log that ends where the copy does (TAIL-1).
+//! SCAN-8: overwriting the end may destroy what told a torn frame there from damage (TAIL-7): its header. So the control file says where the epoch in force
+//! begins, before that is written: a log that ends there without the epoch's frame was judged by the start that was interrupted.
+//! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
+//! behind frames that a power failure takes away.
+use crate::base::{Error, Lsn, Result};
+use crate::canary::{Canary, planted};
+use crate::host::Host;
+use crate::log::append::frame::{self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH};
+use crate::log::recovery::checkpoint_file::{Control, State};
+use crate::log::write::segments::Segments;
+use crate::log::write::write_cursor::BLOCK;
+use crate::log::{Log, LogConfig};
+use redolith_disk::{AlignedBuf, Disk};
+use std::sync::Arc;
+
+/// How often bytes that are no frame are read (SCAN-6).
+const READS: usize = 4;
+/// One read of a segment.
+const READ_BYTES: u64 = 1 << 20;
+
+/// The stream as it lies in the segments, from some block on.
+struct Reader {
+    /// LSN of the first byte of `bytes`.
+    base: u64,
+    bytes: Vec<u8>,
+}
+impl Reader {
+    fn at(lsn: u64) -> Reader {
+        Reader { base: lsn / BLOCK * BLOCK, bytes: Vec::new() }
+    }
+    /// Reads on until `[.., upto)` is in memory. False if the segments end before.
+    fn fill(&mut self, segments: &Segments, upto: u64) -> Result<bool> {
+        loop {
+            let at = self.base + self.bytes.len() as u64;
+            if at >= upto {
+                return Ok(true);
+            }
+            let most = READ_BYTES.min(segments.bytes - at % segments.bytes) as usize;
+            let Some(buf) = segments.read(at, most)? else { return Ok(false) };
+            self.bytes.extend_from_slice(&buf);
+        }
+    }
+    fn get(&self, from: u64, len: usize) -> &[u8] {
+        &self.bytes[(from - self.base) as usize..][..len]
+    }
+    /// What is in memory of the block of `lsn`, up to there.
+    fn from_block_of(&self, lsn: u64) -> &[u8] {
+        let (from, to) = ((lsn / BLOCK * BLOCK).checked_sub(self.base), lsn.checked_sub(self.base));
+        from.zip(to).and_then(|(from, to)| self.bytes.get(from as usize..to as usize)).unwrap_or_default()
+    }
+    /// The header at `at`, if there can be one, and its frame is not cut off.
+    fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
+        let Some(header) = self.header_alone(segments, at)? else { return Ok(None) };
+        Ok(self.fill(segments, at + header.frame_len() as u64)?.then_some(header))
+    }
+    fn header_alone(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
+        if !self.fill(segments, at + FRAME_HEADER_2 as u64)? {
+            return Ok(None);
+        }
+        // The longer header may be the one that the segments' end cuts off: then the frame is too.
+        let len = if self.fill(segments, at + FRAME_HEADER as u64)? { FRAME_HEADER } else { FRAME_HEADER_2 };
+        let header = Header::read(self.get(at, len));
+        Ok(header.plausible_at(at).then_some(header))
+    }
+    /// Forgets whole blocks below `lsn`, now and then.
+    fn forget(&mut self, lsn: u64) {
+        let done = (lsn / BLOCK * BLOCK).saturating_sub(self.base);
+        if done >= 4 * READ_BYTES {
+            self.bytes.drain(..done as usize);
+            self.base += done;
+        }
+    }
+}
+
+/// One frame of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    pub start: Lsn,
+    pub end: Lsn,
+    pub payload: &'a [u8],
+}
+
+pub struct FrameScanner {
+    disk: Arc<dyn Disk>,
+    config: LogConfig,
+    pub(in crate::log) control: Control,
+    pub(in crate::log) segments: Segments,
+    reader: Reader,
+    pub(in crate::log) at: u64,
+    /// Where each epoch since the checkpoint begins; the last one is in force.
+    pub(in crate::log) epochs: Vec<(u64, u64)>,
+    pub(in crate::log) seed: u32,
+    ended: bool,
+}
+
+impl FrameScanner {
+    pub(in crate::log) fn open(disk: Arc<dyn Disk>, mut config: LogConfig) -> Result<FrameScanner> {
+        let control = Control::open(&*disk, &config.dir)?;
+        let State { log_id, checkpoint, segment_bytes, segments_end, .. } = *control.state();
+        // The files are as they were made.
+        config.segment_bytes = segment_bytes;
+        config.check(false)?;
+        let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint, segments_end);
+        let segments = segments.map_err(|e| match e {
+            Error::Io { what, why, full } => Error::Io { what, why: format!("{why} ({})", control.suspicion()), full },
+            other => other,
+        })?;
+        // SCAN-4
+        if !planted(Canary::LogFromCache) {
+            segments.sync_all()?;
+        }
+        let mut scanner = FrameScanner {
+            disk,
+            config,
+            control,
+            segments,
+            reader: Reader::at(checkpoint),
+            at: 0,
+            epochs: Vec::new(),
+            seed: 0,
+            ended: false,
+        };
+        scanner.rewind();
+        Ok(scanner)
+    }
+    /// Reads from the checkpoint once more.
+    pub fn rewind(&mut self) {
+        let State { log_id, checkpoint, checkpoint_epoch, .. } = *self.control.state();
+        self.at = checkpoint;
+        self.reader = Reader::at(checkpoint);
+        self.epochs = vec![(checkpoint, checkpoint_epoch)];
+        self.seed = frame::seed(log_id, checkpoint_epoch);
+        self.ended = false;
+    }
+    pub fn checkpoint_lsn(&self) -> Lsn {
+        Lsn(self.control.state().checkpoint)
+    }
+    pub fn log_id(&self) -> u64 {
+        self.control.state().log_id
+    }
+    /// Format of the data directory.
+    pub fn format(&self) -> u32 {
+        self.control.state().format
+    }
+    pub fn checkpoint_payload(&self) -> &[u8] {
+        &self.control.state().payload
+    }
+    /// Where the next frame would begin; after `next` has returned `None`, the end of the log.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.at)
+    }
+
+    /// The next frame, or `None` at the end of the log.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>> {
+        let (start, header) = loop {
+            self.reader.forget(self.at);
+            let Some(header) = self.verified_again()? else {
+                self.ended = true;
+                return Ok(None);
+            };
+            let start = self.at + header.header as u64;
+            self.at += header.frame_len() as u64;
+            if header.kind == KIND_CHANGES {
+                break (start, header);
+            }
+        };
+        let payload = self.reader.get(start, header.len);
+        Ok(Some(Frame { start: Lsn(start - header.header as u64), end: Lsn(self.at), payload }))
+    }
+    /// [`FrameScanner::verified`], and where there is none, the same of bytes that are read once more (SCAN-6).
+    fn verified_again(&mut self) -> Result<Option<Header>> {
+        for _ in 0..READS {
+            if let Some(header) = self.verified()? {
+                return Ok(Some(header));
+            }
+            self.read_again()?;
+        }
+        Ok(None)
+    }
+    /// Forgets what has been read behind `at`. What lies before it, in the same block, has been verified and stays: `finish` writes it once more, and a bit
+    /// that flips when it is read again would come to stay.
+    fn read_again(&mut self) -> Result<()> {
+        let mut again = Reader::at(self.at);
+        let verified = self.reader.from_block_of(self.at);
+        if !verified.is_empty() && again.fill(&self.segments, self.at)? {
+            again.bytes[..verified.len()].copy_from_slice(verified);
+        }
+        self.reader = again;
+        Ok(())
+    }
+    /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
+    fn verified(&mut self) -> Result<Option<Header>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let Some(header) = self.reader.header(&self.segments, self.at)? else { return Ok(None) };
+        let bytes = self.reader.get(self.at, header.frame_len());
+        match header.kind {
+            KIND_EPOCH => {
+                let Some(epoch) = frame::epoch_of(bytes, &header) else { return Ok(None) };
+                let State { log_id, epoch: highest, .. } = *self.control.state();
+                let seed = frame::seed(log_id, epoch);
+                // SCAN-2
+                if epoch <= self.epochs[self.epochs.len() - 1].1 || epoch > highest || !frame::verifies(bytes, &header, seed) {
+                    return Ok(None);
+                }
+                self.seed = seed;
+                self.epochs.push((self.at, epoch));
+            }
+            _ if !frame::verifies(bytes, &header, self.seed) => return Ok(None),
+            _ => {}
+        }
+        Ok(Some(header))
+    }
+    /// The header of the frame that begins at `at`, anywhere in the stream, if there can be one.
+    pub(in crate::log) fn header_at(&self, at: u64) -> Result<Option<Header>> {
+        Reader::at(at).header_alone(&self.segments, at)
+    }
+    /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet believed.
+    pub(in crate::log) fn frame_at(&self, segments: &Segments, at: u64) -> Result<Option<(Header, Vec<u8>)>> {
+        let mut reader = Reader::at(at);
+        let Some(header) = reader.header(segments, at)? else { return Ok(None) };
+        Ok(Some((header, reader.get(at, header.frame_len()).to_vec())))
+    }
+
+    /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
+    pub fn finish(mut self, host: Arc<dyn Host>) -> Result<Arc<Log>> {
+        while self.next()?.is_some() {}
+        let segments_end = self.segments.end_of_whole(self.at);
+        self.control.segments_end_at(segments_end);
+        self.segments.settle_in(segments_end)?;
+        let epoch = self.control.raise_epoch(self.at);
+        let log_id = self.control.state().log_id;
+        self.epochs.push((self.at, epoch));
+        let tail = self.at + EPOCH_FRAME as u64;
+        if self.segments.end() < tail {
+            self.segments.add_now(tail / self.segments.bytes)?;
+        }
+        let base = self.at / BLOCK * BLOCK;
+        let mut block = AlignedBuf::new((tail - base) as usize);
+        let keep = (self.at - base) as usize;
+        // The reader has read this block, unless the log ends where it has read nothing yet.
+        self.reader.fill(&self.segments, self.at)?;
+        block[..keep].copy_from_slice(self.reader.get(base, keep));
+        block[keep..keep + EPOCH_FRAME].copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
+        let mut written = 0;
+        while written < block.len() {
+            // At most two blocks, and each of them in one segment.
+            let (file, offset) = self.segments.at(base + written as u64).expect("made above");
+            let end = written + BLOCK as usize;
+            file.write_durable_at(&block[written..end], offset).map_err(|e| Error::io("sealing the redo log", &e))?;
+            written = end;
+        }
+        // SCAN-7
+        self.control.epoch_begun(tail);
+        let last = (tail - 1) / BLOCK * BLOCK;
+        let tail_block = &block[(last - base) as usize..(tail - base) as usize];
+        Log::start(self.disk, host, self.config, self.control, self.segments, self.epochs, last, tail_block)
+    }
+}

@@ -1,0 +1,93 @@
+//! A witness outside the segments of how far the log was durable.
+//!
+//! A segment that was replaced by an older copy of itself is whole, and its frames end where the copy was made. If everything
+//! since then lay in that segment, nothing in the log tells that commits are missing, and pages may not have been written yet.
+//! So, while the log grows, its durable LSN is written twenty times a second into the file `control`: two blocks of 4096 bytes in
+//! turn, at 32768 and 36864, between those of the states. Little-endian:
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | `REDOSEEN` |
+//! | 8 | 4 | CRC-32C of the bytes from 12 to 40 |
+//! | 12 | 4 | zeros |
+//! | 16 | 8 | log id |
+//! | 24 | 8 | everything below this LSN was durable |
+//! | 32 | 8 | epoch in force |
+//!
+//! WITNESS-1: nothing depends on it. It is written and not synced, costs no commit a flush, and says nothing if it is torn, lost
+//! or of another log; if it speaks, the log was durable up to there (TAIL-1). It says nothing of later epochs: what was durable of a frame that a crash tore is
+//! not of the log any more.
+use crate::log::Log;
+use crate::log::write::segments::submitted;
+use redolith_disk::{AlignedBuf, File, Op};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+const MAGIC: &[u8; 8] = b"REDOSEEN";
+const BLOCK: usize = 4096;
+const BLOCKS_AT: [u64; 2] = [32768, 36864];
+/// How often it is written while the log grows.
+const EVERY: Duration = Duration::from_millis(50);
+
+fn block(log_id: u64, epoch: u64, durable: u64) -> AlignedBuf {
+    let mut b = AlignedBuf::new(BLOCK);
+    b[..8].copy_from_slice(MAGIC);
+    b[16..24].copy_from_slice(&log_id.to_le_bytes());
+    b[24..32].copy_from_slice(&durable.to_le_bytes());
+    b[32..40].copy_from_slice(&epoch.to_le_bytes());
+    let crc = crc32c::crc32c(&b[12..40]);
+    b[8..12].copy_from_slice(&crc.to_le_bytes());
+    b
+}
+fn decode(b: &[u8], log_id: u64, epoch: u64) -> Option<u64> {
+    let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
+    let whole = &b[..8] == MAGIC && b[8..12] == crc32c::crc32c(&b[12..40]).to_le_bytes();
+    (whole && word(16) == log_id && word(32) == epoch).then(|| word(24))
+}
+
+/// What the witness in the control file says of this epoch; 0 if it says nothing.
+pub(in crate::log) fn read(control: &dyn File, log_id: u64, epoch: u64) -> u64 {
+    let seen = |at| {
+        let mut b = AlignedBuf::new(BLOCK);
+        control.read_at(&mut b, at).ok().and_then(|()| decode(&b, log_id, epoch))
+    };
+    BLOCKS_AT.into_iter().filter_map(seen).max().unwrap_or(0)
+}
+
+/// The background task that writes it.
+pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id: u64, epoch: u64) {
+    let (mut told, mut turn) = (0, 0);
+    loop {
+        let Some(host) = log.upgrade().map(|log| log.host.clone()) else { return };
+        host.sleep(EVERY).await;
+        let Some(log) = log.upgrade() else { return };
+        if log.is_closed() {
+            return;
+        }
+        let durable = log.durable().0;
+        if durable > told {
+            drop(log);
+            // WITNESS-1: what cannot be written is not missed. If the disk fails, the log's own writes say so.
+            let _ = submitted(&*control, Op::Write(block(log_id, epoch, durable)), BLOCKS_AT[turn]).await;
+            (told, turn) = (durable, 1 - turn);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_damage_and_another_log() {
+        let b = block(7, 3, 123_456);
+        assert_eq!(decode(&b, 7, 3), Some(123_456));
+        assert_eq!((decode(&b, 8, 3), decode(&b, 7, 4)), (None, None));
+        for bit in 0..40 * 8 {
+            let mut c = b.to_vec();
+            c[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&c, 7, 3), None, "bit {bit}");
+        }
+        assert_eq!(decode(&[0; BLOCK], 0, 0), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! A disk in memory and a host without threads of its own, for the log's unit tests.
+use crate::host::{BoxFuture, Host};
+use parking_lot::Mutex;
+use redolith_disk::{Create, Disk, File, Io, Op, OpenHow};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Bytes {
+    now: Vec<u8>,
+    durable: Vec<u8>,
+    /// Offset and length of what was written and not synced.
+    unsynced: Vec<(usize, usize)>,
+}
+#[derive(Default)]
+struct MemFile(Mutex<Bytes>, Arc<Faults>, Mutex<Option<Vec<Io>>>);
+#[derive(Default)]
+struct Faults {
+    full: AtomicBool,
+    refuse_sync: AtomicBool,
+    shared_reports: AtomicBool,
+    hold_new: AtomicBool,
+}
+#[derive(Default, Clone)]
+pub(in crate::log) struct MemDisk {
+    files: Arc<Mutex<BTreeMap<PathBuf, Arc<MemFile>>>>,
+    faults: Arc<Faults>,
+    clock_us: Arc<AtomicU64>,
+}
+
+impl MemFile {
+    fn write(&self, buf: &[u8], at: usize) {
+        let mut b = self.0.lock();
+        assert!(at + buf.len() <= b.now.len(), "a write beyond the end would change metadata");
+        assert!(at.is_multiple_of(4096) && buf.len().is_multiple_of(4096), "direct I/O");
+        b.now[at..at + buf.len()].copy_from_slice(buf);
+        b.unsynced.push((at, buf.len()));
+    }
+}
+impl File for MemFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        let b = self.0.lock();
+        let from = b.now.get(offset as usize..offset as usize + buf.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buf.copy_from_slice(from);
+        Ok(())
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        self.write(buf, offset as usize);
+        Ok(())
+    }
+    fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        if self.1.refuse_sync.load(SeqCst) {
+            return Err(io::Error::other("EIO"));
+        }
+        let at = offset as usize;
+        self.write(buf, at);
+        let mut b = self.0.lock();
+        b.unsynced.pop();
+        b.durable[at..at + buf.len()].copy_from_slice(buf);
+        Ok(())
+    }
+    fn reports_apart(&self) -> bool {
+        !self.1.shared_reports.load(SeqCst)
+    }
+    fn sync(&self) -> io::Result<()> {
+        let mut b = self.0.lock();
+        b.durable = b.now.clone();
+        b.unsynced.clear();
+        Ok(())
+    }
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().now.len() as u64)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        if self.1.full.load(SeqCst) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let mut b = self.0.lock();
+        b.now.resize(len as usize, 0);
+        b.durable.resize(len as usize, 0);
+        Ok(())
+    }
+    fn submit(&self, io: Io) {
+        if let Some(held) = &mut *self.2.lock() {
+            return held.push(io);
+        }
+        self.run(io);
+    }
+}
+impl MemFile {
+    fn run(&self, io: Io) {
+        match io.op {
+            Op::Read(mut b) => {
+                let r = self.read_at(&mut b, io.offset);
+                (io.done)(r, Some(b));
+            }
+            Op::Write(b) => (io.done)(self.write_at(&b, io.offset), Some(b)),
+            Op::WriteDurable(b) => (io.done)(self.write_durable_at(&b, io.offset), Some(b)),
+            Op::Sync => (io.done)(self.sync(), None),
+        }
+    }
+}
+
+impl MemDisk {
+    pub fn content(&self, path: &Path) -> Vec<u8> {
+        self.files.lock()[path].0.lock().now.clone()
+    }
+    pub fn put(&self, path: &Path, content: Vec<u8>) {
+        let bytes = Bytes { durable: content.clone(), now: content, unsynced: Vec::new() };
+        self.files.lock().insert(path.into(), Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())));
+    }
+    /// Submitted operations stay in flight.
+    pub fn hold(&self, path: &Path) {
+        *self.file(path).2.lock() = Some(Vec::new());
+    }
+    /// So do those that are submitted to a file that is not there yet.
+    pub fn hold_new(&self) {
+        self.faults.hold_new.store(true, SeqCst);
+    }
+    /// A file with operations in flight.
+    pub fn first_held(&self) -> Option<PathBuf> {
+        self.paths().into_iter().find(|path| self.held(path) > 0)
+    }
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.files.lock().keys().cloned().collect()
+    }
+    pub fn held(&self, path: &Path) -> usize {
+        self.file(path).2.lock().as_ref().map_or(0, Vec::len)
+    }
+    /// The one that was submitted as the `n`-th of those in flight is over.
+    pub fn end(&self, path: &Path, n: usize) {
+        let file = self.file(path);
+        let io = file.2.lock().as_mut().expect("held").remove(n);
+        file.run(io);
+    }
+    pub fn has(&self, path: &Path) -> bool {
+        self.files.lock().contains_key(path)
+    }
+    fn file(&self, path: &Path) -> Arc<MemFile> {
+        self.files.lock()[path].clone()
+    }
+    pub fn set_full(&self, full: bool) {
+        self.faults.full.store(full, SeqCst);
+    }
+    /// As a file system without durable writes in one step.
+    pub fn share_reports(&self) {
+        self.faults.shared_reports.store(true, SeqCst);
+    }
+    pub fn refuse_sync(&self) {
+        self.faults.refuse_sync.store(true, SeqCst);
+    }
+    /// What a crash leaves: everything synced, and of the rest the sectors that `keep` says.
+    pub fn crashed(&self, mut keep: impl FnMut() -> bool) -> MemDisk {
+        let image = MemDisk::default();
+        for (path, file) in self.files.lock().iter() {
+            let b = file.0.lock();
+            let mut content = b.durable.clone();
+            for (at, len) in &b.unsynced {
+                for sector in (*at..at + len).step_by(512).filter(|_| keep()) {
+                    content[sector..sector + 512].copy_from_slice(&b.now[sector..sector + 512]);
+                }
+            }
+            image.put(path, content);
+        }
+        image
+    }
+}
+impl Disk for MemDisk {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let mut files = self.files.lock();
+        match (files.get(path), how.create) {
+            (Some(_), Create::CreateNew) => Err(io::ErrorKind::AlreadyExists.into()),
+            (Some(f), _) => Ok(f.clone()),
+            (None, Create::Existing) => Err(io::ErrorKind::NotFound.into()),
+            (None, _) => {
+                let held = self.faults.hold_new.load(SeqCst).then(Vec::new);
+                let f = Arc::new(MemFile(Mutex::default(), self.faults.clone(), Mutex::new(held)));
+                files.insert(path.into(), f.clone());
+                Ok(f)
+            }
+        }
+    }
+    fn exists(&self, path: &Path) -> bool {
+        self.files.lock().contains_key(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let name = |p: &PathBuf| Some(p.strip_prefix(dir).ok()?.to_str()?.to_owned());
+        Ok(self.files.lock().keys().filter_map(name).collect())
+    }
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.lock().remove(path).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut files = self.files.lock();
+        let f = files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        files.insert(to.into(), f);
+        Ok(())
+    }
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    fn lock_dir(&self, _: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        Ok(Box::new(()))
+    }
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.clock_us.fetch_add(1, SeqCst))
+    }
+    fn wall_us(&self) -> i64 {
+        0
+    }
+    fn random(&self) -> u64 {
+        0x1234_5678_9abc_def0
+    }
+}
+
+/// Runs background tasks when somebody calls `run`; time passes when somebody calls `tick`.
+#[derive(Default)]
+pub(in crate::log) struct TestHost {
+    tasks: Mutex<Vec<BoxFuture<()>>>,
+    ticks: Arc<AtomicU64>,
+}
+struct Flag(AtomicBool, Option<std::thread::Thread>);
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+        if let Some(t) = &self.1 {
+            t.unpark();
+        }
+    }
+}
+impl TestHost {
+    pub fn tick(&self) {
+        self.ticks.fetch_add(1, SeqCst);
+        self.run();
+    }
+    /// Polls the tasks until none of them wants more.
+    pub fn run(&self) {
+        let Some(mut tasks) = self.tasks.try_lock() else { return };
+        let flag = Arc::new(Flag(AtomicBool::new(true), None));
+        let waker = Waker::from(flag.clone());
+        while flag.0.swap(false, SeqCst) {
+            tasks.retain_mut(|t| t.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+    }
+    pub fn tasks(&self) -> usize {
+        self.tasks.lock().len()
+    }
+    pub fn block_on<T>(&self, f: impl Future<Output = T>) -> T {
+        let mut f = pin!(f);
+        let flag = Arc::new(Flag(AtomicBool::new(false), Some(std::thread::current())));
+        let waker = Waker::from(flag.clone());
+        let mut parked = 0;
+        // A leader behind a copier that was put aside only spins.
+        while parked < 60_000 {
+            if let Poll::Ready(v) = f.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return v;
+            }
+            self.run();
+            if !flag.0.swap(false, SeqCst) {
+                parked += 1;
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+        }
+        panic!("the future hangs");
+    }
+}
+impl Host for TestHost {
+    fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
+        self.tasks.lock().push(task);
+    }
+    fn sleep(&self, _: Duration) -> BoxFuture<()> {
+        let (ticks, begun) = (self.ticks.clone(), self.ticks.load(SeqCst));
+        Box::pin(std::future::poll_fn(move |_| if ticks.load(SeqCst) > begun { Poll::Ready(()) } else { Poll::Pending }))
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        let mut yielded = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            std::thread::yield_now();
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    }
+}

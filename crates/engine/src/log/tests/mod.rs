@@ -1,0 +1,869 @@
+//! The log as a whole, on a disk in memory.
+mod counters;
+pub(in crate::log) mod fixture;
+mod overlapped_writes;
+mod resize;
+
+use super::*;
+use crate::base::Stall;
+use fixture::{MemDisk, TestHost};
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+type Frames = Vec<(u64, u64, Vec<u8>)>;
+
+pub(in crate::log) fn config() -> LogConfig {
+    LogConfig { dir: "/data/redo".into(), segment_bytes: 16384, capacity_bytes: 1 << 17, buffer_bytes: 1 << 16 }
+}
+pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
+    let host = Arc::new(TestHost::default());
+    let log = Log::create(Arc::new(disk.clone()), host.clone(), config()).unwrap();
+    host.run();
+    (log, host)
+}
+/// Everything a recovery finds, and the scanner at its end.
+fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
+    let (_, mut scanner) = Log::recover(Arc::new(disk.clone()), config()).unwrap();
+    let mut frames = Frames::new();
+    while let Some(f) = scanner.next().unwrap() {
+        frames.push((f.start.0, f.end.0, f.payload.to_vec()));
+    }
+    (frames, scanner)
+}
+pub(in crate::log) fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
+    let (frames, scanner) = scanned(disk);
+    let host = Arc::new(TestHost::default());
+    let log = scanner.finish(host.clone()).unwrap();
+    host.run();
+    (frames, log, host)
+}
+pub(in crate::log) fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8]) -> (Lsn, Lsn) {
+    let mut frame = vec![0; FRAME_HEADER];
+    frame.extend_from_slice(payload);
+    let mut range = None;
+    let end = log.append(&mut frame, credit, |s, e| range = Some((s, e)));
+    assert_eq!(range.unwrap().1, end);
+    range.unwrap()
+}
+pub(in crate::log) fn append(log: &Log, payload: &[u8]) -> (Lsn, Lsn) {
+    append_with(log, log.credit(FRAME_HEADER + payload.len()).unwrap(), payload)
+}
+/// A payload that tells its number, of a length that varies.
+pub(in crate::log) fn payload(n: u64) -> Vec<u8> {
+    let len = 8 + (n * 37 % 900) as usize;
+    n.to_le_bytes().iter().copied().cycle().take(len).collect()
+}
+pub(in crate::log) fn counter(log: &Log, name: &str) -> u64 {
+    let mut v = None;
+    log.counters(|n, x| {
+        if n == name {
+            v = Some(x);
+        }
+    });
+    v.unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+#[test]
+fn frames_come_back() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let mut want = Frames::new();
+    for n in 0..60 {
+        let (s, e) = append(&log, &payload(n));
+        want.push((s.0, e.0, payload(n)));
+        if n % 7 == 0 {
+            host.block_on(log.wait_durable(e));
+            assert!(log.durable() >= e);
+        }
+    }
+    host.block_on(log.close());
+    assert_eq!((log.durable(), log.tail()), (log.tail(), Lsn(want[59].1)));
+    assert_eq!(counter(&log, "log_write_requests"), 60);
+    assert_eq!(counter(&log, "log_on_flush_waits"), 9);
+    assert_eq!(counter(&log, "log_flushes"), 10);
+    let (frames, log, _) = recovered(&disk);
+    assert_eq!(frames, want);
+    assert!(log.tail() > Lsn(want[59].1), "the epoch frame");
+}
+
+/// Who closes the log waits for the segment that is being made: another engine may open the directory then.
+#[test]
+fn a_closed_log_makes_no_segment() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    disk.hold_new();
+    let mut n = 0;
+    while disk.first_held().is_none() {
+        let (_, end) = append(&log, &payload(n));
+        host.block_on(log.wait_durable(end));
+        n += 1;
+        assert!(n < 200, "no segment was asked for");
+    }
+    let mut close = pin!(log.close());
+    let mut poll = || {
+        host.run();
+        close.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_ready()
+    };
+    let mut ended = 0;
+    while let Some(path) = disk.first_held() {
+        assert!(!poll(), "closed while {} was being made", path.display());
+        disk.end(&path, 0);
+        ended += 1;
+        host.run();
+    }
+    assert!(ended >= 2, "a segment is written and synced");
+    assert!(poll());
+    let there = disk.paths();
+    host.tick();
+    assert_eq!(disk.paths(), there);
+    assert_eq!(recovered(&disk).0.len() as u64, n);
+}
+
+/// SCHEME-1: whatever the order of changes, all that is waited for becomes durable, and comes back.
+#[test]
+fn schemes_change_while_sessions_commit() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let all = [Scheme::Session, Scheme::Leader, Scheme::Dedicated];
+    let mut want = Frames::new();
+    for n in 0..120 {
+        log.set_writer(WriterSetting::Fixed(all[(n * n / 3 % 3) as usize]));
+        if n % 3 > 0 {
+            host.run(); // the resident takes the lease or leaves it; else it finds the scheme changed again
+        }
+        let (s, e) = append(&log, &payload(n));
+        want.push((s.0, e.0, payload(n)));
+        let ticket = log.ticket(e);
+        if n % 5 == 0 {
+            // Its session is gone.
+            drop(ticket);
+            continue;
+        }
+        if n % 2 == 0 {
+            log.set_writer(WriterSetting::Auto);
+            assert_eq!(log.scheme(), Scheme::Leader);
+        }
+        host.block_on(ticket);
+        assert!(log.durable() >= e);
+    }
+    assert!(counter(&log, "log_writer_no_waits") > 5, "the resident has written too");
+    host.block_on(log.close());
+    drop(log);
+    host.run();
+    host.tick();
+    assert_eq!(host.tasks(), 0, "the resident ends with the log");
+    assert_eq!(recovered(&disk).0, want);
+}
+
+#[test]
+fn what_nobody_waits_for_is_flushed_within_a_second() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let (_, e) = append(&log, b"change");
+    host.run();
+    assert!(log.durable() < e);
+    host.tick();
+    host.tick();
+    assert_eq!(log.durable(), e);
+    drop(log);
+    host.tick();
+    assert_eq!(host.tasks(), 0, "background tasks end with the log");
+}
+
+/// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last frame that is whole, and never before the durable LSN.
+#[test]
+fn a_torn_tail_ends_the_log() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let mut frames = Frames::new();
+    for n in 0..20 {
+        let (s, e) = append(&log, &payload(n));
+        frames.push((s.0, e.0, payload(n)));
+    }
+    let durable = log.tail();
+    host.block_on(log.wait_durable(durable));
+    let segment = Path::new("/data/redo/log_0");
+    let before = disk.crashed(|| false);
+    let mut n = 20;
+    while log.tail().0 < durable.0 + 2500 {
+        let (s, e) = append(&log, &payload(n));
+        frames.push((s.0, e.0, payload(n)));
+        n += 1;
+    }
+    host.block_on(log.wait_durable(log.tail()));
+    assert!(log.tail().0 < 16384, "the test is about one segment");
+    let (old, new) = (before.content(segment), disk.content(segment));
+    let first = old.iter().zip(&new).position(|(a, b)| a != b).unwrap() / 512;
+    let last = old.iter().zip(&new).rposition(|(a, b)| a != b).unwrap() / 512;
+    assert!(last - first >= 4);
+    for kept in 0u32..1 << (last - first + 1).min(10) {
+        let mut torn = old.clone();
+        for sector in (first..=last).filter(|s| kept & 1 << (s - first) != 0) {
+            torn[sector * 512..][..512].copy_from_slice(&new[sector * 512..][..512]);
+        }
+        let prefix = (kept.trailing_ones() as u64 + first as u64) * 512;
+        let image = before.crashed(|| false);
+        image.put(segment, torn);
+        let (found, scanner) = scanned(&image);
+        // In file 0 the stream's byte n lies at 4096 + n.
+        let mut whole = frames.iter().take_while(|f| f.1 <= durable.0 || f.1 + 4096 <= prefix).count();
+        // Sectors after the gap may happen to be equal, or the frame may not reach into the gap.
+        while whole < found.len() && found[whole] == frames[whole] {
+            let (s, e, _) = &frames[whole];
+            let same = |l: u64| image.content(segment)[l as usize + 4096] == new[l as usize + 4096];
+            assert!((*s..*e).all(same), "kept {kept:b}");
+            whole += 1;
+        }
+        assert_eq!(found, frames[..whole], "kept {kept:b}");
+        assert_eq!(scanner.position().0, frames[whole - 1].1);
+    }
+}
+
+/// LOG-3, FILES-2, FRAME-1: many times round the segments, with a crash now and then; each recovery finds exactly what was appended since the checkpoint.
+#[test]
+fn the_log_wraps_over_reused_segments() {
+    let mut disk = MemDisk::default();
+    let (mut log, mut host) = created(&disk);
+    let mut frames = Frames::new();
+    let (mut n, mut recycled) = (0, 0);
+    for round in 0..40 {
+        for _ in 0..20 {
+            let (s, e) = append(&log, &payload(n));
+            frames.push((s.0, e.0, payload(n)));
+            n += 1;
+        }
+        host.block_on(log.wait_durable(log.tail()));
+        host.run();
+        if round % 3 == 2 {
+            let at = frames.len() / 2;
+            log.write_checkpoint(Lsn(frames[at].0), &n.to_le_bytes());
+            frames.drain(..at);
+            host.run();
+        }
+        if round % 8 == 7 {
+            // Appended and perhaps written, but never durable: must not come back in a later epoch.
+            append(&log, b"orphan");
+            append(&log, b"orphan");
+            if round % 16 == 7 {
+                host.block_on(log.wait_written(log.tail()));
+            }
+            recycled += counter(&log, "log_segments_recycled");
+            disk = disk.crashed(|| false);
+            let (found, new_log, new_host) = recovered(&disk);
+            assert_eq!(found, frames, "round {round}");
+            (log, host) = (new_log, new_host);
+        }
+    }
+    assert!(log.tail().0 > 4 * config().capacity_bytes / 2);
+    assert!(log.segments.count() as u64 <= config().capacity_bytes / config().segment_bytes + 2);
+    assert!(recycled > 5, "{recycled}");
+}
+
+/// SCAN-3: frames beyond the end of the log, whole ones of the epoch before, never rejoin, even if a new frame ends where one of them begins.
+#[test]
+fn orphans_do_not_rejoin() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let a = append(&log, b"kept");
+    host.block_on(log.wait_durable(a.1));
+    let lost = append(&log, &[1; 5000]);
+    // Two orphans in blocks of their own.
+    let orphans: Vec<_> = (0..3).map(|_| append(&log, &[2; 4096])).collect();
+    let before = disk.crashed(|| false);
+    host.block_on(log.wait_durable(log.tail()));
+    let segment = Path::new("/data/redo/log_0");
+    // The first block of the last write is lost, the others are there.
+    let (old, mut torn) = (before.content(segment), disk.content(segment));
+    torn[8192..12288].copy_from_slice(&old[8192..12288]);
+    let image = before.crashed(|| false);
+    image.put(segment, torn);
+
+    let (frames, log, host) = recovered(&image);
+    assert_eq!(frames.len(), 1);
+    // Fills the gap exactly up to the first orphan.
+    let gap = (orphans[0].0.0 - log.tail().0) as usize;
+    assert!(lost.1 == orphans[0].0 && gap > FRAME_HEADER);
+    let b = append(&log, &vec![3; gap - FRAME_HEADER]);
+    assert_eq!(b.1, orphans[0].0);
+    host.block_on(log.wait_durable(b.1));
+    let at = orphans[1].0.0 as usize + 4096;
+    assert_eq!(image.content(segment)[at + FRAME_HEADER], 2, "an orphan is still on the disk");
+    let (frames, _, _) = recovered(&image.crashed(|| false));
+    assert_eq!(frames.len(), 2);
+    assert_eq!(frames[1].1, b.1.0);
+}
+
+/// SCAN-3: recovery that is interrupted, or repeated, changes nothing but the epoch.
+#[test]
+fn recovery_again_and_again() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let mut want = Frames::new();
+    for n in 0..10 {
+        let (s, e) = append(&log, &payload(n));
+        want.push((s.0, e.0, payload(n)));
+    }
+    host.block_on(log.wait_durable(log.tail()));
+    let mut image = disk.crashed(|| false);
+    for n in 10..600 {
+        let (found, log, host) = recovered(&image);
+        assert_eq!(found, want);
+        if n % 5 == 0 {
+            let (s, e) = append(&log, &payload(n));
+            want.push((s.0, e.0, payload(n)));
+            host.block_on(log.wait_durable(e));
+        }
+        if n % 50 == 0 {
+            // In the middle of several epochs.
+            let at = want.len() / 2;
+            log.write_checkpoint(Lsn(want[at].0), b"");
+            want.drain(..at);
+        }
+        image = image.crashed(|| false);
+    }
+}
+
+#[test]
+fn the_checkpoint_payload_comes_back() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let (payload, _) = Log::recover(Arc::new(disk.crashed(|| false)), config()).unwrap();
+    assert_eq!(payload, b"");
+    let (s, e) = append(&log, b"change");
+    host.block_on(log.wait_durable(e));
+    log.write_checkpoint(s, &[7; CHECKPOINT_PAYLOAD_MAX]);
+    assert_eq!(log.checkpoint_lsn(), s);
+    let (payload, scanner) = Log::recover(Arc::new(disk.crashed(|| false)), config()).unwrap();
+    assert_eq!((payload, scanner.checkpoint_lsn()), (vec![7; CHECKPOINT_PAYLOAD_MAX], s));
+}
+
+/// LOG-1
+#[test]
+#[should_panic(expected = "LOG-1")]
+fn a_checkpoint_above_durable_is_a_bug() {
+    let (log, _) = created(&MemDisk::default());
+    let (_, e) = append(&log, b"change");
+    log.write_checkpoint(e, b"");
+}
+
+/// LOG-4
+#[test]
+#[should_panic(expected = "writing the redo log")]
+fn a_failed_flush_is_the_end() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let (_, e) = append(&log, b"change");
+    disk.refuse_sync();
+    host.block_on(log.wait_durable(e));
+}
+
+#[test]
+fn a_full_buffer_stalls_and_waiting_writes_it_out() {
+    let disk = MemDisk::default();
+    let host = Arc::new(TestHost::default());
+    let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
+    let log = Log::create(Arc::new(disk), host.clone(), config).unwrap();
+    host.run();
+    let mut stalls = 0;
+    for _ in 0..100 {
+        let credit = loop {
+            match log.credit(5000) {
+                Ok(c) => break c,
+                Err(Stall::LogSpace) => {
+                    stalls += 1;
+                    host.block_on(log.wait_space()).unwrap();
+                }
+                Err(e) => panic!("{e:?}"),
+            }
+        };
+        append_with(&log, credit, &[1; 4000]);
+        assert!(log.tail().0 - log.written().0 <= 1 << 16);
+    }
+    assert!((5..20).contains(&stalls), "{stalls}");
+    assert_eq!(counter(&log, "log_waits"), stalls);
+    assert_eq!(counter(&log, "log_on_buffer_space_waits"), stalls);
+}
+
+#[test]
+fn a_full_log_stalls_until_the_checkpoint_moves() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let fill = |log: &Log| {
+        loop {
+            match log.credit(3000) {
+                Ok(c) => drop(append_with(log, c, &[1; 2900])),
+                Err(Stall::LogSpace) if log.durable() < log.tail() => host.block_on(log.flush_to(log.tail())),
+                Err(Stall::LogSpace) => break,
+                Err(e) => panic!("{e:?}"),
+            }
+            host.run();
+        }
+    };
+    fill(&log);
+    let age = log.tail().0 - log.checkpoint_lsn().0;
+    assert!(age <= config().capacity_bytes && age > config().capacity_bytes / 2, "{age}");
+    {
+        let mut wait = pin!(log.wait_space());
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        assert!(pin!(log.checkpoint_wanted()).poll(&mut cx).is_ready(), "the checkpointer is called");
+        // Those who make room go on.
+        let c = log.credit_reserved(1000).unwrap();
+        append_with(&log, c, &[9; 900]);
+        host.block_on(log.flush_to(log.tail()));
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        log.write_checkpoint(log.durable(), b"");
+        host.run();
+        assert!(matches!(wait.as_mut().poll(&mut cx), Poll::Ready(Ok(()))));
+    }
+    fill(&log);
+    assert!(log.tail().0 > 3 * config().capacity_bytes / 2);
+}
+
+#[test]
+fn a_refund_wakes_who_waits() {
+    let (log, host) = created(&MemDisk::default());
+    let held: Vec<_> = (0..).map_while(|_| log.credit(4096).ok()).collect();
+    let mut wait = pin!(log.wait_space());
+    assert!(matches!(log.credit(5000), Err(Stall::LogSpace)));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    drop(held);
+    host.block_on(wait).unwrap();
+    assert!(log.credit(5000).is_ok());
+}
+
+#[test]
+fn a_full_disk_stalls_and_is_told() {
+    let disk = MemDisk::default();
+    let host = Arc::new(TestHost::default());
+    let log = Log::create(Arc::new(disk.clone()), host.clone(), config()).unwrap();
+    disk.set_full(true);
+    host.run();
+    let stall = || {
+        loop {
+            match log.credit(1000) {
+                Ok(c) => drop(append_with(&log, c, &[1; 900])),
+                Err(Stall::LogSpace) => break,
+                Err(e) => panic!("{e:?}"),
+            }
+        }
+    };
+    stall();
+    assert!(log.tail().0 < 16384);
+    for _ in 0..2 {
+        assert!(matches!(host.block_on(log.wait_space()), Err(Error::DiskFull(_))));
+        stall();
+    }
+    // What there is can be made durable, and the reserve can be used.
+    host.block_on(log.wait_durable(log.tail()));
+    assert!(log.credit_reserved(1000).is_ok());
+    disk.set_full(false);
+    host.block_on(log.wait_space()).unwrap();
+    stall();
+    assert!(log.tail().0 > 2 * 16384);
+}
+
+#[test]
+fn a_dropped_wait_leaves_the_others_led() {
+    let (log, host) = created(&MemDisk::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    // Not alone: the leader steps back first, and is dropped there.
+    let (_, a) = append(&log, b"a");
+    host.block_on(async { assert!(log.waits.try_lead()) });
+    let mut first = Box::pin(log.wait_durable(a));
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    let (_, b) = append(&log, b"b");
+    let mut second = Box::pin(log.wait_durable(b));
+    assert!(second.as_mut().poll(&mut cx).is_pending());
+    log.waits.hand_over();
+    assert!(log.durable() < a);
+    // The lease is on its way to the first; it passes on to the second.
+    drop(first);
+    host.block_on(second);
+    assert_eq!(log.durable(), b);
+    // And is free again.
+    assert!(log.waits.try_lead());
+    log.waits.hand_over();
+    let (_, c) = append(&log, b"c");
+    host.block_on(log.ticket(c));
+    assert_eq!(log.durable(), c);
+}
+
+/// Who waits for room in the buffer may be handed the lease when the buffer has some and the capacity is short: the lease is not kept for that.
+#[test]
+fn a_wait_for_the_checkpoint_has_no_lease() {
+    let (log, host) = created(&MemDisk::default());
+    let mut cx = Context::from_waker(Waker::noop());
+    let older = log.credit(FRAME_HEADER + 10).unwrap();
+    // The buffer, behind what is written here, ends just before the capacity does.
+    let written = log.capacity_now() / 16 * 15 - config().buffer_bytes as u64 - 200;
+    while log.tail().0 < written - 1000 {
+        append(&log, &[1; 400]);
+        host.block_on(log.flush_to(log.tail()));
+    }
+    let rest = (written - log.tail().0) as usize - FRAME_HEADER;
+    append(&log, &vec![1; rest]);
+    host.block_on(log.flush_to(log.tail()));
+    host.block_on(async { assert!(log.waits.try_lead()) });
+    loop {
+        match log.credit(FRAME_HEADER + 400) {
+            Ok(credit) => drop(append_with(&log, credit, &[2; 400])),
+            Err(_) if log.space.scarce(append::credit::Class::Ordinary) == append::credit::Scarce::Files => {
+                log.keeper.kick();
+                host.run();
+            }
+            Err(_) => break,
+        }
+    }
+    let mut wait = pin!(log.wait_space());
+    // A frame that is not whole when those before it are flushed.
+    let mut frame = vec![3; FRAME_HEADER + 10];
+    let (len, seat) = (frame.len() as u64, log.order.seat());
+    let start = seat.reserve(&log.order, len);
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(counter(&log, "log_on_buffer_space_waits"), 1);
+    log.flush(true);
+    assert_eq!(log.durable(), Lsn(start));
+    let crc = frame::payload_crc(log.seed, &frame[FRAME_HEADER..]);
+    frame::finish(&mut frame, frame::KIND_CHANGES, start, start, crc);
+    // SAFETY: the range was just reserved, with credit.
+    unsafe { log.ring.fill(start, &frame) };
+    seat.copied();
+    seat.entered(len);
+    older.spend(len);
+    let _capacity: Vec<_> = [1000, 30, 1].iter().flat_map(|n| std::iter::from_fn(|| log.credit(*n).ok())).collect();
+    assert!(log.waits.hand_over().is_some(), "to the one who waits");
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(counter(&log, "log_on_file_space_wait_loops"), 1, "for the checkpoint");
+    assert!(log.waits.try_lead(), "it has passed the lease on");
+}
+
+/// A damaged header harms nothing; a missing segment is an error, whether its first bytes are needed or its last.
+#[test]
+fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let (s, e) = append(&log, b"change");
+    host.block_on(log.wait_durable(e));
+    log.write_checkpoint(s, b"");
+    let image = disk.crashed(|| false);
+    let path = Path::new("/data/redo/log_0");
+    let whole = image.content(path);
+    let mut b = whole.clone();
+    b[17] ^= 1;
+    image.put(path, b);
+    let (frames, scanner) = scanned(&image);
+    assert_eq!(frames.len(), 1);
+    scanner.judge_end(None).unwrap();
+    scanner.finish(Arc::new(TestHost::default())).unwrap();
+    assert_eq!(image.content(path)[..4096], whole[..4096], "its header is whole again");
+    let later = Path::new("/data/redo/log_1");
+    assert!(image.exists(later), "segments are made ahead");
+    log.write_checkpoint(e, b"");
+    let image = disk.crashed(|| false);
+    image.remove(later).unwrap();
+    let gone = Log::recover(Arc::new(image), config()).map(drop).unwrap_err().to_string();
+    assert!(gone.contains("segment 1"), "{gone}");
+    let image = disk.crashed(|| false);
+    image.remove(path).unwrap();
+    let gone = Log::recover(Arc::new(image), config()).map(drop).unwrap_err().to_string();
+    assert!(gone.contains("segment 0"), "{gone}");
+}
+
+/// A log of some commits, one after the other, and where each frame begins and ends.
+fn committed(disk: &MemDisk) -> Vec<(Lsn, Lsn)> {
+    let (log, host) = created(disk);
+    (0..200u64)
+        .map(|n| {
+            let place = append(&log, &[n as u8; 300]);
+            host.block_on(log.wait_durable(place.1));
+            place
+        })
+        .collect()
+}
+fn judged(image: &MemDisk) -> crate::Result<usize> {
+    let (frames, scanner) = scanned(image);
+    scanner.judge_end(None).map(|()| frames.len())
+}
+fn names(image: &MemDisk) -> Vec<String> {
+    image.list(&config().dir).unwrap()
+}
+fn flip(image: &MemDisk, lsn: u64) {
+    let config = config();
+    let path = config.dir.join(format!("log_{}", lsn / config.segment_bytes));
+    let mut b = image.content(&path);
+    b[4096 + (lsn % config.segment_bytes) as usize] ^= 0x20;
+    image.put(&path, b);
+}
+
+/// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in the last frame it is a torn tail.
+#[test]
+fn damage_of_the_log_is_not_taken_for_its_end() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    assert_eq!(judged(&disk.crashed(|| false)).unwrap(), frames.len());
+    let before = names(&disk.crashed(|| false));
+    for (n, (start, end)) in frames.iter().enumerate().step_by(7) {
+        for at in [start.0, start.0 + 5, start.0 + 17, start.0 + 100, end.0 - 1] {
+            let image = disk.crashed(|| false);
+            flip(&image, at);
+            let refused = judged(&image).unwrap_err().to_string();
+            assert!(refused.contains(&format!("LSN {start}")) && refused.contains("log_"), "frame {n}, byte {at}: {refused}");
+            assert_eq!(names(&image), before, "nothing is made or removed");
+        }
+    }
+    let image = disk.crashed(|| false);
+    flip(&image, frames[frames.len() - 1].0.0 + 50);
+    assert_eq!(judged(&image).unwrap(), frames.len() - 1, "the last frame proves nothing of itself");
+}
+
+/// TAIL-1, TAIL-4
+#[test]
+fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let cut = frames[150].0;
+    let zeroed = |disk: &MemDisk| {
+        let image = disk.crashed(|| false);
+        let config = config();
+        for n in cut.0 / config.segment_bytes..=frames[199].1.0 / config.segment_bytes {
+            let path = config.dir.join(format!("log_{n}"));
+            let mut b = image.content(&path);
+            let from = 4096 + cut.0.saturating_sub(n * config.segment_bytes) as usize;
+            b[from..].fill(0);
+            image.put(&path, b);
+        }
+        image
+    };
+    let (taken, scanner) = scanned(&zeroed(&disk));
+    assert_eq!(taken.len(), 150);
+    scanner.judge_end(Some((cut, "page 1:2 of undo.rdl".into()))).unwrap();
+    let refused = scanner.judge_end(Some((Lsn(cut.0 + 1), "page 1:2 of undo.rdl".into()))).unwrap_err().to_string();
+    assert!(refused.contains("page 1:2 of undo.rdl has LSN"), "{refused}");
+}
+
+/// TAIL-1: the witness knows of commits that an older copy of a segment does not have.
+#[test]
+fn an_older_segment_is_found_by_the_witness() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    let place = |n: u8| {
+        let place = append(&log, &[n; 300]);
+        host.block_on(log.wait_durable(place.1));
+        place
+    };
+    let early = place(1);
+    let old = disk.crashed(|| true).content(Path::new("/data/redo/log_0"));
+    let late = place(2);
+    let older = || {
+        let image = disk.crashed(|| true);
+        image.put(Path::new("/data/redo/log_0"), old.clone());
+        image
+    };
+    assert_eq!(judged(&older()).unwrap(), 1, "nothing tells it from a crash");
+    host.tick();
+    host.run();
+    let refused = judged(&older()).unwrap_err().to_string();
+    assert!(refused.contains(&format!("LSN {}", early.1)) && refused.contains(&format!("durable up to LSN {}", late.1)), "{refused}");
+    assert_eq!(judged(&disk.crashed(|| true)).unwrap(), 2);
+}
+
+/// SCAN-7: copies of segments from before a start are told from the log, whatever the witness has seen.
+#[test]
+fn a_segment_from_before_the_start_is_found_at_once() {
+    let disk = MemDisk::default();
+    let config = config();
+    let frames = committed(&disk);
+    let stopped = disk.crashed(|| false);
+    let (taken, scanner) = scanned(&stopped);
+    assert_eq!(taken.len(), frames.len());
+    let host = Arc::new(TestHost::default());
+    let log = scanner.finish(host.clone()).unwrap();
+    let place = append(&log, &[9; 300]);
+    host.block_on(log.wait_durable(place.1));
+    let last = frames[frames.len() - 1].1.0;
+    let path = config.dir.join(format!("log_{}", last / config.segment_bytes));
+    let image = stopped.crashed(|| true);
+    assert_eq!(judged(&image).unwrap(), frames.len() + 1);
+    image.put(&path, disk.content(&path));
+    let refused = judged(&image).unwrap_err().to_string();
+    assert!(refused.contains(&format!("LSN {last}")) && refused.contains("redo/control says"), "{refused}");
+}
+
+/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says more proves more.
+#[test]
+fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let bytes = config().segment_bytes;
+    let crosses = |(s, e): &(Lsn, Lsn)| s.0 / bytes != e.0 / bytes && e.0 % bytes > 0 && e.0 % bytes < 300;
+    let n = frames.iter().position(crosses).unwrap();
+    let (boundary, end) = (frames[n].1.0 / bytes * bytes, frames[n].1.0);
+    let path = config().dir.join(format!("log_{}", boundary / bytes));
+    let seed = frame::seed(FrameScanner::open(Arc::new(disk.crashed(|| false)), config()).unwrap().log_id(), 1);
+    let image = |durable: u64| {
+        let image = disk.crashed(|| false);
+        let mut b = image.content(&path);
+        b[4096..4096 + (end - boundary) as usize].fill(0);
+        for (s, e) in frames[n + 1..].iter().filter(|(_, e)| e.0 <= boundary + bytes) {
+            let at = |lsn: Lsn| 4096 + (lsn.0 - boundary) as usize;
+            let frame = &mut b[at(*s)..at(*e)];
+            let crc = frame::payload_crc(seed, &frame[FRAME_HEADER..]);
+            frame::finish(frame, frame::KIND_CHANGES, s.0, durable.min(s.0), crc);
+        }
+        image.put(&path, b);
+        // Segments behind hold frames that know more.
+        for later in boundary / bytes + 1..20 {
+            let path = config().dir.join(format!("log_{later}"));
+            if image.exists(&path) {
+                image.put(&path, vec![0; 4096 + bytes as usize]);
+            }
+        }
+        image
+    };
+    assert_eq!(judged(&image(boundary)).unwrap(), n);
+    assert!(matches!(judged(&image(boundary + 1)), Err(crate::Error::Damaged(_))), "no write ends there");
+    assert!(matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))), "the whole frame was durable");
+    // SCAN-8: the next start is interrupted when it has overwritten a part of the torn frame's header.
+    let interrupted = |knows: bool| {
+        let image = image(boundary);
+        let (_, mut scanner) = scanned(&image);
+        let end = scanner.position();
+        if knows {
+            scanner.control.raise_epoch(end.0);
+        }
+        let path = config().dir.join(format!("log_{}", end.0 / bytes));
+        let mut b = image.content(&path);
+        b[4096 + (end.0 % bytes) as usize..][..16].fill(0xee);
+        image.put(&path, b);
+        image
+    };
+    let refused = judged(&interrupted(false)).unwrap_err().to_string();
+    assert!(refused.contains("redo/control says") || refused.contains("a whole frame"), "{refused}");
+    assert_eq!(judged(&interrupted(true)).unwrap(), n);
+    // One that comes to its end leaves a log that the next one reads, and nothing of what was said of the torn frame.
+    let image = interrupted(true);
+    drop(scanned(&image).1.finish(Arc::new(TestHost::default())).unwrap());
+    assert_eq!(judged(&image.crashed(|| false)).unwrap(), n);
+}
+
+/// TAIL-6: the file of a segment never ends before the segment does.
+#[test]
+fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let config = config();
+    let n = frames[150].0.0 / config.segment_bytes;
+    let image = disk.crashed(|| false);
+    for later in n + 1..20 {
+        let _ = image.remove(&config.dir.join(format!("log_{later}")));
+    }
+    let path = config.dir.join(format!("log_{n}"));
+    let mut b = image.content(&path);
+    b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
+    image.put(&path, b);
+    // That later segments are gone is told first, as far as they are known to have been there.
+    let refused = Log::recover(Arc::new(image.clone()), config.clone()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("is missing"), "{refused}");
+    let image = disk.crashed(|| false);
+    let mut b = image.content(&path);
+    b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
+    image.put(&path, b);
+    assert!(matches!(judged(&image), Err(crate::Error::Damaged(_))));
+}
+
+/// TAIL-3, TAIL-5: an older control file, whichever of its blocks is lost.
+#[test]
+fn a_control_file_older_than_the_log_is_refused() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let control = config().dir.join("control");
+    let old = disk.content(&control);
+    let image = disk.crashed(|| false);
+    let (_, scanner) = scanned(&image);
+    let host = Arc::new(TestHost::default());
+    let log = scanner.finish(host.clone()).unwrap();
+    let (_, e) = append(&log, b"in the next epoch");
+    host.block_on(log.wait_durable(e));
+    let image = image.crashed(|| false);
+    assert_eq!(judged(&image).unwrap(), frames.len() + 1);
+    // The epoch's frame damaged: what follows it is found.
+    let next = image.crashed(|| false);
+    flip(&next, frames[199].1.0 + 3);
+    assert!(matches!(judged(&next), Err(crate::Error::Damaged(_))));
+    image.put(&control, old);
+    let refused = judged(&image).unwrap_err().to_string();
+    assert!(refused.contains("redo/control") && refused.contains("epoch 2"), "{refused}");
+}
+
+/// A reading may be done again from the checkpoint.
+#[test]
+fn a_scanner_reads_again() {
+    let disk = MemDisk::default();
+    let frames = committed(&disk);
+    let (_, mut scanner) = scanned(&disk.crashed(|| false));
+    scanner.rewind();
+    let mut again = 0;
+    while scanner.next().unwrap().is_some() {
+        again += 1;
+    }
+    assert_eq!(again, frames.len());
+}
+
+/// Four threads append and commit; at any moment a crash leaves every acknowledged frame, and only whole frames in order.
+#[test]
+fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
+    let disk = MemDisk::default();
+    let host = Arc::new(TestHost::default());
+    let config = LogConfig { segment_bytes: 1 << 18, capacity_bytes: 1 << 24, ..config() };
+    let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
+    host.run();
+    let acked: Vec<Mutex<Vec<u64>>> = (0..4).map(|_| Mutex::default()).collect();
+    let check = || {
+        let before: Vec<Vec<u64>> = acked.iter().map(|a| a.lock().clone()).collect();
+        let image = disk.crashed(|| false);
+        let (_, mut scanner) = Log::recover(Arc::new(image), config.clone()).unwrap();
+        let mut found = vec![Vec::new(); 4];
+        while let Some(f) = scanner.next().unwrap() {
+            let n = u64::from_le_bytes(f.payload[..8].try_into().unwrap());
+            assert_eq!(f.payload, payload(n));
+            found[n as usize % 4].push(n);
+        }
+        for (thread, acked) in before.iter().enumerate() {
+            assert!(found[thread].len() >= acked.len(), "an acknowledged frame is lost");
+            assert!(found[thread].iter().enumerate().all(|(i, n)| *n == i as u64 * 4 + thread as u64));
+        }
+        found.iter().map(Vec::len).sum::<usize>()
+    };
+    std::thread::scope(|s| {
+        for thread in 0..4u64 {
+            let (log, host, acked) = (&log, &host, &acked);
+            s.spawn(move || {
+                for i in 0..500 {
+                    let n = i * 4 + thread;
+                    let bytes = payload(n);
+                    let credit = loop {
+                        match log.credit(bytes.len() + FRAME_HEADER + 100) {
+                            Ok(c) => break c,
+                            Err(_) => host.block_on(log.wait_space()).unwrap(),
+                        }
+                    };
+                    let (_, e) = append_with(log, credit, &bytes);
+                    host.block_on(log.wait_durable(e));
+                    assert!(log.durable() >= e);
+                    acked[thread as usize].lock().push(n);
+                }
+            });
+        }
+        for _ in 0..10 {
+            check();
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(check(), 2000);
+    assert_eq!(counter(&log, "log_write_requests"), 2000);
+    assert!(counter(&log, "log_flushes") <= 2000);
+}

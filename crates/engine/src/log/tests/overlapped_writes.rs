@@ -1,0 +1,193 @@
+//! Several durable writes in flight (`write/overlapped_writes.rs`), which end in any order.
+use crate::log::tests::fixture::{MemDisk, TestHost};
+use crate::log::tests::{append, counter, created, payload, recovered};
+use crate::log::write::overlapped_writes::PAD_MIN;
+use crate::log::*;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::task::{Context, Poll};
+
+fn segment(n: u64) -> PathBuf {
+    Path::new("/data/redo").join(format!("log_{n}"))
+}
+/// Appends, and polls the wait for it, in company so that leaders submit.
+fn commit(log: &Arc<Log>, host: &TestHost, bytes: &[u8]) -> (Lsn, CommitTicket) {
+    let (_, end) = append(log, bytes);
+    let mut ticket = log.ticket(end);
+    log.waits.flushed_for(1000);
+    assert!(!settled(&mut ticket) || log.durable() >= end);
+    host.run();
+    (end, ticket)
+}
+/// Polled more often than a leader goes back in the run queue.
+fn settled(ticket: &mut CommitTicket) -> bool {
+    (0..20).any(|_| poll(ticket))
+}
+fn poll(ticket: &mut CommitTicket) -> bool {
+    std::pin::Pin::new(ticket).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+}
+fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestHost>) {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    log.set_writer(WriterSetting::Fixed(Scheme::Leader));
+    log.set_flush_depth(depth);
+    (disk, log, host)
+}
+
+/// LOG-2, WRITER-4: whatever ends first, nobody is told before all below is durable; what a crash leaves is the prefix.
+#[test]
+fn durable_is_a_prefix_of_what_is_over() {
+    let (disk, log, host) = deep(3);
+    let held = || disk.held(&segment(0)) + disk.held(&segment(1));
+    disk.hold(&segment(0));
+    disk.hold(&segment(1));
+    let (a, mut ta) = commit(&log, &host, b"a");
+    let (b, mut tb) = commit(&log, &host, b"b");
+    let (c, mut tc) = commit(&log, &host, b"c");
+    let (d, mut td) = commit(&log, &host, b"d");
+    // The fourth waits for room (FLIGHT-1).
+    assert_eq!((held(), log.durable() < a), (3, true));
+    disk.end(&segment(0), 1);
+    assert!(!poll(&mut ta) && !poll(&mut tb) && !poll(&mut tc) && !poll(&mut td));
+    let (frames, ..) = recovered(&disk.crashed(|| false));
+    assert_eq!(frames.len(), 0, "b is on the disk, and behind a hole");
+    disk.end(&segment(0), 0);
+    assert_eq!((log.durable() >= b, log.durable() < c), (true, true));
+    assert!(poll(&mut ta) && poll(&mut tb) && !poll(&mut tc) && !poll(&mut td));
+    let (frames, ..) = recovered(&disk.crashed(|| false));
+    assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"a", b"b"]);
+    // Now it has the lease.
+    assert!(!settled(&mut td));
+    assert_eq!(held(), 2);
+    disk.end(&segment(1), 0);
+    assert!(!settled(&mut td));
+    disk.end(&segment(0), 0);
+    assert!(poll(&mut tc) && poll(&mut td) && log.durable() >= d);
+    assert_eq!((counter(&log, "log_writes_submitted"), counter(&log, "log_writes_overlapped")), (4, 3));
+    assert!(log.waits.try_lead(), "nobody waits, nobody leads");
+}
+
+/// FLIGHT-5
+#[test]
+fn one_at_a_time_where_errors_are_told_once() {
+    let (disk, log, host) = deep(4);
+    disk.share_reports();
+    for n in 0..20u8 {
+        let (end, mut ticket) = commit(&log, &host, &[n]);
+        assert!(poll(&mut ticket) && log.durable() >= end);
+    }
+    assert_eq!((log.depth(), counter(&log, "log_writes_submitted")), (1, 0));
+}
+
+/// Any depth, changed at any time; any order of ends; sessions that go; crashes. What was acknowledged comes back.
+#[test]
+fn commits_survive_ends_in_any_order() {
+    let mut seed = 7u64;
+    let mut draw = move |n: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) % n
+    };
+    let (mut overlapped, mut out_of_order) = (0, 0);
+    for turn in 0..60 {
+        let (disk, log, host) = deep(1 + turn % 4);
+        let segments: Vec<_> = (0..8).map(segment).filter(|s| disk.has(s)).collect();
+        segments.iter().for_each(|s| disk.hold(s));
+        let (mut open, mut acked, mut all) = (Vec::new(), 0, Vec::new());
+        for n in 0..40 {
+            if log.credit(1200).is_err() {
+                break; // the log is full: nobody makes a checkpoint here
+            }
+            let (end, ticket) = commit(&log, &host, &payload(n));
+            all.push(end);
+            open.push(ticket);
+            if draw(8) == 0 {
+                drop(open.swap_remove(draw(open.len() as u64) as usize));
+            }
+            if draw(10) == 0 {
+                log.set_flush_depth(1 + draw(5) as usize);
+            }
+            let flying: Vec<_> = segments.iter().filter(|s| disk.held(s) > 0).collect();
+            overlapped += (segments.iter().map(|s| disk.held(s)).sum::<usize>() > 1) as u32;
+            if !flying.is_empty() && draw(3) > 0 {
+                let of = flying[draw(flying.len() as u64) as usize];
+                let which = draw(disk.held(of) as u64) as usize;
+                out_of_order += (which > 0) as u32;
+                disk.end(of, which);
+            }
+            open.retain_mut(|t| {
+                let done = poll(t);
+                acked += done as u32;
+                !done
+            });
+        }
+        let durable = log.durable();
+        let (frames, ..) = recovered(&disk.crashed(|| draw(2) == 0));
+        let promised = all.iter().filter(|e| **e <= durable).count();
+        assert!(frames.len() >= promised, "turn {turn}: {} frames of {promised}", frames.len());
+        for (n, f) in frames.iter().enumerate() {
+            assert_eq!(f.2, payload(n as u64));
+        }
+        assert!(acked as usize <= promised);
+        // All end: all are told.
+        loop {
+            (0..3).for_each(|_| open.retain_mut(|t| !settled(t)));
+            let Some(of) = segments.iter().find(|s| disk.held(s) > 0) else { break };
+            disk.end(of, draw(disk.held(of) as u64) as usize);
+        }
+        assert!(open.is_empty(), "turn {turn}: {} sessions wait for nothing", open.len());
+        assert!(log.waits.try_lead(), "turn {turn}: nobody waits, nobody leads");
+    }
+    assert!(overlapped > 100 && out_of_order > 50, "{overlapped} overlapped, {out_of_order} out of order");
+}
+
+/// FLIGHT-4: the durable place is never inside a PAD, so that recovery can begin wherever a checkpoint can be.
+#[test]
+fn a_checkpoint_is_never_inside_a_pad() {
+    for short in 1..40u64 {
+        let (disk, log, host) = deep(2);
+        let segments: Vec<_> = (0..6).map(segment).filter(|s| disk.has(s)).collect();
+        let end_all = || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
+        segments.iter().for_each(|s| disk.hold(s));
+        let (_, mut first) = commit(&log, &host, b"first");
+        // The second one ends just before the end of a segment.
+        let room = 16384 - log.tail().0 % 16384 - short - FRAME_HEADER as u64;
+        let (_, mut second) = commit(&log, &host, &vec![7; room as usize]);
+        let filled = short >= PAD_MIN as u64;
+        assert_eq!(log.tail().0 % 16384, if filled { 0 } else { 16384 - short });
+        end_all();
+        assert!(settled(&mut first) && settled(&mut second));
+        log.write_checkpoint(log.durable(), b"here");
+        let (_, mut third) = commit(&log, &host, b"third");
+        end_all();
+        assert!(settled(&mut third));
+        let (frames, ..) = recovered(&disk.crashed(|| false));
+        assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"third"], "{short} bytes before the end");
+    }
+}
+
+/// Padding ends with the overlap: one session that commits alone writes in place, a block again and again.
+#[test]
+fn who_commits_alone_pads_nothing() {
+    let disk = MemDisk::default();
+    let (log, host) = created(&disk);
+    log.set_flush_depth(4);
+    for n in 0..50 {
+        let (_, end) = append(&log, &payload(n)[..50.min(payload(n).len())]);
+        host.block_on(log.ticket(end));
+    }
+    assert!(log.tail().0 < 4096 + 50 * (50 + FRAME_HEADER as u64) + 1, "{}", log.tail());
+    assert_eq!(counter(&log, "log_flushes"), 50);
+    assert_eq!(recovered(&disk).0.len(), 50);
+}
+
+/// LOG-4: a write in flight that fails ends the process; nobody is told.
+#[test]
+#[should_panic(expected = "poisoned: writing the redo log")]
+fn a_failed_write_in_flight_is_the_end() {
+    let (disk, log, host) = deep(2);
+    disk.hold(&segment(0));
+    let (_, mut t) = commit(&log, &host, b"a");
+    disk.refuse_sync();
+    assert!(!poll(&mut t));
+    disk.end(&segment(0), 0);
+}

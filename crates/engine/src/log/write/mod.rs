@@ -1,0 +1,6 @@
+//! Getting the buffer into the segments: what to write next, the write, the sync, and the files.
+pub(in crate::log) mod overlapped_writes;
+pub(in crate::log) mod segment_allocator;
+pub(in crate::log) mod segments;
+pub(in crate::log) mod write_cursor;
+pub(in crate::log) mod write_sync;

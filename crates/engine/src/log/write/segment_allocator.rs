@@ -1,0 +1,103 @@
+//! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable, once a second or as
+//! `innodb_flush_log_at_timeout` says, what nobody waits for; the others are [`crate::log::recovery::witness`] and [`crate::log::policy::sampler`]. All end when the log is gone.
+use crate::base::Error;
+use crate::host::Host;
+use crate::log::notify::Kick;
+use crate::log::policy::sampler::watch;
+use crate::log::recovery::witness;
+use crate::log::{DurableWait, Log};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Whole segments that are kept ready ahead of demand, as far as the capacity allows.
+const AHEAD: u64 = 3;
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(in crate::log) fn spawn(log: &Arc<Log>) {
+    let over = Over(log.keeper_over.clone());
+    log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
+    log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
+    // Now, not each time: whoever writes the control file holds its lock meanwhile.
+    let (control, epoch) = {
+        let checkpoints = log.control.lock();
+        (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
+    };
+    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)));
+    log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
+}
+
+/// Tells that the task has ended, however it does.
+struct Over(Arc<Kick>);
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
+    while kick.wait().await {
+        let Some(log) = log.upgrade() else { return };
+        log.keep_buffer().await;
+        if let Err(e) = log.keep_segments().await {
+            let text = e.to_string();
+            if log.space.failed(e) {
+                eprintln!("redolith: the redo log cannot grow: {text}; writers wait when the space that there is is used up");
+            }
+        } else {
+            log.space.recovered();
+        }
+    }
+}
+
+async fn flush_regularly(log: Weak<Log>, host: Arc<dyn Host>) {
+    let mut seconds = 0;
+    loop {
+        host.sleep(SECOND).await;
+        seconds += 1;
+        let Some(log) = log.upgrade() else { return };
+        if log.is_closed() {
+            return;
+        }
+        // Looked at each second, so that a change counts at once.
+        if seconds < log.flush_seconds.load(Relaxed) {
+            continue;
+        }
+        seconds = 0;
+        let tail = log.tail();
+        DurableWait::uncounted(&log, tail).await;
+    }
+}
+
+impl Log {
+    async fn keep_segments(&self) -> Result<(), Error> {
+        loop {
+            let bounds = self.space.bounds();
+            let last = bounds.checkpoint + bounds.in_force_bytes - 1;
+            self.counters.writer.log_segments_recycled.fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
+            self.cut_segments(last)?;
+            let end = self.segments.end();
+            self.space.update(|b| b.files_end = end);
+            let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);
+            if want < end || self.is_closed() {
+                if !self.is_closed() {
+                    // A start misses those that are not there (TAIL-1).
+                    self.host.before_blocking();
+                    self.control.lock().control.segments_reach(end);
+                }
+                return Ok(());
+            }
+            self.segments.add().await?;
+            self.counters.writer.log_segments_created.fetch_add(1, Relaxed);
+        }
+    }
+    /// Looks whether the next segment must be made; called after each write.
+    pub(in crate::log) fn check_segments(&self, written: u64) {
+        let segment = self.segments.bytes;
+        let asked = self.segments_asked.load(Relaxed);
+        if written / segment != asked {
+            self.segments_asked.store(written / segment, Relaxed);
+            self.keeper.kick();
+        }
+    }
+}

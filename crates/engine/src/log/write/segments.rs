@@ -1,0 +1,382 @@
+//! The files of the log: segments `log_<n>`, each a header of 4096 bytes and then `bytes` bytes of the stream: segment n holds `[n * bytes, (n + 1) * bytes)`.
+//!
+//! | offset | bytes | what (little-endian) |
+//! |---|---|---|
+//! | 0 | 8 | `REDOSEG` and a zero |
+//! | 8 | 4 | format version |
+//! | 12 | 4 | CRC-32C of the other 28 bytes |
+//! | 16 | 8 | log id |
+//! | 24 | 8 | bytes of stream in a segment |
+//! | 32 | 4064 | zeros |
+//!
+//! FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros (not just allocated) and synced, and it is written to
+//! only when its name is durable. So a log write changes no metadata, and a full disk is met here and not in a commit.
+//! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below the checkpoint.
+//! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered, and done by `settle_in`
+//! when the start has been judged.
+//! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
+use crate::base::{Error, Result, poison};
+use parking_lot::Mutex;
+use redolith_disk::{AlignedBuf, Create, Disk, File, Io, Op, OpenHow};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+pub(in crate::log) const HEADER: u64 = 4096;
+const MAGIC: &[u8; 8] = b"REDOSEG\0";
+/// Of segments.
+const FORMAT: u32 = 1;
+const ZERO_CHUNK: usize = 1 << 20;
+
+struct Segment {
+    number: u64,
+    file: Arc<dyn File>,
+    /// Its header or its length is not as it was made. The frames in it carry checksums of their own, so they are read.
+    damaged: bool,
+}
+
+pub(in crate::log) struct Segments {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    log_id: u64,
+    pub bytes: u64,
+    /// Consecutive numbers, oldest first, at least one. Only the keeper (or recovery) changes it.
+    open: Mutex<VecDeque<Segment>>,
+    leftovers: Mutex<Leftovers>,
+}
+/// What is in the folder beside the segments in use, until [`Segments::settle_in`].
+#[derive(Default)]
+struct Leftovers {
+    /// Names of files that were being made.
+    names: Vec<String>,
+    /// Numbers of segments before those in use, and behind a gap after them.
+    older: Vec<u64>,
+    later: Vec<u64>,
+}
+
+impl Segments {
+    /// The first segment of a new log, the one that holds `first`.
+    pub fn create(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, first: u64) -> Result<Segments> {
+        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
+        s.add_now(first / bytes)?;
+        Ok(s)
+    }
+    /// Makes durable what the files hold, and their names: an ended process may have renamed a segment and not synced the folder.
+    pub fn sync_all(&self) -> Result<()> {
+        self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
+        let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
+        files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
+    }
+    /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to `needed_end` have to be there.
+    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, keep: u64, needed_end: u64) -> Result<Segments> {
+        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
+        let mut found = BTreeMap::new();
+        let mut leftovers = Leftovers::default();
+        for name in s.disk.list(&s.dir).map_err(|e| Error::io(s.dir.display(), &e))? {
+            match name.strip_prefix("log_").and_then(|n| n.parse::<u64>().ok()) {
+                Some(n) => drop(found.insert(n, name)),
+                None if name.ends_with(".new") => leftovers.names.push(name),
+                None => {}
+            }
+        }
+        // Older ones that follow on are kept, to be reused, if nothing is wrong with them.
+        let mut first = s.keep_number(keep);
+        let mut open = VecDeque::new();
+        while found.contains_key(&first) && first.checked_sub(1).is_some_and(|n| found.contains_key(&n)) {
+            let older = s.open_file(first - 1)?;
+            if older.damaged {
+                break;
+            }
+            first -= 1;
+            found.remove(&first);
+            open.push_front(older);
+        }
+        let mut next = first + open.len() as u64;
+        while found.remove(&next).is_some() {
+            open.push_back(s.open_file(next)?);
+            next += 1;
+        }
+        if next * bytes < needed_end || next <= s.keep_number(keep) {
+            let why = format!("segment {next} of the redo log is missing, and the log went on in it: restore it or a backup");
+            return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
+        }
+        (leftovers.later, leftovers.older) = found.into_keys().partition(|n| *n > next);
+        *s.open.lock() = open;
+        *s.leftovers.lock() = leftovers;
+        Ok(s)
+    }
+    /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files there, with nothing of the
+    /// stream in them.
+    pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
+        self.leftovers.lock().later.iter().map(|n| self.open_file(*n).map(|s| (*n, s.file))).collect()
+    }
+    /// Where the segments will end when those are gone that nothing of the stream up to `tail` needs and that are not as they
+    /// were made: one of another length is made anew when it is needed, and with it those that follow.
+    pub fn end_of_whole(&self, tail: u64) -> u64 {
+        let open = self.open.lock();
+        let from = open.iter().position(|s| s.damaged && s.number * self.bytes >= tail).unwrap_or(open.len()).max(1);
+        (open[from - 1].number + 1) * self.bytes
+    }
+    /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that (FILES-1).
+    pub fn is_cut_at(&self, lsn: u64) -> Result<bool> {
+        let Some((file, _)) = self.at(lsn) else { return Ok(false) };
+        let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
+        Ok(len < HEADER + self.bytes)
+    }
+    /// FILES-3: the log is going to be used, with segments up to `end`.
+    pub fn settle_in(&self, end: u64) -> Result<()> {
+        let leftovers = std::mem::take(&mut *self.leftovers.lock());
+        let mut open = self.open.lock();
+        let mut removed: Vec<String> = leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}")).collect();
+        removed.extend(leftovers.names);
+        while open.back().is_some_and(|s| s.number * self.bytes >= end) {
+            removed.extend(open.pop_back().map(|s| format!("log_{}", s.number)));
+        }
+        for name in &removed {
+            self.disk.remove(&self.dir.join(name)).map_err(|e| Error::io(self.dir.join(name).display(), &e))?;
+        }
+        if !removed.is_empty() {
+            self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
+        }
+        for s in open.iter_mut().filter(|s| s.damaged) {
+            self.make_whole(s).map_err(|e| Error::io(format_args!("mending {}", self.path(s.number).display()), &e))?;
+        }
+        Ok(())
+    }
+    /// Gives a segment its header and its length back.
+    fn make_whole(&self, s: &mut Segment) -> io::Result<()> {
+        let len = s.file.len()? / HEADER * HEADER;
+        s.file.set_len(HEADER + self.bytes)?;
+        let zeros = AlignedBuf::new(ZERO_CHUNK);
+        for at in (len.max(HEADER)..HEADER + self.bytes).step_by(ZERO_CHUNK) {
+            s.file.write_at(&zeros[..zeros.len().min((HEADER + self.bytes - at) as usize)], at)?;
+        }
+        s.file.write_at(&self.header(), 0)?;
+        s.file.sync()?;
+        s.damaged = false;
+        Ok(())
+    }
+    /// The number of the oldest segment that a log with its checkpoint at `lsn` needs. The byte before the checkpoint counts, so that there is one
+    /// even if the checkpoint is where the next segment would begin.
+    fn keep_number(&self, lsn: u64) -> u64 {
+        lsn.saturating_sub(1) / self.bytes
+    }
+    fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("log_{number}"))
+    }
+    /// File and offset of a place in the stream, for messages.
+    pub fn place(&self, lsn: u64) -> String {
+        format!("{}, offset {}", self.path(lsn / self.bytes).display(), HEADER + lsn % self.bytes)
+    }
+    fn header(&self) -> AlignedBuf {
+        let mut b = AlignedBuf::new(HEADER as usize);
+        b[..8].copy_from_slice(MAGIC);
+        b[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        b[16..24].copy_from_slice(&self.log_id.to_le_bytes());
+        b[24..32].copy_from_slice(&self.bytes.to_le_bytes());
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &b[16..32]);
+        b[12..16].copy_from_slice(&crc.to_le_bytes());
+        b
+    }
+    fn open_file(&self, number: u64) -> Result<Segment> {
+        let path = self.path(number);
+        let fail = |e: io::Error| Error::io(path.display(), &e);
+        let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
+        let mut b = AlignedBuf::new(HEADER as usize);
+        let whole = match file.read_at(&mut b, 0) {
+            Ok(()) => b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes,
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(e) => return Err(fail(e)),
+        };
+        Ok(Segment { number, file, damaged: !whole })
+    }
+
+    /// The file that holds `lsn`, and the offset there. `None` beyond the last segment.
+    pub fn at(&self, lsn: u64) -> Option<(Arc<dyn File>, u64)> {
+        let open = self.open.lock();
+        let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
+        Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
+    }
+    /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment. None where no file has them.
+    pub fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
+        match self.at(lsn) {
+            Some((file, offset)) => read_some(&*file, offset, most).map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
+            None => Ok(None),
+        }
+    }
+    /// [`File::reports_apart`], of the newest one.
+    pub fn reports_apart(&self) -> bool {
+        self.open.lock().back().is_some_and(|s| s.file.reports_apart())
+    }
+    /// The first LSN that has no segment yet.
+    pub fn end(&self) -> u64 {
+        self.open.lock().back().map_or(0, |s| (s.number + 1) * self.bytes)
+    }
+    pub fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    fn making(&self, number: u64) -> PathBuf {
+        self.dir.join(format!("log_{number}.new"))
+    }
+    fn begin(&self, number: u64) -> io::Result<Arc<dyn File>> {
+        let file = self.disk.open(&self.making(number), OpenHow { create: Create::Create, direct: true })?;
+        file.set_len(HEADER + self.bytes)?;
+        file.write_at(&self.header(), 0)?;
+        Ok(file)
+    }
+    /// Gives the finished file its name and the log its segment.
+    fn adopt(&self, number: u64, file: Arc<dyn File>) -> io::Result<()> {
+        self.disk.rename(&self.making(number), &self.path(number))?;
+        self.sync_dir();
+        let mut open = self.open.lock();
+        assert!(open.back().is_none_or(|s| s.number + 1 == number));
+        open.push_back(Segment { number, file, damaged: false });
+        Ok(())
+    }
+    /// After a failed sync nobody knows which names the folder holds.
+    fn sync_dir(&self) {
+        if let Err(e) = self.disk.sync_dir(&self.dir) {
+            poison(&format!("syncing {}: {e}", self.dir.display()));
+        }
+    }
+    fn failed(&self, number: u64, e: &io::Error) -> Error {
+        let _ = self.disk.remove(&self.making(number));
+        Error::io(format!("creating {} ({} bytes)", self.path(number).display(), HEADER + self.bytes), e)
+    }
+    /// Creates segment `number`, the next one, while nobody else needs the thread.
+    pub fn add_now(&self, number: u64) -> Result<()> {
+        let make = || {
+            let file = self.begin(number)?;
+            let zeros = AlignedBuf::new(ZERO_CHUNK.min(self.bytes as usize));
+            for at in (0..self.bytes).step_by(ZERO_CHUNK) {
+                file.write_at(&zeros[..zeros.len().min((self.bytes - at) as usize)], HEADER + at)?;
+            }
+            file.sync()?;
+            self.adopt(number, file)
+        };
+        make().map_err(|e| self.failed(number, &e))
+    }
+    /// Creates the next segment, without holding up the thread while the disk writes.
+    pub async fn add(&self) -> Result<()> {
+        let number = self.end() / self.bytes;
+        let make = async {
+            let file = self.begin(number)?;
+            let mut at = 0;
+            while at < self.bytes {
+                let len = ZERO_CHUNK.min((self.bytes - at) as usize);
+                submitted(&*file, Op::Write(AlignedBuf::new(len)), HEADER + at).await?;
+                at += len as u64;
+            }
+            submitted(&*file, Op::Sync, 0).await?;
+            self.adopt(number, file)
+        };
+        make.await.map_err(|e| self.failed(number, &e))
+    }
+    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that are too many. Returns how many got one.
+    pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
+        let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
+        let free = self.end() / self.bytes..;
+        let old: Vec<u64> = self.open.lock().iter().map(|s| s.number).take_while(|n| *n < keep).collect();
+        let (mut moved, mut failed) = (Vec::new(), Ok(()));
+        for (number, next) in old.iter().zip(free) {
+            let from = self.path(*number);
+            let done = if next <= last { self.disk.rename(&from, &self.path(next)) } else { self.disk.remove(&from) };
+            if let Err(e) = done {
+                failed = Err(Error::io(format!("reusing {}", from.display()), &e));
+                break;
+            }
+            moved.push((next <= last).then_some(next));
+        }
+        if !moved.is_empty() {
+            self.sync_dir();
+        }
+        let mut open = self.open.lock();
+        for to in &moved {
+            // FILES-2: one segment stays, that of the byte before the checkpoint.
+            let s = open.pop_front().expect("listed above");
+            if let Some(number) = *to {
+                open.push_back(Segment { number, ..s });
+            }
+        }
+        assert!(!open.is_empty());
+        failed.map(|()| moved.iter().flatten().count() as u64)
+    }
+}
+
+impl Segments {
+    /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write. The latest goes first: what a crash leaves is consecutive, or
+    /// cleared away when the log is opened.
+    pub fn cut(&self, end: u64) -> Result<u64> {
+        let keep = end / self.bytes;
+        let mut removed = 0;
+        loop {
+            let number = self.open.lock().back().map_or(0, |s| s.number);
+            if number < keep || self.count() == 1 {
+                break;
+            }
+            let path = self.path(number);
+            if let Err(e) = self.disk.remove(&path) {
+                return Err(Error::io(format!("removing {}", path.display()), &e));
+            }
+            self.open.lock().pop_back();
+            removed += 1;
+        }
+        if removed > 0 {
+            self.sync_dir();
+        }
+        Ok(removed)
+    }
+}
+
+/// Up to `most` bytes from `offset` on, in whole blocks; None if the file ends before.
+pub(in crate::log) fn read_some(file: &dyn File, offset: u64, most: usize) -> io::Result<Option<AlignedBuf>> {
+    let mut buf = AlignedBuf::new(most);
+    match file.read_at(&mut buf, offset) {
+        Ok(()) => Ok(Some(buf)),
+        Err(e) if e.kind() != io::ErrorKind::UnexpectedEof => Err(e),
+        Err(_) => {
+            let left = (file.len()?.saturating_sub(offset) / HEADER * HEADER) as usize;
+            if left == 0 {
+                return Ok(None);
+            }
+            let mut buf = AlignedBuf::new(left.min(most));
+            file.read_at(&mut buf, offset).map(|()| Some(buf))
+        }
+    }
+}
+
+/// One submitted operation as a future.
+pub(in crate::log) async fn submitted(file: &dyn File, op: Op, offset: u64) -> io::Result<()> {
+    #[derive(Default)]
+    struct Shared {
+        result: Option<io::Result<()>>,
+        waker: Option<Waker>,
+    }
+    let shared = Arc::new(Mutex::new(Shared::default()));
+    let theirs = shared.clone();
+    let done = Box::new(move |result, _| {
+        let waker = {
+            let mut s = theirs.lock();
+            s.result = Some(result);
+            s.waker.take()
+        };
+        if let Some(w) = waker {
+            w.wake();
+        }
+    });
+    file.submit(Io { op, offset, done });
+    std::future::poll_fn(|cx| {
+        let mut s = shared.lock();
+        match s.result.take() {
+            Some(r) => Poll::Ready(r),
+            None => {
+                s.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}

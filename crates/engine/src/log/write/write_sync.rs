@@ -1,0 +1,164 @@
+//! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside it.
+//!
+//! Here a write is over when the call returns; [`crate::log::write::overlapped_writes`] has those that are submitted.
+//!
+//! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and it covers what was written when it began.
+//! The lock of [`Writing`] is held for moments, never through I/O.
+use crate::base::poison;
+use crate::log::Log;
+use crate::log::commit::leader::Flushed;
+use crate::log::write::write_cursor::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Waker;
+use std::time::Duration;
+
+/// One flush in so many has its CPU time measured.
+const MEASURE_EVERY: u64 = 8;
+
+impl Log {
+    /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The caller, who has the lease, waits itself.
+    pub(in crate::log) fn flush_ready(&self, durable: bool) -> Flushed {
+        let durable = durable || self.waits.wants_durable();
+        if let Some(flushed) = self.launch_ready(durable) {
+            return flushed;
+        }
+        self.host.before_blocking();
+        let flush = Flush::begin(self);
+        self.write_out(durable);
+        if durable {
+            self.sync_out();
+        }
+        flush.end(self, true);
+        Flushed::Here
+    }
+    /// For the resident writer: writes all that is ready, for the flusher to sync. Nothing, while writes of an earlier scheme are in flight (FLIGHT-3).
+    pub(in crate::log) fn write_only(&self) {
+        if self.writing.lock().state.in_flight() > 0 {
+            return;
+        }
+        self.write_out(false);
+        // Who waits for a write only is done here, and counts as elsewhere: by these counts `auto` compares the ways.
+        self.publish(false, |_, woken| {
+            self.counters.writer.log_flush_waiters.fetch_add(woken as u64, Relaxed);
+        });
+    }
+    /// For the flusher: makes durable all that is written.
+    pub(in crate::log) fn sync_only(&self) {
+        let flush = Flush::begin(self);
+        self.sync_out();
+        flush.end(self, false);
+    }
+
+    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the bytes that are durable since the last flush that was told, and how many
+    /// were woken.
+    fn publish(&self, flushed: bool, count: impl FnOnce(u64, usize)) {
+        let (written, durable, gained, mut wake) = {
+            let mut w = self.writing.lock();
+            let (durable, counted) = (w.state.durable(), w.counted);
+            if flushed {
+                w.counted = durable;
+            }
+            (w.state.written(), durable, durable - counted, std::mem::take(&mut w.wake))
+        };
+        self.waits.advance(written, durable);
+        self.space.update(|b| b.written = b.written.max(written));
+        self.check_segments(written);
+        let woken = self.waits.settle(&mut wake);
+        count(gained, woken);
+        wake.drain(..).for_each(Waker::wake);
+        self.writing.lock().wake = wake;
+    }
+    /// Writes everything that is ready; durably, if `durable` and all before is.
+    fn write_out(&self, durable: bool) {
+        let ready = self.order.ready();
+        let mut staging = self.staging.lock();
+        loop {
+            let (write, at_once) = {
+                let mut w = self.writing.lock();
+                let at_once = durable && w.state.durable() == w.state.written();
+                let Some(write) = w.state.begin(ready, 1) else { return };
+                (write, at_once)
+            };
+            let padded = write.padded_bytes();
+            self.take(&write, &mut staging[..padded]);
+            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
+            let data = &staging[..padded];
+            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
+            if let Err(e) = done {
+                poison(&format!("writing the redo log at {}: {e}", write.start));
+            }
+            {
+                let mut w = self.writing.lock();
+                if !at_once && !w.unsynced.iter().any(|f| Arc::ptr_eq(f, &file)) {
+                    w.unsynced.push(file);
+                }
+                w.state.finish(write.number, at_once);
+            }
+            self.count_write(&write, at_once);
+        }
+    }
+    /// The bytes of a write that has begun; zeros to the end of its last block.
+    pub(in crate::log) fn take(&self, write: &Write, into: &mut [u8]) {
+        let (bytes, rest) = into.split_at_mut(write.bytes());
+        // SAFETY: the range is below `ready`, and its first block is the one that the write before ended in (CREDIT-2 keeps it in the ring until this one is over).
+        unsafe { self.ring.read(write.start, bytes) };
+        rest.fill(0);
+    }
+    pub(in crate::log) fn count_write(&self, write: &Write, durable: bool) {
+        let (count, bytes, padded) = (&self.counters.writer, write.bytes(), write.padded_bytes());
+        count.os_log_fsyncs.fetch_add(durable as u64, Relaxed);
+        count.log_writes.fetch_add(1, Relaxed);
+        count.os_log_written.fetch_add(padded as u64, Relaxed);
+        count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
+        let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
+        kind.fetch_add(1, Relaxed);
+    }
+    /// Syncs what is written and not durable.
+    fn sync_out(&self) {
+        let _one = self.syncing.lock();
+        let (files, upto) = {
+            let mut w = self.writing.lock();
+            if w.state.durable() == w.state.written() {
+                return;
+            }
+            (std::mem::take(&mut w.unsynced), w.state.written())
+        };
+        for file in &files {
+            if let Err(e) = file.sync() {
+                poison(&format!("syncing the redo log: {e}"));
+            }
+            self.counters.writer.os_log_fsyncs.fetch_add(1, Relaxed);
+        }
+        self.writing.lock().state.synced(upto);
+    }
+}
+
+/// One flush, from its beginning.
+pub(in crate::log) struct Flush {
+    begun: Duration,
+    cpu: Option<Duration>,
+}
+impl Flush {
+    fn begin(log: &Log) -> Flush {
+        let measured = log.counters.writer.log_flushes.load(Relaxed).is_multiple_of(MEASURE_EVERY);
+        Flush { cpu: measured.then(|| log.disk.thread_cpu()), ..Flush::of_others(log) }
+    }
+    /// One that ends in another thread.
+    pub(in crate::log) fn of_others(log: &Log) -> Flush {
+        let begun = log.disk.now();
+        log.pace.begins(begun);
+        Flush { begun, cpu: None }
+    }
+    pub(in crate::log) fn end(self, log: &Log, led: bool) {
+        log.publish(true, |gained, woken| {
+            if gained > 0 {
+                log.waits.flushed_for(woken + led as usize);
+                log.counters.flushed(gained, log.disk.now().saturating_sub(self.begun), woken, led);
+                if let Some(before) = self.cpu {
+                    log.pace.flush_took(log.disk.thread_cpu().saturating_sub(before));
+                }
+            }
+        });
+    }
+}
