@@ -18,6 +18,7 @@ pub mod canary;
 pub mod check;
 pub mod checkpoint;
 pub mod dict;
+pub mod dump;
 pub mod engine;
 #[cfg(loom)]
 mod explore;

@@ -4,6 +4,7 @@ pub mod backend;
 mod beside;
 mod commands;
 pub mod connection;
+pub mod dump;
 mod engine_status;
 mod error;
 mod give_back;

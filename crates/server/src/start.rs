@@ -8,7 +8,7 @@ use crate::metrics;
 use crate::server::Server;
 use crate::workers::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
-use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
+use redolith_engine::log::WriterMode;
 use redolith_engine::recovery::forced::Forced;
 use redolith_engine::{Config, Engine};
 use redolith_sql::memory::ServerMemory;
@@ -161,18 +161,22 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     s.on_change(Var::InnodbDeadlockDetect, move |on| locks.set_deadlock_detect(on != 0));
     let log = engine.store.log.clone();
     s.on_change(Var::RedolithLogWriter, move |bits| {
-        log.set_writer(match bits {
-            0 => WriterSetting::Auto,
-            1 => WriterSetting::Fixed(Scheme::Session),
-            2 => WriterSetting::Fixed(Scheme::Leader),
-            _ => WriterSetting::Fixed(Scheme::Dedicated),
-        });
+        let mode = match bits {
+            0 => None,
+            1 => Some(WriterMode::Session),
+            2 => Some(WriterMode::Leader),
+            _ => Some(WriterMode::Dedicated),
+        };
+        log.set_policy(|policy| policy.mode = mode);
     });
     let log = engine.store.log.clone();
-    s.on_change(Var::RedolithLogFlushDepth, move |depth| log.set_flush_depth(depth as usize));
+    s.on_change(Var::RedolithLogFlushDepth, move |depth| {
+        log.set_policy(|policy| policy.depth = (depth > 0).then_some(depth as usize));
+    });
     let log = engine.store.log.clone();
     s.on_change(Var::RedolithLogFlushPaceUs, move |us| {
-        log.set_flush_pace(u64::try_from(us as i64).map_or(PaceSetting::Auto, |us| PaceSetting::Fixed(Duration::from_micros(us))));
+        // -1: by measurement.
+        log.set_policy(|policy| policy.hold = u64::try_from(us as i64).ok().map(Duration::from_micros));
     });
     let log = engine.store.log.clone();
     s.on_change(Var::InnodbFlushLogAtTimeout, move |seconds| log.set_flush_seconds(seconds));

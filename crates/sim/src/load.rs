@@ -9,7 +9,7 @@ use crate::scan::{self, is_conflict};
 use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
-use redolith_engine::log::{PaceSetting, Scheme, WriterSetting};
+use redolith_engine::log::{PolicySettings, WriterMode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error, Isolation, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
@@ -218,9 +218,8 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
     for _ in 0..count {
         if rng.chance(12) {
             let log = &trx.engine().store.log;
-            log.set_writer(log_writer(&mut rng));
-            log.set_flush_pace(flush_pace(&mut rng));
-            log.set_flush_depth(rng.below(5) as usize);
+            let policy = write_policy(&mut rng);
+            log.set_policy(|settings| *settings = policy);
         }
         // A life is shorter than the pauses of the task that does it.
         trx.engine().truncate_undo();
@@ -282,21 +281,24 @@ fn settings(e: &Engine, rng: &mut Rng) {
         _ => e.undo.truncation.enable(!rng.chance(4)),
     }
 }
-/// The log's writer changes under load.
-fn log_writer(rng: &mut Rng) -> WriterSetting {
-    match rng.below(4) {
-        0 => WriterSetting::Auto,
-        1 => WriterSetting::Fixed(Scheme::Session),
-        2 => WriterSetting::Fixed(Scheme::Leader),
-        _ => WriterSetting::Fixed(Scheme::Dedicated),
-    }
+/// Who writes the log, and how, changes under load.
+fn write_policy(rng: &mut Rng) -> PolicySettings {
+    let mode = match rng.below(4) {
+        0 => None,
+        1 => Some(WriterMode::Session),
+        2 => Some(WriterMode::Leader),
+        _ => Some(WriterMode::Dedicated),
+    };
+    let hold = match rng.below(3) {
+        0 => None,
+        1 => Some(Duration::ZERO),
+        _ => Some(Duration::from_micros(rng.below(5000))),
+    };
+    PolicySettings { mode, hold, depth: some_depth(rng) }
 }
-fn flush_pace(rng: &mut Rng) -> PaceSetting {
-    match rng.below(3) {
-        0 => PaceSetting::Auto,
-        1 => PaceSetting::Fixed(Duration::ZERO),
-        _ => PaceSetting::Fixed(Duration::from_micros(rng.below(5000))),
-    }
+/// One to four writes in flight, or as it is found by measurement.
+pub fn some_depth(rng: &mut Rng) -> Option<usize> {
+    Some(rng.below(5) as usize).filter(|depth| *depth > 0)
 }
 async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {
     trx.isolation = Isolation::Serializable;

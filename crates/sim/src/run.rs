@@ -277,7 +277,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         e.flush_settings.checkpoint_interval_ms.set(5);
     }
     *life.undo.lock().expect("one thread") = Some(e.undo.truncation.clone());
-    e.store.log.set_flush_depth(rng.below(5) as usize);
+    let depth = load::some_depth(&mut rng);
+    e.store.log.set_policy(|policy| policy.depth = depth);
     e.undo.truncation.set_max_bytes(if rng.chance(3) { u64::MAX } else { 0 });
     {
         let s = &mut w.seen.lock().expect("one thread");

@@ -27,8 +27,8 @@ use std::sync::Arc;
 
 /// Pages of a segment, and the largest batch.
 pub const SEGMENT_PAGES: usize = 128;
-pub(super) const HEADER: usize = ALIGN;
-pub(super) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
+pub(crate) const HEADER: usize = ALIGN;
+pub(crate) const SEGMENT_BYTES: u64 = (HEADER + SEGMENT_PAGES * PAGE_SIZE) as u64;
 const MAGIC: u64 = u64::from_le_bytes(*b"RDLDBLW1");
 const ENTRIES: usize = 32;
 const ENTRY: usize = 16;
@@ -94,7 +94,7 @@ impl Copies {
     }
 }
 /// The pages a segment header names, with their checksums; None if it is torn, or never was one.
-pub(super) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
+pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
     let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
     let count = u32_at(4) as usize;
     if u32_at(0) != crc32c::crc32c(&head[4..HEADER]) || head[8..16] != MAGIC.to_le_bytes() || count > SEGMENT_PAGES {

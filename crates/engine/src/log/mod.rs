@@ -3,24 +3,14 @@
 //!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable ─► waits wake
 //!                                                                                     checkpoint ─► segments are reused, credit is free again
 //!
-//! | file | what |
-//! |---|---|
-//! | `append/frame.rs` | a frame's bytes, checksums, epochs |
-//! | `append/buffer.rs`, `append/slots.rs` | reserve, copy, publish without a lock |
-//! | `append/credit.rs`, `append/credit_wait.rs` | room: buffer, capacity, segments; waiting for it |
-//! | `resize.rs` | another capacity or buffer while running; writers that are slowed, or told that the log is full |
-//! | `write/write_cursor.rs`, `write/write_sync.rs`, `write/overlapped_writes.rs` | what to write next, and how far it is; writing and syncing it; several writes at a time |
-//! | `commit/lsn_waiters.rs` | who waits, who leads |
-//! | `policy/writer_mode.rs`, `commit/leader.rs`, `commit/dedicated.rs` | who writes: the session that leads, with or without a group, or threads of their own |
-//! | `policy/tuner.rs`, `policy/flush_pacing.rs`, `policy/sampler.rs` | which scheme, and how often to flush: by what is measured |
-//! | `write/segments.rs`, `write/segment_allocator.rs` | segments; made ahead, reused behind |
-//! | `recovery/checkpoint_file.rs`, `recovery/log_reader.rs`, `recovery/tail.rs` | checkpoint and epoch; recovery's reading; is it the end, or damage? |
+//! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a frame's room, place and bytes), `commit` (waiting for an LSN,
+//! and who leads), `write` (write, sync, segments), `policy` (which configuration to use), `recovery` (checkpoint file, reading the log, its end).
 //!
 //! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a contiguous completed prefix.
 //! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
 //! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
 //!
-//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or `segments.open`; `control` and `watch.auto` before nothing; all are
+//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or `segments.open`; `control` before nothing; the policy's `choice` before the bell of `waits`; all are
 //! leaves for the rest of the engine.
 
 mod append;
@@ -34,16 +24,17 @@ mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod write;
+mod write_policy;
 
 pub use append::credit::Credit;
 pub use append::credit_wait::SpaceWait;
 pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
 pub use commit::leader::{CommitTicket, DurableWait};
-pub use policy::flush_pacing::PaceSetting;
-pub use policy::writer_mode::{Scheme, WriterSetting};
 pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
+pub(crate) use recovery::inspect;
 pub use recovery::log_reader::{Frame, FrameScanner};
 pub use write::overlapped_writes::DEPTH_MAX;
+pub use write_policy::{PolicySettings, WriterMode};
 
 use crate::base::{Error, Lsn, Result, Try};
 use crate::host::{BoxFuture, Host};
@@ -56,9 +47,6 @@ use commit::lsn_waiters::{Goal, Waits};
 use counters::Counters;
 use notify::Kick;
 use parking_lot::Mutex;
-use policy::flush_pacing::Pace;
-use policy::sampler::Watch;
-use policy::writer_mode::Schemes;
 use recovery::checkpoint_file::{Control, FORMAT, State};
 use redolith_disk::{AlignedBuf, Disk, File};
 use std::path::PathBuf;
@@ -70,6 +58,7 @@ use std::time::Duration;
 use write::segment_allocator;
 use write::segments::Segments;
 use write::write_cursor::{BLOCK, LogWriter, WRITE_MAX};
+use write_policy::PolicyInUse;
 
 /// LSN of the first frame of a new log, so that 0 is no position of anything.
 pub const FIRST_LSN: Lsn = Lsn(BLOCK);
@@ -116,9 +105,7 @@ pub struct Log {
     ring: Ring,
     space: Space,
     waits: Waits,
-    schemes: Schemes,
-    pace: Pace,
-    watch: Watch,
+    policy_in_use: PolicyInUse,
     /// Seconds between two flushes of what nobody waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
@@ -249,9 +236,7 @@ impl Log {
             ring,
             space: Space::new(tail, bounds),
             waits: Waits::new(tail),
-            schemes: Schemes::default(),
-            pace: Pace::default(),
-            watch: Watch::default(),
+            policy_in_use: PolicyInUse::default(),
             flush_seconds: AtomicU64::new(1),
             writing: Mutex::new(writing),
             staging: Mutex::new(AlignedBuf::new(WRITE_MAX as usize)),
@@ -271,6 +256,7 @@ impl Log {
         });
         log.keeper.kick();
         segment_allocator::spawn(&log);
+        policy::spawn(&log);
         Ok(log)
     }
 
@@ -353,17 +339,13 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    /// `redolith_log_flush_pace_us`
-    pub fn set_flush_pace(&self, to: PaceSetting) {
-        self.pace.set(to);
-    }
     /// `innodb_flush_log_at_timeout`: seconds until what nobody waits for is durable.
     pub fn set_flush_seconds(&self, seconds: u64) {
         self.flush_seconds.store(seconds, Relaxed);
     }
     /// Tells the pace of flushes how long a session took from one commit to its next.
     pub fn session_committed_after(&self, time: Duration) {
-        self.pace.session_committed_after(time);
+        self.policy_in_use.session_committed_after(time);
     }
     /// Resolves when writers are stalled until the checkpoint moves. For one task.
     pub async fn checkpoint_wanted(&self) {
@@ -401,9 +383,9 @@ impl Log {
         f("log_lsn_checkpoint_age", self.tail().0.saturating_sub(self.checkpoint_lsn().0));
         f("log_segments", self.segments.count() as u64);
         self.sizes(&mut f);
-        f("log_scheme", self.scheme() as u64 - 1);
+        f("log_scheme", self.mode() as u64 - 1);
         f("log_flush_depth", self.depth() as u64);
-        self.watch_counters(f);
+        self.policy_counters(&mut f);
     }
     /// Makes everything durable and ends the background tasks. Appends must have ended.
     pub async fn close(&self) {
@@ -444,16 +426,16 @@ impl Desk for Log {
         self.host.yield_now()
     }
     fn hold(&self) -> Option<BoxFuture<()>> {
-        if self.pace.now().is_zero() {
+        if self.policy_in_use.hold().is_zero() {
             return None;
         }
-        let left = self.pace.hold(self.disk.now())?;
+        let left = self.policy_in_use.held_back(self.disk.now())?;
         self.counters.writer.log_flush_holds.fetch_add(1, Relaxed);
         self.counters.writer.log_flush_hold_time_us.fetch_add(left.as_micros() as u64, Relaxed);
         Some(self.host.pause(left))
     }
     fn gathers(&self) -> bool {
-        self.scheme() != Scheme::Session
+        self.mode() != WriterMode::Session
     }
     fn count(&self, goal: &Goal, event: Event) {
         use counters::Session as S;

@@ -7,7 +7,7 @@ mod rig;
 use super::Session;
 use super::tests::{lines, query};
 use redolith_engine::host::block_on;
-use redolith_engine::log::{FRAME_HEADER, Scheme, WriterSetting};
+use redolith_engine::log::{FRAME_HEADER, WriterMode};
 use rig::{Counts, Rig, counts, more, moves};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -72,9 +72,9 @@ fn every_counter_of_the_study_moves_or_says_why_not() {
     let rig = Rig::new(1 << 20, 1 << 20);
     let mut s = rig.world.session();
     query(&mut s, TABLE);
-    for scheme in [WriterSetting::Auto, WriterSetting::Fixed(Scheme::Session), WriterSetting::Fixed(Scheme::Dedicated)] {
-        rig.write_with(scheme);
-        let first = scheme_number(scheme) * 100;
+    for mode in [None, Some(WriterMode::Session), Some(WriterMode::Dedicated)] {
+        rig.write_with(mode);
+        let first = mode_number(mode) * 100;
         (first..first + 20).for_each(|n| drop(query(&mut s, &format!("INSERT INTO t VALUES ({n}, 1, 'x')"))));
     }
     for (name, says) in STUDY {
@@ -85,8 +85,8 @@ fn every_counter_of_the_study_moves_or_says_why_not() {
         assert!(says == Moves || count == "0", "{name} is {count}, though it says: {comment}");
     }
 }
-fn scheme_number(setting: WriterSetting) -> u64 {
-    if let WriterSetting::Fixed(scheme) = setting { scheme as u64 } else { 0 }
+fn mode_number(setting: Option<WriterMode>) -> u64 {
+    setting.map_or(0, |mode| mode as u64)
 }
 
 /// One connection: every commit is one flush of its own, one write of the device, and each statement writes so many mini-transactions.
@@ -108,9 +108,9 @@ fn statements_of_one_connection_are_counted_exactly() {
         ("BEGIN; INSERT INTO t VALUES (7, 70, 'g'); SAVEPOINT s; INSERT INTO t VALUES (8, 80, 'h'); ROLLBACK TO s; COMMIT", 2 + 2 + 2 + 1),
         ("INSERT INTO t VALUES (9, 90, 'i') ON DUPLICATE KEY UPDATE c = 'j'", 3),
     ];
-    for scheme in [WriterSetting::Auto, WriterSetting::Fixed(Scheme::Session), WriterSetting::Fixed(Scheme::Leader)] {
+    for mode in [None, Some(WriterMode::Session), Some(WriterMode::Leader)] {
         let rig = Rig::new(1 << 20, 1 << 20);
-        rig.write_with(scheme);
+        rig.write_with(mode);
         let mut s = rig.world.session();
         query(&mut s, TABLE);
         rig.quiet();
@@ -201,8 +201,8 @@ fn commit_from_threads(rig: &Rig, threads: u64, commits: u64, first: u64) -> u64
 #[test]
 fn groups_of_many_connections_add_up() {
     let rig = Rig::new(1 << 22, 8 << 20);
-    rig.write_with(WriterSetting::Fixed(Scheme::Leader));
-    rig.world.server.engine.store.log.set_flush_depth(1);
+    rig.write_with(Some(WriterMode::Leader));
+    rig.world.server.engine.store.log.set_policy(|policy| policy.depth = Some(1));
     let mut s = rig.world.session();
     query(&mut s, TABLE);
     rig.quiet();
@@ -245,7 +245,7 @@ fn the_dedicated_writer_is_counted() {
     let mut s = rig.world.session();
     query(&mut s, TABLE);
     rig.quiet();
-    rig.write_with(WriterSetting::Fixed(Scheme::Dedicated));
+    rig.write_with(Some(WriterMode::Dedicated));
     // It takes over at a hand-over.
     let (mut n, begun) = (0, counts(&mut s));
     while more(&begun, &counts(&mut s), "log_writer_no_waits") == 0 {
@@ -314,11 +314,11 @@ const LEVELS: [(u64, &str); 2] = [(1, "log_on_flush"), (2, "log_on_write")];
 /// A commit between the place it got in the log and its wait for it, when another one has the log written: there is nothing left to wait for.
 #[test]
 fn a_commit_that_another_has_made_safe_does_not_wait() {
-    for scheme in [Scheme::Session, Scheme::Leader] {
+    for mode in [WriterMode::Session, WriterMode::Leader] {
         let rig = Rig::new(1 << 20, 1 << 20);
         let [mut s, mut other] = [rig.world.session(), rig.world.session()];
         query(&mut s, TABLE);
-        rig.write_with(WriterSetting::Fixed(scheme));
+        rig.write_with(Some(mode));
         rig.quiet();
         for (level, kind) in LEVELS {
             query(&mut s, &format!("SET innodb_flush_log_at_trx_commit = {level}"));
@@ -340,7 +340,7 @@ fn a_commit_that_another_has_made_safe_does_not_wait() {
             assert!(rig.asked.clock.lock().is_none(), "the other one has committed meanwhile");
             let after = counts(&mut other);
             let names = ["no_waits", "waits", "wait_loops"].map(|what| format!("{kind}_{what}"));
-            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [1, 1, 0], "{kind}, {scheme:?}");
+            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [1, 1, 0], "{kind}, {mode:?}");
             assert_eq!(moves(&before, &after, ["trx_rw_commits", "log_writes", "log_flushes"]), [2, 1, u64::from(level == 1)]);
         }
     }
@@ -349,11 +349,11 @@ fn a_commit_that_another_has_made_safe_does_not_wait() {
 /// While one session's write is at the disk another one commits, looks, and has to wait; it writes next.
 #[test]
 fn who_comes_while_another_writes_looks_again() {
-    for scheme in [Scheme::Session, Scheme::Leader] {
+    for mode in [WriterMode::Session, WriterMode::Leader] {
         let rig = Rig::new(1 << 20, 1 << 20);
         let mut s = rig.world.session();
         query(&mut s, TABLE);
-        rig.write_with(WriterSetting::Fixed(scheme));
+        rig.write_with(Some(mode));
         rig.quiet();
         for (level, kind) in LEVELS {
             let names = ["no_waits", "waits", "wait_loops"].map(|what| format!("{kind}_{what}"));
@@ -374,7 +374,7 @@ fn who_comes_while_another_writes_looks_again() {
                 rig.asked.gate.open();
             });
             let after = counts(&mut s);
-            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [0, 2, 1], "{kind}, {scheme:?}");
+            assert_eq!(moves(&before, &after, names.each_ref().map(|n| &n[..])), [0, 2, 1], "{kind}, {mode:?}");
             let flushes = if level == 1 { 2 } else { 0 };
             assert_eq!(moves(&before, &after, ["trx_rw_commits", "log_writes", "log_flushes"]), [2, 2, flushes]);
         }
@@ -389,7 +389,7 @@ fn a_commit_behind_a_slow_copy_looks_until_it_is_done() {
     let rig = Rig::new(32 << 20, 8 << 20);
     let mut s = rig.world.session();
     query(&mut s, TABLE);
-    rig.write_with(WriterSetting::Fixed(Scheme::Session));
+    rig.write_with(Some(WriterMode::Session));
     rig.quiet();
     let log = &rig.world.server.engine.store.log;
     let names = ["log_on_recent_written_wait_loops", "log_on_flush_waits", "log_on_flush_no_waits", "log_on_flush_wait_loops"];

@@ -1,12 +1,12 @@
 //! The `dedicated` host of the writer: two threads of their own, a writer and a flusher.
 //!
-//! The writer gets the lease like any other, by hand-over, and keeps it until the scheme is changed. Whenever somebody waits for what is not written yet, it
+//! The writer gets the lease like any other, by hand-over, and keeps it until the mode is changed. Whenever somebody waits for what is not written yet, it
 //! writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
 //!
 //! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell is rung: the writer looks after each write, and before it sleeps.
 use crate::log::commit::leader::Desk;
 use crate::log::notify::Kick;
-use crate::log::{Log, Scheme};
+use crate::log::{Log, WriterMode};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
@@ -44,7 +44,7 @@ impl Log {
     async fn write_for_all(&self) -> bool {
         let (waits, count) = (&self.waits, &self.counters.writer);
         loop {
-            if self.is_closed() || self.scheme() != Scheme::Dedicated {
+            if self.is_closed() || self.mode() != WriterMode::Dedicated {
                 if let Some(next) = waits.resident_leaves() {
                     next.wake();
                 }

@@ -1,12 +1,12 @@
-//! A trial: one way of writing beside the one in use, in pairs of short slices, until it is known whether it is better.
+//! An A/B test: one writer configuration against the one in use, in pairs of short windows, until it is known whether it is better.
 //!
-//! What is kept of a pair is the logarithm of the challenger's rate in that of the one in use. Their mean and its standard error decide, looked at after each
-//! pair: so that what is much worse is over after two, and what is a little better gets the pairs it takes to see that: of slices of 50 ms, whose ratios differ
-//! by 0.1 on a virtual machine, 30 for 8 %. Never one pair alone: the device may have stood still. (Looking again and again makes chance look like a reason more
-//! often than one look would; hence so many standard errors. After the idea of Wald, "Sequential Analysis", 1947.)
-use crate::log::policy::writer_mode::Way;
+//! Of each pair the test keeps the logarithm of the ratio of the two rates. After each pair the mean of these logarithms and its standard error decide: a
+//! candidate that is much worse is out after two pairs, and one that is a little better gets as many pairs as it takes to see that (of windows of 50 ms, whose
+//! ratios differ by 0.1 on a virtual machine, 30 pairs for 8 %). One pair alone never decides: the device may have stood still. Looking after each pair makes
+//! chance look like a reason more often than one look would, which is why the test asks for so many standard errors (after Wald, "Sequential Analysis", 1947).
+use super::tuner::WriterConfig;
 
-/// A challenger must be better by this to be taken.
+/// A candidate must be better by this to be taken.
 const GAIN: f64 = 1.03;
 /// How sure that it is better (standard errors above 1), and that it does not reach the gain.
 const SURE_WON: f64 = 4.0;
@@ -18,30 +18,30 @@ const PAIRS_MAX: u32 = 192;
 /// What is believed of the noise of a pair before it has been seen, and how many pairs that counts for.
 const NOISE: f64 = 0.08;
 const NOISE_WEIGHT: f64 = 2.0;
-/// One pair says no more than this: a slice in which the device stood still is no ratio.
+/// One pair says no more than this: a window in which the device stood still is no ratio.
 const LOG_MAX: f64 = 0.5;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::log) enum Verdict {
+pub(super) enum Verdict {
     Open,
     Won,
     Lost,
 }
 
 #[derive(Debug, Clone)]
-pub(in crate::log) struct Trial {
-    pub challenger: Way,
+pub(super) struct AbTest {
+    pub candidate: WriterConfig,
     pairs: u32,
     sum: f64,
     squares: f64,
 }
-impl Trial {
-    pub fn of(challenger: Way) -> Trial {
-        Trial { challenger, pairs: 0, sum: 0.0, squares: 0.0 }
+impl AbTest {
+    pub fn of(candidate: WriterConfig) -> AbTest {
+        AbTest { candidate, pairs: 0, sum: 0.0, squares: 0.0 }
     }
     /// A pair's rates.
-    pub fn add(&mut self, in_use: f64, challenger: f64) {
-        let log = (challenger.max(1e-6) / in_use.max(1e-6)).ln().clamp(-LOG_MAX, LOG_MAX);
+    pub fn add(&mut self, in_use: f64, candidate: f64) {
+        let log = (candidate.max(1e-6) / in_use.max(1e-6)).ln().clamp(-LOG_MAX, LOG_MAX);
         (self.pairs, self.sum, self.squares) = (self.pairs + 1, self.sum + log, self.squares + log * log);
     }
     fn mean(&self) -> f64 {
@@ -52,15 +52,15 @@ impl Trial {
         let deviations = (self.squares - self.sum * self.sum / n).max(0.0);
         ((deviations + NOISE_WEIGHT * NOISE * NOISE) / (n - 1.0 + NOISE_WEIGHT) / n).sqrt()
     }
-    /// The challenger's rate in that of the one in use; no pair counts for less than 0.6 or more than 1.65 of it.
+    /// The candidate's rate in that of the one in use; no pair counts for less than 0.6 or more than 1.65 of it.
     pub fn ratio(&self) -> f64 {
         self.mean().exp()
     }
-    /// What is believed that a slice of the challenger costs, in what the way in use would do in that time: of one of which nothing is known, and by what has been
+    /// What is believed that a window of the candidate costs, in what the configuration in use would do in that time: of one of which nothing is known, and by what has been
     /// seen (of which the belief counts as one pair).
     pub const LOSS_UNKNOWN: f64 = 0.3;
     pub fn loss(&self) -> f64 {
-        let believed = (1.0 - Trial::LOSS_UNKNOWN).ln();
+        let believed = (1.0 - AbTest::LOSS_UNKNOWN).ln();
         (1.0 - ((self.sum + believed) / f64::from(self.pairs + 1)).exp()).max(0.0)
     }
     pub fn verdict(&self) -> Verdict {
@@ -80,11 +80,11 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::Scheme;
+    use crate::log::write_policy::WriterMode;
 
-    /// How a trial ends whose pairs have these ratios, one after the other, and after how many.
+    /// How a test ends whose pairs have these ratios, one after the other, and after how many.
     fn end(mut ratio: impl FnMut() -> f64) -> (Verdict, u32) {
-        let mut t = Trial::of(Way::new(Scheme::Session, 1));
+        let mut t = AbTest::of(WriterConfig::new(WriterMode::Session, 1));
         loop {
             t.add(1000.0, 1000.0 * ratio());
             if let end @ (Verdict::Won | Verdict::Lost) = t.verdict() {
@@ -103,8 +103,8 @@ mod tests {
             (0..4).map(|_| uniform()).sum::<f64>() * deviation * 3f64.sqrt()
         }
     }
-    /// Of 200 trials: the share won, and the mean number of pairs.
-    fn trials(ratio: f64, deviation: f64) -> (f64, f64) {
+    /// Of 200 tests: the share won, and the mean number of pairs.
+    fn tests(ratio: f64, deviation: f64) -> (f64, f64) {
         let ends = (0..200).map(|seed| {
             let mut noise = noise(seed, deviation);
             end(move || ratio * noise().exp())
@@ -115,32 +115,32 @@ mod tests {
     #[test]
     fn what_is_much_worse_is_over_at_once() {
         assert_eq!(end(|| 0.8), (Verdict::Lost, PAIRS_LOST));
-        let (won, pairs) = trials(0.8, 0.1);
+        let (won, pairs) = tests(0.8, 0.1);
         assert!(won == 0.0 && pairs < 2.5, "{won} {pairs}");
     }
     #[test]
     fn what_is_better_wins() {
         assert_eq!(end(|| 1.2), (Verdict::Won, PAIRS_MIN));
         for (ratio, least, most) in [(1.2, 0.98, 15.0), (1.1, 0.95, 30.0), (1.05, 0.8, 70.0)] {
-            let (won, pairs) = trials(ratio, 0.1);
+            let (won, pairs) = tests(ratio, 0.1);
             assert!(won > least && pairs < most, "{ratio}: {won} {pairs}");
         }
     }
     #[test]
     fn noise_is_not_better() {
         for deviation in [0.02, 0.1, 0.3] {
-            let (won, pairs) = trials(1.0, deviation);
+            let (won, pairs) = tests(1.0, deviation);
             assert!(won <= 0.005 && pairs < 100.0, "{deviation}: {won} {pairs}");
         }
     }
     #[test]
     fn what_it_costs_is_learnt() {
         let loss = |ratio: f64, pairs: u32| {
-            let mut t = Trial::of(Way::new(Scheme::Session, 1));
+            let mut t = AbTest::of(WriterConfig::new(WriterMode::Session, 1));
             (0..pairs).for_each(|_| t.add(1000.0, 1000.0 * ratio));
             t.loss()
         };
-        assert!((loss(1.0, 0) - Trial::LOSS_UNKNOWN).abs() < 1e-9);
+        assert!((loss(1.0, 0) - AbTest::LOSS_UNKNOWN).abs() < 1e-9);
         assert!(loss(1.0, 3) < 0.1 && loss(1.0, 12) < 0.03 && loss(0.9, 30) > 0.1 && loss(0.6, 2) > 0.35, "{}", loss(1.0, 12));
         assert_eq!(loss(1.1, 12), 0.0);
     }

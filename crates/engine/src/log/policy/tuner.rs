@@ -1,66 +1,94 @@
-//! `auto`: which way of writing serves the load that there is now: which scheme, and how many writes at a time.
+//! The tuner: which writer configuration serves the load of the moment, that is which mode and how many writes at a time.
 //!
-//! What is best depends on the machine, its device and the load, so it is measured. Loads are told apart by how many sessions commit, in classes that double,
-//! and by how much redo a commit has, in classes of four times as much (not by commits per flush: those depend on the way of writing, and what depends on the
-//! choice cannot be asked which choice is best). Each class begins with `leader`, one write at a time, which is `session` while one session at a time commits.
-//! Now and then another way is in use for a short slice, between two of the one in use, until a [`Trial`] says whether it is better; if it is, its class keeps
-//! it. When a round of trials of all the others is over, the next one comes later.
+//! The best configuration depends on the machine, its device and the load, so the tuner measures. It tells loads apart by how many sessions commit, in classes
+//! that double, and by how much redo a commit has, in classes of four times as much. It does not use commits per flush: that number depends on the
+//! configuration, so it cannot be asked which configuration is best. Each class begins with `leader`, one write at a time, which is the same as `session` while
+//! one session at a time commits. Now and then a candidate is in use for a short window, between two windows of the best configuration known, until an
+//! [`AbTest`] says whether the candidate is better; if it is, the class keeps it. When all candidates have been tested, the next round comes later.
 //!
-//! AUTO-1: slices of other ways cost about [`LOSS`] of what the one in use would do, by how much worse they have been so far: what is about as good is tried
-//! often and known soon, what is bad seldom and not for long. (Of one that stops commits, the first two slices cost three times that: then it is known.) A slice
-//! lasts some cycles of a session, as far as its bounds let it, and some before it are not counted: what the way before left waiting would be counted for it,
-//! and a leader with large groups leaves more than others.
+//! AUTO-1: windows of candidates cost about [`LOSS`] of the commits. How much worse a candidate has been so far decides how often it is tested: a candidate that
+//! is about as good is tested often and soon known, a bad one seldom and not for long. A candidate that stops commits altogether is found out after two
+//! windows, which cost at most three times that share. A window lasts several cycles of a session, within its bounds. Commits in the time before it are not
+//! counted, because they were waiting when the configuration changed, and a leader with large groups leaves more of them than others.
 //! AUTO-2: the class changes when three looks in a row say so, never on one.
-//! AUTO-3: only what the settings leave open is chosen, or tried. What was learnt under some settings is kept for when they come back.
-//! AUTO-4: only slices of the way in use tell whether the load is still the same: a challenger under which commits stop has lost.
-//! `dedicated` is tried only where CPUs are idle, and not left alone where they no longer are: its threads starve on busy ones (the first field study).
-use crate::log::policy::ab_test::{Trial, Verdict};
-use crate::log::policy::writer_mode::{Fixed, Scheme, Way};
+//! AUTO-3: only what the settings leave open is chosen or tested. What was learnt under some settings is kept for when they come back.
+//! AUTO-4: only windows of the best configuration tell whether the load is still the same: a candidate under which commits stop has lost.
+//! `dedicated` is tested only where CPUs are idle, and looked at again where they no longer are: its threads starve on busy CPUs (the first field study).
+use super::ab_test::{AbTest, Verdict};
+use crate::log::write_policy::WriterMode;
 use std::collections::HashMap;
 use std::time::Duration;
 
 /// Time between two looks.
-pub(in crate::log) const LOOK: Duration = Duration::from_millis(100);
-/// Of the commits, what slices of ways that are not better may cost.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Of the commits, what windows of configurations that are not better may cost.
 const LOSS: f64 = 0.01;
-/// A slice in cycles of a session, and what is not counted before it; and bounds.
-const SLICE_CYCLES: u32 = 10;
-const SLICE_MIN: Duration = Duration::from_millis(50);
-const SLICE_MAX: Duration = Duration::from_secs(1);
+/// A window in cycles of a session, and what is not counted before it; and bounds.
+const WINDOW_CYCLES: u32 = 10;
+const WINDOW_MIN: Duration = Duration::from_millis(50);
+const WINDOW_MAX: Duration = Duration::from_secs(1);
 const SETTLE_CYCLES: u32 = 2;
 const SETTLE_MIN: Duration = Duration::from_millis(10);
 const SETTLE_MAX: Duration = Duration::from_millis(600);
-/// What begins settles first: a class of load, and the way in use under other settings.
+/// What begins settles first: a class of load, and the configuration in use under other settings.
 const CLASS_SETTLES: Duration = Duration::from_millis(1500);
 const SETTINGS_SETTLE: Duration = Duration::from_millis(600);
 /// Between rounds, in time for which the class of load was there.
 const ROUND_AFTER: Duration = Duration::from_secs(60);
 const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
-/// Commits a second below which nothing is tried: slices would have too few to compare.
+/// Commits a second below which nothing is tried: windows would have too few to compare.
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.2;
 /// How far a load is from the middle of its class, in classes, before it is another's: more than half, so that one on the border stays.
 const CLASS_REACH: f64 = 0.65;
 /// What there is to choose from, in the order in which it is tried.
-const WAYS: &[Way] =
-    &[Way::new(Scheme::Leader, 1), Way::new(Scheme::Leader, 4), Way::new(Scheme::Dedicated, 1), Way::new(Scheme::Session, 1)];
+const CONFIGS: &[WriterConfig] = &[
+    WriterConfig::new(WriterMode::Leader, 1),
+    WriterConfig::new(WriterMode::Leader, 4),
+    WriterConfig::new(WriterMode::Dedicated, 1),
+    WriterConfig::new(WriterMode::Session, 1),
+];
+
+/// Who writes, and how many writes at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct WriterConfig {
+    pub mode: WriterMode,
+    pub depth: usize,
+}
+impl WriterConfig {
+    pub const fn new(mode: WriterMode, depth: usize) -> WriterConfig {
+        WriterConfig { mode, depth }
+    }
+}
+impl std::fmt::Display for WriterConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let depth = if self.depth > 1 { format!(", {} writes at a time", self.depth) } else { String::new() };
+        write!(f, "{}{depth}", self.mode.name())
+    }
+}
+/// What is set of a configuration; the rest is open.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Fixed {
+    pub mode: Option<WriterMode>,
+    pub depth: Option<usize>,
+}
 
 /// Those that the settings leave.
-fn open_ways(fixed: Fixed) -> Vec<Way> {
-    let mut ways = Vec::new();
-    for way in WAYS {
-        let way = Way::new(way.scheme, fixed.depth.unwrap_or(way.depth));
-        if fixed.scheme.is_none_or(|s| s == way.scheme) && !ways.contains(&way) {
-            ways.push(way);
+fn open_configs(fixed: Fixed) -> Vec<WriterConfig> {
+    let mut configs = Vec::new();
+    for config in CONFIGS {
+        let config = WriterConfig::new(config.mode, fixed.depth.unwrap_or(config.depth));
+        if fixed.mode.is_none_or(|s| s == config.mode) && !configs.contains(&config) {
+            configs.push(config);
         }
     }
-    ways
+    configs
 }
 
 /// What has been seen since the last look.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::log) struct Seen {
+pub(super) struct Sample {
     pub time: Duration,
     pub commits: u64,
     pub flushes: u64,
@@ -73,7 +101,7 @@ pub(in crate::log) struct Seen {
     /// CPUs that nobody used, on average.
     pub idle_cpus: f64,
 }
-impl Seen {
+impl Sample {
     pub fn rate(&self) -> f64 {
         self.commits as f64 / self.time.as_secs_f64().max(1e-6)
     }
@@ -96,95 +124,98 @@ const SESSIONS_MAX: u32 = 10;
 /// What is known of a class of loads.
 #[derive(Debug, Clone)]
 struct Class {
-    best: Way,
-    trial: Option<Trial>,
+    best: WriterConfig,
+    test: Option<AbTest>,
     /// Tried in this round.
-    tried: Vec<Way>,
-    /// How long this class was there since another way was in use, and how much longer than a slice asks for it must be: between rounds.
+    tried: Vec<WriterConfig>,
+    /// How long this class was there since another configuration was in use, and how much longer than a window asks for it must be: between rounds.
     rested: Duration,
     pause: Duration,
     /// After the next round.
     next_pause: Duration,
-    /// The last trial's challenger with its rate in that of the one in use.
-    last: Option<(Way, f64)>,
+    /// The last test's candidate with its rate in that of the one in use.
+    last: Option<(WriterConfig, f64)>,
 }
 impl Class {
-    fn new(best: Way) -> Class {
-        Class { best, trial: None, tried: Vec::new(), rested: Duration::ZERO, pause: Duration::ZERO, next_pause: ROUND_AFTER, last: None }
+    fn new(best: WriterConfig) -> Class {
+        Class { best, test: None, tried: Vec::new(), rested: Duration::ZERO, pause: Duration::ZERO, next_pause: ROUND_AFTER, last: None }
     }
-    /// Who is to be tried next: the one whose trial is open, or another. None: all have been, and the round is over.
-    fn challenger(&mut self, ways: &[Way], idle_cpus: f64) -> Option<Way> {
-        let fits = |w: Way| w.scheme != Scheme::Dedicated || idle_cpus >= IDLE_CPUS_MIN;
-        self.trial.take_if(|t| !fits(t.challenger));
-        if self.trial.is_none() {
-            let next = ways.iter().find(|&&w| w != self.best && !self.tried.contains(&w) && fits(w));
-            self.trial = next.map(|&w| Trial::of(w));
-            if self.trial.is_none() {
+    /// Who is to be tried next: the one whose test is open, or another. None: all have been, and the round is over.
+    fn candidate(&mut self, configs: &[WriterConfig], idle_cpus: f64) -> Option<WriterConfig> {
+        let fits = |w: WriterConfig| w.mode != WriterMode::Dedicated || idle_cpus >= IDLE_CPUS_MIN;
+        self.test.take_if(|t| !fits(t.candidate));
+        if self.test.is_none() {
+            let next = configs.iter().find(|&&w| w != self.best && !self.tried.contains(&w) && fits(w));
+            self.test = next.map(|&w| AbTest::of(w));
+            if self.test.is_none() {
                 self.tried.clear();
                 (self.rested, self.pause) = (Duration::ZERO, self.next_pause);
                 self.next_pause = (self.next_pause * 2).min(ROUND_AFTER_MAX);
             }
         }
-        self.trial.as_ref().map(|t| t.challenger)
+        self.test.as_ref().map(|t| t.candidate)
     }
-    /// A pair's rates. True if the challenger is taken.
-    fn learn(&mut self, in_use: f64, of_challenger: f64) -> bool {
-        let Some(trial) = &mut self.trial else { return false };
-        trial.add(in_use, of_challenger);
-        let (challenger, verdict) = (trial.challenger, trial.verdict());
+    /// A pair's rates. True if the candidate is taken.
+    fn learn(&mut self, in_use: f64, of_candidate: f64) -> bool {
+        let Some(test) = &mut self.test else { return false };
+        test.add(in_use, of_candidate);
+        let (candidate, verdict) = (test.candidate, test.verdict());
         match verdict {
             Verdict::Open => return false,
-            Verdict::Lost => self.tried.push(challenger),
+            Verdict::Lost => self.tried.push(candidate),
             Verdict::Won => {
                 // The one it beats is known to be worse; the others are compared with the new one.
                 self.tried = vec![self.best];
-                (self.best, self.next_pause) = (challenger, ROUND_AFTER);
+                (self.best, self.next_pause) = (candidate, ROUND_AFTER);
             }
         }
-        self.last = Some((challenger, trial.ratio()));
-        self.trial = None;
+        self.last = Some((candidate, test.ratio()));
+        self.test = None;
         verdict == Verdict::Won
     }
-    /// How long the way in use is to be in use before the next slice of another.
-    fn rest(&self, slices: &Slices) -> Duration {
-        let loss = self.trial.as_ref().map_or(Trial::LOSS_UNKNOWN, Trial::loss);
-        self.pause + (slices.settle + slices.slice).mul_f64(loss / LOSS).max(slices.settle)
+    /// How long the configuration in use is to be in use before the next window of another.
+    fn rest(&self, windows: &Windows) -> Duration {
+        let loss = self.test.as_ref().map_or(AbTest::LOSS_UNKNOWN, AbTest::loss);
+        self.pause + (windows.settle + windows.window).mul_f64(loss / LOSS).max(windows.settle)
     }
 }
 #[derive(Debug, Clone, Copy)]
-struct Slices {
-    slice: Duration,
+struct Windows {
+    window: Duration,
     settle: Duration,
 }
-impl Slices {
-    fn of(cycle: Duration) -> Slices {
-        Slices { slice: (cycle * SLICE_CYCLES).clamp(SLICE_MIN, SLICE_MAX), settle: (cycle * SETTLE_CYCLES).clamp(SETTLE_MIN, SETTLE_MAX) }
+impl Windows {
+    fn of(cycle: Duration) -> Windows {
+        Windows {
+            window: (cycle * WINDOW_CYCLES).clamp(WINDOW_MIN, WINDOW_MAX),
+            settle: (cycle * SETTLE_CYCLES).clamp(SETTLE_MIN, SETTLE_MAX),
+        }
     }
 }
 
-/// What a pair is made of: the challenger is compared with what was before it and after it, so that what drifts steadily falls out.
+/// What a pair is made of: the candidate is compared with what was before it and after it, so that what drifts steadily falls out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Before,
-    /// The challenger, with the rate of the one in use.
+    /// The candidate, with the rate of the one in use.
     Settles(f64),
     Tried(f64),
     /// The one in use again, with both rates.
     Resettles(f64, f64),
     After(f64, f64),
 }
-/// A pair that is under way.
+/// A pair that is under config.
 #[derive(Debug)]
 struct Pair {
-    challenger: Way,
+    candidate: WriterConfig,
     step: Step,
-    slices: Slices,
+    windows: Windows,
     /// The load that it is about.
     sessions: f64,
     bytes: f64,
 }
 impl Pair {
-    fn challenger_writes(&self) -> bool {
+    fn candidate_writes(&self) -> bool {
         matches!(self.step, Step::Settles(_) | Step::Tried(_))
     }
     fn settles(&self) -> bool {
@@ -195,16 +226,16 @@ impl Pair {
         matches!(self.step, Step::Before | Step::After(..))
     }
     /// What was seen is of about the load that the pair is about.
-    fn same_load(&self, seen: &Seen) -> bool {
+    fn same_load(&self, sample: &Sample) -> bool {
         let within = |times: f64, x: f64, of: f64| (1.0 / times..=times).contains(&(x / of.max(1e-6)));
-        (seen.cycle.is_zero() || within(2.0, seen.sessions, self.sessions)) && within(4.0, seen.bytes_per_commit(), self.bytes)
+        (sample.cycle.is_zero() || within(2.0, sample.sessions, self.sessions)) && within(4.0, sample.bytes_per_commit(), self.bytes)
     }
 }
 
 #[derive(Debug)]
-pub(in crate::log) struct Auto {
+pub(super) struct Tuner {
     fixed: Fixed,
-    ways: Vec<Way>,
+    configs: Vec<WriterConfig>,
     classes: HashMap<Load, Class>,
     /// What was learnt under other settings.
     under: HashMap<Fixed, HashMap<Load, Class>>,
@@ -219,16 +250,16 @@ pub(in crate::log) struct Auto {
     bytes: f64,
     idle_cpus: f64,
     pair: Option<Pair>,
-    /// Of challengers, and how long they wrote.
-    pub slices: u64,
+    /// Of candidates, and how long they wrote.
+    pub windows: u64,
     pub tried_for: Duration,
     pub switches: u64,
 }
-impl Default for Auto {
-    fn default() -> Auto {
-        Auto {
+impl Default for Tuner {
+    fn default() -> Tuner {
+        Tuner {
             fixed: Fixed::default(),
-            ways: open_ways(Fixed::default()),
+            configs: open_configs(Fixed::default()),
             classes: HashMap::new(),
             under: HashMap::new(),
             load: ALONE,
@@ -239,39 +270,39 @@ impl Default for Auto {
             bytes: 1.0,
             idle_cpus: 0.0,
             pair: None,
-            slices: 0,
+            windows: 0,
             tried_for: Duration::ZERO,
             switches: 0,
         }
     }
 }
 
-impl Auto {
-    /// What to use now.
-    pub fn way(&self) -> Way {
+impl Tuner {
+    /// The configuration to use now.
+    pub fn config(&self) -> WriterConfig {
         match &self.pair {
-            Some(pair) if pair.challenger_writes() => pair.challenger,
+            Some(pair) if pair.candidate_writes() => pair.candidate,
             _ => self.best(),
         }
     }
-    fn best(&self) -> Way {
-        self.classes.get(&self.load).map_or(self.ways[0], |c| c.best)
+    fn best(&self) -> WriterConfig {
+        self.classes.get(&self.load).map_or(self.configs[0], |c| c.best)
     }
     fn class(&mut self) -> &mut Class {
-        self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]))
+        self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]))
     }
     /// How long until the next look.
     pub fn look_after(&self) -> Duration {
         match &self.pair {
-            Some(pair) if pair.settles() => pair.slices.settle,
-            Some(pair) => pair.slices.slice,
+            Some(pair) if pair.settles() => pair.windows.settle,
+            Some(pair) => pair.windows.window,
             None => LOOK,
         }
     }
     pub fn group(&self) -> f64 {
         self.group
     }
-    /// A pair is under way.
+    /// A pair is under config.
     pub fn tries(&self) -> bool {
         self.pair.is_some()
     }
@@ -280,50 +311,50 @@ impl Auto {
         if self.fixed == fixed {
             return;
         }
-        if self.pair.as_ref().is_some_and(Pair::challenger_writes) {
-            // AUTO-1, though nothing comes of this slice.
+        if self.pair.as_ref().is_some_and(Pair::candidate_writes) {
+            // AUTO-1, though nothing comes of this window.
             self.class().rested = Duration::ZERO;
         }
-        self.ways = open_ways(fixed);
+        self.configs = open_configs(fixed);
         let known = self.under.remove(&fixed).unwrap_or_default();
         let before = std::mem::replace(&mut self.classes, known);
         self.under.insert(std::mem::replace(&mut self.fixed, fixed), before);
         (self.pair, self.settles) = (None, self.settles.max(SETTINGS_SETTLE));
     }
-    /// A look at what has been seen.
-    pub fn look(&mut self, seen: Seen) {
-        if seen.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
+    /// A look at what has been sample.
+    pub fn look(&mut self, sample: Sample) {
+        if sample.commits == 0 && self.pair.as_ref().is_none_or(Pair::tells_load) {
             if self.pair.take().is_some() {
                 self.settles = CLASS_SETTLES;
             }
             return;
         }
-        self.idle_cpus += (seen.idle_cpus - self.idle_cpus) / 4.0;
+        self.idle_cpus += (sample.idle_cpus - self.idle_cpus) / 4.0;
         if let Some(pair) = self.pair.take() {
-            return self.slice_ends(pair, seen);
+            return self.window_ends(pair, sample);
         }
-        self.group += (seen.commits as f64 / seen.flushes.max(1) as f64 - self.group) / 4.0;
+        self.group += (sample.commits as f64 / sample.flushes.max(1) as f64 - self.group) / 4.0;
         // Of their logarithm: from a thousand to one in a second.
         let average = |old: f64, new: f64| (0.75 * old.log2() + 0.25 * new.max(1.0).log2()).exp2();
-        self.sessions = average(self.sessions, seen.sessions);
-        self.bytes = average(self.bytes, seen.bytes_per_commit());
+        self.sessions = average(self.sessions, sample.sessions);
+        self.bytes = average(self.bytes, sample.bytes_per_commit());
         self.classify();
-        let time = seen.time.min(10 * LOOK);
+        let time = sample.time.min(10 * LOOK);
         self.settles = self.settles.saturating_sub(time);
-        let may = self.ways.len() > 1 && self.load != ALONE && seen.rate() >= RATE_MIN && self.settles.is_zero();
-        let slices = Slices::of(seen.cycle);
-        let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.ways[0]));
+        let may = self.configs.len() > 1 && self.load != ALONE && sample.rate() >= RATE_MIN && self.settles.is_zero();
+        let windows = Windows::of(sample.cycle);
+        let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]));
         class.rested += time;
-        if class.best.scheme == Scheme::Dedicated && self.idle_cpus < IDLE_CPUS_MIN {
+        if class.best.mode == WriterMode::Dedicated && self.idle_cpus < IDLE_CPUS_MIN {
             // It was found when CPUs were idle: time to look again.
             class.pause = Duration::ZERO;
         }
-        if !may || class.rested < class.rest(&slices) {
+        if !may || class.rested < class.rest(&windows) {
             return;
         }
         class.pause = Duration::ZERO;
-        let Some(challenger) = class.challenger(&self.ways, self.idle_cpus) else { return };
-        self.pair = Some(Pair { challenger, step: Step::Before, slices, sessions: self.sessions, bytes: self.bytes });
+        let Some(candidate) = class.candidate(&self.configs, self.idle_cpus) else { return };
+        self.pair = Some(Pair { candidate, step: Step::Before, windows, sessions: self.sessions, bytes: self.bytes });
     }
     fn classify(&mut self) {
         // In classes, from zero.
@@ -340,31 +371,31 @@ impl Auto {
         }
         self.other = if self.other.0 == load { (load, self.other.1 + 1) } else { (load, 1) };
         if self.other.1 >= 3 {
-            let before = self.way();
+            let before = self.config();
             (self.load, self.settles) = (load, CLASS_SETTLES);
-            self.switches += (self.way() != before) as u64;
+            self.switches += (self.config() != before) as u64;
         }
     }
-    fn slice_ends(&mut self, mut pair: Pair, seen: Seen) {
-        if pair.challenger_writes() {
+    fn window_ends(&mut self, mut pair: Pair, sample: Sample) {
+        if pair.candidate_writes() {
             self.class().rested = Duration::ZERO;
-            self.tried_for += seen.time;
+            self.tried_for += sample.time;
         }
-        if pair.tells_load() && !pair.same_load(&seen) {
+        if pair.tells_load() && !pair.same_load(&sample) {
             // Another load: it says nothing.
             self.settles = CLASS_SETTLES;
             return;
         }
         pair.step = match pair.step {
             Step::Before => {
-                self.slices += 1;
-                Step::Settles(seen.rate())
+                self.windows += 1;
+                Step::Settles(sample.rate())
             }
             Step::Settles(before) => Step::Tried(before),
-            Step::Tried(before) => Step::Resettles(before, seen.rate()),
+            Step::Tried(before) => Step::Resettles(before, sample.rate()),
             Step::Resettles(before, tried) => Step::After(before, tried),
             Step::After(before, tried) => {
-                self.switches += self.class().learn((before * seen.rate()).sqrt(), tried) as u64;
+                self.switches += self.class().learn((before * sample.rate()).sqrt(), tried) as u64;
                 return;
             }
         };
@@ -372,8 +403,8 @@ impl Auto {
     }
     /// The choice and its reason, for people.
     pub fn why(&self, flush: Duration) -> String {
-        if self.ways.len() == 1 {
-            return format!("{}: set", self.way());
+        if self.configs.len() == 1 {
+            return format!("{}: set", self.config());
         }
         let load = format!(
             "{:.0} sessions commit {:.0} bytes of redo each, {:.1} a flush of {} us, {:.1} CPUs idle",
@@ -384,7 +415,7 @@ impl Auto {
             self.idle_cpus
         );
         let tried = match self.classes.get(&self.load).and_then(|c| c.last) {
-            Some((way, ratio)) => format!("; {way} tried: {ratio:.2} of its rate"),
+            Some((config, ratio)) => format!("; {config} tried: {ratio:.2} of its rate"),
             None if self.load == ALONE => "; who commits alone writes at once".to_string(),
             None => String::new(),
         };
@@ -396,22 +427,22 @@ impl Auto {
 mod tests {
     use super::*;
 
-    /// A machine where schemes have these rates.
+    /// A machine where modes have these rates.
     struct Machine {
-        auto: Auto,
+        tuner: Tuner,
         now: Duration,
         idle: f64,
         group: u64,
         bytes: u64,
-        rate: fn(Way, u64) -> f64,
-        used: Vec<(Way, Duration)>,
+        rate: fn(WriterConfig, u64) -> f64,
+        used: Vec<(WriterConfig, Duration)>,
         noise: u64,
         fixed: Fixed,
     }
     impl Machine {
-        fn new(group: u64, idle: f64, rate: fn(Way, u64) -> f64) -> Machine {
+        fn new(group: u64, idle: f64, rate: fn(WriterConfig, u64) -> f64) -> Machine {
             Machine {
-                auto: Auto::default(),
+                tuner: Tuner::default(),
                 now: Duration::ZERO,
                 idle,
                 group,
@@ -423,16 +454,16 @@ mod tests {
             }
         }
         fn run(&mut self, time: Duration) {
-            self.auto.settings(self.fixed);
+            self.tuner.settings(self.fixed);
             let end = self.now + time;
             while self.now < end {
-                let (way, dt) = (self.auto.way(), self.auto.look_after());
+                let (config, dt) = (self.tuner.config(), self.tuner.look_after());
                 self.now += dt;
-                self.used.push((way, dt));
+                self.used.push((config, dt));
                 self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
-                let commits = ((self.rate)(way, self.group) * noise * dt.as_secs_f64()) as u64;
-                self.auto.look(Seen {
+                let commits = ((self.rate)(config, self.group) * noise * dt.as_secs_f64()) as u64;
+                self.tuner.look(Sample {
                     time: dt,
                     commits,
                     flushes: commits / self.group,
@@ -445,25 +476,25 @@ mod tests {
         }
     }
     impl Machine {
-        fn time_in(&self, of: impl Fn(Way) -> bool) -> Duration {
+        fn time_in(&self, of: impl Fn(WriterConfig) -> bool) -> Duration {
             self.used.iter().filter(|u| of(u.0)).map(|u| u.1).sum()
         }
     }
     /// 16 sessions, 1000 bytes.
     const USUAL: Load = Load { sessions: 4, bytes: 5 };
-    fn dedicated(way: Way) -> bool {
-        way.scheme == Scheme::Dedicated
+    fn dedicated(config: WriterConfig) -> bool {
+        config.mode == WriterMode::Dedicated
     }
-    const LEADER: Way = Way::new(Scheme::Leader, 1);
+    const LEADER: WriterConfig = WriterConfig::new(WriterMode::Leader, 1);
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
     fn the_best_scheme_is_found_and_kept() {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
-        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
+        assert_eq!((m.tuner.config().mode, m.tuner.switches), (WriterMode::Dedicated, 1));
         m.run(5 * MINUTE);
-        assert_eq!((m.auto.way().scheme, m.auto.switches), (Scheme::Dedicated, 1));
+        assert_eq!((m.tuner.config().mode, m.tuner.switches), (WriterMode::Dedicated, 1));
     }
     /// AUTO-1
     #[test]
@@ -472,26 +503,26 @@ mod tests {
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         while m.now < 2 * MINUTE {
             m.run(LOOK);
-            // 0.4 of it is lost; the first slice of each is a little more than is known to be right.
+            // 0.4 of it is lost; the first window of each is a little more than is known to be right.
             assert!(others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS), "{:?} of {:?}", others(&m), m.now);
-            assert_eq!(others(&m), m.auto.tried_for);
+            assert_eq!(others(&m), m.tuner.tried_for);
         }
         m.run(10 * MINUTE);
-        assert_eq!((m.auto.way(), m.auto.switches), (LEADER, 0));
-        assert!(others(&m) < Duration::from_secs(2) && m.auto.slices >= 5, "{:?} in {} slices", others(&m), m.auto.slices);
+        assert_eq!((m.tuner.config(), m.tuner.switches), (LEADER, 0));
+        assert!(others(&m) < Duration::from_secs(2) && m.tuner.windows >= 5, "{:?} in {} windows", others(&m), m.tuner.windows);
     }
     /// AUTO-1
     #[test]
     fn who_is_about_as_good_is_tried_often() {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 12000.0 } else { 10000.0 });
-        while m.auto.switches == 0 && m.now < MINUTE {
+        while m.tuner.switches == 0 && m.now < MINUTE {
             m.run(LOOK);
         }
         assert!(m.now < MINUTE / 2, "{:?}", m.now);
         // What is as good costs nothing: more of the time may go into it than into one that is believed to be LOSS_UNKNOWN worse.
         let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
         m.run(MINUTE / 3);
-        assert!(m.auto.tried_for.mul_f64(Trial::LOSS_UNKNOWN) > (MINUTE / 3).mul_f64(1.3 * LOSS), "{:?}", m.auto.tried_for);
+        assert!(m.tuner.tried_for.mul_f64(AbTest::LOSS_UNKNOWN) > (MINUTE / 3).mul_f64(1.3 * LOSS), "{:?}", m.tuner.tried_for);
     }
     #[test]
     fn noise_is_no_reason() {
@@ -501,7 +532,7 @@ mod tests {
                 let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
                 m.noise = seed;
                 m.run(30 * MINUTE);
-                m.auto.switches
+                m.tuner.switches
             })
             .sum();
         assert!(wrong <= 2, "{wrong}");
@@ -516,63 +547,63 @@ mod tests {
     fn dedicated_threads_go_when_cpus_get_busy() {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(5 * MINUTE);
-        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
         (m.idle, m.rate) = (0.0, |w, _| if dedicated(w) { 8000.0 } else { 10000.0 });
         m.run(MINUTE);
-        assert_ne!(m.auto.way().scheme, Scheme::Dedicated);
+        assert_ne!(m.tuner.config().mode, WriterMode::Dedicated);
     }
     #[test]
     fn each_load_keeps_its_own() {
-        let mut m = Machine::new(16, 4.0, |w, group| match (w.scheme, group) {
-            (Scheme::Dedicated, 16) => 13000.0,
-            (Scheme::Dedicated, _) => 2000.0,
+        let mut m = Machine::new(16, 4.0, |w, group| match (w.mode, group) {
+            (WriterMode::Dedicated, 16) => 13000.0,
+            (WriterMode::Dedicated, _) => 2000.0,
             _ => 10000.0,
         });
         m.run(2 * MINUTE);
-        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
         m.group = 1;
         m.run(Duration::from_secs(3));
-        assert_eq!(m.auto.way(), LEADER);
+        assert_eq!(m.tuner.config(), LEADER);
         m.group = 16;
         m.run(Duration::from_secs(3));
-        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
-        let why = m.auto.why(Duration::from_micros(110));
+        assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
+        let why = m.tuner.why(Duration::from_micros(110));
         assert!(why.starts_with("dedicated: "), "{why}");
         // As many sessions, with more to write: nothing is known of that.
         m.bytes = 30_000;
         m.run(Duration::from_secs(2));
-        assert_eq!((m.auto.way(), m.auto.load), (LEADER, Load { sessions: 4, bytes: 7 }));
+        assert_eq!((m.tuner.config(), m.tuner.load), (LEADER, Load { sessions: 4, bytes: 7 }));
         m.bytes = 1000;
         m.run(Duration::from_secs(3));
-        assert_eq!((m.auto.way().scheme, m.auto.load), (Scheme::Dedicated, USUAL));
+        assert_eq!((m.tuner.config().mode, m.tuner.load), (WriterMode::Dedicated, USUAL));
     }
     #[test]
     fn more_writes_at_a_time_are_found_too() {
         let mut m = Machine::new(4, 4.0, |w, _| 10000.0 + 1000.0 * w.depth as f64);
         m.run(MINUTE);
-        assert_eq!((m.auto.way(), m.auto.switches), (Way::new(Scheme::Leader, 4), 1));
-        assert_eq!(m.auto.way().to_string(), "leader, 4 writes at a time");
+        assert_eq!((m.tuner.config(), m.tuner.switches), (WriterConfig::new(WriterMode::Leader, 4), 1));
+        assert_eq!(m.tuner.config().to_string(), "leader, 4 writes at a time");
     }
     /// AUTO-3
     #[test]
     fn what_is_set_is_neither_tried_nor_changed() {
-        let mut m = Machine::new(16, 4.0, |w, _| if w.scheme == Scheme::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 });
-        m.fixed = Fixed { scheme: Some(Scheme::Session), depth: None };
+        let mut m = Machine::new(16, 4.0, |w, _| if w.mode == WriterMode::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 });
+        m.fixed = Fixed { mode: Some(WriterMode::Session), depth: None };
         m.run(10 * MINUTE);
-        assert_eq!((m.auto.slices, m.auto.switches, m.auto.look_after()), (0, 0, LOOK));
-        assert!((15.0..17.0).contains(&m.auto.group()), "{}", m.auto.group());
-        assert_eq!(m.auto.why(Duration::ZERO), "session: set");
+        assert_eq!((m.tuner.windows, m.tuner.switches, m.tuner.look_after()), (0, 0, LOOK));
+        assert!((15.0..17.0).contains(&m.tuner.group()), "{}", m.tuner.group());
+        assert_eq!(m.tuner.why(Duration::ZERO), "session: set");
         // Half of it: how many writes at a time is open.
-        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: None };
+        m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: None };
         m.run(MINUTE);
-        assert_eq!(m.auto.way(), Way::new(Scheme::Leader, 4));
-        m.fixed = Fixed { scheme: None, depth: Some(2) };
+        assert_eq!(m.tuner.config(), WriterConfig::new(WriterMode::Leader, 4));
+        m.fixed = Fixed { mode: None, depth: Some(2) };
         m.used.clear();
         m.run(MINUTE);
         assert_eq!(m.time_in(|w| w.depth != 2), Duration::ZERO);
-        m.fixed = Fixed { scheme: Some(Scheme::Leader), depth: Some(1) };
+        m.fixed = Fixed { mode: Some(WriterMode::Leader), depth: Some(1) };
         m.run(MINUTE);
-        assert_eq!(m.auto.why(Duration::ZERO), "leader: set");
+        assert_eq!(m.tuner.why(Duration::ZERO), "leader: set");
     }
     /// AUTO-3
     #[test]
@@ -580,39 +611,39 @@ mod tests {
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         m.run(MINUTE);
         for depth in [None, Some(1)] {
-            m.fixed = Fixed { scheme: Some(Scheme::Leader), depth };
+            m.fixed = Fixed { mode: Some(WriterMode::Leader), depth };
             m.run(MINUTE);
-            assert_eq!(m.auto.classes[&USUAL].best, LEADER);
+            assert_eq!(m.tuner.classes[&USUAL].best, LEADER);
             m.fixed = Fixed::default();
             m.run(LOOK);
-            assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+            assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
         }
-        // A trial goes on where it was: in turn with another setting.
+        // A test goes on where it was: in turn with another setting.
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         for turn in 0..200 {
-            m.fixed = if turn % 2 == 0 { Fixed::default() } else { Fixed { scheme: Some(Scheme::Session), depth: Some(1) } };
+            m.fixed = if turn % 2 == 0 { Fixed::default() } else { Fixed { mode: Some(WriterMode::Session), depth: Some(1) } };
             m.run(Duration::from_secs(2));
         }
         m.fixed = Fixed::default();
         m.run(LOOK);
-        assert_eq!(m.auto.way().scheme, Scheme::Dedicated);
+        assert_eq!(m.tuner.config().mode, WriterMode::Dedicated);
     }
     /// AUTO-4
     #[test]
     fn who_stops_commits_has_lost() {
         for rate in [0.0, 1000.0] {
-            let mut a = Auto::default();
+            let mut a = Tuner::default();
             let mut stood = Duration::ZERO;
             for _ in 0..2000 {
-                let (way, time) = (a.way(), a.look_after());
-                let rate = if way == LEADER { 10000.0 } else { rate };
-                stood += if way == LEADER { Duration::ZERO } else { time };
+                let (config, time) = (a.config(), a.look_after());
+                let rate = if config == LEADER { 10000.0 } else { rate };
+                stood += if config == LEADER { Duration::ZERO } else { time };
                 // The cycle is an average that lags behind.
                 let (commits, cycle) = ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
                 let sessions = rate * cycle.as_secs_f64();
-                a.look(Seen { time, commits, flushes: commits / 8, bytes: commits * 1000, sessions, cycle, idle_cpus: 4.0 });
+                a.look(Sample { time, commits, flushes: commits / 8, bytes: commits * 1000, sessions, cycle, idle_cpus: 4.0 });
             }
-            assert_eq!((a.way(), a.slices >= 3), (LEADER, true), "{stood:?}");
+            assert_eq!((a.config(), a.windows >= 3), (LEADER, true), "{stood:?}");
             assert!(a.classes[&USUAL].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[&USUAL]);
         }
     }
@@ -621,22 +652,22 @@ mod tests {
     fn a_load_on_the_border_of_two_classes_stays_in_one() {
         let mut m = Machine::new(11, 4.0, |_, _| 10000.0);
         m.run(Duration::from_secs(5));
-        let load = m.auto.load;
+        let load = m.tuner.load;
         for turn in 0..100 {
             m.group = 11 + turn % 2;
             m.run(Duration::from_millis(400));
-            assert_eq!(m.auto.load, load);
+            assert_eq!(m.tuner.load, load);
         }
         m.group = 30;
         m.run(Duration::from_millis(200));
-        assert_eq!(m.auto.load, load);
+        assert_eq!(m.tuner.load, load);
         m.run(Duration::from_secs(1));
-        assert_eq!(m.auto.load.sessions, 5);
+        assert_eq!(m.tuner.load.sessions, 5);
     }
-    /// A trial that is under way when the load changes is over.
+    /// A test that is under config when the load changes is over.
     #[test]
     fn another_load_ends_a_trial() {
-        let seen = |sessions: f64, time: Duration| Seen {
+        let sample = |sessions: f64, time: Duration| Sample {
             time,
             commits: 1000,
             flushes: 100,
@@ -645,38 +676,38 @@ mod tests {
             cycle: Duration::from_millis(200),
             idle_cpus: 4.0,
         };
-        let mut a = Auto::default();
+        let mut a = Tuner::default();
         while a.pair.is_none() {
-            a.look(seen(1000.0, LOOK));
+            a.look(sample(1000.0, LOOK));
         }
-        while a.way() == LEADER {
-            a.look(seen(1000.0, a.look_after()));
+        while a.config() == LEADER {
+            a.look(sample(1000.0, a.look_after()));
         }
         while a.pair.is_some() {
-            a.look(seen(1.0, a.look_after()));
+            a.look(sample(1.0, a.look_after()));
         }
         assert!((0..40).all(|_| {
-            a.look(seen(1.0, LOOK));
-            a.way() == LEADER
+            a.look(sample(1.0, LOOK));
+            a.config() == LEADER
         }));
         assert_eq!((a.load, a.classes.values().any(|c| c.last.is_some())), (ALONE, false), "nothing is learnt of it");
         // As many sessions, with far more to write.
-        let mut a = Auto::default();
+        let mut a = Tuner::default();
         while a.pair.is_none() {
-            a.look(seen(1000.0, LOOK));
+            a.look(sample(1000.0, LOOK));
         }
         while a.pair.is_some() {
-            a.look(Seen { bytes: 100_000_000, commits: 100, ..seen(1000.0, a.look_after()) });
+            a.look(Sample { bytes: 100_000_000, commits: 100, ..sample(1000.0, a.look_after()) });
         }
-        assert!(a.classes.values().all(|c| c.last.is_none() && c.trial.as_ref().is_none_or(|t| t.loss() > Trial::LOSS_UNKNOWN - 0.01)));
+        assert!(a.classes.values().all(|c| c.last.is_none() && c.test.as_ref().is_none_or(|t| t.loss() > AbTest::LOSS_UNKNOWN - 0.01)));
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {
         let mut m = Machine::new(1, 4.0, |_, _| 5000.0);
         m.run(5 * MINUTE);
-        assert_eq!(m.auto.slices, 0);
+        assert_eq!(m.tuner.windows, 0);
         let mut m = Machine::new(16, 4.0, |_, _| 50.0);
         m.run(5 * MINUTE);
-        assert_eq!(m.auto.slices, 0);
+        assert_eq!(m.tuner.windows, 0);
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::log) const FORMAT: u32 = 3;
 const WITH_FIELDS: u32 = 3;
 const BLOCK: usize = 4096;
 /// Where the state of an even sequence number lies, and that of an odd one.
-const BLOCKS_AT: [[u64; 2]; 2] = [[0, 131072], [65536, 196608]];
+pub(in crate::log) const BLOCKS_AT: [[u64; 2]; 2] = [[0, 131072], [65536, 196608]];
 const FILE_BYTES: u64 = 196608 + BLOCK as u64;
 const HEAD: usize = 72;
 /// The longest checkpoint payload.
@@ -134,7 +134,7 @@ impl State {
         b
     }
     /// `None` if the block is damaged or was never written.
-    fn decode(b: &[u8]) -> Result<Option<State>> {
+    pub fn decode(b: &[u8]) -> Result<Option<State>> {
         if &b[..8] != MAGIC || u32_at(b, 12) != crc(b) {
             return Ok(None);
         }

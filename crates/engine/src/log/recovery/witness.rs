@@ -25,7 +25,7 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 8] = b"REDOSEEN";
 const BLOCK: usize = 4096;
-const BLOCKS_AT: [u64; 2] = [32768, 36864];
+pub(in crate::log) const BLOCKS_AT: [u64; 2] = [32768, 36864];
 /// How often it is written while the log grows.
 const EVERY: Duration = Duration::from_millis(50);
 
@@ -39,10 +39,14 @@ fn block(log_id: u64, epoch: u64, durable: u64) -> AlignedBuf {
     b[8..12].copy_from_slice(&crc.to_le_bytes());
     b
 }
-fn decode(b: &[u8], log_id: u64, epoch: u64) -> Option<u64> {
+/// Log id, epoch and durable LSN of a whole block.
+pub(in crate::log) fn fields(b: &[u8]) -> Option<(u64, u64, u64)> {
     let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
     let whole = &b[..8] == MAGIC && b[8..12] == crc32c::crc32c(&b[12..40]).to_le_bytes();
-    (whole && word(16) == log_id && word(32) == epoch).then(|| word(24))
+    whole.then(|| (word(16), word(32), word(24)))
+}
+fn decode(b: &[u8], log_id: u64, epoch: u64) -> Option<u64> {
+    fields(b).filter(|(id, of, _)| (*id, *of) == (log_id, epoch)).map(|(.., durable)| durable)
 }
 
 /// What the witness in the control file says of this epoch; 0 if it says nothing.

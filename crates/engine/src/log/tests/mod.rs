@@ -126,10 +126,10 @@ fn a_closed_log_makes_no_segment() {
 fn schemes_change_while_sessions_commit() {
     let disk = MemDisk::default();
     let (log, host) = created(&disk);
-    let all = [Scheme::Session, Scheme::Leader, Scheme::Dedicated];
+    let all = [WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated];
     let mut want = Frames::new();
     for n in 0..120 {
-        log.set_writer(WriterSetting::Fixed(all[(n * n / 3 % 3) as usize]));
+        log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
             host.run(); // the resident takes the lease or leaves it; else it finds the scheme changed again
         }
@@ -142,8 +142,8 @@ fn schemes_change_while_sessions_commit() {
             continue;
         }
         if n % 2 == 0 {
-            log.set_writer(WriterSetting::Auto);
-            assert_eq!(log.scheme(), Scheme::Leader);
+            log.set_policy(|policy| policy.mode = None);
+            assert_eq!(log.mode(), WriterMode::Leader);
         }
         host.block_on(ticket);
         assert!(log.durable() >= e);

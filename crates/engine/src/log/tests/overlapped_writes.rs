@@ -29,8 +29,8 @@ fn poll(ticket: &mut CommitTicket) -> bool {
 fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestHost>) {
     let disk = MemDisk::default();
     let (log, host) = created(&disk);
-    log.set_writer(WriterSetting::Fixed(Scheme::Leader));
-    log.set_flush_depth(depth);
+    log.set_policy(|policy| policy.mode = Some(WriterMode::Leader));
+    log.set_policy(|policy| policy.depth = Some(depth));
     (disk, log, host)
 }
 
@@ -104,7 +104,7 @@ fn commits_survive_ends_in_any_order() {
                 drop(open.swap_remove(draw(open.len() as u64) as usize));
             }
             if draw(10) == 0 {
-                log.set_flush_depth(1 + draw(5) as usize);
+                log.set_policy(|policy| policy.depth = Some(1 + draw(5) as usize));
             }
             let flying: Vec<_> = segments.iter().filter(|s| disk.held(s) > 0).collect();
             overlapped += (segments.iter().map(|s| disk.held(s)).sum::<usize>() > 1) as u32;
@@ -170,7 +170,7 @@ fn a_checkpoint_is_never_inside_a_pad() {
 fn who_commits_alone_pads_nothing() {
     let disk = MemDisk::default();
     let (log, host) = created(&disk);
-    log.set_flush_depth(4);
+    log.set_policy(|policy| policy.depth = Some(4));
     for n in 0..50 {
         let (_, end) = append(&log, &payload(n)[..50.min(payload(n).len())]);
         host.block_on(log.ticket(end));

@@ -1,9 +1,8 @@
 //! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable, once a second or as
-//! `innodb_flush_log_at_timeout` says, what nobody waits for; the others are [`crate::log::recovery::witness`] and [`crate::log::policy::sampler`]. All end when the log is gone.
+//! `innodb_flush_log_at_timeout` says, what nobody waits for; the third is [`crate::log::recovery::witness`]. All end when the log is gone.
 use crate::base::Error;
 use crate::host::Host;
 use crate::log::notify::Kick;
-use crate::log::policy::sampler::watch;
 use crate::log::recovery::witness;
 use crate::log::{DurableWait, Log};
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +23,6 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
         (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
     };
     log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)));
-    log.host.spawn("log-watch", Box::pin(watch(Arc::downgrade(log), log.host.clone())));
 }
 
 /// Tells that the task has ended, however it does.

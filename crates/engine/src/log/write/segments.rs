@@ -56,6 +56,13 @@ struct Leftovers {
     later: Vec<u64>,
 }
 
+/// Log id, and bytes of stream in a segment, that a whole header names.
+pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &b[16..32]);
+    (&b[..8] == MAGIC && b[12..16] == crc.to_le_bytes() && word(24) > 0).then(|| (word(16), word(24)))
+}
+
 impl Segments {
     /// The first segment of a new log, the one that holds `first`.
     pub fn create(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, first: u64) -> Result<Segments> {

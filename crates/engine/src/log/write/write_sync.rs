@@ -147,7 +147,7 @@ impl Flush {
     /// One that ends in another thread.
     pub(in crate::log) fn of_others(log: &Log) -> Flush {
         let begun = log.disk.now();
-        log.pace.begins(begun);
+        log.policy_in_use.flush_begins(begun);
         Flush { begun, cpu: None }
     }
     pub(in crate::log) fn end(self, log: &Log, led: bool) {
@@ -156,7 +156,7 @@ impl Flush {
                 log.waits.flushed_for(woken + led as usize);
                 log.counters.flushed(gained, log.disk.now().saturating_sub(self.begun), woken, led);
                 if let Some(before) = self.cpu {
-                    log.pace.flush_took(log.disk.thread_cpu().saturating_sub(before));
+                    log.policy_in_use.flush_took(log.disk.thread_cpu().saturating_sub(before));
                 }
             }
         });

@@ -5,7 +5,7 @@ use crate::exec::fixture::Server;
 use parking_lot::{Condvar, Mutex};
 use redolith_disk::{Disk, File, OpenHow, RealDisk};
 use redolith_engine::host::block_on;
-use redolith_engine::log::WriterSetting;
+use redolith_engine::log::WriterMode;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -176,8 +176,8 @@ impl Rig {
     pub fn metrics(&self) -> Counts {
         self.world.server.engine.metrics().into_iter().map(|(m, n)| (m.name.to_string(), n)).collect()
     }
-    pub fn write_with(&self, scheme: WriterSetting) {
-        self.world.server.engine.store.log.set_writer(scheme);
+    pub fn write_with(&self, mode: Option<WriterMode>) {
+        self.world.server.engine.store.log.set_policy(|policy| policy.mode = mode);
     }
     /// Writes, flushes and bytes that the device saw in the log's files.
     pub fn device(&self) -> [u64; 3] {

@@ -1,0 +1,274 @@
+//! How commits become durable: who writes the log, how many writes are in flight, and how long a flush is held back.
+//!
+//! The commit path reads the [`WritePolicy`] in use and knows nothing of how it was chosen. Settings come first ([`Log::set_policy`]); what they leave open is
+//! proposed by the folder `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the default: `leader`, one write at a
+//! time, flushes at once.
+//!
+//! SCHEME-1: a change loses, doubles and delays no commit: the lease ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it
+//! on, and the next holder is of the new mode.
+//! PACE-1: a flush is held back by the policy's `hold` at most, and only a flush that other sessions may join.
+use crate::log::commit::dedicated;
+use crate::log::{DEPTH_MAX, Log};
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Who writes the log.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum WriterMode {
+    /// Each session that commits writes and flushes for itself, one at a time (`innodb_log_writer_threads=OFF`).
+    Session = 1,
+    /// The first session to arrive lets the others join, and writes for the group.
+    Leader = 2,
+    /// A thread of its own writes and flushes (`innodb_log_writer_threads=ON`).
+    Dedicated = 3,
+}
+impl WriterMode {
+    pub fn name(self) -> &'static str {
+        ["", "session", "leader", "dedicated"][self as usize]
+    }
+    fn of(n: u8) -> WriterMode {
+        [WriterMode::Leader, WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated][n as usize]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::log) struct WritePolicy {
+    pub mode: WriterMode,
+    /// Durable writes that may be in flight at a time, 1 to [`DEPTH_MAX`]. The two threads of `dedicated` overlap in their own way: there it counts for nothing.
+    pub depth: usize,
+    /// Time from the beginning of one flush to that of the next, at least; zero: a flush begins at once.
+    pub hold: Duration,
+}
+impl Default for WritePolicy {
+    fn default() -> WritePolicy {
+        WritePolicy { mode: WriterMode::Leader, depth: 1, hold: Duration::ZERO }
+    }
+}
+
+/// What an operator has set of the policy; what is None is found by measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PolicySettings {
+    pub mode: Option<WriterMode>,
+    /// More than [`DEPTH_MAX`] is taken for that, zero for one.
+    pub depth: Option<usize>,
+    pub hold: Option<Duration>,
+}
+impl PolicySettings {
+    /// The settings, and what they leave open as it is proposed. A depth that was proposed for another mode says nothing about this one.
+    fn over(&self, proposed: WritePolicy) -> WritePolicy {
+        let mode = self.mode.unwrap_or(proposed.mode);
+        let open = if mode == proposed.mode { proposed.depth } else { 1 };
+        WritePolicy { mode, depth: self.depth.unwrap_or(open), hold: self.hold.unwrap_or(proposed.hold) }
+    }
+}
+
+/// What the commit path has measured since the log was opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::log) struct Measured {
+    pub commits: u64,
+    pub flushes: u64,
+    pub redo_bytes: u64,
+    /// Moving average of the CPU time of a flush; zero before the first.
+    pub flush_cpu: Duration,
+    /// Moving average of the time from one commit of a session to its next; zero where no session has told.
+    pub session_cycle: Duration,
+}
+
+/// Whoever makes proposals, as status and counters know it.
+pub(in crate::log) trait Advisor: Send + Sync {
+    /// The configuration in use under these settings and the reason for it, for people; `flush` is the average time of a flush.
+    fn reason(&self, settings: PolicySettings, flush: Duration) -> String;
+    fn counters(&self, f: &mut dyn FnMut(&'static str, u64));
+}
+
+/// The policy in use, and what it came from.
+pub(in crate::log) struct PolicyInUse {
+    mode: AtomicU8,
+    depth: AtomicUsize,
+    hold_us: AtomicU64,
+    choice: Mutex<Choice>,
+    advisor: OnceLock<Arc<dyn Advisor>>,
+    dedicated_runs: AtomicBool,
+    /// Beginning of the last flush, microseconds.
+    last_flush_us: AtomicU64,
+    flush_cpu_ns: AtomicU64,
+    session_cycle_us: AtomicU64,
+}
+#[derive(Default)]
+struct Choice {
+    settings: PolicySettings,
+    proposed: WritePolicy,
+}
+impl Default for PolicyInUse {
+    fn default() -> PolicyInUse {
+        let policy = WritePolicy::default();
+        PolicyInUse {
+            mode: AtomicU8::new(policy.mode as u8),
+            depth: AtomicUsize::new(policy.depth),
+            hold_us: AtomicU64::new(0),
+            choice: Mutex::default(),
+            advisor: OnceLock::new(),
+            dedicated_runs: AtomicBool::new(false),
+            last_flush_us: AtomicU64::new(0),
+            flush_cpu_ns: AtomicU64::new(0),
+            session_cycle_us: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Of moving averages: the weight of a new value is one in so many.
+const WEIGHT: u64 = 32;
+fn average(of: &AtomicU64, sample: u64) {
+    let old = of.load(Relaxed);
+    let sum = old * (WEIGHT - 1) + sample;
+    // Rounded towards the sample: else the average would stop as far from it as the weight.
+    let next = if sample > old { sum.div_ceil(WEIGHT) } else { sum / WEIGHT };
+    of.store(if old == 0 { sample } else { next }, Relaxed);
+}
+
+impl PolicyInUse {
+    pub fn hold(&self) -> Duration {
+        Duration::from_micros(self.hold_us.load(Relaxed))
+    }
+    pub fn flush_begins(&self, now: Duration) {
+        self.last_flush_us.store(now.as_micros() as u64, Relaxed);
+    }
+    /// CPU time of one flush.
+    pub fn flush_took(&self, cpu: Duration) {
+        average(&self.flush_cpu_ns, cpu.as_nanos() as u64);
+    }
+    /// Time between two commits of one session.
+    pub fn session_committed_after(&self, time: Duration) {
+        average(&self.session_cycle_us, time.min(Duration::from_secs(1)).as_micros() as u64);
+    }
+    pub fn flush_cpu(&self) -> Duration {
+        Duration::from_nanos(self.flush_cpu_ns.load(Relaxed))
+    }
+    pub fn session_cycle(&self) -> Duration {
+        Duration::from_micros(self.session_cycle_us.load(Relaxed))
+    }
+    /// For how long a flush that could begin at `now` is held back (PACE-1).
+    pub fn held_back(&self, now: Duration) -> Option<Duration> {
+        let since = now.saturating_sub(Duration::from_micros(self.last_flush_us.load(Relaxed)));
+        self.hold().checked_sub(since).filter(|left| !left.is_zero())
+    }
+}
+
+impl Log {
+    /// The writer mode in use.
+    pub fn mode(&self) -> WriterMode {
+        WriterMode::of(self.policy_in_use.mode.load(Acquire))
+    }
+    /// How many durable writes may be in flight now (FLIGHT-5).
+    pub(in crate::log) fn depth(&self) -> usize {
+        let depth = self.policy_in_use.depth.load(Acquire);
+        if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
+    }
+    /// Changes what is set of the policy; at any time, under load (SCHEME-1). It is in use when this returns.
+    pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
+        let mut choice = self.policy_in_use.choice.lock();
+        change(&mut choice.settings);
+        choice.settings.depth = choice.settings.depth.map(|depth| depth.clamp(1, DEPTH_MAX));
+        self.put_in_use(&choice);
+    }
+    pub(in crate::log) fn policy_settings(&self) -> PolicySettings {
+        self.policy_in_use.choice.lock().settings
+    }
+    /// Names the one whose proposals are taken over, once.
+    pub(in crate::log) fn set_advisor(&self, advisor: Arc<dyn Advisor>) {
+        let _ = self.policy_in_use.advisor.set(advisor);
+    }
+    /// The policy in use, and why; that it is set, where the settings leave no choice.
+    pub fn writer_reason(&self) -> String {
+        let count = &self.counters.writer;
+        let flush = Duration::from_micros(count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1));
+        match self.policy_in_use.advisor.get() {
+            Some(advisor) => advisor.reason(self.policy_settings(), flush),
+            None => format!("{}: set", self.mode().name()),
+        }
+    }
+    pub(in crate::log) fn policy_counters(&self, f: &mut dyn FnMut(&'static str, u64)) {
+        f("log_flush_pace_us", self.policy_in_use.hold().as_micros() as u64);
+        f("log_flush_cpu_avg_ns", self.policy_in_use.flush_cpu().as_nanos() as u64);
+        f("log_session_cycle_us", self.policy_in_use.session_cycle().as_micros() as u64);
+        if let Some(advisor) = self.policy_in_use.advisor.get() {
+            advisor.counters(f);
+        }
+    }
+    /// Takes over what is found to be best, as far as the settings leave it open.
+    pub(in crate::log) fn propose(self: &Arc<Self>, proposed: WritePolicy) {
+        let mut choice = self.policy_in_use.choice.lock();
+        choice.proposed = proposed;
+        self.put_in_use(&choice);
+    }
+    /// With the lock of the choice: of two changes at a time the later one sees both.
+    fn put_in_use(self: &Arc<Self>, choice: &Choice) {
+        let (policy, in_use) = (choice.settings.over(choice.proposed), &self.policy_in_use);
+        in_use.hold_us.store(policy.hold.as_micros() as u64, Relaxed);
+        in_use.depth.store(policy.depth, Release);
+        if in_use.mode.swap(policy.mode as u8, AcqRel) == policy.mode as u8 {
+            return;
+        }
+        if policy.mode == WriterMode::Dedicated && !in_use.dedicated_runs.swap(true, AcqRel) {
+            dedicated::spawn(self);
+        }
+        self.waits.bell().kick();
+    }
+    pub(in crate::log) fn measured(&self) -> Measured {
+        let count = &self.counters.writer;
+        Measured {
+            commits: count.log_flush_waiters.load(Relaxed) + count.log_groups.load(Relaxed),
+            flushes: count.log_flushes.load(Relaxed),
+            redo_bytes: self.order.counts().1,
+            flush_cpu: self.policy_in_use.flush_cpu(),
+            session_cycle: self.policy_in_use.session_cycle(),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::log::tests::created;
+    use crate::log::tests::fixture::MemDisk;
+    const fn us(n: u64) -> Duration {
+        Duration::from_micros(n)
+    }
+
+    #[test]
+    fn a_flush_is_held_back_until_the_hold_is_over() {
+        let p = PolicyInUse::default();
+        p.flush_begins(us(1000));
+        assert_eq!(p.held_back(us(1001)), None);
+        p.hold_us.store(500, Relaxed);
+        assert_eq!((p.held_back(us(1200)), p.held_back(us(1500)), p.held_back(us(9000))), (Some(us(300)), None, None));
+    }
+    #[test]
+    fn averages_arrive() {
+        let p = PolicyInUse::default();
+        for cycle in [240, 260, 230, 5000, 1] {
+            (0..1000).for_each(|_| p.session_committed_after(us(cycle)));
+            assert_eq!(p.session_cycle(), us(cycle));
+        }
+    }
+    #[test]
+    fn settings_come_before_proposals_and_count_at_once() {
+        let disk = MemDisk::default();
+        let (log, _host) = created(&disk);
+        let in_use = || (log.mode(), log.depth(), log.policy_in_use.hold());
+        log.propose(WritePolicy { mode: WriterMode::Leader, depth: 4, hold: us(90) });
+        assert_eq!(in_use(), (WriterMode::Leader, 4, us(90)));
+        log.set_policy(|s| s.mode = Some(WriterMode::Session));
+        assert_eq!(in_use(), (WriterMode::Session, 1, us(90)), "the depth was found for leaders");
+        log.propose(WritePolicy { mode: WriterMode::Dedicated, depth: 1, hold: us(70) });
+        assert_eq!(in_use(), (WriterMode::Session, 1, us(70)));
+        log.set_policy(|s| (s.depth, s.hold) = (Some(1000), Some(Duration::ZERO)));
+        assert_eq!(in_use(), (WriterMode::Session, DEPTH_MAX, Duration::ZERO));
+        log.set_policy(|s| *s = PolicySettings::default());
+        assert_eq!(in_use(), (WriterMode::Dedicated, 1, us(70)));
+    }
+}
