@@ -13,6 +13,7 @@ replaced by its older self), and the server is started. Every row of every table
   DAMAGE-2  or the start is refused with a message that names the file, and the directory is left as it was
   DAMAGE-3  a damaged table keeps no other table from being read
   DAMAGE-4  a refused directory can be read with innodb_force_recovery, and is left as it was by that too
+  DAMAGE-5  `redolith dump` prints every file of the damaged kind, and ends well
 """
 import argparse
 import collections
@@ -22,6 +23,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 import sys
 import time
 
@@ -268,6 +270,7 @@ def one_case(dir, a, made, title, rng):
         if what is None:
             return None
         before = picture(server.data)
+        dumped(a.binary, server.data, kind, what)
         try:
             server.start()
         except servers.NotUp:
@@ -294,6 +297,19 @@ def one_case(dir, a, made, title, rng):
         return ('an error' if errors else 'right'), what, str(errors or '')
     finally:
         server.remove_process()
+
+
+# What `redolith dump` calls the kinds of files.
+DUMPS = {'redo': ['log'], 'control': ['control'], 'undo': ['undo', 'page'], 'dictionary': ['page'], 'table': ['page'], 'doublewrite': ['doublewrite']}
+
+
+def dumped(binary, data, kind, what):
+    """DAMAGE-5"""
+    for path in files_of(data)[kind] if kind in DUMPS else []:
+        for name in DUMPS[kind]:
+            ran = subprocess.run([binary, 'dump', name, os.path.join(data, path)], capture_output=True, text=True, errors='replace', timeout=60)
+            if ran.returncode != 0 or not ran.stdout or ran.stderr:
+                raise Bad(f'{what}: redolith dump {name} {path} ended with {ran.returncode}: {ran.stderr[-500:]}')
 
 
 def forced(server, before):

@@ -1,12 +1,14 @@
 //! The undo logs in an undo space.
 use super::page::each;
 use super::{Request, key};
+use crate::PAGE_SIZE;
 use crate::page::{header, kind};
 use crate::undo::record::{self, Entry, Head};
 use redolith_disk::File;
 use std::io::{self, Write};
 
 pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "undo space of {} pages", file.len()? / PAGE_SIZE as u64)?;
     each(file, request, |no, page, bad| {
         if bad.is_none() && header::page_type(page) != kind::UNDO || page.iter().all(|b| *b == 0) {
             return Ok(false);
