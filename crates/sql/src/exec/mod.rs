@@ -17,6 +17,7 @@ pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod gathered;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;

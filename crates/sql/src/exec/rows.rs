@@ -105,8 +105,7 @@ impl<'p> Loops<'p> {
                 SourceKind::Virtual(table) => {
                     let tables = super::asked::tables(cx, source, levels.len(), params)?;
                     let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
-                    let rows = information_schema::rows(*table, db, tables).await?;
-                    cx.env.charge(rows.iter().map(|row| row_bytes(row) + size_of_val(row)).sum())?;
+                    let rows = information_schema::rows(*table, db, tables, &mut cx.env.session.memory.statement).await?;
                     Rows::Kept { rows, next: 0 }
                 }
             };
