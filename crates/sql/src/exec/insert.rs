@@ -19,6 +19,7 @@ use redolith_engine::row::update::RowAt;
 use redolith_types::convert::to_integer;
 use redolith_types::{Charset, KeyLayout, SqlType, Value};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -45,11 +46,14 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, params: &[Value<'_
             let mut done = 0;
             while let Some(rows) = cx.more_rows.filter(|_| done < more) {
                 let (count, values) = rows.values(done, stride, params)?;
+                let mark = cx.env.held();
+                cx.env.charge(values.iter().map(owned_bytes).sum())?;
                 for n in 0..count {
                     let here = Scope { params: &values[n * stride..], ..at };
                     // What stands after the rows sees its own parameters.
                     work.row(cx, Given::Exprs(row), here, at).await?;
                 }
+                cx.env.settle(mark);
                 done += count;
             }
         }
@@ -82,6 +86,11 @@ fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
             found.expr(e);
         }
     }
+}
+
+/// What a value holds beside itself.
+fn owned_bytes(value: &Value<'_>) -> usize {
+    if let Value::Bytes(Cow::Owned(bytes)) = value { bytes.capacity() } else { 0 }
 }
 
 /// What the statement gives for one row.

@@ -149,6 +149,47 @@ fn rows_that_the_server_makes_are_charged_one_by_one() {
     assert_eq!(s.state.memory.statement.used(), 0);
 }
 
+/// Parameters that are brought to the connection's character set, and copies of variables, are in the account while the statement runs, and
+/// not when it has failed.
+#[test]
+fn copies_of_parameters_are_in_the_account() {
+    let (world, mut s) = world();
+    lines(&mut s, "SET @latin = CONVERT(REPEAT('é', 300000) USING latin1), @text = CONCAT('SELECT 1', REPEAT(' ', 1200000))");
+    lines(&mut s, "PREPARE two FROM 'SELECT LENGTH(?) + LENGTH(?)'");
+    let two = block_on(s.prepare(b"SELECT LENGTH(?) + LENGTH(?)")).unwrap().id;
+    lines(&mut s, "SET character_set_client = latin1");
+    let start = world.db.memory.used();
+    let latin = |len: usize| Value::owned(vec![0xe9; len]);
+    for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
+        lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
+        let (one, other) = (latin(300_000), latin(300_000));
+        let all = [
+            execute(&mut s, two, &[latin(900_000), Value::Null]),
+            execute(&mut s, two, &[one.borrow(), other.borrow()]),
+            lines(&mut s, "EXECUTE two USING @latin, @latin"),
+            lines(&mut s, "PREPARE p FROM @text"),
+        ];
+        let expected = if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
+        assert_eq!(all.concat(), expected);
+        assert_eq!(s.state.memory.statement.used(), 0);
+        // Those that need no other bytes, or few, have room under either.
+        assert_eq!(execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]), ["902000"]);
+        assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+        assert_eq!(lines(&mut s, "DEALLOCATE PREPARE p")[0].starts_with("ok"), fits);
+        assert_eq!(world.db.memory.used(), start);
+    }
+    // What has failed has left nothing that the next statement would take for its own.
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    lines(&mut s, "SET @bytes = x'e9'");
+    assert_eq!(lines(&mut s, "EXECUTE two USING @bytes, @text"), ["error 3170"]);
+    assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+    // Rows of a text, whose strings become values a few at a time.
+    let rows = |n: usize| (0..n).map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550))).collect::<Vec<_>>().join(", ");
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(3000))), ["error 3170"]);
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(1000))), ["ok 1000 0"]);
+    assert_eq!(s.state.memory.statement.used(), 0);
+}
+
 #[test]
 fn sessions_together_are_bounded() {
     let (world, mut a) = world();
