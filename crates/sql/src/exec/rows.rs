@@ -116,8 +116,8 @@ impl<'p> Loops<'p> {
     pub fn finish(self, cx: &mut ExecContext<'_>) {
         for level in self.levels {
             match level.rows {
-                Rows::First(scan) => scan.finish(cx.trx, cx.scratch),
-                Rows::Scan(scan) => scan.finish(cx.trx, cx.scratch),
+                Rows::First(scan) => scan.finish(cx),
+                Rows::Scan(scan) => scan.finish(cx),
                 // To free many rows takes long.
                 Rows::Kept { rows, .. } if rows.len() >= MANY => drop(cx.trx.engine().host.leave_worker()),
                 Rows::Kept { .. } => {}
@@ -207,11 +207,11 @@ impl<'p> Loops<'p> {
             let more = match &mut level.rows {
                 Rows::First(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Scan(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Kept { rows, next } => {
                     cx.trx.give_way().await;

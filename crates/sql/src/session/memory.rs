@@ -82,7 +82,7 @@ fn told(s: &mut Session) {
     let columns = (0..1000).map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000))).collect::<Vec<_>>().join(", ");
     assert_eq!(lines(s, &format!("CREATE TABLE told ({columns})")), ["ok 0 0"]);
 }
-fn failed(answer: &[String]) -> bool {
+pub(super) fn failed(answer: &[String]) -> bool {
     answer.iter().any(|line| line.starts_with("error"))
 }
 
