@@ -63,7 +63,9 @@ impl<B: Backend> Connection<B> {
                 counters.add(Counter::Questions, 1);
                 counters.add(Counter::Queries, 1);
                 counters.add(Counter::ComStmtExecute, 1);
+                let mark = self.channel.memory.used();
                 self.execute(args_at).await;
+                self.channel.memory.settle(mark);
             }
             command::STMT_PREPARE => {
                 process.begin(Command::Prepare, args);
@@ -213,7 +215,13 @@ impl<B: Backend> Connection<B> {
             Ok(data) => data,
             Err(e) => return self.answer_error(&e),
         };
-        let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::new();
+        let params = statement.params as usize;
+        if params > FEW_PARAMETERS
+            && let Err(e) = self.channel.memory.charge(params * size_of::<Value<'_>>())
+        {
+            return self.answer_error(&e);
+        }
+        let mut values: SmallVec<[Value<'_>; FEW_PARAMETERS]> = SmallVec::with_capacity(params);
         let mut binary: SmallVec<[u32; FEW_PARAMETERS]> = SmallVec::new();
         if statement.params > 0 {
             let params = Parameters::read(r.rest(), statement.params as usize);

@@ -16,6 +16,7 @@
 use crate::collation::trim_spaces;
 use crate::decimal::packed_len;
 use crate::{Column, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
+use std::ops::Range;
 
 const WIDE: u8 = 1;
 const HAS_EXTERNAL: u8 = 2;
@@ -104,6 +105,8 @@ pub struct RowLayout {
 struct Piece<'a> {
     bytes: &'a [u8],
     external: bool,
+    /// Zeros behind the bytes.
+    room: usize,
 }
 
 fn le<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -159,7 +162,7 @@ impl RowLayout {
         }
         self.write_variable(out, start, |variable| {
             let col = self.variable[variable] as usize;
-            Piece { bytes: self.variable_bytes(col, &values[col]), external: false }
+            Piece { bytes: self.variable_bytes(col, &values[col]), external: false, room: 0 }
         });
     }
 
@@ -237,7 +240,7 @@ impl RowLayout {
             self.write_variable(out, start, |variable| {
                 let col = self.variable[variable] as usize;
                 match changes.iter().rev().find(|(changed, _)| *changed == col) {
-                    Some((_, value)) => Piece { bytes: self.variable_bytes(col, value), external: false },
+                    Some((_, value)) => Piece { bytes: self.variable_bytes(col, value), external: false, room: 0 },
                     None => self.piece(old, variable),
                 }
             });
@@ -279,12 +282,28 @@ impl RowLayout {
         let mut reference = [0; EXTERNAL_LEN];
         reference[..4].copy_from_slice(&page_no.to_le_bytes());
         reference[4..].copy_from_slice(&len.to_le_bytes());
-        self.replace(payload, col, Piece { bytes: &reference, external: true }, out);
+        self.replace(payload, col, Piece { bytes: &reference, external: true, room: 0 }, out);
     }
 
     /// Appends the payload with an external column's bytes back in the row.
     pub fn internalize(&self, payload: &[u8], col: usize, bytes: &[u8], out: &mut Vec<u8>) {
-        self.replace(payload, col, Piece { bytes, external: false }, out);
+        self.replace(payload, col, Piece { bytes, external: false, room: 0 }, out);
+    }
+
+    /// Appends the payload with room for the external columns, whose bytes are zeros yet: where in `out` the bytes of each begin and end, and its
+    /// first page. Together they have less than 2 GiB.
+    pub fn make_room(&self, payload: &[u8], out: &mut Vec<u8>) -> Vec<(Range<usize>, u32)> {
+        let start = out.len();
+        out.extend_from_slice(&payload[..self.ends]);
+        out[start] = 0;
+        self.write_variable(out, start, |variable| match self.external(payload, self.variable[variable] as usize) {
+            Some((_, len)) => Piece { bytes: &[], external: false, room: len as usize },
+            None => self.piece(payload, variable),
+        });
+        let row = &out[start..];
+        let place = |(col, page, _): (usize, u32, u64)| (self.variable_range(row, self.slots[col].at as usize), page);
+        let moved = |(r, page): (Range<usize>, u32)| (start + r.start..start + r.end, page);
+        self.externals(payload).map(place).map(moved).collect()
     }
 
     fn replace(&self, payload: &[u8], col: usize, new: Piece<'_>, out: &mut Vec<u8>) {
@@ -346,7 +365,7 @@ impl RowLayout {
     /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets the flags.
     fn write_variable<'a>(&self, out: &mut Vec<u8>, start: usize, piece: impl Fn(usize) -> Piece<'a>) {
         let n = self.variable.len();
-        let total: usize = (0..n).map(|i| piece(i).bytes.len()).sum();
+        let total: usize = (0..n).map(|i| piece(i)).map(|p| p.bytes.len() + p.room).sum();
         assert!(total < 1 << 31, "ROW: variable bytes");
         let wide = total > 0x7fff;
         let ends = out.len();
@@ -356,6 +375,7 @@ impl RowLayout {
         for i in 0..n {
             let piece = piece(i);
             out.extend_from_slice(piece.bytes);
+            out.resize(out.len() + piece.room, 0);
             let end = (out.len() - variable) as u32;
             flags |= if piece.external { HAS_EXTERNAL } else { 0 };
             if wide {
@@ -380,12 +400,18 @@ impl RowLayout {
         }
     }
 
+    fn variable_range(&self, payload: &[u8], variable: usize) -> Range<usize> {
+        let base = self.ends + self.variable.len() * if payload[0] & WIDE != 0 { 4 } else { 2 };
+        let begin = if variable == 0 { 0 } else { self.end(payload, variable - 1).0 };
+        base + begin..base + self.end(payload, variable).0
+    }
+
     #[inline]
     fn piece<'p>(&self, payload: &'p [u8], variable: usize) -> Piece<'p> {
         let base = self.ends + self.variable.len() * if payload[0] & WIDE != 0 { 4 } else { 2 };
         let begin = if variable == 0 { 0 } else { self.end(payload, variable - 1).0 };
         let (end, external) = self.end(payload, variable);
-        Piece { bytes: &payload[base + begin..base + end], external }
+        Piece { bytes: &payload[base + begin..base + end], external, room: 0 }
     }
 }
 

@@ -81,7 +81,27 @@ proptest! {
 
         let mut back = Vec::new();
         layout.internalize(&out, col, old[col].as_bytes().unwrap(), &mut back);
-        prop_assert_eq!(back, payload);
+        prop_assert_eq!(&back, &payload);
+
+        // The same with room for it, behind something else; and with the next longest outside as well.
+        let bytes = old[col].as_bytes().unwrap();
+        let mut twice = Vec::new();
+        layout.externalize(&payload, col, 7, bytes.len() as u64, &mut twice);
+        let next = layout.inline_lens(&twice).max_by_key(|(_, len)| *len);
+        if let Some((next, len)) = next {
+            let once = std::mem::take(&mut twice);
+            layout.externalize(&once, next, 8, len as u64, &mut twice);
+        }
+        let mut whole = b"before".to_vec();
+        let rooms = layout.make_room(&twice, &mut whole);
+        prop_assert_eq!(rooms.len(), 1 + next.is_some() as usize);
+        for (at, page) in rooms {
+            let of = if page == 7 { col } else { next.unwrap().0 };
+            let stored = layout.get(&payload, of);
+            prop_assert!(whole[at.clone()].iter().all(|b| *b == 0));
+            whole[at].copy_from_slice(stored.as_bytes().unwrap());
+        }
+        prop_assert_eq!(&whole[6..], &payload[..], "ROW-3");
     }
 
     #[test]

@@ -209,8 +209,18 @@ impl Cursor {
         if !self.table.layout.has_externals(self.row().stored) {
             return Ok(self.row().stored);
         }
+        // Not beside the one before.
+        self.let_go();
         self.whole = overflow::internalize(&trx.engine, &self.table, self.row().stored).await?;
         Ok(&self.whole)
+    }
+    /// What [`Self::payload`] gave last for a row with long columns.
+    pub fn whole(&self) -> &[u8] {
+        &self.whole
+    }
+    /// That is not needed any more.
+    pub fn let_go(&mut self) {
+        self.whole = Vec::new();
     }
     /// Goes to the next row if that has been read already, is whole, and nothing else is due: most steps of a scan need no future. False says
     /// nothing; `next` has to follow.

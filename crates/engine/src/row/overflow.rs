@@ -17,6 +17,7 @@ use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
 use crate::trx::Trx;
 use crate::undo::record;
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, space};
+use redolith_types::EXTERNAL_LEN;
 use std::borrow::Cow;
 
 const NEXT: usize = 24;
@@ -26,6 +27,8 @@ const DATA: usize = 40;
 const ROOM: usize = PAGE_SIZE - DATA;
 /// A column that is shorter stays in the row: moving it would win little.
 const WORTH: usize = 64;
+/// No row has so many bytes.
+const MAX_ROW: u64 = 1 << 31;
 /// A row is made to fit in half a page; one that is shorter keeps its columns.
 fn max_payload(key_len: usize) -> usize {
     index::max_value(key_len) - super::value::HEAD
@@ -37,7 +40,7 @@ pub(crate) async fn externalize<'p>(trx: &mut Trx, table: &Table, key_len: usize
     if payload.len() <= max && payload.len() <= record::MAX / 2 {
         return Ok(Cow::Borrowed(payload));
     }
-    let mut row = payload.to_vec();
+    let mut row = Cow::Borrowed(payload);
     while row.len() > max {
         let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
         let longest = table.layout.inline_lens(&row).filter(|(c, len)| *len > WORTH && !in_key(*c)).max_by_key(|(_, len)| *len);
@@ -45,16 +48,16 @@ pub(crate) async fn externalize<'p>(trx: &mut Trx, table: &Table, key_len: usize
             return Err(Error::RowTooLarge { size: row.len(), max });
         };
         let bytes = match table.layout.get(&row, col) {
-            redolith_types::Value::Bytes(b) => b.into_owned(),
+            redolith_types::Value::Bytes(b) => b,
             other => crate::poison(&format!("a variable column holds {other:?}")),
         };
         debug_assert_eq!(bytes.len(), len);
         let first = write_chain(trx, table, &bytes).await?;
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(row.len() - len + EXTERNAL_LEN);
         table.layout.externalize(&row, col, first, len as u64, &mut out);
-        row = out;
+        row = Cow::Owned(out);
     }
-    Ok(Cow::Owned(row))
+    Ok(row)
 }
 
 async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageNo> {
@@ -107,33 +110,27 @@ fn append(trx: &mut Trx, engine: &Engine, table: &Table, chunk: &[u8], last: Pag
 }
 
 /// Reads a chain's bytes.
-pub(crate) async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, len: u64) -> Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(len as usize);
-    let mut no = first;
-    while no != 0 && (out.len() as u64) < len {
-        let next = engine.settled(|| read_part(engine, PageId { space, no }, &mut out)).await?;
-        match next {
-            Some(next) => no = next,
+async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, into: &mut [u8]) -> Result<()> {
+    let (mut no, mut read) = (first, 0);
+    while no != 0 && read < into.len() {
+        match engine.settled(|| read_part(engine, PageId { space, no }, &mut into[read..])).await? {
+            Some((bytes, next)) => (read, no) = (read + bytes, next),
             None => break,
         }
     }
-    if out.len() as u64 == len {
-        return Ok(out);
-    }
-    let (file, table) = engine.describe(space);
-    Err(Error::Corrupt {
-        page: PageId { space, no },
-        file,
-        table,
-        why: format!("a column of {len} bytes has only {} in its pages", out.len()),
-    })
+    if read == into.len() { Ok(()) } else { Err(cut_short(engine, PageId { space, no }, into.len() as u64, read)) }
 }
-/// Adds the bytes of one page; the next page. None if it is no overflow page.
-fn read_part(engine: &Engine, id: PageId, out: &mut Vec<u8>) -> Try<Option<PageNo>> {
+#[cold]
+fn cut_short(engine: &Engine, page: PageId, len: u64, read: usize) -> Error {
+    let (file, table) = engine.describe(page.space);
+    Error::Corrupt { page, file, table, why: format!("a column of {len} bytes has only {read} in its pages") }
+}
+/// Copies the bytes of one page: how many, and the next page. None if it is no overflow page, or one with more bytes than are wanted.
+fn read_part(engine: &Engine, id: PageId, into: &mut [u8]) -> Try<Option<(usize, PageNo)>> {
     let g = engine.store.pool.fix(id, crate::buf::Latch::S)?;
-    Ok(part(&g).map(|(bytes, next)| {
-        out.extend_from_slice(bytes);
-        next
+    Ok(part(&g).and_then(|(bytes, next)| {
+        into.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some((bytes.len(), next))
     }))
 }
 /// The bytes in an overflow page, and the next page of its chain. None if it is no overflow page, or an empty one, of which a
@@ -145,14 +142,20 @@ pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
     }
     Some((page.get(DATA..DATA + n)?, u32_at(page, NEXT)))
 }
-/// The row with all its columns inside.
+/// The row with all its columns inside. Each is read to where it stays: it is not there twice.
 pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) -> Result<Vec<u8>> {
-    let mut row = payload.to_vec();
-    while let Some((col, first, len)) = { table.layout.externals(&row).next() } {
-        let bytes = read_chain(engine, table.space, first, len).await?;
-        let mut out = Vec::new();
-        table.layout.internalize(&row, col, &bytes, &mut out);
-        row = out;
+    let layout = &table.layout;
+    let mut long = payload.len() as u64;
+    for (_, first, len) in layout.externals(payload) {
+        long = long.saturating_add(len);
+        if long >= MAX_ROW {
+            return Err(cut_short(engine, PageId { space: table.space, no: first }, len, 0));
+        }
+    }
+    // The ends of columns may need more bytes than in the short row.
+    let mut row = Vec::with_capacity(long as usize + 4 * layout.columns());
+    for (at, first) in layout.make_room(payload, &mut row) {
+        read_chain(engine, table.space, first, &mut row[at]).await?;
     }
     Ok(row)
 }

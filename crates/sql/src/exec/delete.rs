@@ -29,7 +29,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
             cx.trx.rows.deleted += 1;
             affected += 1;
         }
-        scan.finish(cx.trx, cx.scratch);
+        scan.finish(cx);
     } else {
         affected = Box::pin(sorted(cx, plan, at, most)).await?;
     }

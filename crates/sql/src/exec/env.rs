@@ -159,6 +159,11 @@ impl<'a> Env<'a> {
         self.keeps(now);
         self.session.memory.statement.recount(counted, now)
     }
+    /// Nor does it keep this any more.
+    pub fn keeps_no_more(&mut self, counted: usize) {
+        let mark = self.held().saturating_sub(counted);
+        self.settle(mark);
+    }
     /// When the statement's time is up, by the disk's clock.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.pace.deadline = deadline;

@@ -1,9 +1,10 @@
 //! INSERT and REPLACE: defaults, AUTO_INCREMENT, duplicates.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::check_killed;
 use super::subquery::Found;
-use super::update::{assign, keep_changed, now_for};
+use super::update::{assign, keep_changed, moves, now_for};
 use super::{ExecContext, select, store};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
@@ -19,6 +20,7 @@ use redolith_engine::row::update::RowAt;
 use redolith_types::convert::to_integer;
 use redolith_types::{Charset, KeyLayout, SqlType, Value};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -45,11 +47,14 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, params: &[Value<'_
             let mut done = 0;
             while let Some(rows) = cx.more_rows.filter(|_| done < more) {
                 let (count, values) = rows.values(done, stride, params)?;
+                let mark = cx.env.held();
+                cx.env.charge(values.iter().map(owned_bytes).sum())?;
                 for n in 0..count {
                     let here = Scope { params: &values[n * stride..], ..at };
                     // What stands after the rows sees its own parameters.
                     work.row(cx, Given::Exprs(row), here, at).await?;
                 }
+                cx.env.settle(mark);
                 done += count;
             }
         }
@@ -82,6 +87,11 @@ fn find_subqueries<'p>(plan: &'p InsertPlan, found: &mut Found<'p>) {
             found.expr(e);
         }
     }
+}
+
+/// What a value holds beside itself.
+fn owned_bytes(value: &Value<'_>) -> usize {
+    if let Value::Bytes(Cow::Owned(bytes)) = value { bytes.capacity() } else { 0 }
 }
 
 /// What the statement gives for one row.
@@ -227,8 +237,12 @@ impl<'p> Work<'p> {
         let mut payload = std::mem::take(&mut cx.scratch.row);
         payload.clear();
         let mark = cx.env.held();
-        let made = self.make(given, at, &mut cx.env, single, &mut payload);
+        let mut made = self.make(given, at, &mut cx.env, single, &mut payload);
         cx.env.settle(mark);
+        if payload.len() > LONG_ROW {
+            made = made
+                .and_then(|()| charge_write(&self.plan.table.engine().layout, &payload, || false, &mut cx.env.session.memory.statement));
+        }
         let done = match made {
             Ok(()) => self.insert(cx, &mut payload, after).await,
             Err(e) => Err(e),
@@ -411,7 +425,7 @@ impl<'p> Work<'p> {
                 if existing.find_key(cx.trx, index_no, payload).await? {
                     // On its last unique key MySQL updates the row, and finds nothing to change.
                     let last = table.indexes[index_no + 1..].iter().all(|i| !i.def.unique);
-                    if last && existing.is(cx.trx, payload).await? {
+                    if last && existing.is(cx, payload).await? {
                         self.inserted(table);
                         return Ok(true);
                     }
@@ -431,6 +445,7 @@ impl<'p> Work<'p> {
                 if found {
                     self.auto.put_back();
                     self.update_existing(cx, &mut existing, assignments, payload, after).await?;
+                    existing.cursor.let_go();
                 }
                 self.existing = Some(existing);
                 Ok(found)
@@ -448,12 +463,12 @@ impl<'p> Work<'p> {
         let info = &self.plan.table;
         let table = info.engine();
         self.duplicates += 1;
-        let whole = existing.whole(cx.trx).await?;
+        let is_long = existing.fetch(cx).await?;
         let mut new = Vec::new();
         {
             let (def, layout) = (&info.def, &table.layout);
             let stored = existing.row().stored;
-            let current = Row::Stored { def, layout, payload: whole.as_deref().unwrap_or(stored) };
+            let current = Row::Stored { def, layout, payload: if is_long { existing.cursor.whole() } else { stored } };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
             let mut changes =
@@ -469,6 +484,7 @@ impl<'p> Work<'p> {
                 }
             }
             layout.update(stored, &changes, &mut new);
+            charge_write(layout, &new, || moves(table, &changes), &mut cx.env.session.memory.statement)?;
         }
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, existing.row(), &new).await {
@@ -542,16 +558,21 @@ impl Rewriter {
         self.cursor.row()
     }
     /// Whether the row is just this one.
-    async fn is(&mut self, trx: &Trx, payload: &[u8]) -> Result<bool> {
-        let whole = self.whole(trx).await?;
-        Ok(whole.as_deref().unwrap_or(self.row().stored) == payload)
+    async fn is(&mut self, cx: &mut ExecContext<'_>, payload: &[u8]) -> Result<bool> {
+        let mark = cx.env.held();
+        let is_long = self.fetch(cx).await?;
+        let is = payload == if is_long { self.cursor.whole() } else { self.row().stored };
+        self.cursor.let_go();
+        cx.env.settle(mark);
+        Ok(is)
     }
-    /// The row with its long columns inside, if it has some.
-    pub async fn whole(&mut self, trx: &Trx) -> Result<Option<Vec<u8>>> {
-        if !self.table.layout.has_externals(self.cursor.row().stored) {
-            return Ok(None);
+    /// Reads the row's long columns; false if it has none. They stay in the cursor and in the account until the caller lets them go.
+    async fn fetch(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
+        let is_long = self.table.layout.has_externals(self.cursor.row().stored);
+        if is_long {
+            long_rows::fetch(&mut self.cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0).await?;
         }
-        Ok(Some(self.cursor.payload(trx).await?.to_vec()))
+        Ok(is_long)
     }
 }
 

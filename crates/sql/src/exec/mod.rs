@@ -17,10 +17,12 @@ pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub(crate) mod gathered;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;
 pub mod locks;
+mod long_rows;
 mod more_rows;
 mod number_bounds;
 mod pace;
@@ -90,6 +92,7 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], si
         other => unreachable!("{other:?} is not run here"),
     };
     cx.trx.count_rows();
+    cx.scratch.trim();
     match outcome {
         Ok(outcome) => Ok(outcome),
         Err(error) => {

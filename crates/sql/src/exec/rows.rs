@@ -105,8 +105,7 @@ impl<'p> Loops<'p> {
                 SourceKind::Virtual(table) => {
                     let tables = super::asked::tables(cx, source, levels.len(), params)?;
                     let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
-                    let rows = information_schema::rows(*table, db, tables).await?;
-                    cx.env.charge(rows.iter().map(|row| row_bytes(row) + size_of_val(row)).sum())?;
+                    let rows = information_schema::rows(*table, db, tables, &mut cx.env.session.memory.statement).await?;
                     Rows::Kept { rows, next: 0 }
                 }
             };
@@ -117,8 +116,8 @@ impl<'p> Loops<'p> {
     pub fn finish(self, cx: &mut ExecContext<'_>) {
         for level in self.levels {
             match level.rows {
-                Rows::First(scan) => scan.finish(cx.trx, cx.scratch),
-                Rows::Scan(scan) => scan.finish(cx.trx, cx.scratch),
+                Rows::First(scan) => scan.finish(cx),
+                Rows::Scan(scan) => scan.finish(cx),
                 // To free many rows takes long.
                 Rows::Kept { rows, .. } if rows.len() >= MANY => drop(cx.trx.engine().host.leave_worker()),
                 Rows::Kept { .. } => {}
@@ -208,11 +207,11 @@ impl<'p> Loops<'p> {
             let more = match &mut level.rows {
                 Rows::First(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Scan(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers).await?
+                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Kept { rows, next } => {
                     cx.trx.give_way().await;

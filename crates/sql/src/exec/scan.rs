@@ -1,7 +1,9 @@
 //! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual filter.
+use super::ExecContext;
 use super::bounds::{KeyRanges, encode_path};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::long_rows;
 use super::subquery::SubqueryResult;
 use crate::error::Result;
 use crate::plan::{AccessKind, OnConflict, RowLock, TableAccess};
@@ -27,6 +29,15 @@ pub struct Scratch {
     pub row: Vec<u8>,
     /// What the statement has asked of the engine.
     pub handlers: Handlers,
+}
+impl Scratch {
+    /// The statement has ended: what a long row has taken is given back.
+    #[inline]
+    pub fn trim(&mut self) {
+        if self.row.capacity() > KEPT_BYTES {
+            self.row = Vec::new();
+        }
+    }
 }
 
 /// Which of the Handler_ counters a scan's steps count under.
@@ -61,9 +72,10 @@ pub struct Scan<'p> {
     steps: Steps,
     /// No row has been asked for since the range began.
     at_start: bool,
-    /// The row with its long columns inside, if it has some that the statement reads.
-    whole: Vec<u8>,
+    /// The cursor has the row with its long columns inside: it has some that the statement reads.
     is_whole: bool,
+    /// What the account knows of such a row, which stays until there is another.
+    counted: usize,
 }
 
 /// How rows are read under `lock`.
@@ -99,11 +111,16 @@ impl<'p> Scan<'p> {
             None => Cursor::new(table.clone(), no, Vec::new(), None, access.path.reverse, read),
         };
         let ranges = scratch.ranges.pop().unwrap_or_default();
-        Scan { access, cursor, ranges, next_range: 0, steps: Steps::of(access), at_start: false, whole: Vec::new(), is_whole: false }
+        Scan { access, cursor, ranges, next_range: 0, steps: Steps::of(access), at_start: false, is_whole: false, counted: 0 }
     }
     /// Ends the scan, wherever it is, and gives the memory back for the next statement.
-    pub fn finish(mut self, trx: &Trx, scratch: &mut Scratch) {
-        self.cursor.stop(trx);
+    pub fn finish(mut self, cx: &mut ExecContext<'_>) {
+        let scratch = &mut *cx.scratch;
+        self.cursor.stop(cx.trx);
+        if self.counted > 0 {
+            self.cursor.let_go();
+            cx.env.keeps_no_more(self.counted);
+        }
         if scratch.cursors.len() < KEPT_CURSORS {
             self.cursor.trim(KEPT_BYTES);
             scratch.cursors.push(self.cursor);
@@ -133,7 +150,7 @@ impl<'p> Scan<'p> {
         at_hand
     }
     /// Goes to the next row, whatever the filter says of it.
-    pub async fn advance(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> Result<bool> {
+    pub async fn advance(&mut self, trx: &mut Trx, handlers: &mut Handlers, env: &mut Env<'_>) -> Result<bool> {
         loop {
             if self.next_range > 0 {
                 self.count_step(handlers);
@@ -141,7 +158,7 @@ impl<'p> Scan<'p> {
                     self.is_whole = false;
                     trx.rows.read += 1;
                     if self.cursor.table().layout.has_externals(self.cursor.row().stored) {
-                        self.fetch_long(trx).await?;
+                        self.fetch_long(trx, env).await?;
                     }
                     return Ok(true);
                 }
@@ -176,13 +193,9 @@ impl<'p> Scan<'p> {
         }
     }
     /// Reads the long columns, if the statement needs one of them.
-    async fn fetch_long(&mut self, trx: &Trx) -> Result<()> {
-        let layout = &self.access.table.engine().layout;
-        let stored = self.cursor.row().stored;
-        if layout.externals(stored).any(|(column, ..)| self.access.columns.binary_search(&(column as u16)).is_ok()) {
-            let whole = self.cursor.payload(trx).await?;
-            self.whole.clear();
-            self.whole.extend_from_slice(whole);
+    async fn fetch_long(&mut self, trx: &Trx, env: &mut Env<'_>) -> Result<()> {
+        if long_rows::needs_long(&self.access.table.engine().layout, self.cursor.row().stored, &self.access.columns) {
+            long_rows::fetch(&mut self.cursor, trx, &mut env.session.memory.statement, &mut self.counted).await?;
             self.is_whole = true;
         }
         Ok(())
@@ -191,7 +204,7 @@ impl<'p> Scan<'p> {
     #[inline]
     pub fn row(&self) -> Row<'_> {
         let table = self.access.table.engine();
-        let payload = if self.is_whole { &self.whole } else { self.cursor.row().stored };
+        let payload = if self.is_whole { self.cursor.whole() } else { self.cursor.row().stored };
         Row::Stored { def: &self.access.table.def, layout: &table.layout, payload }
     }
     /// The row for the engine.
@@ -218,7 +231,7 @@ impl<'p> Scan<'p> {
         subqueries: &[SubqueryResult],
         env: &mut Env<'_>,
     ) -> Result<bool> {
-        while self.advance_at_hand(trx, handlers) || self.advance(trx, handlers).await? {
+        while self.advance_at_hand(trx, handlers) || self.advance(trx, handlers, env).await? {
             env.step()?;
             check_killed(env)?;
             if self.passes(Scope { subqueries, ..Scope::new(params) }, env)? {

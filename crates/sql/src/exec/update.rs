@@ -2,6 +2,7 @@
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
+use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
 use super::{ExecContext, select, sortkey, store};
@@ -10,8 +11,10 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
 use redolith_engine::Error as EngineError;
+use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::row::update::RowAt;
 use redolith_types::convert::to_integer;
 use redolith_types::{Collation, Column, DateTime, SqlType, Value};
 use smallvec::SmallVec;
@@ -44,9 +47,9 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
         while tally.matched < most && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await? {
             tally.matched += 1;
             cx.env.row = tally.matched;
-            change(cx, plan, &scan, at, &mut tally).await?;
+            change(cx, plan, scan.at(), scan.row(), at, &mut tally).await?;
         }
-        scan.finish(cx.trx, cx.scratch);
+        scan.finish(cx);
     }
     let warnings = cx.env.session.warnings.count() - warnings;
     let affected = if cx.env.session.found_rows_flag { tally.matched } else { tally.changed };
@@ -63,15 +66,21 @@ pub fn limit(limit: &Limit, at: Scope<'_>, env: &mut Env<'_>) -> Result<u64> {
     if limit.is_none() { Ok(u64::MAX) } else { Ok(select::limits(limit, at, env)?.1) }
 }
 
-/// Changes the row the scan is at, if the assignments change it.
-async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at: Scope<'_>, tally: &mut Tally) -> Result<()> {
+/// Changes the row at `row`, if the assignments change it; `current` is the row for expressions.
+async fn change(
+    cx: &mut ExecContext<'_>,
+    plan: &UpdatePlan,
+    row: RowAt<'_>,
+    current: Row<'_>,
+    at: Scope<'_>,
+    tally: &mut Tally,
+) -> Result<()> {
     let mut new = std::mem::take(&mut cx.scratch.row);
+    let mark = cx.env.held();
     let done = async {
-        let row = scan.at();
-        let sources = [scan.row()];
-        let mark = cx.env.held();
+        let sources = [current];
         let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
-        // What they hold is charged until here; the row that is made of them is no larger.
+        // What they hold is charged until here; the row that is made of them is counted by itself.
         cx.env.settle(mark);
         if changes.is_empty() {
             return Ok(());
@@ -79,6 +88,7 @@ async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at
         let table = plan.access.table.engine();
         new.clear();
         table.layout.update(row.stored, &changes, &mut new);
+        charge_write(&table.layout, &new, || moves(table, &changes), &mut cx.env.session.memory.statement)?;
         drop(changes);
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, row, &new).await {
@@ -91,8 +101,13 @@ async fn change(cx: &mut ExecContext<'_>, plan: &UpdatePlan, scan: &Scan<'_>, at
         Ok(())
     }
     .await;
+    cx.env.settle(mark);
     cx.scratch.row = new;
     done
+}
+/// Whether the changes are of the clustered key: then the row moves.
+pub fn moves(table: &Table, changes: &Changes<'_>) -> bool {
+    table.clustered().key.columns().any(|column| changes.iter().any(|(c, _)| *c == column))
 }
 
 /// An engine's refusal of one row: a duplicate is worded with its value, and passed over with IGNORE.
@@ -209,7 +224,7 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
         found.push((key, row));
         cx.env.keep(&mut counted, memory + found.capacity() * size_of::<(Vec<u8>, Box<[u8]>)>())?;
     }
-    scan.finish(cx.trx, cx.scratch);
+    scan.finish(cx);
     if !sort.keys.is_empty() {
         found.sort_by(|a, b| a.0.cmp(&b.0));
     }
@@ -220,7 +235,6 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
 async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, most: u64, tally: &mut Tally) -> Result<()> {
     let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
     let table = plan.access.table.engine().clone();
-    let mut new = Vec::new();
     let mut cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
     for key in rows {
         check_killed(&cx.env)?;
@@ -232,27 +246,16 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
         if !cursor.next(cx.trx).await? {
             return Err(SqlError::new(1032, format!("Can't find record in '{}'", plan.access.table.def.name)));
         }
-        let whole = if table.layout.has_externals(cursor.row().stored) { cursor.payload(cx.trx).await?.to_vec() } else { Vec::new() };
-        {
-            let stored = cursor.row().stored;
-            let payload = if whole.is_empty() { stored } else { &whole };
-            let sources = [Row::Stored { def: &plan.access.table.def, layout: &table.layout, payload }];
-            let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
-            if changes.is_empty() {
-                continue;
-            }
-            new.clear();
-            table.layout.update(stored, &changes, &mut new);
+        let is_long = long_rows::needs_long(&table.layout, cursor.row().stored, &plan.access.columns);
+        if is_long {
+            long_rows::fetch(&mut cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0).await?;
         }
+        let row = cursor.row();
+        let payload = if is_long { cursor.whole() } else { row.stored };
+        let current = Row::Stored { def: &plan.access.table.def, layout: &table.layout, payload };
+        change(cx, plan, row, current, at, tally).await?;
+        cursor.let_go();
         cx.env.settle(mark);
-        cx.scratch.handlers.update += 1;
-        match cx.trx.update(&table, cursor.row(), &new).await {
-            Ok(()) => {
-                cx.trx.rows.updated += 1;
-                tally.changed += 1;
-            }
-            Err(e) => refused(e, plan.ignore, &plan.access.table, &new, &mut cx.env)?,
-        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What the dictionary knows: databases, tables, columns, indexes.
-use super::{Row, SCHEMA, Virtual, boxed, def, int, text};
+use super::{SCHEMA, Virtual, def, int, text};
 use crate::error::Result;
+use crate::exec::gathered::Gathered;
 use crate::exec::show::{self, DefaultText};
 use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
@@ -17,11 +18,11 @@ fn schemas(engine: &Engine) -> Vec<(String, Collation)> {
     all
 }
 
-pub(super) fn schemata(engine: &Engine) -> Vec<Row> {
+pub(super) fn schemata(engine: &Engine) -> impl Iterator<Item = Vec<Value<'static>>> {
     let row = |(name, collation): (String, Collation)| {
         vec![def(), text(name), text(collation.charset().name()), text(collation.name()), Value::Null, text("NO")]
     };
-    boxed(schemas(engine).into_iter().map(row).collect())
+    schemas(engine).into_iter().map(row)
 }
 
 /// Every table of every database, in the order of their names.
@@ -36,31 +37,28 @@ pub(crate) fn place(d: &TableDef) -> Vec<Value<'static>> {
     vec![def(), text(&d.schema), text(&d.name)]
 }
 
-pub(super) async fn tables(engine: &Engine, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
+pub(super) async fn tables(engine: &Engine, asked: Vec<Arc<Table>>, out: &mut Gathered<'_>) -> Result<()> {
     for view in system_views() {
         let mut row = place(view);
         row.extend([text("SYSTEM VIEW"), Value::Null, int(10u64), Value::Null, int(0u64), int(0u64), int(0u64), int(0u64)]);
         row.extend([int(0u64), int(0u64), Value::Null, Value::Null, Value::Null, Value::Null, Value::Null, Value::Null]);
         row.extend([Value::bytes(b""), Value::bytes(b"")]);
-        rows.push(row);
+        out.push(row)?;
     }
     for table in asked {
         let Some(status) = show::table_status(engine, &table.def).await? else { continue };
         let mut row = place(&table.def);
         row.push(text("BASE TABLE"));
         row.extend(status.into_iter().skip(1));
-        rows.push(row);
+        out.push(row)?;
     }
-    Ok(boxed(rows))
+    Ok(())
 }
 
-pub(super) fn columns(engine: &Engine) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut of = |d: &TableDef| rows.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
-    system_views().for_each(&mut of);
-    base_tables(engine).iter().for_each(|t| of(&t.def));
-    boxed(rows)
+pub(super) fn columns(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
+    let mut of = |d: &TableDef| out.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
+    system_views().try_for_each(&mut of)?;
+    base_tables(engine).iter().try_for_each(|t| of(&t.def))
 }
 
 fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
@@ -122,8 +120,7 @@ fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
     }
 }
 
-pub(super) async fn statistics(engine: &Engine, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
+pub(super) async fn statistics(engine: &Engine, asked: Vec<Arc<Table>>, out: &mut Gathered<'_>) -> Result<()> {
     for table in asked {
         // Its rows are estimated; a table that has gone meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
@@ -134,30 +131,28 @@ pub(super) async fn statistics(engine: &Engine, asked: Vec<Arc<Table>>) -> Resul
             row.extend(shown.next());
             row.push(text(&t.def.schema));
             row.extend(shown);
-            rows.push(row);
+            out.push(row)?;
         }
     }
-    Ok(boxed(rows))
+    Ok(())
 }
 
 fn unique_indexes(d: &TableDef) -> impl Iterator<Item = &IndexDef> {
     d.indexes.iter().filter(|i| i.unique || i.primary)
 }
 
-pub(super) fn table_constraints(engine: &Engine) -> Vec<Row> {
-    let mut rows = Vec::new();
+pub(super) fn table_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
     for t in base_tables(engine) {
         let d = &t.def;
         for index in unique_indexes(d) {
             let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-            rows.push(vec![def(), text(&d.schema), text(&index.name), text(&d.schema), text(&d.name), text(kind), text("YES")]);
+            out.push(vec![def(), text(&d.schema), text(&index.name), text(&d.schema), text(&d.name), text(kind), text("YES")])?;
         }
     }
-    boxed(rows)
+    Ok(())
 }
 
-pub(super) fn key_column_usage(engine: &Engine) -> Vec<Row> {
-    let mut rows = Vec::new();
+pub(super) fn key_column_usage(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
     for t in base_tables(engine) {
         let d = &t.def;
         for index in unique_indexes(d) {
@@ -165,9 +160,9 @@ pub(super) fn key_column_usage(engine: &Engine) -> Vec<Row> {
                 let mut row = vec![def(), text(&d.schema), text(&index.name), def(), text(&d.schema), text(&d.name)];
                 row.extend([text(&d.columns[part.column].name), int(i as u64 + 1)]);
                 row.extend([Value::Null, Value::Null, Value::Null, Value::Null]);
-                rows.push(row);
+                out.push(row)?;
             }
         }
     }
-    boxed(rows)
+    Ok(())
 }

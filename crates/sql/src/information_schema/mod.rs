@@ -11,7 +11,9 @@ mod server;
 
 use crate::catalog::TableInfo;
 use crate::error::Result;
+use crate::exec::gathered::{Gathered, Row};
 use crate::exec::show;
+use crate::memory::Account;
 use crate::session::Database;
 use redolith_engine::dict::table::Table;
 use redolith_types::Value;
@@ -23,8 +25,6 @@ pub const SCHEMA: &str = "information_schema";
 pub fn is_schema(name: &str) -> bool {
     name.eq_ignore_ascii_case(SCHEMA)
 }
-
-pub(crate) type Row = Box<[Value<'static>]>;
 
 macro_rules! tables {
     ($($name:ident $spelt:literal,)*) => {
@@ -81,22 +81,23 @@ impl Virtual {
 
 pub(crate) use catalog::{base_tables, place};
 
-/// All rows as they are now; of tables only those of `asked`, where a row takes more than a look into the dictionary.
-pub async fn rows(table: Virtual, db: &Database, asked: Vec<Arc<Table>>) -> Result<Vec<Row>> {
+/// All rows as they are now, charged as they are made; of tables only those of `asked`, where a row takes more than a look into the dictionary.
+pub async fn rows(table: Virtual, db: &Database, asked: Vec<Arc<Table>>, memory: &mut Account) -> Result<Vec<Row>> {
     show::before_tables(&db.engine);
-    Ok(match table {
-        Virtual::CharacterSets => server::character_sets(),
-        Virtual::CollationCharacterSetApplicability => server::collation_applicability(),
-        Virtual::Collations => server::collations(),
-        Virtual::Columns => catalog::columns(&db.engine),
-        Virtual::Engines => server::engines(),
-        Virtual::InnodbMetrics => server::metrics(db),
-        Virtual::KeyColumnUsage => catalog::key_column_usage(&db.engine),
-        Virtual::Processlist => server::processes(&db.processes),
-        Virtual::Schemata => catalog::schemata(&db.engine),
-        Virtual::Statistics => catalog::statistics(&db.engine, asked).await?,
-        Virtual::TableConstraints => catalog::table_constraints(&db.engine),
-        Virtual::Tables => catalog::tables(&db.engine, asked).await?,
+    let mut out = Gathered::new(memory);
+    match table {
+        Virtual::CharacterSets => out.extend(server::character_sets())?,
+        Virtual::CollationCharacterSetApplicability => out.extend(server::collation_applicability())?,
+        Virtual::Collations => out.extend(show::collations())?,
+        Virtual::Columns => catalog::columns(&db.engine, &mut out)?,
+        Virtual::Engines => out.extend(show::engines())?,
+        Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
+        Virtual::KeyColumnUsage => catalog::key_column_usage(&db.engine, &mut out)?,
+        Virtual::Processlist => out.extend(show::processes(&db.processes, true))?,
+        Virtual::Schemata => out.extend(catalog::schemata(&db.engine))?,
+        Virtual::Statistics => catalog::statistics(&db.engine, asked, &mut out).await?,
+        Virtual::TableConstraints => catalog::table_constraints(&db.engine, &mut out)?,
+        Virtual::Tables => catalog::tables(&db.engine, asked, &mut out).await?,
         // There is nothing of the kind.
         Virtual::CheckConstraints
         | Virtual::ColumnStatistics
@@ -106,8 +107,9 @@ pub async fn rows(table: Virtual, db: &Database, asked: Vec<Arc<Table>>) -> Resu
         | Virtual::ReferentialConstraints
         | Virtual::Routines
         | Virtual::Triggers
-        | Virtual::Views => Vec::new(),
-    })
+        | Virtual::Views => {}
+    }
+    Ok(out.into_rows())
 }
 
 fn text(s: impl AsRef<str>) -> Value<'static> {
@@ -119,9 +121,6 @@ fn int(n: impl TryInto<u64>) -> Value<'static> {
 /// The catalog, of which there is one.
 fn def() -> Value<'static> {
     Value::bytes(b"def")
-}
-fn boxed(rows: Vec<Vec<Value<'static>>>) -> Vec<Row> {
-    rows.into_iter().map(Vec::into_boxed_slice).collect()
 }
 
 #[cfg(test)]

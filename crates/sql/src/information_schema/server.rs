@@ -1,28 +1,20 @@
 //! What the server knows: character sets, engines, connections, counters.
-use super::{Row, boxed, int, text};
+use super::{int, text};
 use crate::exec::show;
-use crate::processes::Processes;
 use crate::session::Database;
 use crate::status::Shown;
 use redolith_types::{DateTime, Value};
+
+type Row = Vec<Value<'static>>;
 
 pub(super) fn character_sets() -> Vec<Row> {
     // SHOW has the description before the collation.
     let mut rows = show::character_sets();
     rows.iter_mut().for_each(|r| r.swap(1, 2));
-    boxed(rows)
-}
-pub(super) fn collations() -> Vec<Row> {
-    boxed(show::collations())
+    rows
 }
 pub(super) fn collation_applicability() -> Vec<Row> {
-    boxed(show::collations().into_iter().map(|mut r| r.drain(..2).collect()).collect())
-}
-pub(super) fn engines() -> Vec<Row> {
-    boxed(show::engines())
-}
-pub(super) fn processes(processes: &Processes) -> Vec<Row> {
-    boxed(show::processes(processes, true))
+    show::collations().into_iter().map(|mut r| r.drain(..2).collect()).collect()
 }
 
 pub(super) fn metrics(db: &Database) -> Vec<Row> {
@@ -51,5 +43,5 @@ pub(super) fn metrics(db: &Database) -> Vec<Row> {
             text(s.metric.comment),
         ]
     };
-    boxed(db.status.monitors.show(&db.engine.metrics(), now_us).into_iter().map(row).collect())
+    db.status.monitors.show(&db.engine.metrics(), now_us).into_iter().map(row).collect()
 }

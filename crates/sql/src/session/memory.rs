@@ -38,6 +38,11 @@ const GROWING: &[&str] = &[
     "SET @x = REPEAT('a', 400000), @y = REPEAT('a', 400000), @z = REPEAT('a', 400000)",
     "SELECT REPEAT('a', 600000), REPEAT('a', 600000) INTO @x, @y",
     "SELECT COUNT(*) FROM information_schema.COLUMNS",
+    "SHOW FULL COLUMNS FROM told",
+    "SHOW FULL COLUMNS FROM told WHERE Field = 'c7'",
+    "SHOW CREATE TABLE told",
+    // Made for as long as a row is looked at.
+    "SHOW TABLES WHERE LENGTH(CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))) = 7",
     "EXECUTE three USING @kept, @kept, @kept",
 ];
 /// Those that need less: long values one after the other.
@@ -54,6 +59,7 @@ const STEADY: &[&str] = &[
     "SELECT COUNT(*) FROM big a JOIN big b ON b.id = LENGTH(REPEAT(a.c, 200)) WHERE a.id < 100",
     "SELECT c FROM big ORDER BY c LIMIT 10",
     "SELECT DISTINCT c FROM big",
+    "SHOW COLUMNS FROM wide0 WHERE LENGTH(REPEAT('a', 100000)) = 7",
 ];
 
 fn world() -> (World, Session) {
@@ -71,13 +77,19 @@ fn world() -> (World, Session) {
     }
     (world, s)
 }
-fn failed(answer: &[String]) -> bool {
+/// A table that it takes a mebibyte to tell of.
+fn told(s: &mut Session) {
+    let columns = (0..1000).map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000))).collect::<Vec<_>>().join(", ");
+    assert_eq!(lines(s, &format!("CREATE TABLE told ({columns})")), ["ok 0 0"]);
+}
+pub(super) fn failed(answer: &[String]) -> bool {
     answer.iter().any(|line| line.starts_with("error"))
 }
 
 #[test]
 fn every_consumer_is_bounded_and_gives_back() {
     let (world, mut s) = world();
+    told(&mut s);
     assert_eq!(lines(&mut s, "SET @kept = REPEAT('a', 400000)"), ["ok 0 0"]);
     let (start, kept) = (world.db.memory.used(), s.state.memory.kept.used());
     for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
@@ -111,6 +123,71 @@ fn every_consumer_is_bounded_and_gives_back() {
     block_on(s.reset());
     // The text and the plan of what was prepared are in the cache.
     assert!(world.db.memory.used() < 10_000);
+}
+
+/// What the server tells of itself is charged as it is made: where it is refused, most of the bound was held.
+#[test]
+fn rows_that_the_server_makes_are_charged_one_by_one() {
+    let (world, mut s) = world();
+    told(&mut s);
+    let start = world.db.memory.used();
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    for text in [
+        "SELECT COUNT(*) FROM information_schema.COLUMNS",
+        "SELECT COUNT(*) FROM information_schema.COLUMNS AS a, information_schema.COLUMNS AS b",
+        "SHOW FULL COLUMNS FROM told",
+        "SHOW CREATE TABLE told",
+    ] {
+        world.db.memory.reset_counts();
+        assert_eq!(lines(&mut s, text), ["error 3170"], "{text}");
+        assert!(world.db.memory.peak() > start + (512 << 10), "{text}: {}", world.db.memory.peak());
+        assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "{text}");
+    }
+    // Prepared, beside what its parameters hold.
+    let id = block_on(s.prepare(b"SHOW COLUMNS FROM wide0 WHERE Field = ?")).unwrap().id;
+    assert_eq!(execute(&mut s, id, &[Value::text("c7")]).len(), 1);
+    assert_eq!(s.state.memory.statement.used(), 0);
+}
+
+/// Parameters that are brought to the connection's character set, and copies of variables, are in the account while the statement runs, and
+/// not when it has failed.
+#[test]
+fn copies_of_parameters_are_in_the_account() {
+    let (world, mut s) = world();
+    lines(&mut s, "SET @latin = CONVERT(REPEAT('é', 300000) USING latin1), @text = CONCAT('SELECT 1', REPEAT(' ', 1200000))");
+    lines(&mut s, "PREPARE two FROM 'SELECT LENGTH(?) + LENGTH(?)'");
+    let two = block_on(s.prepare(b"SELECT LENGTH(?) + LENGTH(?)")).unwrap().id;
+    lines(&mut s, "SET character_set_client = latin1");
+    let start = world.db.memory.used();
+    let latin = |len: usize| Value::owned(vec![0xe9; len]);
+    for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
+        lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
+        let (one, other) = (latin(300_000), latin(300_000));
+        let all = [
+            execute(&mut s, two, &[latin(900_000), Value::Null]),
+            execute(&mut s, two, &[one.borrow(), other.borrow()]),
+            lines(&mut s, "EXECUTE two USING @latin, @latin"),
+            lines(&mut s, "PREPARE p FROM @text"),
+        ];
+        let expected = if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
+        assert_eq!(all.concat(), expected);
+        assert_eq!(s.state.memory.statement.used(), 0);
+        // Those that need no other bytes, or few, have room under either.
+        assert_eq!(execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]), ["902000"]);
+        assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+        assert_eq!(lines(&mut s, "DEALLOCATE PREPARE p")[0].starts_with("ok"), fits);
+        assert_eq!(world.db.memory.used(), start);
+    }
+    // What has failed has left nothing that the next statement would take for its own.
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    lines(&mut s, "SET @bytes = x'e9'");
+    assert_eq!(lines(&mut s, "EXECUTE two USING @bytes, @text"), ["error 3170"]);
+    assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+    // Rows of a text, whose strings become values a few at a time.
+    let rows = |n: usize| (0..n).map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550))).collect::<Vec<_>>().join(", ");
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(3000))), ["error 3170"]);
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(1000))), ["ok 1000 0"]);
+    assert_eq!(s.state.memory.statement.used(), 0);
 }
 
 #[test]

@@ -19,6 +19,8 @@ mod giving_way;
 #[cfg(test)]
 mod handlers;
 #[cfg(test)]
+mod long_rows;
+#[cfg(test)]
 mod long_texts;
 #[cfg(test)]
 mod memory;

@@ -122,12 +122,14 @@ impl Session {
         bind(parsed, &cx, params)
     }
 
-    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes.
+    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes, and into another character set a character becomes
+    /// up to three bytes.
     pub(super) fn literal_bytes(&self, lifted: &Lifted, plan: &Plan) -> usize {
         let count = if plan.has_one_row_for_all() { plan.params as usize } else { lifted.literals.len() };
         let long = |token: &Token| (token.end - token.start) as usize;
         let strings = if count < FEW_LITERALS { lifted.literals.iter().take(count).map(long).sum() } else { lifted.end };
-        count * size_of::<Value<'_>>() + strings
+        let growth = if self.derived.charsets.conversion().is_some() { 3 } else { 1 };
+        count * size_of::<Value<'_>>() + strings * growth
     }
     /// The values of a text statement's literals, as parameters.
     /// Those of repeated rows are not among them if the plan has one row for all.

@@ -6,12 +6,13 @@
 use super::Session;
 use super::run::{Failure, keeps_warnings};
 use crate::error::{Result, SqlError};
-use crate::exec::row_bytes;
+use crate::memory::Account;
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::Entry;
 use crate::settings::Var;
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_types::{Charset, Collation, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,6 +26,19 @@ pub struct Prepared {
     pub params: Vec<ExprType>,
     pub columns: Vec<ColumnMeta>,
     pub warnings: u16,
+}
+
+/// A text in another character set. A copy has about the text's length: so much is charged before it is made, and what it has become after that.
+fn convert_counted<'t>(text: &'t [u8], from: Charset, to: Charset, memory: &mut Account) -> Result<Cow<'t, [u8]>> {
+    let mut counted = 0;
+    memory.recount(&mut counted, text.len())?;
+    let converted = from.convert_lossy(text, to);
+    let made = match &converted {
+        Cow::Owned(made) => made.capacity(),
+        Cow::Borrowed(_) => 0,
+    };
+    memory.recount(&mut counted, made)?;
+    Ok(converted)
 }
 
 struct Handle {
@@ -129,10 +143,12 @@ impl Session {
     }
 
     pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) {
-        let converted = self.in_connection(params, binary);
         self.binary_params.extend_from_slice(binary);
         self.param_collation = self.derived.exec.parameters;
-        let ran = self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await;
+        let ran = match self.in_connection(params, binary) {
+            Ok(converted) => self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await,
+            Err(e) => Err(e),
+        };
         self.forget_binary_params();
         self.state.memory.statement.settle(0);
         if let Err(e) = ran {
@@ -141,14 +157,19 @@ impl Session {
         }
     }
 
-    /// Parameters that are strings, from the client's character set into the connection's; None: they stay as they are.
-    fn in_connection<'p>(&self, params: &'p [Value<'_>], binary: &[u32]) -> Option<Vec<Value<'p>>> {
-        let (from, to) = self.derived.charsets.conversion()?;
+    /// Parameters that are strings, from the client's character set into the connection's; None: they stay as they are. The account holds
+    /// what they are now while the statement runs.
+    fn in_connection<'p>(&mut self, params: &'p [Value<'_>], binary: &[u32]) -> Result<Option<Vec<Value<'p>>>> {
+        let Some((from, to)) = self.derived.charsets.conversion() else { return Ok(None) };
+        let memory = &mut self.state.memory.statement;
+        memory.charge(size_of_val(params))?;
         let converted = params.iter().enumerate().map(|(n, value)| match value {
-            Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => Value::Bytes(from.convert_lossy(b, to)),
-            value => value.borrow(),
+            Value::Bytes(b) if !b.is_ascii() && binary.binary_search(&(n as u32)).is_err() => {
+                Ok(Value::Bytes(convert_counted(b, from, to, memory)?))
+            }
+            value => Ok(value.borrow()),
         });
-        Some(converted.collect())
+        converted.collect::<Result<_>>().map(Some)
     }
     fn forget_binary_params(&mut self) {
         self.binary_params.clear();
@@ -236,29 +257,39 @@ impl Session {
     pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], more: bool, out: &mut impl ResultSink) -> Result<()> {
         let id = self.named(name, "EXECUTE")?;
         self.param_collation = self.derived.exec.connection;
-        let connection = self.param_collation.charset();
-        let mut values: Vec<Value<'static>> = Vec::with_capacity(using.len());
+        let ran = match self.values_of(using) {
+            Ok(values) => self.try_prepared(id, &values, more, out).await,
+            Err(e) => Err(e),
+        };
+        self.forget_binary_params();
+        ran
+    }
+    /// The values of user variables in the connection's character set. Each mention of a variable is a copy, which the account holds while the statement runs.
+    fn values_of(&mut self, using: &[Box<str>]) -> Result<Vec<Value<'static>>> {
+        let (connection, memory) = (self.param_collation.charset(), &mut self.state.memory.statement);
+        memory.charge(using.len() * size_of::<Value<'_>>())?;
+        let mut values = Vec::with_capacity(using.len());
         for (n, name) in using.iter().enumerate() {
             let Some(variable) = self.state.user_variables.get(name) else {
                 values.push(Value::Null);
                 continue;
             };
             let charset = variable.collation.charset();
-            // Each mention of a variable is a copy of its value.
-            self.state.memory.statement.charge(row_bytes(std::slice::from_ref(&variable.value)))?;
             values.push(match &variable.value {
-                Value::Bytes(b) if charset == Charset::Binary => {
-                    self.binary_params.push(n as u32);
-                    Value::owned(b.to_vec())
-                }
-                Value::Bytes(b) if charset != connection && !b.is_ascii() => {
-                    Value::owned(charset.convert_lossy(b, connection).into_owned())
+                Value::Bytes(b) => {
+                    let stays = charset == Charset::Binary || charset == connection || b.is_ascii();
+                    let text = if stays { Cow::Borrowed(&b[..]) } else { convert_counted(b, charset, connection, memory)? };
+                    if let Cow::Borrowed(b) = text {
+                        memory.charge(b.len())?;
+                    }
+                    if charset == Charset::Binary {
+                        self.binary_params.push(n as u32);
+                    }
+                    Value::owned(text.into_owned())
                 }
                 value => value.clone(),
             });
         }
-        let ran = self.try_prepared(id, &values, more, out).await;
-        self.forget_binary_params();
-        ran
+        Ok(values)
     }
 }

@@ -5,7 +5,7 @@ use super::variables::flush_of;
 use crate::error::SqlError;
 use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
-use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings};
+use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
 use crate::parse::lift::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
@@ -101,7 +101,10 @@ impl Session {
                     // A text that is a value is in the character set of that value.
                     let (text, charset) = match &text.kind {
                         ExprKind::UserVariable(variable) => match self.state.user_variables.get(variable) {
-                            Some(v) => (v.value.clone(), v.collation.charset()),
+                            Some(v) => {
+                                self.state.memory.statement.charge(row_bytes(std::slice::from_ref(&v.value)))?;
+                                (v.value.clone(), v.collation.charset())
+                            }
                             None => (Value::Null, Charset::Utf8mb4),
                         },
                         _ => (text.as_literal().cloned().unwrap_or_default(), text.ty.collation.charset()),

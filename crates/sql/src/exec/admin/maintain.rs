@@ -1,4 +1,5 @@
 //! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: a row or more for each table, which are looked at one after the other.
+use super::super::long_rows::fetch;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{AdminStmt, TableName};
@@ -82,12 +83,20 @@ async fn check(cx: &AdminContext<'_>, table: &Arc<Table>, said: impl Fn(&str, &s
 }
 
 /// Over the values of the rows that are committed now; the same for equal rows in any order, whatever their pages look like.
-async fn checksum(cx: &AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
+async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
     let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);
     let (mut sum, mut text) = (0u32, Vec::new());
+    let memory = &mut cx.session.memory.statement;
+    let (mark, mut counted, mut copied) = (memory.used(), 0, 0);
     while rows.next(&mut trx).await? {
-        let payload = rows.payload(&trx).await?;
+        let is_long = table.layout.has_externals(rows.row().stored);
+        if is_long {
+            fetch(&mut rows, &trx, memory, &mut counted).await?;
+            // Its text is written beside it.
+            memory.recount(&mut copied, text.capacity().max(counted))?;
+        }
+        let payload = if is_long { rows.whole() } else { rows.row().stored };
         text.clear();
         for column in 0..table.def.columns.len() {
             let value = table.layout.get(payload, column);
@@ -99,5 +108,6 @@ async fn checksum(cx: &AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
         sum = sum.wrapping_add(hash_bytes(&text) as u32);
     }
     trx.rollback().await?;
+    cx.session.memory.statement.settle(mark);
     Ok(sum.into())
 }

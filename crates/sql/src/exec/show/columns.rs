@@ -1,17 +1,17 @@
 //! SHOW COLUMNS (DESCRIBE) and SHOW INDEX.
 use super::create::{DefaultText, default_text, in_display_order};
-use super::{Row, Rows, int, nothing, text};
+use super::{Made, int, nothing, text};
 use crate::error::Result;
 use redolith_engine::Engine;
 use redolith_engine::dict::table::Table;
 use redolith_types::{Column, IndexDef, TableDef, Value};
 use std::sync::atomic::Ordering::Relaxed;
 
-pub(super) fn columns(def: &TableDef, full: bool) -> Rows {
-    def.columns.iter().enumerate().map(|(i, c)| column(def, i, c, full)).collect()
+pub(super) fn columns(def: &TableDef, full: bool) -> impl Iterator<Item = Made> {
+    def.columns.iter().enumerate().map(move |(i, c)| column(def, i, c, full))
 }
 
-fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Row {
+fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Made {
     let mut row = vec![text(&c.name), text(c.ty.text())];
     if full {
         row.push(c.ty.collation().map_or(Value::Null, |c| text(c.name())));
@@ -63,10 +63,11 @@ pub(crate) fn extra(c: &Column) -> String {
     parts.join(" ")
 }
 
-pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Rows> {
+/// At most some hundred rows.
+pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Vec<Made>> {
     let def = &table.def;
     let rows = table.rows.load(Relaxed).max(0) as u64;
-    let mut out = Rows::new();
+    let mut out = Vec::new();
     for index in in_display_order(def) {
         let no = def.indexes.iter().position(|other| std::ptr::eq(other, index)).map(|i| table.index_no(i));
         let distinct = engine.estimate_distinct(table, no.expect("an index of the definition")).await?;

@@ -1,5 +1,9 @@
 //! SHOW CREATE TABLE and DATABASE: MySQL 8.0's text to the byte, since clients parse it and dumps are made of it.
-use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef};
+use super::text;
+use crate::error::Result;
+use crate::exec::gathered::Gathered;
+use crate::memory::Account;
+use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
 use std::fmt::Write as _;
 
 /// A column's default as SHOW has it.
@@ -75,12 +79,27 @@ pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
     all
 }
 
-/// `next`: the next AUTO_INCREMENT value.
-pub(super) fn table(def: &TableDef, next: u64) -> String {
+/// The row of SHOW CREATE TABLE. `next`: the next AUTO_INCREMENT value.
+pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<()> {
+    let mark = out.memory().used();
+    let mut made = table(def, next, out.memory())?;
+    made.shrink_to_fit();
+    // From here on it is the row that holds it.
+    out.memory().settle(mark);
+    out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
+}
+
+/// The text is in the account as it grows.
+pub(super) fn table(def: &TableDef, next: u64, memory: &mut Account) -> Result<String> {
+    let mut out = format!("CREATE TABLE {} (\n", name(&def.name));
     let columns = def.columns.iter().map(|c| column(c, def.collation));
     let indexes = in_display_order(def).into_iter().map(|i| index(def, i));
-    let lines: Vec<String> = columns.chain(indexes).collect();
-    let mut out = format!("CREATE TABLE {} (\n{}\n) ENGINE=InnoDB", name(&def.name), lines.join(",\n"));
+    let mut counted = 0;
+    for (n, line) in columns.chain(indexes).enumerate() {
+        out.extend([if n > 0 { ",\n" } else { "" }, &line]);
+        memory.recount(&mut counted, out.capacity())?;
+    }
+    out.push_str("\n) ENGINE=InnoDB");
     if def.auto_increment_column().is_some() && next > 1 {
         let _ = write!(out, " AUTO_INCREMENT={next}");
     }
@@ -93,7 +112,7 @@ pub(super) fn table(def: &TableDef, next: u64) -> String {
     if !def.comment.is_empty() {
         let _ = write!(out, " COMMENT={}", quoted(&def.comment));
     }
-    out
+    Ok(out)
 }
 
 fn column(c: &Column, table: Collation) -> String {

@@ -1,26 +1,26 @@
 //! What SHOW tells of the server and the session: warnings, processes, character sets, engines.
-use super::{Rows, int, text};
+use super::{Made, int, text};
 use crate::processes::Processes;
 use crate::session::state::{Level, Warnings};
 use redolith_types::{Charset, Collation, Value};
 
-pub(super) fn warnings(warnings: &Warnings, offset: u64, count: u64, errors_only: bool) -> Rows {
+pub(super) fn warnings(warnings: &Warnings, offset: u64, count: u64, errors_only: bool) -> impl Iterator<Item = Made> {
     let level = |l| match l {
         Level::Note => "Note",
         Level::Warning => "Warning",
         Level::Error => "Error",
     };
-    let all = warnings.list().iter().filter(|w| !errors_only || w.level == Level::Error);
+    let all = warnings.list().iter().filter(move |w| !errors_only || w.level == Level::Error);
     let (offset, count) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(count).unwrap_or(usize::MAX));
-    all.skip(offset).take(count).map(|w| vec![text(level(w.level)), int(w.code), text(&w.message)]).collect()
+    all.skip(offset).take(count).map(move |w| vec![text(level(w.level)), int(w.code), text(&w.message)])
 }
 
 /// Bytes of a statement that SHOW PROCESSLIST without FULL prints.
 const INFO_CHARS: usize = 100;
 
-pub(crate) fn processes(processes: &Processes, full: bool) -> Rows {
-    let info = |s: String| if full { s } else { s.chars().take(INFO_CHARS).collect() };
-    let row = |p: crate::processes::ProcessRow| {
+pub(crate) fn processes(processes: &Processes, full: bool) -> impl Iterator<Item = Made> {
+    let info = move |s: String| if full { s } else { s.chars().take(INFO_CHARS).collect() };
+    let row = move |p: crate::processes::ProcessRow| {
         vec![
             int(p.id),
             text(&p.user),
@@ -32,21 +32,21 @@ pub(crate) fn processes(processes: &Processes, full: bool) -> Rows {
             p.info.map_or(Value::Null, |s| text(info(s))),
         ]
     };
-    processes.rows().into_iter().map(row).collect()
+    processes.rows().map(row)
 }
 
 /// The one there is bears the name that clients look for.
-pub(crate) fn engines() -> Rows {
+pub(crate) fn engines() -> Vec<Made> {
     let comment = "Redolith: transactions, row-level locking, durable commits";
     vec![["InnoDB", "DEFAULT", comment, "YES", "NO", "YES"].map(text).to_vec()]
 }
 
-pub(super) fn plugins() -> Rows {
+pub(super) fn plugins() -> Vec<Made> {
     let row = |name, kind| vec![text(name), text("ACTIVE"), text(kind), Value::Null, text("Apache-2.0")];
     vec![row("mysql_native_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")]
 }
 
-pub(crate) fn character_sets() -> Rows {
+pub(crate) fn character_sets() -> Vec<Made> {
     let mut all: Vec<Charset> = Vec::new();
     for c in Collation::ALL.map(Collation::charset) {
         if !all.contains(&c) {
@@ -57,7 +57,7 @@ pub(crate) fn character_sets() -> Rows {
     all.into_iter().map(|c| vec![text(c.name()), text(c.description()), text(c.default_collation().name()), int(c.max_len())]).collect()
 }
 
-pub(crate) fn collations() -> Rows {
+pub(crate) fn collations() -> Vec<Made> {
     let mut all = Collation::ALL;
     all.sort_by_key(|c| c.name());
     let row = |c: Collation| {

@@ -1,6 +1,7 @@
 //! SHOW TABLES, TABLE STATUS, OPEN TABLES.
-use super::{Rows, int, nothing, text};
+use super::{Made, int, nothing, text};
 use crate::error::{Result, SqlError};
+use crate::exec::gathered::Gathered;
 use crate::information_schema::Virtual;
 use crate::plan::TableName;
 use redolith_engine::dict::table::Table;
@@ -13,28 +14,28 @@ pub(super) fn find(engine: &Engine, name: &TableName) -> Result<Arc<Table>> {
     engine.dict.table(&name.schema, &name.name).ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
 }
 
-pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> Rows {
-    let row = |t: &Arc<Table>| {
+pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> impl Iterator<Item = Made> + use<> {
+    let row = move |t: Arc<Table>| {
         let mut row = vec![text(&t.def.name)];
         row.extend(full.then(|| text("BASE TABLE")));
         row
     };
-    engine.dict.tables(schema).iter().map(row).collect()
+    engine.dict.tables(schema).into_iter().map(row)
 }
 
-pub(super) fn virtual_names(full: bool) -> Rows {
-    let row = |t: &Virtual| [t.name()].into_iter().chain(full.then_some("SYSTEM VIEW")).map(text).collect();
-    Virtual::all().iter().map(row).collect()
+pub(super) fn virtual_names(full: bool) -> impl Iterator<Item = Made> {
+    let row = move |t: &Virtual| [t.name()].into_iter().chain(full.then_some("SYSTEM VIEW")).map(text).collect();
+    Virtual::all().iter().map(row)
 }
 
 /// A table that is made when it is read has no size.
-pub(super) fn virtual_status() -> Rows {
+pub(super) fn virtual_status() -> impl Iterator<Item = Made> {
     let row = |t: &Virtual| {
         let mut row = vec![Value::Null; 18];
         (row[0], row[2], row[16], row[17]) = (text(t.name()), int(10u64), nothing(), text("VIEW"));
         row
     };
-    Virtual::all().iter().map(row).collect()
+    Virtual::all().iter().map(row)
 }
 
 pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
@@ -42,21 +43,20 @@ pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
     Ok(&table.info().def)
 }
 
-pub(crate) async fn status(engine: &Engine, schema: &str) -> Result<Rows> {
-    let mut rows = Rows::new();
+pub(super) async fn status(engine: &Engine, schema: &str, out: &mut Gathered<'_>) -> Result<()> {
     for table in engine.dict.tables(schema) {
-        rows.extend(status_of(engine, &table.def).await?);
+        out.extend(status_of(engine, &table.def).await?)?;
     }
-    Ok(rows)
+    Ok(())
 }
 /// Its file is opened and its rows are estimated. None: it has gone meanwhile.
-pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Option<Vec<Value<'static>>>> {
+pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Option<Made>> {
     let t = engine.table(&table.schema, &table.name).await?;
     Ok(t.map(|t| status_row(engine, &t)))
 }
 
 /// A table's file has its rows and indexes together: Data_length is all of it.
-fn status_row(engine: &Engine, t: &Table) -> Vec<Value<'static>> {
+fn status_row(engine: &Engine, t: &Table) -> Made {
     let bytes = engine.store.spaces.get(t.space).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
     let rows = t.rows.load(Relaxed).max(0) as u64;
     let next = t.def.auto_increment_column().map_or(Value::Null, |_| int(t.auto_increment.load(Relaxed)));
@@ -83,8 +83,8 @@ fn status_row(engine: &Engine, t: &Table) -> Vec<Value<'static>> {
 }
 
 /// Every table is open to all connections; those in use hold its metadata lock.
-pub(super) fn open(engine: &Engine, schema: Option<&str>) -> Rows {
+pub(super) fn open(engine: &Engine, schema: Option<&str>) -> impl Iterator<Item = Made> {
     let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
-    let tables = schemas.iter().flat_map(|s| engine.dict.tables(s));
-    tables.map(|t| vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)]).collect()
+    let tables = schemas.into_iter().flat_map(|s| engine.dict.tables(&s));
+    tables.map(|t| vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)])
 }

@@ -1,5 +1,6 @@
 use super::create;
 use crate::exec::fixture::{Server, Session};
+use crate::memory::Account;
 use crate::plan::{DdlStmt, Statement};
 use crate::session::state::Level;
 use redolith_types::{DefaultValue, TableDef, Value};
@@ -65,10 +66,11 @@ fn what_is_told_makes_the_same_table() {
         for c in def.columns.iter_mut().filter(|c| c.default.is_none() && c.nullable && !c.ty.is_lob()) {
             c.default = Some(DefaultValue::Null);
         }
-        let shown = create::table(&def, 1);
+        let memory = &mut Account::new(&server.memory);
+        let shown = create::table(&def, 1, memory).unwrap();
         let again = definition(s, &shown);
         assert_eq!(again, def, "{shown}");
-        assert_eq!(create::table(&again, 1), shown);
+        assert_eq!(create::table(&again, 1, memory).unwrap(), shown);
     }
 }
 
