@@ -19,7 +19,7 @@ PRODUCTIONS = {
         (1, 'YEAR({day})'), (1, 'MONTH({day})'), (1, 'DAY({day})'), (1, 'DAYOFWEEK({day})'), (1, 'WEEKDAY({day})'), (1, 'DAYOFYEAR({day})'), (1, 'WEEK({day}, {small})'),
         (1, 'YEARWEEK({day})'), (1, 'QUARTER({day})'), (1, 'HOUR({time})'), (1, 'MINUTE({time})'), (1, 'SECOND({time})'), (1, 'MICROSECOND({time})'), (1, 'TO_DAYS({day})'),
         (1, 'TO_SECONDS({dtm})'), (1, 'TIME_TO_SEC({time})'), (2, 'DATEDIFF({day}, {day})'), (2, 'TIMESTAMPDIFF({unit}, {dtm}, {dtm})'), (1, 'EXTRACT({field} FROM {dtm})'),
-        (2, 'CAST({any} AS SIGNED)'), (1, 'CAST({num} AS UNSIGNED)'), (1, 'UNIX_TIMESTAMP({ts})'), (1, 'INTERVAL({num}, {num}, {num})')],
+        (2, 'CAST({whole} AS SIGNED)'), (1, 'CAST({num} AS UNSIGNED)'), (1, 'UNIX_TIMESTAMP({ts})'), (1, 'INTERVAL({num}, {num}, {num})')],
     'dec': [(4, '({dec} + {dec})'), (3, '({dec} * {dec})'), (3, '({num} / {num})'), (3, 'CAST({any} AS DECIMAL({precision}))'), (2, 'ROUND({dec}, {digits})'), (1, '(-{dec})'), (1, 'ABS({dec})'),
             (1, '({dec} % {dec})'), (1, 'TRUNCATE({dec}, {digits})')],
     'dbl': [(3, '({dbl} + {num})'), (2, '({dbl} * {num})'), (2, '({dbl} / {num})'), (1, 'SQRT({num})'), (1, 'LN({num})'), (1, 'LOG2({num})'), (1, 'LOG10({num})'), (1, '({str} + 0)'),
@@ -44,21 +44,28 @@ PRODUCTIONS = {
 # Made of any kind: the kind stays.
 CHOICES = [(3, 'IF({bool}, {same}, {same})'), (2, 'IFNULL({same}, {same})'), (2, 'COALESCE({same}, {same}, {same})'), (2, 'NULLIF({same}, {same})'),
            (2, 'CASE WHEN {bool} THEN {same} ELSE {same} END'), (1, 'CASE {any1} WHEN {any1} THEN {same} WHEN {any1} THEN {same} END'), (1, 'GREATEST({same}, {same})'), (1, 'LEAST({same}, {same})')]
+# What an operand may be instead of the kind that is wanted. Left out, unless a run is `--wild`, are numbers and texts as
+# dates and times, and times as dates: the two servers read them differently, each in its own way.
+MIXED = {'int': ['dec', 'dbl', 'str', 'bool'], 'dec': ['int', 'dbl', 'str'], 'dbl': ['int', 'dec', 'str'], 'str': ['int', 'date', 'bool'], 'bin': ['str'], 'bool': ['int', 'str'],
+         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['int'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
 PATTERNS = ["'%a%'", "'a_'", "'%'", "''", "'_%'", "'A%C'", "'%\\\\%'", "'1%'", "'%-02-%'"]
 
 
 class Expressions:
-    """`columns`: texts of columns by kind. `mixed`: how often an operand is of another kind than wanted."""
+    """`columns`: texts of columns by kind. `mixed`: how often an operand is of another kind than wanted. `wild`: of any other."""
 
-    def __init__(self, random, columns, mixed=0.1):
-        self.random, self.columns, self.mixed = random, columns, mixed
+    def __init__(self, random, columns, wild=False, mixed=0.1):
+        self.random, self.columns, self.mixed, self.wild = random, columns, mixed, wild
         self.weighted = {kind: ([p for _, p in list], [w for w, _ in list]) for kind, list in PRODUCTIONS.items()}
+        if not wild:
+            # Two operands of any kinds are compared by as many rules as there are pairs, of which MariaDB has its own.
+            self.weighted['bool'] = ([p.replace('({any} {cmp} {any})', '({same} {cmp} {cousin})') for p in self.weighted['bool'][0]], self.weighted['bool'][1])
         self.choices = ([p for _, p in CHOICES], [w for w, _ in CHOICES])
 
     def expression(self, kind, depth):
         r = self.random
         if r.random() < self.mixed:
-            kind = r.choice(KINDS)
+            kind = r.choice(KINDS if self.wild else MIXED.get(kind, NUMBERS))
         if kind == 'num':
             kind = r.choice(NUMBERS)
         if depth <= 0 or r.random() < 0.25:
@@ -75,7 +82,7 @@ class Expressions:
         columns = self.columns.get(kind)
         if columns and self.random.random() < 0.7:
             return Value(self.random.choice(columns))
-        return literal(self.random, kind)
+        return literal(self.random, kind, typed=not self.wild)
 
     def produce(self, pattern, kind, depth):
         r = self.random
@@ -94,6 +101,11 @@ class Expressions:
             return self.expression(same, depth)
         if name == 'any':
             return self.expression(r.choice([*KINDS, 'year', 'enum', 'set', 'bit']), depth)
+        if name == 'cousin':
+            return self.expression(r.choice(MIXED.get(same, NUMBERS)), depth)
+        if name == 'whole':
+            # A moment with a fraction rounds, as in MySQL; MariaDB cuts it. Behind an aggregate no rule sees that.
+            return self.expression(r.choice([*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild else [*NUMBERS, 'str', 'bool', 'year', 'enum', 'set', 'bit']), depth)
         if name == 'any1':
             return self.expression(any1, depth)
         if name == 'day':

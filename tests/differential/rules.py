@@ -330,7 +330,7 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     def cut(a, b):
         x, y = numeric(a), numeric(b)
-        return x is not None and y is not None and abs(y) > abs(x) >= 1e16 and b'.' in a
+        return x is not None and y is not None and abs(y) > abs(x) >= 1e16
     return re.search('DISTINCT|GROUP BY', sql) is not None and 'double' in ours.types and all_like(theirs, ours, cut)
 
 
@@ -404,7 +404,8 @@ def _(sql, theirs, ours):
 
 @rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
 def _(sql, theirs, ours):
-    return re.search('AS (UN)?SIGNED', sql) is not None and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
+    stored = re.match('INSERT|REPLACE|UPDATE', sql) is not None and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
+    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
 
 
 @rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
@@ -440,6 +441,26 @@ def _(sql, theirs, ours):
 @rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
 def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))
+
+
+@rule('cut-noons', 'MariaDB cuts the PM of %r in a temporary table where the hours have three digits')
+def _(sql, theirs, ours):
+    return '%r' in sql and all_like(theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM'))
+
+
+@rule('ord-of-four-bytes', 'ORD of a character of four bytes is beyond an INT, which MariaDB makes of it in a temporary table')
+def _(sql, theirs, ours):
+    return 'ORD(' in sql and all_like(theirs, ours, lambda a, b: a == b'2147483647' and numeric(b) is not None and 2 ** 31 <= numeric(b) < 2 ** 32)
+
+
+@rule('rounded-decimals-in-groups', 'what ROUND makes of DECIMAL and GROUP BY has does not fit into the temporary table of MariaDB (1916), which finds equal values twice')
+def _(sql, theirs, ours):
+    return 1916 in theirs.warnings - ours.warnings and re.search('ROUND|TRUNCATE', sql) is not None and re.search('GROUP BY|DISTINCT', sql) is not None
+
+
+@rule('no-integer-1916', 'MariaDB refuses in strict mode what is beyond 64 bits (1916, which MySQL does not have) where an integer is wanted')
+def _(sql, theirs, ours):
+    return theirs.error == 1916 and not ours.error
 
 
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}

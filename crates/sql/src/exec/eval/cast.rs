@@ -114,6 +114,8 @@ impl<'v> Eval<'v, '_, '_> {
         let fsp = ty.decimals.min(6);
         if ty.kind == Kind::Time {
             return match to_time(&value) {
+                // A text beyond the longest time is that; a number is none.
+                Some(t) if t.truncated && !matches!(value, Value::Bytes(_)) => self.not_temporal("time", &value),
                 Some(t) => {
                     if t.truncated {
                         self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
