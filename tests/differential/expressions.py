@@ -24,12 +24,12 @@ PRODUCTIONS = {
             (1, '({dec} % {dec})'), (1, 'TRUNCATE({dec}, {digits})')],
     'dbl': [(3, '({dbl} + {num})'), (2, '({dbl} * {num})'), (2, '({dbl} / {num})'), (1, 'SQRT({num})'), (1, 'LN({num})'), (1, 'LOG2({num})'), (1, 'LOG10({num})'), (1, '({str} + 0)'),
             (1, 'DEGREES({num})'), (1, 'RADIANS({num})'), (1, 'ROUND({dbl}, {digits})'), (1, '(-{str})')],
-    'str': [(4, 'CONCAT({any}, {any})'), (2, 'CONCAT_WS({str}, {any}, {any})'), (2, 'LOWER({str})'), (2, 'UPPER({str})'), (2, 'LEFT({str}, {small})'), (2, 'RIGHT({str}, {small})'),
+    'str': [(4, 'CONCAT({shown}, {shown})'), (2, 'CONCAT_WS({str}, {shown}, {shown})'), (2, 'LOWER({str})'), (2, 'UPPER({str})'), (2, 'LEFT({str}, {small})'), (2, 'RIGHT({str}, {small})'),
             (2, 'SUBSTRING({str}, {small}, {small})'), (1, 'SUBSTRING({str}, {small})'), (2, 'TRIM({str})'), (1, 'LTRIM({str})'), (1, 'RTRIM({str})'), (1, 'TRIM(BOTH {str} FROM {str})'),
-            (1, 'LPAD({str}, {small}, {str})'), (1, 'RPAD({str}, {small}, {str})'), (1, 'REPEAT({str}, {small})'), (2, 'REPLACE({str}, {str}, {str})'), (1, 'REVERSE({str})'),
-            (1, 'INSERT({str}, {small}, {small}, {str})'), (2, 'HEX({any})'), (1, 'BIN({int})'), (1, 'OCT({int})'), (1, 'CONV({str}, 10, 16)'), (1, 'QUOTE({str})'), (1, 'FORMAT({num}, {small})'),
+            (1, 'LPAD({str}, {small}, {str})'), (1, 'RPAD({str}, {small}, {str})'), (1, 'REPEAT({str}, {small})'), (2, 'REPLACE({str}, {other}, {other})'), (1, 'REVERSE({str})'),
+            (1, 'INSERT({str}, {small}, {small}, {str})'), (2, 'HEX({shown})'), (1, 'BIN({int})'), (1, 'OCT({int})'), (1, 'CONV({str}, 10, 16)'), (1, 'QUOTE({str})'), (1, 'FORMAT({num}, {small})'),
             (1, 'MD5({str})'), (2, 'DATE_FORMAT({dtm}, {format})'), (1, 'TIME_FORMAT({time}, {clock})'), (1, 'DAYNAME({day})'), (1, 'MONTHNAME({day})'), (1, 'SUBSTRING_INDEX({str}, {str}, {small})'),
-            (3, 'CAST({any} AS CHAR)'), (1, 'CAST({any} AS CHAR(3))'), (1, 'ELT({small}, {str}, {str})'), (1, 'SPACE({small})'), (1, 'TO_BASE64({str})'), (1, 'SHA1({str})')],
+            (3, 'CAST({shown} AS CHAR)'), (1, 'CAST({shown} AS CHAR(3))'), (1, 'ELT({small}, {str}, {str})'), (1, 'SPACE({small})'), (1, 'TO_BASE64({str})'), (1, 'SHA1({str})')],
     'bin': [(2, 'CAST({str} AS BINARY)'), (1, 'UNHEX({str})'), (1, 'CONCAT({bin}, {bin})'), (1, 'CAST({str} AS BINARY(5))'), (1, 'FROM_BASE64({str})')],
     'date': [(3, 'DATE({dtm})'), (2, 'LAST_DAY({day})'), (3, '({date} {plus} INTERVAL {small} {dayunit})'), (2, 'CAST({day} AS DATE)'), (1, 'MAKEDATE({year}, {small})'), (1, 'FROM_DAYS({days})'),
              (1, "STR_TO_DATE({str}, '%Y-%m-%d')")],
@@ -106,6 +106,12 @@ class Expressions:
         if name == 'whole':
             # A moment with a fraction rounds, as in MySQL; MariaDB cuts it. Behind an aggregate no rule sees that.
             return self.expression(r.choice([*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild else [*NUMBERS, 'str', 'bool', 'year', 'enum', 'set', 'bit']), depth)
+        if name == 'shown':
+            # How many digits of a DOUBLE fit is guessed by MariaDB where it makes a column of a temporary table for the text.
+            return self.expression(r.choice([k for k in [*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild or k != 'dbl']), depth)
+        if name == 'other':
+            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB.
+            return self.expression('str', depth) if self.wild else literal(r, 'str', typed=True, null=False)
         if name == 'any1':
             return self.expression(any1, depth)
         if name == 'day':

@@ -102,7 +102,7 @@ class Table:
         return f'INSERT INTO {name or self.name} ({", ".join(names[i] for i in kept)}) VALUES {values}'
 
 
-def literal(random, kind, typed=False):
+def literal(random, kind, typed=False, null=True):
     """A literal of a kind, as a value where a parameter can have it. `typed`: DATE '..' and not its text."""
     def number(text):
         return Value(text, int(text) if -2**63 <= int(text) < 2**63 else None)
@@ -112,7 +112,7 @@ def literal(random, kind, typed=False):
             return Value(quoted_text, quoted_text[1:-1])
         return Value(quoted_text)
 
-    if random.random() < 0.04:
+    if random.random() < 0.04 and null:
         return Value('NULL')
     if kind in ('int', 'bool', 'set_number'):
         return number(random.choice(['0', '1', '2', '3', '-1', '5', '10', '42', '127', '255', '-128', '1000', '2147483647', '9223372036854775807', '-9223372036854775808', '18446744073709551615', '20240229', '101112']
@@ -125,7 +125,8 @@ def literal(random, kind, typed=False):
     if kind == 'str':
         return text(random.choice(WIDE_TEXTS if random.random() < 0.3 else TEXTS))
     if kind == 'bin':
-        return Value(random.choice(['0x00FF', '0x61', "_binary'a'", "_binary''"]))
+        # Bytes that are no text are refused beside text by MySQL, and taken as they are by MariaDB.
+        return Value(random.choice(['0x0041' if typed else '0x00FF', '0x61', "_binary'a'", "_binary''"]))
     if kind == 'date':
         v = random.choice(DATES)
         return Value(f'DATE {v}') if typed or random.random() < 0.5 else text(v)
