@@ -124,6 +124,9 @@ class Expressions:
         fixed = {'cmp': ['=', '<', '>', '<=', '>=', '<>', '<=>'], 'unit': UNITS, 'dayunit': ['DAY', 'WEEK', 'MONTH', 'YEAR'], 'plus': ['+', '-'], 'format': FORMATS, 'pattern': PATTERNS,
                  'pair': [f'{v} {u}' for u, v in PAIRS], 'precision': ['10,2', '5,0', '65,30', '30,10', '3,3'], 'seconds': ['0', '1', '1700000000', '1700000000.5', '-1'],
                  'clock': ["'%H:%i:%s'", "'%T.%f'", "'%h %l %p %k'", "'%r'"], 'digits': ['0', '1', '2', '-1', '-2', '5'], 'days': ['400000', '739000', '3652424', '3652425'], 'year': ['2024', '0', '70', '99', '9999'], 'field': ['YEAR', 'DAY', 'HOUR', 'SECOND', 'DAY_HOUR', 'YEAR_MONTH', 'MICROSECOND', 'MINUTE_SECOND', 'DAY_MICROSECOND']}
+        if name == 'digits' and not self.wild:
+            # More digits than there are make zeros in MariaDB.
+            return r.choice(['0', '-1', '-2'])
         if name in fixed:
             return r.choice(fixed[name])
         return self.expression(name, depth)

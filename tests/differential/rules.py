@@ -186,7 +186,7 @@ def _(sql, theirs, ours):
 @rule('zero-of-a-number', 'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL')
 def _(sql, theirs, ours):
     return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings) or \
-        ours.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", ours.message) is not None
+        any(a.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", a.message) is not None for a in (theirs, ours))
 
 
 @rule('enum-into-set', 'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits')
@@ -318,7 +318,7 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     def whole(a, b):
         x, y = numeric(a), numeric(b)
-        return x is not None and y is not None and b'.' not in a and abs(x - y) <= 0.5
+        return x is not None and y is not None and b'.' not in a[:-1] and abs(x - y) <= 0.5
     return re.search(r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql) is not None and all_like(theirs, ours, whole)
 
 
@@ -470,6 +470,14 @@ def _(sql, theirs, ours):
     return ours.error == 1690 and 'decimal' in theirs.types and re.search(r"BIGINT value is out of range in '-\(", ours.message) is not None
 
 
+@rule('quotients-into-texts', 'a quotient is stored as text with the digits that it shows; with nine or more in MariaDB')
+def _(sql, theirs, ours):
+    def shorter(a, b):
+        x, y, digits = numeric(a), numeric(b), len(b.partition(b'.')[2])
+        return x is not None and y is not None and b'e' not in b and len(a) > len(b) and digits >= 4 and abs(x - y) <= 0.51 * 10.0 ** -digits
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and ' / ' in sql and 'string' in ours.types and all_like(theirs, ours, shorter)
+
+
 NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
 
 
@@ -595,6 +603,13 @@ def _(sql):
     for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[::-1]:
         together = together[:a] + f'({together[a:b]} + 0)' + together[b:]
     return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in found[:12]] + [together]
+
+
+@rewriting('minus-zero', 'what is left of a negative DECIMAL is 0, which MariaDB tells from -0.0 in comparisons')
+def _(sql):
+    places = sorted((sql.rfind('MOD', 0, a - 1) if sql[a - 4:a] == 'MOD(' else a - 1, b + 1) for a, b in parentheses(sql) if ' % ' in sql[a:b] or sql[a - 4:a] == 'MOD(')
+    opened, closed = [a for a, _ in places], [b for _, b in places]
+    return [''.join('(' * opened.count(i) + c + ' + 0)' * closed.count(i + 1) for i, c in enumerate(sql))] if places else []
 
 
 def rewritten(sql, same):

@@ -37,8 +37,9 @@ class Statements:
         return node
 
     def stored(self, e, kind, depth):
-        """Something for a column of a kind. What is a text only by its function, or a number, is stored as a date or a time by each server's own reading."""
-        other = MIXED[kind] if not self.wild and kind in ('date', 'dtm', 'time', 'year') else None
+        """Something for a column of a kind. What is a text only by its function, or a number, is stored as a date or a time by each server's own reading,
+        and in bytes with its own number of zeros."""
+        other = MIXED[kind] if not self.wild and kind in ('date', 'dtm', 'time', 'year', 'bin') else None
         return e.expression(kind if self.random.random() < 0.6 else self.random.choice(other) if other else self.kind(), depth)
 
     def items(self, e, count, depth):
@@ -98,8 +99,9 @@ class Statements:
             name, kind = r.choice(AGGREGATES)
             kind = self.kind() if kind == 'any' else kind
             number = number and (i > 0 or kind in NUMBERS or 'COUNT' in name)
-            # MariaDB cuts what it adds up of quotients in a temporary table to the digits of its columns.
-            arg = self.drawn(lambda: e.expression(kind, 1), ' / ' if name != 'COUNT' else None)
+            # MariaDB cuts what it adds up of quotients, and of numbers that have been texts, to the digits of its temporary
+            # table's columns, and shows the extremes of ZEROFILL there without zeros.
+            arg = self.drawn(lambda: e.expression(kind, 1), None if 'COUNT' in name else r' / |AS CHAR|\biz\b')
             parts.append(Node(', ' if i else '', name, ' ' if '(' in name else '(', arg, f') AS a{i}'))
         parts.append(f' FROM {table}')
         if r.random() < 0.5:

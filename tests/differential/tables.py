@@ -120,7 +120,8 @@ def literal(random, kind, typed=False, null=True):
     if kind == 'dec':
         return Value(random.choice(['0.0', '0.5', '-0.5', '1.5', '2.345', '-99.99', '0.001', '10.0', '12345678901234567890.12']))
     if kind == 'dbl':
-        v = random.choice(['0e0', '1e0', '-1.5e0', '1e10', '2.5e0', '1e-5', '1e15'])
+        # From 1e15 on each has its own texts of a DOUBLE: digits or an exponent.
+        v = random.choice(['0e0', '1e0', '-1.5e0', '1e10', '2.5e0', '1e-5', '1e10' if typed else '1e15'])
         return Value(v, float(v))
     if kind == 'str':
         return text(random.choice(WIDE_TEXTS if random.random() < 0.3 else TEXTS))

@@ -133,13 +133,7 @@ impl Binder<'_> {
             self.meet(&bound, &value.ty);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
-        let ways = || items.iter().map(|i| types::compare_as(&value.ty, &i.ty));
-        let mut how = types::common(ways())?;
-        // Texts meet in one collation for all of them: a binary one makes all of them bytes.
-        if how == CompareAs::ByValue && ways().all(|way| matches!(way, Ok(CompareAs::String(_)))) {
-            let all: Vec<&ExprType> = items.iter().chain([&value]).map(|i| &i.ty).collect();
-            how = CompareAs::String(types::collation_of(&all, "in")?.0);
-        }
+        let how = types::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
         // Where the items are of several kinds each is compared by itself.

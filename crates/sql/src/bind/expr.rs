@@ -356,7 +356,7 @@ impl Binder<'_> {
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
         let how = match &operand {
-            Some(o) => types::common(bound.iter().map(|(when, _)| types::compare_as(&o.ty, &when.ty)))?,
+            Some(o) => types::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?,
             None => CompareAs::ByValue,
         };
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();

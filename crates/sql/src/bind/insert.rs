@@ -42,7 +42,7 @@ impl Binder<'_> {
                     }
                 }
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
-                if !buffer && select.grouping.is_none() && !select.distinct && select.order.is_empty() {
+                if !buffer && select.grouping.is_none() && !select.distinct {
                     select.output.iter_mut().for_each(keep_digits);
                 }
                 InsertRows::Select { select: Box::new(select), buffer }
