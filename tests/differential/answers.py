@@ -19,13 +19,14 @@ class Answer:
     affected: int = 0
     warnings: frozenset = frozenset()
 
-    def shown(self):
+    def shown(self, most=None):
+        """In words, with so many of its rows."""
         if self.error:
             return f'error {self.error} {self.message}'
         if self.rows is None:
             return f'OK, {self.affected} affected, warnings {sorted(self.warnings)}'
         rows = [tuple('NULL' if v is None else v.decode('utf-8', 'backslashreplace') for v in row) for row in self.rows]
-        return f'{len(rows)} rows of {self.types}: {rows[:12]}, warnings {sorted(self.warnings)}'
+        return f'{len(rows)} rows of {self.types}: {rows[:most]}, warnings {sorted(self.warnings)}'
 
 
 def answer(result, warnings=frozenset()):

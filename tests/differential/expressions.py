@@ -19,17 +19,17 @@ PRODUCTIONS = {
         (1, 'YEAR({day})'), (1, 'MONTH({day})'), (1, 'DAY({day})'), (1, 'DAYOFWEEK({day})'), (1, 'WEEKDAY({day})'), (1, 'DAYOFYEAR({day})'), (1, 'WEEK({day}, {small})'),
         (1, 'YEARWEEK({day})'), (1, 'QUARTER({day})'), (1, 'HOUR({time})'), (1, 'MINUTE({time})'), (1, 'SECOND({time})'), (1, 'MICROSECOND({time})'), (1, 'TO_DAYS({day})'),
         (1, 'TO_SECONDS({dtm})'), (1, 'TIME_TO_SEC({time})'), (2, 'DATEDIFF({day}, {day})'), (2, 'TIMESTAMPDIFF({unit}, {dtm}, {dtm})'), (1, 'EXTRACT({field} FROM {dtm})'),
-        (2, 'CAST({any} AS SIGNED)'), (1, 'CAST({num} AS UNSIGNED)'), (1, 'UNIX_TIMESTAMP({ts})'), (1, 'INTERVAL({num}, {num}, {num})')],
+        (2, 'CAST({whole} AS SIGNED)'), (1, 'CAST({num} AS UNSIGNED)'), (1, 'UNIX_TIMESTAMP({ts})'), (1, 'INTERVAL({num}, {num}, {num})')],
     'dec': [(4, '({dec} + {dec})'), (3, '({dec} * {dec})'), (3, '({num} / {num})'), (3, 'CAST({any} AS DECIMAL({precision}))'), (2, 'ROUND({dec}, {digits})'), (1, '(-{dec})'), (1, 'ABS({dec})'),
             (1, '({dec} % {dec})'), (1, 'TRUNCATE({dec}, {digits})')],
     'dbl': [(3, '({dbl} + {num})'), (2, '({dbl} * {num})'), (2, '({dbl} / {num})'), (1, 'SQRT({num})'), (1, 'LN({num})'), (1, 'LOG2({num})'), (1, 'LOG10({num})'), (1, '({str} + 0)'),
             (1, 'DEGREES({num})'), (1, 'RADIANS({num})'), (1, 'ROUND({dbl}, {digits})'), (1, '(-{str})')],
-    'str': [(4, 'CONCAT({any}, {any})'), (2, 'CONCAT_WS({str}, {any}, {any})'), (2, 'LOWER({str})'), (2, 'UPPER({str})'), (2, 'LEFT({str}, {small})'), (2, 'RIGHT({str}, {small})'),
+    'str': [(4, 'CONCAT({shown}, {shown})'), (2, 'CONCAT_WS({str}, {shown}, {shown})'), (2, 'LOWER({str})'), (2, 'UPPER({str})'), (2, 'LEFT({str}, {small})'), (2, 'RIGHT({str}, {small})'),
             (2, 'SUBSTRING({str}, {small}, {small})'), (1, 'SUBSTRING({str}, {small})'), (2, 'TRIM({str})'), (1, 'LTRIM({str})'), (1, 'RTRIM({str})'), (1, 'TRIM(BOTH {str} FROM {str})'),
-            (1, 'LPAD({str}, {small}, {str})'), (1, 'RPAD({str}, {small}, {str})'), (1, 'REPEAT({str}, {small})'), (2, 'REPLACE({str}, {str}, {str})'), (1, 'REVERSE({str})'),
-            (1, 'INSERT({str}, {small}, {small}, {str})'), (2, 'HEX({any})'), (1, 'BIN({int})'), (1, 'OCT({int})'), (1, 'CONV({str}, 10, 16)'), (1, 'QUOTE({str})'), (1, 'FORMAT({num}, {small})'),
+            (1, 'LPAD({str}, {small}, {str})'), (1, 'RPAD({str}, {small}, {str})'), (1, 'REPEAT({str}, {small})'), (2, 'REPLACE({str}, {other}, {other})'), (1, 'REVERSE({str})'),
+            (1, 'INSERT({str}, {small}, {small}, {str})'), (2, 'HEX({shown})'), (1, 'BIN({int})'), (1, 'OCT({int})'), (1, 'CONV({str}, 10, 16)'), (1, 'QUOTE({str})'), (1, 'FORMAT({num}, {small})'),
             (1, 'MD5({str})'), (2, 'DATE_FORMAT({dtm}, {format})'), (1, 'TIME_FORMAT({time}, {clock})'), (1, 'DAYNAME({day})'), (1, 'MONTHNAME({day})'), (1, 'SUBSTRING_INDEX({str}, {str}, {small})'),
-            (3, 'CAST({any} AS CHAR)'), (1, 'CAST({any} AS CHAR(3))'), (1, 'ELT({small}, {str}, {str})'), (1, 'SPACE({small})'), (1, 'TO_BASE64({str})'), (1, 'SHA1({str})')],
+            (3, 'CAST({shown} AS CHAR)'), (1, 'CAST({shown} AS CHAR(3))'), (1, 'ELT({small}, {str}, {str})'), (1, 'SPACE({small})'), (1, 'TO_BASE64({str})'), (1, 'SHA1({str})')],
     'bin': [(2, 'CAST({str} AS BINARY)'), (1, 'UNHEX({str})'), (1, 'CONCAT({bin}, {bin})'), (1, 'CAST({str} AS BINARY(5))'), (1, 'FROM_BASE64({str})')],
     'date': [(3, 'DATE({dtm})'), (2, 'LAST_DAY({day})'), (3, '({date} {plus} INTERVAL {small} {dayunit})'), (2, 'CAST({day} AS DATE)'), (1, 'MAKEDATE({year}, {small})'), (1, 'FROM_DAYS({days})'),
              (1, "STR_TO_DATE({str}, '%Y-%m-%d')")],
@@ -44,21 +44,28 @@ PRODUCTIONS = {
 # Made of any kind: the kind stays.
 CHOICES = [(3, 'IF({bool}, {same}, {same})'), (2, 'IFNULL({same}, {same})'), (2, 'COALESCE({same}, {same}, {same})'), (2, 'NULLIF({same}, {same})'),
            (2, 'CASE WHEN {bool} THEN {same} ELSE {same} END'), (1, 'CASE {any1} WHEN {any1} THEN {same} WHEN {any1} THEN {same} END'), (1, 'GREATEST({same}, {same})'), (1, 'LEAST({same}, {same})')]
+# What an operand may be instead of the kind that is wanted. Left out, unless a run is `--wild`, are numbers and texts as
+# dates and times, and times as dates: the two servers read them differently, each in its own way.
+MIXED = {'int': ['dec', 'dbl', 'str', 'bool'], 'dec': ['int', 'dbl', 'str'], 'dbl': ['int', 'dec', 'str'], 'str': ['int', 'date', 'bool'], 'bin': ['str'], 'bool': ['int', 'str'],
+         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['int'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
 PATTERNS = ["'%a%'", "'a_'", "'%'", "''", "'_%'", "'A%C'", "'%\\\\%'", "'1%'", "'%-02-%'"]
 
 
 class Expressions:
-    """`columns`: texts of columns by kind. `mixed`: how often an operand is of another kind than wanted."""
+    """`columns`: texts of columns by kind. `mixed`: how often an operand is of another kind than wanted. `wild`: of any other."""
 
-    def __init__(self, random, columns, mixed=0.1):
-        self.random, self.columns, self.mixed = random, columns, mixed
+    def __init__(self, random, columns, wild=False, mixed=0.1):
+        self.random, self.columns, self.mixed, self.wild = random, columns, mixed, wild
         self.weighted = {kind: ([p for _, p in list], [w for w, _ in list]) for kind, list in PRODUCTIONS.items()}
+        if not wild:
+            # Two operands of any kinds are compared by as many rules as there are pairs, of which MariaDB has its own.
+            self.weighted['bool'] = ([p.replace('({any} {cmp} {any})', '({same} {cmp} {cousin})') for p in self.weighted['bool'][0]], self.weighted['bool'][1])
         self.choices = ([p for _, p in CHOICES], [w for w, _ in CHOICES])
 
     def expression(self, kind, depth):
         r = self.random
         if r.random() < self.mixed:
-            kind = r.choice(KINDS)
+            kind = r.choice(KINDS if self.wild else MIXED.get(kind, NUMBERS))
         if kind == 'num':
             kind = r.choice(NUMBERS)
         if depth <= 0 or r.random() < 0.25:
@@ -75,7 +82,7 @@ class Expressions:
         columns = self.columns.get(kind)
         if columns and self.random.random() < 0.7:
             return Value(self.random.choice(columns))
-        return literal(self.random, kind)
+        return literal(self.random, kind, typed=not self.wild)
 
     def produce(self, pattern, kind, depth):
         r = self.random
@@ -94,6 +101,17 @@ class Expressions:
             return self.expression(same, depth)
         if name == 'any':
             return self.expression(r.choice([*KINDS, 'year', 'enum', 'set', 'bit']), depth)
+        if name == 'cousin':
+            return self.expression(r.choice(MIXED.get(same, NUMBERS)), depth)
+        if name == 'whole':
+            # A moment with a fraction rounds, as in MySQL; MariaDB cuts it. Behind an aggregate no rule sees that.
+            return self.expression(r.choice([*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild else [*NUMBERS, 'str', 'bool', 'year', 'enum', 'set', 'bit']), depth)
+        if name == 'shown':
+            # How many digits of a DOUBLE fit is guessed by MariaDB where it makes a column of a temporary table for the text.
+            return self.expression(r.choice([k for k in [*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild or k != 'dbl']), depth)
+        if name == 'other':
+            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB.
+            return self.expression('str', depth) if self.wild else literal(r, 'str', typed=True, null=False)
         if name == 'any1':
             return self.expression(any1, depth)
         if name == 'day':
@@ -106,6 +124,9 @@ class Expressions:
         fixed = {'cmp': ['=', '<', '>', '<=', '>=', '<>', '<=>'], 'unit': UNITS, 'dayunit': ['DAY', 'WEEK', 'MONTH', 'YEAR'], 'plus': ['+', '-'], 'format': FORMATS, 'pattern': PATTERNS,
                  'pair': [f'{v} {u}' for u, v in PAIRS], 'precision': ['10,2', '5,0', '65,30', '30,10', '3,3'], 'seconds': ['0', '1', '1700000000', '1700000000.5', '-1'],
                  'clock': ["'%H:%i:%s'", "'%T.%f'", "'%h %l %p %k'", "'%r'"], 'digits': ['0', '1', '2', '-1', '-2', '5'], 'days': ['400000', '739000', '3652424', '3652425'], 'year': ['2024', '0', '70', '99', '9999'], 'field': ['YEAR', 'DAY', 'HOUR', 'SECOND', 'DAY_HOUR', 'YEAR_MONTH', 'MICROSECOND', 'MINUTE_SECOND', 'DAY_MICROSECOND']}
+        if name == 'digits' and not self.wild:
+            # More digits than there are make zeros in MariaDB.
+            return r.choice(['0', '-1', '-2'])
         if name in fixed:
             return r.choice(fixed[name])
         return self.expression(name, depth)

@@ -1,4 +1,5 @@
 """Differences that are known and meant. Each rule has a name and a reason; what it lets pass is counted."""
+import math
 import re
 import time
 
@@ -185,7 +186,7 @@ def _(sql, theirs, ours):
 @rule('zero-of-a-number', 'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL')
 def _(sql, theirs, ours):
     return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings) or \
-        ours.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", ours.message) is not None
+        any(a.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", a.message) is not None for a in (theirs, ours))
 
 
 @rule('enum-into-set', 'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits')
@@ -317,7 +318,7 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     def whole(a, b):
         x, y = numeric(a), numeric(b)
-        return x is not None and y is not None and b'.' not in a and abs(x - y) <= 0.5
+        return x is not None and y is not None and b'.' not in a[:-1] and abs(x - y) <= 0.5
     return re.search(r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql) is not None and all_like(theirs, ours, whole)
 
 
@@ -330,7 +331,7 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     def cut(a, b):
         x, y = numeric(a), numeric(b)
-        return x is not None and y is not None and abs(y) > abs(x) >= 1e16 and b'.' in a
+        return x is not None and y is not None and abs(y) > abs(x) >= 1e16
     return re.search('DISTINCT|GROUP BY', sql) is not None and 'double' in ours.types and all_like(theirs, ours, cut)
 
 
@@ -404,12 +405,14 @@ def _(sql, theirs, ours):
 
 @rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
 def _(sql, theirs, ours):
-    return re.search('AS (UN)?SIGNED', sql) is not None and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
+    stored = re.match('INSERT|REPLACE|UPDATE', sql) is not None and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
+    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
 
 
 @rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
 def _(sql, theirs, ours):
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None)
+    counted = theirs.rows is None and 1265 in theirs.warnings & ours.warnings and re.search(r'\bs = ', sql) is not None
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and (counted or all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None))
 
 
 @rule('hexadecimal-through-nullif', 'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores the number')
@@ -440,6 +443,56 @@ def _(sql, theirs, ours):
 @rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
 def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))
+
+
+@rule('cut-noons', 'MariaDB cuts the PM of %r in a temporary table where the hours have three digits')
+def _(sql, theirs, ours):
+    return '%r' in sql and all_like(theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM'))
+
+
+@rule('ord-of-four-bytes', 'ORD of a character of four bytes is beyond an INT, which MariaDB makes of it in a temporary table')
+def _(sql, theirs, ours):
+    return 'ORD(' in sql and all_like(theirs, ours, lambda a, b: a == b'2147483647' and numeric(b) is not None and 2 ** 31 <= numeric(b) < 2 ** 32)
+
+
+@rule('rounded-decimals-in-groups', 'what ROUND makes of DECIMAL and GROUP BY has does not fit into the temporary table of MariaDB (1916), which finds equal values twice')
+def _(sql, theirs, ours):
+    return 1916 in theirs.warnings - ours.warnings and re.search('ROUND|TRUNCATE', sql) is not None and re.search('GROUP BY|DISTINCT', sql) is not None
+
+
+@rule('no-integer-1916', 'MariaDB refuses in strict mode what is beyond 64 bits (1916, which MySQL does not have) where an integer is wanted')
+def _(sql, theirs, ours):
+    return theirs.error == 1916 and not ours.error
+
+
+@rule('negated-constants', 'the negative of an unsigned constant that is no literal is an error beyond BIGINT; a DECIMAL in MySQL and MariaDB: open')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and 'decimal' in theirs.types and re.search(r"BIGINT value is out of range in '-\(", ours.message) is not None
+
+
+@rule('quotients-into-texts', 'a quotient is stored as text with the digits that it shows; with nine or more in MariaDB')
+def _(sql, theirs, ours):
+    def shorter(a, b):
+        x, y, digits = numeric(a), numeric(b), len(b.partition(b'.')[2])
+        return x is not None and y is not None and b'e' not in b and len(a) > len(b) and digits >= 4 and abs(x - y) <= 0.51 * 10.0 ** -digits
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and ' / ' in sql and 'string' in ours.types and all_like(theirs, ours, shorter)
+
+
+NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
+
+
+@rule('doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent')
+def _(sql, theirs, ours):
+    def same(a, b):
+        one, other = NUMBER.split(a), NUMBER.split(b)
+        return len(one) == len(other) and one[::2] == other[::2] and all(
+            x == y or max(len(x), len(y)) > 15 and math.isclose(float(x), float(y), rel_tol=1e-14) for x, y in zip(one[1::2], other[1::2]))
+    return all_like(theirs, ours, same)
+
+
+@rule('order-of-conditions', 'which condition of a join is looked at first, and so fails beyond a type (1690), is the choice of each')
+def _(sql, theirs, ours):
+    return ' JOIN ' in sql and {theirs.error, ours.error} == {0, 1690} and bool(re.search('WHERE| ON .* AND ', sql))
 
 
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
@@ -550,6 +603,13 @@ def _(sql):
     for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[::-1]:
         together = together[:a] + f'({together[a:b]} + 0)' + together[b:]
     return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in found[:12]] + [together]
+
+
+@rewriting('minus-zero', 'what is left of a negative DECIMAL is 0, which MariaDB tells from -0.0 in comparisons')
+def _(sql):
+    places = sorted((sql.rfind('MOD', 0, a - 1) if sql[a - 4:a] == 'MOD(' else a - 1, b + 1) for a, b in parentheses(sql) if ' % ' in sql[a:b] or sql[a - 4:a] == 'MOD(')
+    opened, closed = [a for a, _ in places], [b for _, b in places]
+    return [''.join('(' * opened.count(i) + c + ' + 0)' * closed.count(i + 1) for i, c in enumerate(sql))] if places else []
 
 
 def rewritten(sql, same):

@@ -1,5 +1,7 @@
 """Statements at random over the tables of a round: `t` with keys, `n` the same rows without, `u` another table."""
-from .expressions import KINDS, Expressions
+import re
+
+from .expressions import KINDS, MIXED, NUMBERS, Expressions
 from .tables import literal
 from .tree import Node, Optional, Value
 
@@ -14,18 +16,31 @@ def columns_of(table, prefix):
 
 
 class Statements:
-    def __init__(self, random, t, u):
-        self.random, self.t, self.u = random, t, u
-        self.one = Expressions(random, columns_of(t, ''))
+    def __init__(self, random, t, u, wild=False):
+        self.random, self.t, self.u, self.wild = random, t, u, wild
+        self.one = Expressions(random, columns_of(t, ''), wild)
         both = {}
         for part in (columns_of(t, 'a.'), columns_of(u, 'b.')):
             for kind, names in part.items():
                 both[kind] = both.get(kind, []) + names
-        self.two = Expressions(random, both)
-        self.bare = Expressions(random, {})
+        self.two = Expressions(random, both, wild)
+        self.bare = Expressions(random, {}, wild)
 
     def kind(self):
         return self.random.choice([*KINDS, 'year', 'enum', 'set', 'bit'])
+
+    def drawn(self, make, unlike):
+        """What `make` gives, again until it has no such text; the first unless all of a run is to be calm."""
+        node = make()
+        while not self.wild and unlike and re.search(unlike, node.text()):
+            node = make()
+        return node
+
+    def stored(self, e, kind, depth):
+        """Something for a column of a kind. What is a text only by its function, or a number, is stored as a date or a time by each server's own reading,
+        and in bytes with its own number of zeros."""
+        other = MIXED[kind] if not self.wild and kind in ('date', 'dtm', 'time', 'year', 'bin') else None
+        return e.expression(kind if self.random.random() < 0.6 else self.random.choice(other) if other else self.kind(), depth)
 
     def items(self, e, count, depth):
         parts = []
@@ -42,7 +57,7 @@ class Statements:
             for _ in range(r.randint(1, 3)):
                 kind = r.choice(kinds)
                 column = Value(r.choice(e.columns[kind]))
-                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind())
+                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild or kind != 'year' else 'int')
                 shape = r.random()
                 if shape < 0.5:
                     terms.append(Node('(', column, f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ', value(), ')'))
@@ -77,20 +92,28 @@ class Statements:
     def groups(self, table='t'):
         r, e = self.random, self.one
         keys = [e.expression(self.kind(), 1) for _ in range(r.choice([0, 1, 1, 2]))]
-        parts = ['SELECT ']
+        parts, number = ['SELECT '], True
         for i, key in enumerate(keys):
             parts.append(Node(key, f' AS k{i}, '))
         for i in range(r.randint(1, 3)):
             name, kind = r.choice(AGGREGATES)
-            arg = e.expression(self.kind() if kind == 'any' else kind, 1)
+            kind = self.kind() if kind == 'any' else kind
+            number = number and (i > 0 or kind in NUMBERS or 'COUNT' in name)
+            # MariaDB cuts what it adds up of quotients, and of numbers that have been texts, to the digits of its temporary
+            # table's columns, and shows the extremes of ZEROFILL there without zeros.
+            arg = self.drawn(lambda: e.expression(kind, 1), None if 'COUNT' in name else r' / |AS CHAR|\biz\b')
             parts.append(Node(', ' if i else '', name, ' ' if '(' in name else '(', arg, f') AS a{i}'))
         parts.append(f' FROM {table}')
         if r.random() < 0.5:
             parts.append(Optional(' WHERE ', self.condition(e)))
         if keys:
             parts.append(' GROUP BY ' + ', '.join(f'k{i}' for i in range(len(keys))))
+        # Not made unless wild: what HAVING can never take, which MySQL sees before it calculates, and extremes of texts,
+        # names and moments beside a number, which MariaDB compares as whatever they are in its temporary table.
+        having = ['IS NOT NULL', '=', '<', '>', '<>'] if self.wild or number else ['IS NOT NULL']
         if r.random() < 0.3:
-            parts.append(Optional(' HAVING a0 ', r.choice(['=', '<', '>', 'IS NOT NULL AND 1 =', '<>']), ' ', literal(r, 'int')))
+            how = r.choice(having)
+            parts.append(Optional(f' HAVING a0 {how}', *(() if how == 'IS NOT NULL' else (' ', literal(r, 'int')))))
         return Node(*parts)
 
     def join(self, table='t'):
@@ -110,7 +133,7 @@ class Statements:
     def subselect(self, table='t'):
         r = self.random
         kind = r.choice(list(self.one.columns))
-        inner = Expressions(r, columns_of(self.u, ''))
+        inner = Expressions(r, columns_of(self.u, ''), self.wild)
         select = Node('(SELECT ', inner.expression(kind, 1), ' FROM u', Optional(' WHERE ', self.condition(inner)), ')')
         shape = r.random()
         if shape < 0.6:
@@ -118,7 +141,7 @@ class Statements:
         elif shape < 0.8:
             test = Node(r.choice(['EXISTS ', 'NOT EXISTS ']), select)
         else:
-            return Node('SELECT ', *self.items(Expressions(r, {'int': ['x0'], 'str': ['x1']}), 2, 2), ' FROM (', self.rows_named(), ') q')
+            return Node('SELECT ', *self.items(Expressions(r, {'int': ['x0'], 'str': ['x1']}, self.wild), 2, 2), ' FROM (', self.rows_named(), ') q')
         return Node('SELECT id FROM ', table, ' WHERE ', test)
 
     def rows_named(self):
@@ -136,7 +159,7 @@ class Statements:
             elif r.random() < 0.5:
                 value = literal(r, self.kind())
             else:
-                value = self.bare.expression(kind if r.random() < 0.6 else self.kind(), depth)
+                value = self.stored(self.bare, kind, depth)
             parts.append((name, value))
         return r.sample(parts, min(len(parts), r.randint(1, 5)))
 
@@ -163,7 +186,7 @@ class Statements:
         for i, name in enumerate(r.sample(list(self.t.columns), min(len(self.t.columns), r.randint(1, 3)))):
             _, kind, choices = self.t.columns[name]
             shape = r.random()
-            value = Value(r.choice(choices)) if shape < 0.2 else self.one.expression(kind if shape < 0.7 else self.kind(), 2)
+            value = Value(r.choice(choices)) if shape < 0.2 else self.stored(self.one, kind, 2)
             parts += [Node(', ' if i else '', name, ' = ', value)]
         return parts
 
@@ -189,4 +212,4 @@ class Statements:
         to = r.choice(list(self.t.columns))
         others = [n for n in self.t.columns if not self.t.nullable[n] and n != to]
         names = ''.join(f', {n}' for n in others)
-        return Node(r.choice(['INSERT INTO', 'INSERT IGNORE INTO']), f' t (id, {to}{names}) SELECT id + 1000, ', self.one.expression(self.kind(), 1), f'{names} FROM n', Optional(' WHERE ', self.condition(self.one)))
+        return Node(r.choice(['INSERT INTO', 'INSERT IGNORE INTO']), f' t (id, {to}{names}) SELECT id + 1000, ', self.stored(self.one, self.t.columns[to][1], 1), f'{names} FROM n', Optional(' WHERE ', self.condition(self.one)))

@@ -179,6 +179,9 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
             (whole, error)
         }
     };
+    // A negative DECIMAL has a sign even where it rounds to nothing; a DOUBLE loses it first.
+    let is_negative = unsigned && matches!(value, Value::Decimal(d) if d.is_negative() && !d.is_zero());
+    let whole = if is_negative { whole.min(-1) } else { whole };
     let clamped = whole.clamp(min, max);
     match error {
         _ if clamped != whole => mode.lose(as_value(clamped), ConvertError::OutOfRange),

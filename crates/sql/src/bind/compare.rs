@@ -133,7 +133,7 @@ impl Binder<'_> {
             self.meet(&bound, &value.ty);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
-        let how = types::common(items.iter().map(|i| types::compare_as(&value.ty, &i.ty)))?;
+        let how = types::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
         // Where the items are of several kinds each is compared by itself.

@@ -356,7 +356,7 @@ impl Binder<'_> {
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
         let how = match &operand {
-            Some(o) => types::common(bound.iter().map(|(when, _)| types::compare_as(&o.ty, &when.ty)))?,
+            Some(o) => types::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?,
             None => CompareAs::ByValue,
         };
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
@@ -544,10 +544,12 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
     Ok(())
 }
 
-/// DATE stays a DATE if the unit is a day or longer; strings stay strings (the value shows what they are).
+/// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with them
+/// it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they are).
 fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;
     let days = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
+    let has_days = days || matches!(unit, DayHour | DayMinute | DaySecond | DayMicrosecond);
     let amount_decimals = match unit {
         Microsecond | SecondMicrosecond | MinuteMicrosecond | HourMicrosecond | DayMicrosecond => 6,
         Second if amount.kind != Kind::Null => amount.real_decimals().min(6),
@@ -558,6 +560,7 @@ fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::Interval
         Kind::Date if days => ExprType::date(),
         Kind::Date => ExprType::datetime(amount_decimals),
         Kind::DateTime | Kind::Timestamp => ExprType::datetime(decimals),
+        Kind::Time if has_days => ExprType::datetime(decimals),
         Kind::Time => ExprType::time(decimals),
         _ => ExprType::string(29, if date.kind.is_string() { date.collation } else { Collation::Utf8mb4GeneralCi }),
     };

@@ -82,7 +82,15 @@ impl Binder<'_> {
                 let text = self.to_string(args[0].clone());
                 let ty = text.ty;
                 args[0] = text;
-                let collation = if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
+                let mut collation = if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
+                // What is cut off takes part in how the rest compares.
+                let cuts = matches!(function, Function::Trim | Function::TrimLeading | Function::TrimTrailing | Function::SubstringIndex);
+                if let Some(part) = args.get(1).filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null) {
+                    let (common, _) = types::collation_of(&[&ty, &part.ty], function.name())?;
+                    if common.charset() == collation.charset() {
+                        collation = common;
+                    }
+                }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
                 ExprType { kind, coercibility: ty.coercibility, ..ExprType::string(ty.length, collation) }
             }

@@ -7,9 +7,18 @@ use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
-use crate::plan::{Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
+use crate::plan::ty::NOT_FIXED_DECIMALS;
+use crate::plan::{ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind, OnDuplicate};
 use redolith_types::SqlType;
 use std::sync::Arc;
+
+/// A quotient is stored with the digits that it has, and not with those that it shows, unless a
+/// temporary table is between.
+fn keep_digits(output: &mut Expr) {
+    if matches!(output.kind, ExprKind::Arith { op: ArithOp::Divide, .. }) && output.ty.kind == Kind::Decimal {
+        output.ty.decimals = NOT_FIXED_DECIMALS;
+    }
+}
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<InsertPlan> {
@@ -33,6 +42,9 @@ impl Binder<'_> {
                     }
                 }
                 let buffer = select.sources.iter().any(|s| reads(s, &table));
+                if !buffer && select.grouping.is_none() && !select.distinct {
+                    select.output.iter_mut().for_each(keep_digits);
+                }
                 InsertRows::Select { select: Box::new(select), buffer }
             }
         };

@@ -269,6 +269,18 @@ pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<Compa
     Ok(common.unwrap_or(CompareAs::ByValue))
 }
 
+/// How a value meets the items of a list: texts meet in one collation for all of them, so that a
+/// binary one makes all of them bytes.
+pub fn common_of<'t>(value: &'t ExprType, items: impl Iterator<Item = &'t ExprType> + Clone, operation: &str) -> Result<CompareAs> {
+    let ways = || items.clone().map(|item| compare_as(value, item));
+    let how = common(ways())?;
+    if how != CompareAs::ByValue || !ways().all(|way| matches!(way, Ok(CompareAs::String(_)))) {
+        return Ok(how);
+    }
+    let all: Vec<&ExprType> = items.chain([value]).collect();
+    Ok(CompareAs::String(collation_of(&all, operation)?.0))
+}
+
 /// SUM's and AVG's types follow their argument's.
 pub fn sum(arg: &ExprType) -> ExprType {
     let ty = match domain(arg) {

@@ -114,6 +114,8 @@ impl<'v> Eval<'v, '_, '_> {
         let fsp = ty.decimals.min(6);
         if ty.kind == Kind::Time {
             return match to_time(&value) {
+                // A text beyond the longest time is that; a number is none.
+                Some(t) if t.truncated && !matches!(value, Value::Bytes(_)) => self.not_temporal("time", &value),
                 Some(t) => {
                     if t.truncated {
                         self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
@@ -273,7 +275,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// The year that a YEAR column takes a whole number of one or two digits for; None for all else.
+/// The year that a YEAR column takes a number for: of one or two digits with its century, of a fraction
+/// what is stored of it. None: it takes none, and meets the number as it is.
 fn full_year(value: &Value<'_>) -> Option<i64> {
     let (year, zero_is_2000) = match value {
         Value::Bytes(text) => {
@@ -285,7 +288,13 @@ fn full_year(value: &Value<'_>) -> Option<i64> {
         Value::Time(_) | Value::Null => return None,
         number => {
             let exact = to_decimal(number).value;
-            (exact.to_i64().filter(|n| Decimal::from(*n) == exact)?, false)
+            let is_double = matches!(number, Value::Double(_) | Value::Float(_));
+            let whole = exact.round_to(0, is_double).ok()?;
+            let year = whole.to_i64().filter(|_| !exact.is_negative())?;
+            if year == 0 || (1901..=2155).contains(&year) {
+                return Some(year);
+            }
+            (year, false)
         }
     };
     match year {

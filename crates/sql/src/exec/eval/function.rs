@@ -225,7 +225,9 @@ impl<'v> Eval<'v, '_, '_> {
         if parsed.is_none_or(|p| p.truncated) {
             self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
         }
-        Ok(parsed.map(|p| p.value))
+        // A text beyond the longest time is that; a number is none.
+        let is_text = matches!(value, Value::Bytes(_));
+        Ok(parsed.filter(|p| is_text || !p.truncated).map(|p| p.value))
     }
     /// Text made here, in the character set of the node's type.
     pub(super) fn made(&self, ascii: Vec<u8>) -> Result<Value<'v>> {
@@ -267,8 +269,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// FIELD(x, a, b, ..): the position of x.
     fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        // Dates are texts here.
-        let is_text = |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal();
+        // Dates are texts here, and NULL is one.
+        let is_text = |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal() || e.ty.kind == Kind::Null;
         let is_exact = |e: &Expr| e.ty.kind.is_integer() || matches!(e.ty.kind, Kind::Decimal | Kind::Null);
         let how = if args.iter().all(is_text) {
             CompareAs::String(args.iter().find(|a| a.ty.kind.is_string()).map_or(Collation::Binary, |a| self.collation_of(a)))

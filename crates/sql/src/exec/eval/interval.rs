@@ -141,9 +141,10 @@ impl<'v> Eval<'v, '_, '_> {
             }
         })
     }
+
+    /// An interval without days: with them the sum is a moment.
     fn add_to_time(&mut self, value: &Value<'_>, interval: Interval) -> Result<Value<'v>> {
-        let us = interval.days.checked_mul(US_PER_DAY).and_then(|d| d.checked_add(interval.us)).filter(|_| interval.months == 0);
-        let sum = to_time(value).zip(us).and_then(|(t, us)| t.value.us().checked_add(us)).and_then(Time::from_us);
+        let sum = to_time(value).and_then(|t| t.value.us().checked_add(interval.us)).and_then(Time::from_us);
         sum.map_or_else(|| self.overflow("time"), |t| Ok(Value::Time(t)))
     }
     #[cold]

@@ -6,6 +6,25 @@ use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
 use redolith_types::{Collation, Decimal, Value};
 
+/// Stands for a character of no bytes; a byte that no weight in UTF-8 has.
+const LENGTHS: u8 = 0xF8;
+
+/// The weights of a text's characters in UTF-8, each behind the number of bytes that the character has: MySQL
+/// looks for as many bytes as it is given, and does not find 'ß' in 's', which are equal.
+fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
+    let charset = collation.charset();
+    let weights = collation.weight_bytes(text);
+    let mut out = Vec::with_capacity(2 * text.len());
+    let (mut at, mut weight) = (0, 0);
+    while at < text.len() && weight < weights.len() {
+        let (bytes, next) = (charset.prefix_len(&text[at..], 1), charset.prefix_len(&weights[weight..], 1));
+        out.push(LENGTHS + bytes.min(7) as u8);
+        out.extend_from_slice(&weights[weight..weight + next]);
+        (at, weight) = (at + bytes.max(1), weight + next.max(1));
+    }
+    out
+}
+
 impl<'v> Eval<'v, '_, '_> {
     pub(super) fn text_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         use Function as F;
@@ -112,7 +131,13 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Int(0));
         }
         let start = to.prefix_len(&text, skip);
-        let (text, part) = (collation.weight_bytes(&text[start..]), collation.weight_bytes(&part));
+        let text = &text[start..];
+        if to.is_utf8() && !(text.is_ascii() && part.is_ascii()) {
+            let (text, part) = (weights_with_lengths(collation, text), weights_with_lengths(collation, &part));
+            let position = |at: usize| skip + text[..at].iter().filter(|b| **b >= LENGTHS).count() + 1;
+            return Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64));
+        }
+        let (text, part) = (collation.weight_bytes(text), collation.weight_bytes(&part));
         let position = |at: usize| skip + to.char_count(&text[..at]) + 1;
         Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64))
     }
