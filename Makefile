@@ -2,6 +2,7 @@
 #
 #   make run          build the server and run it on ./redolith-data
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
+#   make check        before each commit: rustfmt, clippy, unit tests of the libraries; under a minute when warm
 #   make lint         rustfmt, clippy with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation, 200 power cuts
@@ -13,6 +14,7 @@
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.
 #                     The first time it compiles RocksDB, half an hour on two cores: ROCKSDB=system takes the distribution's, ROCKSDB=none leaves it out
 #   make lab-quick    the field studies beside MariaDB, six minutes; target/release/redolith lab --help: longer ones
+#   make profile      where the CPU goes in a server that runs, for ten seconds (perf)
 #   make test-STAGE   one stage of `make test`; `tests/run --list` names them
 DATA  ?= redolith-data
 PORT  ?= 3306
@@ -31,7 +33,7 @@ BINARY := $(TARGET)/release/redolith
 # Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e fuzz
 
-.PHONY: help run build test lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
+.PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -50,6 +52,14 @@ test:
 test-%:
 	@tools/setup test
 	tests/run $*
+
+check:
+	cargo fmt --all --check
+	cargo clippy --workspace --locked -- -D warnings
+	cargo test --workspace --locked --lib --quiet
+profile:
+	perf record -F 999 -g -o $(TARGET)/perf.data -p $$(pgrep -n -f 'redolith server') -- sleep 10
+	perf report -i $(TARGET)/perf.data --no-children --percent-limit 0.5 --stdio -g none | head -80
 
 lint: deny
 	@tools/setup lint

@@ -40,7 +40,9 @@ async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
         if let Err(e) = log.keep_segments().await {
             let text = e.to_string();
             if log.space.failed(e) {
-                eprintln!("redolith: the redo log cannot grow: {text}; writers wait when the space that there is is used up");
+                eprintln!(
+                    "redolith: a segment of the redo log could not be made: {text}; commits go on until the segments that are there are full, and then wait until the disk has space"
+                );
             }
         } else {
             log.space.recovered();
