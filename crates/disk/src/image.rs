@@ -6,7 +6,7 @@ use std::sync::Arc;
 const BLOCK: u64 = 4096;
 type Block = [u8; BLOCK as usize];
 
-/// IMAGE-1: what lies past `len` in the last block is zero, and no block starts past `len`. A missing block is zeros.
+/// **IMAGE-1** What lies past `len` in the last block is zero, and no block starts past `len`. A missing block is zeros.
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     blocks: BTreeMap<u64, Arc<Block>>,

@@ -3,9 +3,9 @@
 //! `kill -9` leaves the page cache in place and proves nothing about syncs. A recording does: it knows what had been synced at each moment, and
 //! [`Replay::image`] leaves of the rest what the simulated disk would leave (see `sim`, faults 1 to 4).
 //!
-//! RECORD-1: an operation starts on the tape before it starts on the disk, and ends on the tape after it ended there and before its caller knows.
-//! RECORD-2: a sync covers the writes that had ended when it started. Writes that have not ended, or failed, may or may not be there.
-//! RECORD-3: changes of names are taken down one at a time, in the order in which the disk made them.
+//! TAPE-1: an operation starts on the tape before it starts on the disk, and ends on the tape after it ended there and before its caller knows.
+//! TAPE-2: a sync covers the writes that had ended when it started. Writes that have not ended, or failed, may or may not be there.
+//! TAPE-3: changes of names are taken down one at a time, in the order in which the disk made them.
 //!
 //! The tape is in memory: the data of every write, except zeros. Lock order: the tape's lock is held across opening, renaming and removing on the
 //! inner disk, and is a leaf otherwise.

@@ -28,7 +28,7 @@ struct FileState {
 enum Running {
     Write(TapeFile, Seq),
     DurableWrite(TapeFile, Piece),
-    /// What had ended when the sync started (RECORD-2).
+    /// What had ended when the sync started (TAPE-2).
     Sync(TapeFile, Vec<Seq>),
     SyncDir(std::path::PathBuf, Seq),
 }

@@ -3,11 +3,11 @@
 //! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step back. A pin keeps the page while its latch is waited for;
 //! without it the waiter might wait for a frame that has become another page's, out of latch order.
 //!
-//! FRAME-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the free list, a load, a create, an eviction.
-//! FRAME-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch tried for and got; `id` is taken away before that
+//! PIN-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the free list, a load, a create, an eviction.
+//! PIN-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch tried for and got; `id` is taken away before that
 //! latch goes. Pinning a reserved frame is undone at once, and is a miss, and so is a latch got on one.
-//! FRAME-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
-//! FRAME-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
+//! PIN-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
+//! PIN-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
 use super::mapping::Mapping;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
@@ -126,7 +126,7 @@ impl Frame {
     pub fn is_dirty(&self) -> bool {
         self.oldest.load(Acquire) != CLEAN
     }
-    /// FRAME-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its page is clean and not being written.
+    /// PIN-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its page is clean and not being written.
     pub fn try_reserve(&self) -> bool {
         if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
             return false;

@@ -30,7 +30,7 @@ fn dirty(pool: &Pool, id: PageId) {
 fn look(page: Try<PageGuard>, id: PageId) -> bool {
     match page {
         Ok(page) => {
-            assert_eq!((page.id(), header::id(&page)), (id, id), "FRAME-2");
+            assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
         Err(Stall::Page(missing)) => {
@@ -43,7 +43,7 @@ fn look(page: Try<PageGuard>, id: PageId) -> bool {
 fn create(pool: &Pool, id: PageId) -> bool {
     match pool.create(id) {
         Ok(page) => {
-            assert_eq!((page.id(), header::id(&page)), (id, id), "FRAME-2");
+            assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
         Err(Stall::Frame) => false,
@@ -66,7 +66,7 @@ const P: PageId = PageId { space: SpaceId(1), no: 1 };
 const Q: PageId = PageId { space: SpaceId(1), no: 2 };
 const R: PageId = PageId { space: SpaceId(1), no: 3 };
 
-/// FRAME-2, BUF-2: a page is fixed while another is made, for which one must go.
+/// PIN-2, BUF-2: a page is fixed while another is made, for which one must go.
 #[test]
 fn loom_a_page_is_fixed_while_it_is_evicted() {
     explore(3, || {

@@ -13,7 +13,7 @@ const TURN: usize = 16;
 /// The copies of a batch, and what is to be settled when they are durable in their files.
 pub(super) struct Batch {
     pub copies: Copies,
-    /// Frames copied, in the order of the copies; each is ours to write (FRAME-4).
+    /// Frames copied, in the order of the copies; each is ours to write (PIN-4).
     pub frames: Vec<u32>,
     /// Where in the dirty index they stay counted.
     pub starts: Vec<Lsn>,
@@ -45,7 +45,7 @@ impl Writer {
     }
     fn copy_page(&self, index: u32, wait: bool, batch: &mut Batch) {
         let frame = self.pool.frames.get(index);
-        assert!(frame.writing.load(Relaxed), "FRAME-4");
+        assert!(frame.writing.load(Relaxed), "PIN-4");
         let latched = frame.latch.try_lock_shared() || {
             if wait {
                 frame.latch.lock_shared();

@@ -121,7 +121,7 @@ impl DirtyIndex {
             bucket.settle(&list);
         }
     }
-    /// FRAME-4: claims up to `want` pages for writing, those of the oldest buckets first.
+    /// PIN-4: claims up to `want` pages for writing, those of the oldest buckets first.
     pub fn claim_oldest(&self, frames: &Frames, want: usize) -> Vec<u32> {
         let mut out = Vec::new();
         let oldest = self.oldest();
@@ -149,7 +149,7 @@ impl DirtyIndex {
         }
         out
     }
-    /// FRAME-4: claims one page for writing if it is dirty and nobody writes it.
+    /// PIN-4: claims one page for writing if it is dirty and nobody writes it.
     pub fn claim(&self, frame: &Frame) -> bool {
         let oldest = frame.oldest.load(Acquire);
         if oldest == CLEAN {

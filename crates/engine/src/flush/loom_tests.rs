@@ -173,7 +173,7 @@ fn loom_a_page_is_evicted_while_it_is_changed() {
         assert_eq!(m.log.changes.lock().len(), if made { 1 } else { 2 }, "BUF-2: a change was thrown away");
     });
 }
-/// BUF-2, FRAME-4: a page that was dirty goes only when its file has it, whoever reads the file then.
+/// BUF-2, PIN-4: a page that was dirty goes only when its file has it, whoever reads the file then.
 #[test]
 fn loom_a_page_is_evicted_while_a_cleaner_writes_it() {
     explore(3, || {

@@ -7,7 +7,7 @@
 //! FLUSH-1: a page is written only if the log is durable up to its LSN.
 //! FLUSH-2: a page is written in place only after a copy of it is durable in the doublewrite file (mode ON).
 //! FLUSH-3: a doublewrite segment is used again only after the data files of its pages were synced.
-//! FLUSH-4: a page has one write in flight at most (FRAME-4).
+//! FLUSH-4: a page has one write in flight at most (PIN-4).
 //! FLUSH-5: a failed write or sync is not retried: the process ends, and recovery makes the pages again from the log.
 //! FLUSH-6: where files do not report their errors apart (page cache), one sync goes on at a time, to its end: what it is told may be another's page.
 //!

@@ -63,7 +63,7 @@ impl Log {
             return;
         };
         let written = self.waits.written();
-        // If it is too early (RING-2), the next checkpoint calls the keeper again.
+        // If it is too early (LOGBUF-6), the next checkpoint calls the keeper again.
         self.space.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }
     /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the keeper alone.

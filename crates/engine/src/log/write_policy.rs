@@ -6,7 +6,7 @@
 //!
 //! SCHEME-1: a change loses, doubles and delays no commit: the lease ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it
 //! on, and the next holder is of the new mode.
-//! PACE-1: a flush is held back by the policy's `hold` at most, and only a flush that other sessions may join.
+//! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other sessions may join.
 use crate::log::commit::dedicated;
 use crate::log::{DEPTH_MAX, Log};
 use parking_lot::Mutex;
@@ -151,7 +151,7 @@ impl PolicyInUse {
     pub fn session_cycle(&self) -> Duration {
         Duration::from_micros(self.session_cycle_us.load(Relaxed))
     }
-    /// For how long a flush that could begin at `now` is held back (PACE-1).
+    /// For how long a flush that could begin at `now` is held back (HOLD-1).
     pub fn held_back(&self, now: Duration) -> Option<Duration> {
         let since = now.saturating_sub(Duration::from_micros(self.last_flush_us.load(Relaxed)));
         self.hold().checked_sub(since).filter(|left| !left.is_zero())

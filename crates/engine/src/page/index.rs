@@ -21,9 +21,9 @@
 //! (The list with a sparse directory is InnoDB's idea; there the slot owns the *last* record of its group, here the first, so that the predecessor
 //! that a search ends on is always in the group whose slot it found.)
 //!
-//! - PAGE-1: keys are strictly ascending, all >= the page's low key (its parent's separator) and < its high key.
-//! - PAGE-2: sum of the groups' counts = records + 1; no slot is empty.
-//! - PAGE-3: live record bytes + garbage = heap top - HEAP.
+//! - INDEX-1: keys are strictly ascending, all >= the page's low key (its parent's separator) and < its high key.
+//! - INDEX-2: sum of the groups' counts = records + 1; no slot is empty.
+//! - INDEX-3: live record bytes + garbage = heap top - HEAP.
 use super::{BODY, Patch, kind, u16_at, u32_at, u64_at};
 use crate::{PAGE_SIZE, PageNo};
 use smallvec::SmallVec;
@@ -592,7 +592,7 @@ pub fn separator<'a>(low: &[u8], high: &'a [u8]) -> &'a [u8] {
     &high[..(same + 1).min(high.len())]
 }
 
-/// Checks PAGE-1 to PAGE-3 inside one page. Says what is wrong.
+/// Checks INDEX-1 to INDEX-3 inside one page. Says what is wrong.
 pub fn check(p: &Page) -> Result<(), String> {
     well_formed(p)?;
     let mut heap = Heap { used: [0; PAGE_SIZE / 64] };

@@ -1,21 +1,21 @@
 //! The log buffer: a ring of memory into which threads copy their frames side by side, without a lock.
 //!
-//! BUF-1: `reserve` hands out consecutive ranges: the stream has no gap and no overlap.
-//! BUF-2: every byte below `ready()` has been copied, and the copy happens before whoever reads `ready()`.
-//! BUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in the dirty index).
-//! BUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its whole block (credit sees to it).
+//! LOGBUF-1: `reserve` hands out consecutive ranges: the stream has no gap and no overlap.
+//! LOGBUF-2: every byte below `ready()` has been copied, and the copy happens before whoever reads `ready()`.
+//! LOGBUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in the dirty index).
+//! LOGBUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its whole block (credit sees to it).
 //!
 //! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block) the newer one is used. Credit is refused for a moment, that
 //! LSN is set at or above all that is promised, and credit is given again, as the new size allows (`Space::set_buffer`): nobody waits for anything.
-//! RING-1: whoever fills or reads a byte chooses its memory alike: who had credit before stays below the LSN, or comes behind others who saw the word.
-//! RING-2: the older memory is given up for another one only when everything below the LSN is in files, with its whole block.
+//! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays below the LSN, or comes behind others who saw the word.
+//! LOGBUF-6: the older memory is given up for another one only when everything below the LSN is in files, with its whole block.
 //!
 //! Each thread has a slot of its own: `copy_low` and `dirty_low`, at most the start of the range it is working on, `IDLE` when it works on none.
 //!
 //!     reserve: t = tail; slot = (t, t); start = tail.fetch_add(len)
 //!     reader:  T = tail (acquire); low = min(T, every slot)
 //!
-//! Why BUF-2 holds: a reservation below T did its fetch_add before the one that T was read from, so its slot store (before that fetch_add) is
+//! Why LOGBUF-2 holds: a reservation below T did its fetch_add before the one that T was read from, so its slot store (before that fetch_add) is
 //! visible to the reader: the reader sees t <= start, or something newer: `IDLE` after the copy, or the t of the same thread's next frame, which is
 //! not below the end of this one. All slot stores are releases, so the copy comes with the newer value.
 use crate::log::append::slots;
@@ -73,11 +73,11 @@ impl Reservations {
     pub fn tail(&self) -> u64 {
         self.tail.load(Acquire)
     }
-    /// Everything below is copied (BUF-2).
+    /// Everything below is copied (LOGBUF-2).
     pub fn ready(&self) -> u64 {
         self.low(|s| &s.copy_low)
     }
-    /// Every frame below is entered (BUF-3). Read before the dirty index.
+    /// Every frame below is entered (LOGBUF-3). Read before the dirty index.
     pub fn dirty_low(&self) -> u64 {
         self.low(|s| &s.dirty_low)
     }
@@ -178,7 +178,7 @@ impl Ring {
         self.split.load(Acquire) & !1
     }
     /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is promised, everything below `written` is in files. Gives the LSN
-    /// from which on it is used, or None if the older memory is still needed (RING-2). For one caller at a time.
+    /// from which on it is used, or None if the older memory is still needed (LOGBUF-6). For one caller at a time.
     pub fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
         let word = self.split.load(Acquire);
         let (split, newer) = (word & !1, word & 1);
@@ -195,7 +195,7 @@ impl Ring {
         self.split.store(at | (1 - newer), Release);
         Some(at)
     }
-    /// Gives the older memory back. RING-2: everything below `split_at()` is in files.
+    /// Gives the older memory back. LOGBUF-6: everything below `split_at()` is in files.
     pub fn forget_older(&self) {
         let older = 1 - (self.split.load(Acquire) & 1) as usize;
         self.owned.lock()[older] = None;
@@ -217,7 +217,7 @@ impl Ring {
         }
     }
     /// # Safety
-    /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and BUF-4 holds for it.
+    /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and LOGBUF-4 holds for it.
     pub unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
         let mut done = 0;
         self.parts(lsn, bytes.len(), |to, n| {
@@ -231,7 +231,7 @@ impl Ring {
     pub unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
         let (mut done, to) = (0, out.as_mut_ptr());
         self.parts(lsn, out.len(), |from, n| {
-            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the caller says it is in a file (BUF-4).
+            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the caller says it is in a file (LOGBUF-4).
             unsafe { std::ptr::copy_nonoverlapping(from, to.add(done), n) };
             done += n;
         });
@@ -348,12 +348,12 @@ mod loom_tests {
         }
         fn check(&self) {
             for at in 0..self.r.ready() as usize {
-                // SAFETY: BUF-2; loom fails if a copy is not ordered before.
-                assert_eq!(self.bytes[at].with(|b| unsafe { *b }), 1, "BUF-2 at {at}");
+                // SAFETY: LOGBUF-2; loom fails if a copy is not ordered before.
+                assert_eq!(self.bytes[at].with(|b| unsafe { *b }), 1, "LOGBUF-2 at {at}");
             }
             for at in 0..self.r.dirty_low() as usize {
-                // SAFETY: BUF-3.
-                assert_eq!(self.entered[at].with(|b| unsafe { *b }), 1, "BUF-3 at {at}");
+                // SAFETY: LOGBUF-3.
+                assert_eq!(self.entered[at].with(|b| unsafe { *b }), 1, "LOGBUF-3 at {at}");
             }
         }
     }

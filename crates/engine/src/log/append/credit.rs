@@ -1,7 +1,7 @@
 //! Room in the log: credit is taken before latches, for as many bytes as the mini-transaction may write at most, and what it did not use goes back.
 //!
 //! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an append moves the tail and gives back the rest.
-//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (BUF-4); checkpoint + capacity; the end of the segments that exist.
+//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (LOGBUF-4); checkpoint + capacity; the end of the segments that exist.
 //! Ordinary work leaves a reserve of the latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A limit that is taken
 //! back (fewer segments, another buffer) holds for every credit from then on: who takes credit looks at the limit again behind its promise, who lowers
 //! the limit looks at `promised` behind that (all SeqCst), so one of them sees the other.
@@ -34,7 +34,7 @@ pub(in crate::log) enum Class {
 pub(in crate::log) struct Bounds {
     pub written: u64,
     pub buffer_bytes: u64,
-    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it had (RING-2).
+    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it had (LOGBUF-6).
     pub buffer_from: u64,
     pub checkpoint: u64,
     /// In force.
@@ -176,7 +176,7 @@ impl Space {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
-            // The limit's load pairs with the store after the bytes were read out of the ring (BUF-4).
+            // The limit's load pairs with the store after the bytes were read out of the ring (LOGBUF-4).
             if promised + bytes > limit.load(Acquire) {
                 return Err(self.short(bytes, class));
             }
@@ -388,7 +388,7 @@ mod tests {
     fn the_least_bound_counts() {
         let s = Space::new(5000, bounds());
         assert_eq!(s.scarce(Class::Ordinary), Scarce::Buffer);
-        // BUF-4: the block that is not whole in the file stays in the ring.
+        // LOGBUF-4: the block that is not whole in the file stays in the ring.
         let room = 4096 + (1 << 16) - 5000;
         assert!(matches!(s.credit(1 << 20, Class::Ordinary), Err(Stall::Failed(Error::Unsupported(_)))));
         let (a, b) = (s.credit(room / 2, Class::Ordinary).unwrap(), s.credit(room - room / 2, Class::Ordinary).unwrap());
