@@ -122,6 +122,61 @@ def packets(server):
         k.close()
 
 
+def what_the_server_tells(server):
+    """More than a statement may hold, of columns that have long comments: it is refused before it is made."""
+    c = server.connect(database='m')
+    columns = ', '.join(f"c{n} TINYINT COMMENT '{'x' * 1000}'" for n in range(1000))
+    for n in range(60):
+        c.query(f'CREATE TABLE told{n} ({columns})')
+    before = rss(server)
+    refused(c, "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE COLUMN_COMMENT = 'y'")
+    assert rss(server) < before + STATEMENT + 40, f'{before} MiB before, {rss(server)} after'
+    assert len(c.rows('SHOW FULL COLUMNS FROM told7')) == 1000 and len(c.rows('SHOW CREATE TABLE told7')[0][1]) > 1000000
+    slow = [server.connect(database='m') for _ in range(20)]
+    base = status(c, 'used')
+    for s in slow:
+        s.send('; '.join(['SHOW FULL COLUMNS FROM told7'] * 30))
+    until(lambda: status(c, 'used') > base + 20 * MIB, lambda: f'{status(c, "used") - base} bytes are counted')
+    for s in slow:
+        s.io.close()
+    until(lambda: status(c, 'used') < base + MIB, lambda: f'{status(c, "used") - base} bytes are still counted')
+    for n in range(60):
+        c.query(f'DROP TABLE told{n}')
+    c.close()
+
+
+def long_rows(server):
+    """Rows of 20 MB that wait for a lock: as many as there is memory for, and sessions that have written one keep nothing of it."""
+    c, size = server.connect(database='m'), 20000000
+    c.query('CREATE TABLE rows_of_blobs (id INT PRIMARY KEY, b LONGBLOB)')
+    base, before = status(c, 'used'), rss(server)
+    c.query('FLUSH STATUS; BEGIN; INSERT INTO rows_of_blobs (id) VALUES (1)')
+    clients = [server.connect(database='m') for _ in range(16)]
+    for x in clients:
+        x.send(f"INSERT INTO rows_of_blobs VALUES (1, REPEAT('a', {size}))")
+    until(lambda: status(c, 'refusals') > 0, lambda: f'none is refused, {status(c, "used") - base} bytes are counted')
+    assert status(c, 'used') > SERVER * MIB // 2
+    assert rss(server) < before + SERVER + 200, f'{before} MiB before, {rss(server)} with rows'
+    c.query('ROLLBACK')
+    answers = []
+    for x in clients:
+        try:
+            x.receive_all()
+            answers.append(0)
+        except MySQLError as e:
+            assert e.code != 3170 or 'redolith_server_memory' in e.message, e
+            answers.append(e.code)
+    assert set(answers) == {0, 1062, 3170} and answers.count(0) == 1, answers
+    # One that is read is there once, and one after the other.
+    c.query(f"INSERT INTO rows_of_blobs VALUES (2, REPEAT('b', {size})), (3, REPEAT('c', {size})), (4, REPEAT('d', {size})), (5, REPEAT('e', {size}))")
+    assert c.value('SELECT SUM(LENGTH(b)) FROM rows_of_blobs') == str(5 * size)
+    refused(c, 'SELECT COUNT(*) FROM rows_of_blobs v, rows_of_blobs w, rows_of_blobs x, rows_of_blobs y WHERE v.b < w.b AND w.b < x.b AND x.b < y.b')
+    until(lambda: status(c, 'used') <= base + MIB, lambda: f'{status(c, "used") - base} bytes are still counted')
+    c.query('DROP TABLE rows_of_blobs')
+    for x in clients + [c]:
+        x.close()
+
+
 def together(server):
     """Sessions that take what they can get, until the server has no more; others go on, and all is given back when they go."""
     c = server.connect(database='m')
@@ -166,7 +221,7 @@ def test(report):
         tables(c)
         c.query('SELECT COUNT(*) FROM m.many')
         base = rss(server)
-        for what in (a_long_row, a_slow_client, packets, together):
+        for what in (a_long_row, a_slow_client, packets, what_the_server_tells, long_rows, together):
             try:
                 what(server)
                 report.ok(what.__name__.replace('_', ' '), f'{rss(server)} MiB resident after it, {base} before all')

@@ -23,6 +23,8 @@ use redolith_sql::status::{Counter, Status};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The list of a result's columns gives memory for more back after the command.
+const KEPT_COLUMNS: usize = 256;
 /// The buffers that a connection keeps from one command to the next.
 const KEPT_BYTES: usize = 128 << 10;
 /// A client that is refused is read from this far, so that it sees the error.
@@ -296,6 +298,9 @@ impl<B: Backend> Connection<B> {
             self.channel.write_timeout_s = self.session.net_write_timeout_s();
             let holds_buffers = self.channel.settle();
             self.channel.kept_bytes = self.statements.bytes();
+            if self.columns.capacity() > KEPT_COLUMNS {
+                self.columns = Vec::new();
+            }
             self.channel.process.idle(self.session.wait_timeout_s(), holds_buffers);
             let received = self.channel.receive(self.session.max_allowed_packet()).await;
             let done = match received {

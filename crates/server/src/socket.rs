@@ -219,7 +219,7 @@ mod tests {
         let answer = vec![1; 4 << 20];
         let all = processes.clone();
         let reader = std::thread::spawn(move || {
-            while all.rows().next().unwrap().state != "Sending to client" {
+            while all.rows()[0].state != "Sending to client" {
                 std::thread::yield_now();
             }
             let mut got = vec![0; 4 << 20];
@@ -228,7 +228,7 @@ mod tests {
         });
         socket.write_all(&answer, 3).await.unwrap();
         assert!(reader.join().unwrap().0 == answer);
-        assert_eq!((process.waits(), processes.rows().next().unwrap().command), ((State::None, 7), "Sleep"));
+        assert_eq!((process.waits(), processes.rows()[0].command), ((State::None, 7), "Sleep"));
         processes.tick(7);
         assert_eq!(process.killed(), Kill::None);
         processes.tick(8);

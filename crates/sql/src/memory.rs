@@ -238,6 +238,8 @@ pub struct SessionMemory {
     pub kept: Account,
     /// Savepoints of the transaction.
     pub savepoints: Account,
+    /// Warnings of the last statement.
+    pub warnings: Account,
     /// Its locks. (Its undo is in pages of the buffer pool and in files.)
     locks: Account,
     held: Option<Arc<TrxLocks>>,
@@ -245,7 +247,15 @@ pub struct SessionMemory {
 impl SessionMemory {
     pub fn new(server: &Arc<ServerMemory>) -> SessionMemory {
         let account = || Account::new(server);
-        SessionMemory { statement: account(), text: account(), kept: account(), savepoints: account(), locks: account(), held: None }
+        SessionMemory {
+            statement: account(),
+            text: account(),
+            kept: account(),
+            savepoints: account(),
+            warnings: account(),
+            locks: account(),
+            held: None,
+        }
     }
     /// The locks of the session's transactions are these.
     pub fn watch_locks(&mut self, held: Arc<TrxLocks>) {

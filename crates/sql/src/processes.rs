@@ -365,7 +365,11 @@ impl Processes {
         all.iter().for_each(|p| p.kill(how));
     }
     /// The list, by id.
-    pub fn rows(&self) -> impl Iterator<Item = ProcessRow> + use<> {
+    pub fn rows(&self) -> Vec<ProcessRow> {
+        self.each().collect()
+    }
+    /// The same, one after the other.
+    pub fn each(&self) -> impl Iterator<Item = ProcessRow> + use<> {
         let mut all: Vec<_> = self.map.read().values().cloned().collect();
         all.sort_by_key(|p| p.id);
         all.into_iter().map(|p| p.row())
@@ -414,12 +418,12 @@ mod tests {
         a.set_who("root", "localhost");
         a.set_schema(Some("test".into()));
         a.begin(Command::Query, &[b'x'; 3000]);
-        let rows: Vec<_> = all.rows().collect();
+        let rows = all.rows();
         assert_eq!((rows[0].id, &*rows[0].user, rows[0].command, rows[0].state), (a.id, "root", "Query", "executing"));
         assert_eq!((rows[0].schema.as_deref(), rows[0].info.as_ref().map(String::len)), (Some("test"), Some(1024)));
         assert_eq!((&*rows[1].user, rows[1].command, &rows[1].info), ("unauthenticated user", "Connect", &None));
         a.idle(100, false);
-        assert_eq!(all.rows().map(|r| (r.command, r.info)).next(), Some(("Sleep", None)));
+        assert_eq!((all.rows()[0].command, &all.rows()[0].info), ("Sleep", &None));
         assert_eq!(all.running(), 1);
         all.remove(b.id);
         assert_eq!(all.len(), 1);

@@ -365,7 +365,7 @@ impl RowLayout {
     /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets the flags.
     fn write_variable<'a>(&self, out: &mut Vec<u8>, start: usize, piece: impl Fn(usize) -> Piece<'a>) {
         let n = self.variable.len();
-        let total: usize = (0..n).map(|i| piece(i)).map(|p| p.bytes.len() + p.room).sum();
+        let total: usize = (0..n).map(&piece).map(|p| p.bytes.len() + p.room).sum();
         assert!(total < 1 << 31, "ROW: variable bytes");
         let wide = total > 0x7fff;
         let ends = out.len();

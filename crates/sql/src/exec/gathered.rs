@@ -22,6 +22,10 @@ impl<'m> Gathered<'m> {
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) -> Result<()> {
         rows.into_iter().try_for_each(|row| self.push(row))
     }
+    /// Settings and counters, which are as many as the program has: not counted, so that they are told when there is no memory left.
+    pub fn extend_uncounted(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) {
+        self.rows.extend(rows.into_iter().map(Vec::into_boxed_slice));
+    }
     /// For what is made beside the rows.
     pub fn memory(&mut self) -> &mut Account {
         self.memory

@@ -146,18 +146,18 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             let record = cx.engine.dict.require_schema(name)?;
             out.push(vec![text(name), text(create::database(name, record.collation, *if_not_exists))])?;
         }
-        ShowKind::Variables(VariableScope::Global) => out.extend(pairs(cx.settings.list_global()))?,
+        ShowKind::Variables(VariableScope::Global) => out.extend_uncounted(pairs(cx.settings.list_global())),
         ShowKind::Variables(_) => {
             let variables = SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
             let list = session_variables(&variables, cx.session);
             out = Gathered::new(&mut cx.session.memory.statement);
-            out.extend(pairs(list))?;
+            out.extend_uncounted(pairs(list));
         }
-        ShowKind::Status(VariableScope::Global) => out.extend(status(cx.status, &[]))?,
+        ShowKind::Status(VariableScope::Global) => out.extend_uncounted(status(cx.status, &[])),
         ShowKind::Status(_) => {
             let mut own = Vec::new();
             cx.session.handlers.each(|counter, n| own.push((counter.name(), n)));
-            out.extend(status(cx.status, &own))?;
+            out.extend_uncounted(status(cx.status, &own));
         }
         ShowKind::Warnings { offset, count } => out.extend(server::warnings(&cx.session.warnings, *offset, *count, false))?,
         ShowKind::Errors { offset, count } => out.extend(server::warnings(&cx.session.warnings, *offset, *count, true))?,

@@ -199,6 +199,14 @@ fn sessions_together_are_bounded() {
     world.db.memory.set_limit(world.db.memory.used() + (1 << 20));
     let sort = "SELECT c FROM big WHERE id <= 2000 ORDER BY c";
     assert_eq!(lines(&mut b, sort), ["error 3170"]);
+    // Who looks for the reason is told it even where nothing is left.
+    let limit = world.db.memory.limit();
+    world.db.memory.set_limit(0);
+    for text in ["SHOW GLOBAL STATUS", "SHOW STATUS", "SHOW VARIABLES", "SHOW GLOBAL VARIABLES"] {
+        assert!(lines(&mut b, text).len() > 30, "{text}");
+    }
+    world.db.memory.set_limit(limit);
+    assert_eq!(lines(&mut b, sort), ["error 3170"]);
     assert!(lines(&mut b, "SHOW WARNINGS")[0].contains("'redolith_server_memory'"));
     block_on(a.end());
     drop(a);
@@ -266,6 +274,24 @@ fn kept_warnings_are_short() {
     lines(&mut s, "SELECT COUNT(*) FROM big WHERE CAST(CONCAT('x', REPEAT(c, 200)) AS SIGNED) = 1");
     let kept: Vec<usize> = s.state.warnings.list().iter().map(|w| w.message.len()).collect();
     assert!(kept.len() > 1000 && kept.iter().all(|len| *len < 512), "{:?}", kept.iter().max());
+}
+
+/// They stay until the next statement, and so they are counted until then. Without memory for them their number is known.
+#[test]
+fn kept_warnings_are_in_the_account() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    let warns = "SELECT COUNT(*) FROM big WHERE CAST(CONCAT('x', c, c) AS SIGNED) = 1";
+    lines(&mut s, warns);
+    let kept = s.state.warnings.bytes();
+    assert!(kept > 100_000 && world.db.memory.used() >= start + kept, "{kept}");
+    assert_eq!(lines(&mut s, "SHOW WARNINGS").len(), 1024);
+    assert_eq!(lines(&mut s, "SELECT 1"), ["1"]);
+    assert_eq!(world.db.memory.used(), start);
+    world.db.memory.set_limit(start + (64 << 10));
+    assert_eq!(lines(&mut s, warns), ["0"]);
+    assert_eq!(world.db.memory.used(), start);
+    assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["4096"]);
 }
 
 #[test]

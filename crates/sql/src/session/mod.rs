@@ -194,6 +194,7 @@ impl Session {
         self.end().await;
         self.state.user_variables.clear(&mut self.state.memory);
         self.state.warnings.clear();
+        self.count_warnings();
         (self.state.last_insert_id, self.state.row_count, self.state.found_rows) = (0, 0, 0);
         self.state.random = None;
         self.transaction = Transaction::default();

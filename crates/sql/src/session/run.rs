@@ -147,6 +147,7 @@ impl Session {
             ms => Box::pin(self.run_limited(plan, params, Duration::from_millis(ms), out)).await,
         };
         self.count_handlers();
+        self.count_warnings();
         self.answer(ran?, more, out);
         Ok(())
     }
@@ -165,6 +166,17 @@ impl Session {
                 self.state.row_count = done.affected as i64;
                 out.ok(&OkInfo { affected: done.affected, last_insert_id: done.last_insert_id, warnings, status, info: done.info });
             }
+        }
+    }
+
+    /// Warnings stay until the next statement. Where there is no memory for them they are known by their number alone, as those beyond
+    /// `max_error_count` are.
+    #[inline]
+    pub(super) fn count_warnings(&mut self) {
+        let (bytes, memory) = (self.state.warnings.bytes(), &mut self.state.memory.warnings);
+        if bytes != memory.used() && memory.set(bytes).is_err() {
+            self.state.warnings.forget();
+            memory.settle(0);
         }
     }
 

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// MySQL's default of max_error_count.
 const MAX_WARNINGS: usize = 1024;
+/// The list gives memory for more back.
+const KEPT_WARNINGS: usize = 16;
 /// Longest message that is kept, as MySQL's (MYSQL_ERRMSG_SIZE).
 const MESSAGE_BYTES: usize = 511;
 
@@ -29,6 +31,8 @@ pub struct Warning {
 #[derive(Default, Debug)]
 pub struct Warnings {
     list: Vec<Warning>,
+    /// What the list holds.
+    bytes: usize,
     /// Also those that were not kept.
     count: u64,
     /// `@@sql_notes` is off.
@@ -36,8 +40,21 @@ pub struct Warnings {
 }
 impl Warnings {
     pub fn clear(&mut self) {
-        self.list.clear();
+        self.forget();
         self.count = 0;
+    }
+    /// Keeps none, and knows how many there were.
+    pub fn forget(&mut self) {
+        self.list.clear();
+        self.bytes = 0;
+        if self.list.capacity() > KEPT_WARNINGS {
+            self.list = Vec::new();
+        }
+    }
+    /// What those that are kept take.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
     /// Notes that come are not kept (`@@sql_notes`).
     pub fn without_notes(&mut self, without: bool) {
@@ -57,6 +74,7 @@ impl Warnings {
             let message: Box<str> = message.into();
             let message =
                 if message.len() <= MESSAGE_BYTES { message } else { message[..message.floor_char_boundary(MESSAGE_BYTES)].into() };
+            self.bytes += size_of::<Warning>() + message.len();
             self.list.push(Warning { level, code, message });
         }
     }

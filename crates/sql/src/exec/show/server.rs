@@ -32,7 +32,7 @@ pub(crate) fn processes(processes: &Processes, full: bool) -> impl Iterator<Item
             p.info.map_or(Value::Null, |s| text(info(s))),
         ]
     };
-    processes.rows().map(row)
+    processes.each().map(row)
 }
 
 /// The one there is bears the name that clients look for.
