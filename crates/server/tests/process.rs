@@ -76,7 +76,7 @@ fn the_command_line() {
     assert!(out.status.success() && text(&out.stdout).contains("8.0.36-redolith-0.1.0"));
     assert!(text(&redolith(&["server", "--help"]).stdout).contains("--innodb-buffer-pool-size"));
     let out = redolith(&["serve"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("there is no command 'serve'; there is: server, top"));
+    assert!(!out.status.success() && text(&out.stderr).contains("there is no command 'serve'; there is: server, dump, top"));
     let out = redolith(&["server", "--inodb-doublewrite=ON"]);
     assert!(!out.status.success() && text(&out.stderr).contains("did you mean '--innodb-doublewrite'?"));
     assert!(!redolith(&[]).status.success());
