@@ -77,7 +77,7 @@ class Round:
     def __init__(self, run, seed, number):
         self.run, self.number = run, number
         self.random = random.Random(f'{seed} {number}')
-        self.t, self.u = Table(self.random, 't', self.random.randint(5, 12)), Table(self.random, 'u', self.random.randint(4, 8))
+        self.t, self.u = Table(self.random, 't', self.random.randint(5, 12), run.wild), Table(self.random, 'u', self.random.randint(4, 8), run.wild)
         self.mode = self.random.choice(MODES)
         self.statements = Statements(self.random, self.t, self.u, run.wild)
         # What is asked of Redolith alone may be anything.

@@ -47,7 +47,7 @@ CHOICES = [(3, 'IF({bool}, {same}, {same})'), (2, 'IFNULL({same}, {same})'), (2,
 # What an operand may be instead of the kind that is wanted. Left out, unless a run is `--wild`, are numbers and texts as
 # dates and times, and times as dates: the two servers read them differently, each in its own way.
 MIXED = {'int': ['dec', 'dbl', 'str', 'bool'], 'dec': ['int', 'dbl', 'str'], 'dbl': ['int', 'dec', 'str'], 'str': ['int', 'date', 'bool'], 'bin': ['str'], 'bool': ['int', 'str'],
-         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['int'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
+         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['year'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
 PATTERNS = ["'%a%'", "'a_'", "'%'", "''", "'_%'", "'A%C'", "'%\\\\%'", "'1%'", "'%-02-%'"]
 
 

@@ -57,7 +57,7 @@ class Statements:
             for _ in range(r.randint(1, 3)):
                 kind = r.choice(kinds)
                 column = Value(r.choice(e.columns[kind]))
-                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild or kind != 'year' else 'int')
+                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild or kind != 'year' else 'year')
                 shape = r.random()
                 if shape < 0.5:
                     terms.append(Node('(', column, f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ', value(), ')'))
