@@ -54,7 +54,7 @@ def _(sql, theirs, ours):
 @rule('strict-conditions', 'in strict mode text that is no number, and a date out of range, are errors in conditions of a change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an index decides, and MariaDB only warns of some')
 def _(sql, theirs, ours):
     one, other = (theirs, ours) if theirs.error else (ours, theirs)
-    return one.error in (1264, 1292, 1365, 1411, 1441) and not other.error and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    return one.error in (1264, 1292, 1365, 1411, 1441) and other.error in (0, 1062) and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
 
 
 @rule('date-with-number', 'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates')
