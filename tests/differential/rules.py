@@ -301,7 +301,7 @@ def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and ours.error == 1292 and theirs.error in (0, 1048, 1062)
 
 
-@rule('weeks-of-times', 'a TIME and days are a TIME, whatever the days are called; MariaDB adds no weeks and no months to one; MySQL 8.0.28 gives a moment of today: open')
+@rule('weeks-of-times', 'a TIME and weeks, months or years are a moment of today, as in MySQL 8.0.28; MariaDB adds none to a TIME')
 def _(sql, theirs, ours):
     return re.search(r'INTERVAL \S+ (WEEK|MONTH|QUARTER|YEAR)', sql) is not None and 1441 in theirs.warnings - ours.warnings
 
@@ -349,11 +349,6 @@ def _(sql, theirs, ours):
     return 'AS UNSIGNED' in sql and 1916 in theirs.warnings
 
 
-@rule('rounds-past-the-end', 'a moment that rounds past the year 9999 is NULL, as in MySQL; here the column is seen only')
-def _(sql, theirs, ours):
-    return re.search(r'CAST\([^()]*\bd6 AS DATETIME\)', sql) is not None
-
-
 @rule('microseconds-past-times', 'a TIME with microseconds past 838:59:59 is out of range (1441), as in MySQL; MariaDB goes up to 838:59:59.999999')
 def _(sql, theirs, ours):
     return 1441 in ours.warnings - theirs.warnings and 'INTERVAL' in sql and re.search(r"\bt3?\b(?! [ab]\b)|TIME", sql.replace(' FROM t', '')) is not None
@@ -361,7 +356,8 @@ def _(sql, theirs, ours):
 
 @rule('great-numbers-as-times', 'a number of eleven digits is no moment without a month, and as a TIME it is out of range: ADDTIME and SUBTIME give NULL, as in MySQL')
 def _(sql, theirs, ours):
-    return re.search(r'(ADD|SUB)TIME\(.*(1e10|\bfl\b|\bdb\b)', sql) is not None
+    changed = re.match('SELECT', sql) is None
+    return re.search(r'(ADD|SUB)TIME\(.*(1e10|\bfl\b|\bdb\b)', sql) is not None and (changed or 'NULL' in ours.shown())
 
 
 @rule('zero-date-of-fractions', 'TIMESTAMP of a number below 1 is the zero date with a fraction, as in MySQL; MariaDB gives NULL, which no column takes')
@@ -379,7 +375,7 @@ def _(sql, theirs, ours):
 
 @rule('distinct-hexadecimal', 'MariaDB adds up the first digit of a hexadecimal number in SUM(DISTINCT)')
 def _(sql, theirs, ours):
-    return 'SUM(DISTINCT 0x' in sql
+    return 'SUM(DISTINCT 0x' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(b) is not None)
 
 
 @rule('years-and-texts', 'a YEAR meets a text that is none as a number, as in MySQL; MariaDB takes the year that the text begins with')
@@ -634,6 +630,13 @@ def _(sql):
     places = [(a - 4 if sql[a - 4:a] == 'MOD(' else a - 1, b + 1) for a, b in inner if sql[a - 4:a] == 'MOD(' or ' % ' in own(a, b)]
     opened, closed = [a for a, _ in places], [b for _, b in places]
     return [''.join('(' * opened.count(i) + c + ' + 0)' * closed.count(i + 1) for i, c in enumerate(sql))] if places else []
+
+
+@rewriting('char-of-numbers', 'a number that is cast to a text is that text; MariaDB compares it without what is behind the point')
+def _(sql):
+    places = [(a - 5, b) for a, b in parentheses(sql) if sql[a - 5:a] == 'CAST(' and re.search(r' AS CHAR(\(\d+\))?$', sql[a:b])]
+    opened, closed = [a for a, _ in places], [b for _, b in places]
+    return [''.join('CONCAT(' * opened.count(i) + c + ')' * closed.count(i) for i, c in enumerate(sql))] if places else []
 
 
 def rewritten(sql, same):
