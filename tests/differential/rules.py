@@ -54,7 +54,7 @@ def _(sql, theirs, ours):
 @rule('strict-conditions', 'in strict mode text that is no number, and a date out of range, are errors in conditions of a change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an index decides, and MariaDB only warns of some')
 def _(sql, theirs, ours):
     one, other = (theirs, ours) if theirs.error else (ours, theirs)
-    return one.error in (1264, 1292, 1365, 1411, 1441) and other.error in (0, 1062) and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    return one.error in (1264, 1292, 1365, 1411, 1441) and other.error in (0, 1062, 1690) and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
 
 
 @rule('date-with-number', 'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates')
@@ -453,6 +453,11 @@ def _(sql, theirs, ours):
 @rule('negative-numbers-into-bits', 'a number that BIT cannot hold sets all its bits, as in MySQL; MariaDB takes a negative one of COALESCE for a DECIMAL, and stores 0')
 def _(sql, theirs, ours):
     return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: not a.strip(b'\0') and b in (b'\x01', b'\x03\xff'))
+
+
+@rule('ignored-overflows', 'IGNORE does not make a warning of what is calculated beyond its type (1690), as in MySQL; MariaDB does')
+def _(sql, theirs, ours):
+    return ours.error == 1690 and not theirs.error and ' IGNORE ' in sql
 
 
 @rule('beyond-the-limit', 'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is not: open')
