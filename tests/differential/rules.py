@@ -466,6 +466,11 @@ def _(sql, theirs, ours):
     return ours.error == 1690 and not theirs.error and ' IGNORE ' in sql
 
 
+@rule('latin1-in-subqueries', 'a text of latin1 meets those of a subquery in utf8mb4 by their collation, as in MySQL; in MariaDB by the one of latin1')
+def _(sql, theirs, ours):
+    return re.search(r'\bl1\b.* IN \(SELECT .*\bvb\b', sql) is not None and theirs.rows != ours.rows
+
+
 @rule('beyond-the-limit', 'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is not: open')
 def _(sql, theirs, ours):
     return ours.error == 1690 and not theirs.error and ' LIMIT ' in sql
