@@ -4,6 +4,7 @@
   tests/differ.py                          a short run with a fixed seed, as `make test` does
   tests/differ.py --seconds 3600 --seed 7  a long one
   tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs statements on them)
+  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways of its own
   tests/differ.py --only tlp,norec,keys    against Redolith alone: no MariaDB is started
 
 What a round asks:
@@ -77,7 +78,7 @@ class Round:
     def __init__(self, run, seed, number):
         self.run, self.number = run, number
         self.random = random.Random(f'{seed} {number}')
-        self.t, self.u = Table(self.random, 't', self.random.randint(5, 12)), Table(self.random, 'u', self.random.randint(4, 8))
+        self.t, self.u = Table(self.random, 't', self.random.randint(5, 12), run.wild), Table(self.random, 'u', self.random.randint(4, 8), run.wild)
         self.mode = self.random.choice(MODES)
         self.statements = Statements(self.random, self.t, self.u, run.wild)
         # What is asked of Redolith alone may be anything.

@@ -25,7 +25,7 @@ PRODUCTIONS = {
     'dbl': [(3, '({dbl} + {num})'), (2, '({dbl} * {num})'), (2, '({dbl} / {num})'), (1, 'SQRT({num})'), (1, 'LN({num})'), (1, 'LOG2({num})'), (1, 'LOG10({num})'), (1, '({str} + 0)'),
             (1, 'DEGREES({num})'), (1, 'RADIANS({num})'), (1, 'ROUND({dbl}, {digits})'), (1, '(-{str})')],
     'str': [(4, 'CONCAT({shown}, {shown})'), (2, 'CONCAT_WS({str}, {shown}, {shown})'), (2, 'LOWER({str})'), (2, 'UPPER({str})'), (2, 'LEFT({str}, {small})'), (2, 'RIGHT({str}, {small})'),
-            (2, 'SUBSTRING({str}, {small}, {small})'), (1, 'SUBSTRING({str}, {small})'), (2, 'TRIM({str})'), (1, 'LTRIM({str})'), (1, 'RTRIM({str})'), (1, 'TRIM(BOTH {str} FROM {str})'),
+            (2, 'SUBSTRING({str}, {small}, {small})'), (1, 'SUBSTRING({str}, {small})'), (2, 'TRIM({str})'), (1, 'LTRIM({str})'), (1, 'RTRIM({str})'), (1, 'TRIM(BOTH {other} FROM {str})'),
             (1, 'LPAD({str}, {small}, {str})'), (1, 'RPAD({str}, {small}, {str})'), (1, 'REPEAT({str}, {small})'), (2, 'REPLACE({str}, {other}, {other})'), (1, 'REVERSE({str})'),
             (1, 'INSERT({str}, {small}, {small}, {str})'), (2, 'HEX({shown})'), (1, 'BIN({int})'), (1, 'OCT({int})'), (1, 'CONV({str}, 10, 16)'), (1, 'QUOTE({str})'), (1, 'FORMAT({num}, {small})'),
             (1, 'MD5({str})'), (2, 'DATE_FORMAT({dtm}, {format})'), (1, 'TIME_FORMAT({time}, {clock})'), (1, 'DAYNAME({day})'), (1, 'MONTHNAME({day})'), (1, 'SUBSTRING_INDEX({str}, {str}, {small})'),
@@ -47,7 +47,7 @@ CHOICES = [(3, 'IF({bool}, {same}, {same})'), (2, 'IFNULL({same}, {same})'), (2,
 # What an operand may be instead of the kind that is wanted. Left out, unless a run is `--wild`, are numbers and texts as
 # dates and times, and times as dates: the two servers read them differently, each in its own way.
 MIXED = {'int': ['dec', 'dbl', 'str', 'bool'], 'dec': ['int', 'dbl', 'str'], 'dbl': ['int', 'dec', 'str'], 'str': ['int', 'date', 'bool'], 'bin': ['str'], 'bool': ['int', 'str'],
-         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['int'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
+         'date': ['dtm'], 'dtm': ['date'], 'time': ['time'], 'year': ['year'], 'enum': ['str'], 'set': ['str'], 'bit': ['int']}
 PATTERNS = ["'%a%'", "'a_'", "'%'", "''", "'_%'", "'A%C'", "'%\\\\%'", "'1%'", "'%-02-%'"]
 
 
@@ -110,7 +110,8 @@ class Expressions:
             # How many digits of a DOUBLE fit is guessed by MariaDB where it makes a column of a temporary table for the text.
             return self.expression(r.choice([k for k in [*KINDS, 'year', 'enum', 'set', 'bit'] if self.wild or k != 'dbl']), depth)
         if name == 'other':
-            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB.
+            # REPLACE with a NULL is NULL, as in MySQL, and not in MariaDB. TRIM of a column of latin1 by one of utf8mb4 is text of
+            # latin1, where MySQL and MariaDB make utf8mb4 of it: open.
             return self.expression('str', depth) if self.wild else literal(r, 'str', typed=True, null=False)
         if name == 'any1':
             return self.expression(any1, depth)
@@ -127,6 +128,9 @@ class Expressions:
         if name == 'digits' and not self.wild:
             # More digits than there are make zeros in MariaDB.
             return r.choice(['0', '-1', '-2'])
+        if name in ('format', 'clock') and not self.wild:
+            # MariaDB cuts a long %r in temporary tables.
+            return r.choice([f for f in fixed[name] if f != "'%r'"])
         if name in fixed:
             return r.choice(fixed[name])
         return self.expression(name, depth)

@@ -7,6 +7,9 @@ from .tree import Node, Optional, Value
 
 AGGREGATES = [('COUNT', 'any'), ('SUM', 'num'), ('AVG', 'num'), ('MIN', 'any'), ('MAX', 'any'), ('COUNT(DISTINCT', 'any'), ('BIT_OR', 'int'), ('BIT_XOR', 'int'), ('STDDEV', 'dbl'), ('SUM(DISTINCT', 'int')]
 
+# Literals of other kinds that a column meets in a condition, where it is not those that an operand may be.
+BESIDE = {'date': ['dtm', 'str', 'int'], 'dtm': ['date', 'str', 'int'], 'int': ['dec', 'dbl', 'str'], 'str': ['str', 'int', 'date', 'enum'], 'bin': ['str', 'bin']}
+
 
 def columns_of(table, prefix):
     out = {'int': [prefix + 'id', prefix + 'id']}
@@ -57,7 +60,7 @@ class Statements:
             for _ in range(r.randint(1, 3)):
                 kind = r.choice(kinds)
                 column = Value(r.choice(e.columns[kind]))
-                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild or kind != 'year' else 'int')
+                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild else r.choice(BESIDE.get(kind, MIXED[kind])))
                 shape = r.random()
                 if shape < 0.5:
                     terms.append(Node('(', column, f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ', value(), ')'))

@@ -117,7 +117,14 @@ impl Binder<'_> {
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
-        let args = Box::new([value, low, high].map(|b| fit(b, how)));
+        // A date column makes of each constant what it meets by itself, even where those are of two kinds.
+        let is_dated = is_range && how == CompareAs::ByValue && value.ty.kind.is_temporal() && value.ty.kind != Kind::Year;
+        let column = value.ty;
+        let fitted = |bound: Expr| -> Result<Expr> {
+            let how = if is_dated { types::compare_as(&column, &bound.ty)? } else { how };
+            Ok(fit(bound, how))
+        };
+        let args = Box::new([fitted(value)?, fitted(low)?, fitted(high)?]);
         Ok(Expr::new(ExprKind::Between { negated, how, args }, ExprType::boolean().nullable(nullable)))
     }
 
@@ -212,6 +219,7 @@ impl Binder<'_> {
         if plan.visible != 1 {
             return Err(SqlError::operand_columns(1));
         }
+        let value = year_for(&plan.output[0], value);
         let how = types::compare_as(&value.ty, &plan.output[0].ty)?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
         self.subquery(plan, SubqueryTest::In { negated, how, value }, ty)

@@ -182,7 +182,7 @@ impl Binder<'_> {
             // With a format they give text.
             Function::FromUnixTime if args.len() == 2 => ExprType::string(240, self.cx.collation),
             Function::FromUnixTime => ExprType::datetime(args[0].ty.decimals.min(6)),
-            Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => ExprType::time(6),
+            Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => ExprType::time(fraction(function, args)?),
             Function::AddTime | Function::SubTime if !args[0].ty.kind.is_temporal() => ExprType::string(26, self.cx.collation),
             Function::StrToDate => str_to_date_type(&args[1]),
             _ => ExprType::datetime(fraction(function, args)?),

@@ -176,10 +176,6 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn charset_of(&self, e: &Expr) -> Charset {
         self.env.charset_of(e)
     }
-    pub(super) fn collation_of(&self, e: &Expr) -> Collation {
-        if e.ty.kind.is_string() { e.ty.collation } else { self.env.settings.connection }
-    }
-
     /// As a double, with MySQL's warning if something was left out.
     pub(super) fn double(&mut self, value: &Value<'_>) -> Result<f64> {
         let converted = to_f64(value);

@@ -1,7 +1,8 @@
 //! Built-in functions: which file has each, the ones that choose among their arguments, and how arguments are taken.
 use super::Eval;
+use crate::bind::types::collation_of;
 use crate::error::{Result, SqlError};
-use crate::plan::{CompareAs, Expr, Function, Kind};
+use crate::plan::{CompareAs, Expr, ExprType, Function, Kind};
 use redolith_types::convert::{to_datetime, to_i64, to_time};
 use redolith_types::{Charset, Collation, DateTime, Time, Value};
 use std::borrow::Cow;
@@ -273,7 +274,8 @@ impl<'v> Eval<'v, '_, '_> {
         let is_text = |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal() || e.ty.kind == Kind::Null;
         let is_exact = |e: &Expr| e.ty.kind.is_integer() || matches!(e.ty.kind, Kind::Decimal | Kind::Null);
         let how = if args.iter().all(is_text) {
-            CompareAs::String(args.iter().find(|a| a.ty.kind.is_string()).map_or(Collation::Binary, |a| self.collation_of(a)))
+            let texts: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+            CompareAs::String(if texts.is_empty() { Collation::Binary } else { collation_of(&texts, "field")?.0 })
         } else if args.iter().all(is_exact) {
             CompareAs::ByValue
         } else {
