@@ -417,7 +417,7 @@ def _(sql, theirs, ours):
 @rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
 def _(sql, theirs, ours):
     stored = re.match('INSERT|REPLACE|UPDATE', sql) is not None and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
-    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(theirs, ours, lambda a, b: a.isdigit() and b.isdigit() and int(b) - int(a) in (1, 41, 4041))
+    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(theirs, ours, lambda a, b: a.lstrip(b'-').isdigit() and b.lstrip(b'-').isdigit() and abs(int(b)) - abs(int(a)) in (1, 41, 4041))
 
 
 @rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
