@@ -478,8 +478,11 @@ pub(super) fn single_extreme(aggregates: &[AggregateCall]) -> Option<(bool, u16)
         Aggregate::Max => true,
         _ => return None,
     };
-    match call.args.first().map(|a| &a.kind) {
-        Some(ExprKind::Column { source: 0, column }) => Some((descending, *column)),
+    let arg = call.args.first()?;
+    match arg.kind {
+        // Their extremes are those of their texts, and an index has them by number.
+        _ if matches!(arg.ty.kind, Kind::Enum | Kind::Set) => None,
+        ExprKind::Column { source: 0, column } => Some((descending, column)),
         _ => None,
     }
 }
