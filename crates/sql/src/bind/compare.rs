@@ -61,9 +61,14 @@ impl Binder<'_> {
         }
     }
     /// A parameter that is compared. With a string it stays open: a number compares with strings as
-    /// numbers do, and which of the two it is its value tells (BIND-3).
-    fn meet(&mut self, param: &Expr, other: &ExprType) {
-        if other.kind.is_string() { self.guess(param, other) } else { self.learn(param, other) }
+    /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what hangs on
+    /// such a parameter (`COALESCE(?, 1) < ?`).
+    fn meet(&mut self, param: &Expr, other: &ExprType, is_open: bool) {
+        if is_open || other.kind.is_string() { self.guess(param, other) } else { self.learn(param, other) }
+    }
+    /// Whether its type hangs on a parameter that is open, for what it meets if that may be a parameter.
+    fn is_open(&self, expr: &Expr, may_meet: bool) -> bool {
+        may_meet && !self.untyped.is_empty() && expr.any(&|e| matches!(&e.kind, ExprKind::Param(n) if self.untyped.contains(n)))
     }
     /// The same for what clients are told only.
     fn guess(&mut self, param: &Expr, from: &ExprType) {
@@ -81,8 +86,10 @@ impl Binder<'_> {
         let left = dated_year(left, &right.ty);
         let right = dated_year(right, &left.ty);
         let how = types::compare_as(&left.ty, &right.ty)?;
-        self.meet(&left, &right.ty);
-        self.meet(&right, &left.ty);
+        let is_param = |e: &Expr| matches!(e.kind, ExprKind::Param(_));
+        let open = [self.is_open(&right, is_param(&left)), self.is_open(&left, is_param(&right))];
+        self.meet(&left, &right.ty, open[0]);
+        self.meet(&right, &left.ty, open[1]);
         let nullable = op != CompareOp::NullSafeEq && (left.ty.nullable || right.ty.nullable);
         let left = year_for(&right, left);
         let right = year_for(&left, right);
@@ -110,8 +117,9 @@ impl Binder<'_> {
 
     pub(super) fn between(&mut self, env: &Env<'_>, negated: bool, args: [&ast::Expr; 3]) -> Result<Expr> {
         let bound = [self.by_value(env, args[0])?, self.by_value(env, args[1])?, self.by_value(env, args[2])?];
-        self.meet(&bound[1], &bound[0].ty);
-        self.meet(&bound[2], &bound[0].ty);
+        let is_open = self.is_open(&bound[0], true);
+        self.meet(&bound[1], &bound[0].ty, is_open);
+        self.meet(&bound[2], &bound[0].ty, is_open);
         let is_range = matches!(bound[0].kind, ExprKind::Column { .. }) && bound[1..].iter().all(Expr::is_constant);
         let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
@@ -133,11 +141,12 @@ impl Binder<'_> {
             return self.row_in_list(env, negated, columns, list);
         }
         let value = self.expr(env, value)?;
+        let is_open = self.is_open(&value, true);
         let mut items = Vec::with_capacity(list.len());
         for item in list {
             let hex = self.is_hex_number(item);
             let bound = self.by_value(env, item)?;
-            self.meet(&bound, &value.ty);
+            self.meet(&bound, &value.ty, is_open);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
         let how = types::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;

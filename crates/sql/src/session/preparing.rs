@@ -121,6 +121,16 @@ fn parameters_are_of_their_values_types() {
     assert_eq!(execute(&mut s, change, &[number("1.5"), Value::Int(1)]), ["ok 1 0"]);
     let sum = block_on(s.prepare(b"SELECT SUM(d * ?) FROM d")).unwrap().id;
     assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.68750"]);
+    // What is compared with one that its value tells of is told by its own.
+    query(&mut s, "CREATE TABLE b (v VARCHAR(5) COLLATE utf8mb4_bin); INSERT INTO b VALUES ('3')");
+    let both = [Value::text("ß"), Value::text("x")];
+    for condition in
+        ["COALESCE(?, 1) NOT BETWEEN v AND ?", "COALESCE(?, 1) > ?", "COALESCE(?, 1) NOT IN (v, ?)", "v < COALESCE(?, 1) AND ? < 'y'"]
+    {
+        let statement = block_on(s.prepare(format!("SELECT {condition} FROM b").as_bytes())).unwrap().id;
+        let text = condition.replacen('?', "'ß'", 1).replacen('?', "'x'", 1);
+        assert_eq!(execute(&mut s, statement, &both), lines(&mut s, &format!("SELECT {text} FROM b")), "{condition}");
+    }
     // What a column tells needs no other plan.
     let known = block_on(s.prepare(b"UPDATE t SET k = ? WHERE id = ?")).unwrap();
     assert!(block_on(s.find_prepared(b"UPDATE t SET k = ? WHERE id = ?")).unwrap().1.untyped.is_empty());
