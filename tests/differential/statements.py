@@ -160,8 +160,7 @@ class Statements:
             if r.random() < 0.5:
                 value = Value(r.choice(choices))
             elif r.random() < 0.5:
-                # '1e2' is no TIME, and is stored as one second: open.
-                value = self.drawn(lambda: literal(r, self.kind()), "'1e2'" if kind == 'time' else None)
+                value = literal(r, self.kind())
             else:
                 value = self.stored(self.bare, kind, depth)
             parts.append((name, value))

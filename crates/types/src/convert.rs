@@ -2,7 +2,7 @@
 //! warning (1292 "Truncated incorrect INTEGER value: 'x'"). NULL converts to 0 or None: test for it first.
 use std::borrow::Cow;
 
-use crate::temporal::{self, FIRST_WITH_DATE, Parsed, is_scientific, parse_date, parse_datetime, parse_time};
+use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
 use crate::{Date, DateTime, Decimal, Time, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +207,7 @@ pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
         Value::Time(v) => Some(Parsed { value: *v, fsp: if v.microseconds() == 0 { 0 } else { 6 }, truncated: false }),
         Value::DateTime(v) => Some(Parsed { value: v.time(), fsp: if v.microsecond() == 0 { 0 } else { 6 }, truncated: false }),
         Value::Date(_) => whole(Time::ZERO),
-        Value::Bytes(text) => parse_time(text).filter(|_| !is_scientific(text)),
+        Value::Bytes(text) => parse_time(text),
         Value::Null => None,
         value => {
             let number = to_decimal(value).value;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calendar::{Interval, days_in_month, is_leap_year};
 pub(crate) use parse::FIRST_WITH_DATE;
-pub use parse::{Parsed, has_date, has_time, is_scientific, parse_date, parse_datetime, parse_time, parse_zone};
+pub use parse::{Parsed, has_date, has_time, parse_date, parse_datetime, parse_time, parse_zone};
 
 pub const US_PER_SEC: i64 = 1_000_000;
 pub const US_PER_DAY: i64 = 86_400 * US_PER_SEC;

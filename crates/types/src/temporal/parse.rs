@@ -210,7 +210,7 @@ pub fn has_date(text: &[u8]) -> bool {
 }
 
 /// A TIME literal: '[-][D ]hh:mm[:ss][.f]', digits alone right-aligned, or the time of a full DATETIME literal. Minutes and seconds over 59: None.
-/// Out of range: clamped and `truncated`.
+/// Out of range: clamped and `truncated`. With an exponent behind it: None, for it is a number.
 pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -242,27 +242,16 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
         return None;
     }
     let (us, fsp) = s.fraction();
+    if let [b'e' | b'E', b'-' | b'+', digit, ..] | [b'e' | b'E', digit, ..] = &text[s.at..]
+        && digit.is_ascii_digit()
+    {
+        return None;
+    }
     let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds)) * US_PER_SEC + i64::from(us);
     let total = i64::from(days).saturating_mul(US_PER_DAY).saturating_add(total).min(i64::MAX / 2);
     let (value, clamped) = Time::clamped(if negative { -total } else { total });
     debug_assert!(value.us().abs() <= MAX_TIME_US);
     Some(Parsed { value, fsp, truncated: clamped || !s.at_end() })
-}
-
-/// Whether a text is a number in scientific notation: '1e2' can be stored as the TIME 00:00:01, but
-/// where an expression wants a time it is none.
-pub fn is_scientific(text: &[u8]) -> bool {
-    let mut s = Scanner { text, at: 0 };
-    s.skip_spaces();
-    if matches!(s.peek(), Some(b'-' | b'+')) {
-        s.at += 1;
-    }
-    s.at += s.run();
-    s.fraction();
-    match &text[s.at..] {
-        [b'e' | b'E', b'-' | b'+', digit, ..] | [b'e' | b'E', digit, ..] => digit.is_ascii_digit(),
-        _ => false,
-    }
 }
 
 /// [:mm[:ss]] after the hours.
