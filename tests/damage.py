@@ -270,7 +270,7 @@ def one_case(dir, a, made, title, rng):
         if what is None:
             return None
         before = picture(server.data)
-        dumped(a.binary, server.data, kind, what)
+        dumped(server.binary, server.data, kind, what)
         try:
             server.start()
         except servers.NotUp:

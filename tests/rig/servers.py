@@ -201,13 +201,19 @@ class MariaDB(Server):
             return
         need('mariadb-install-db', 'mariadbd')
         os.makedirs(self.data, exist_ok=True)
-        made = subprocess.run(['mariadb-install-db', '--no-defaults', *self.as_user(), f'--datadir={self.data}', '--auth-root-authentication-method=normal',
-                               '--skip-test-db', '--force'], capture_output=True, text=True)
+        made = subprocess.run(['mariadb-install-db', '--no-defaults', *self.as_user(), f'--datadir={self.data}', *self.own_tmpdir(),
+                               '--auth-root-authentication-method=normal', '--skip-test-db', '--force'], capture_output=True, text=True)
         if made.returncode:
             raise NotUp(f'mariadb-install-db: {made.stdout[-2000:]}{made.stderr[-2000:]}')
 
     def command(self):
-        return ['mariadbd', '--no-defaults', *self.as_user(), '--skip-ssl', *self.flags({'skip_name_resolve': None})]
+        return ['mariadbd', '--no-defaults', *self.as_user(), *self.own_tmpdir(), '--skip-ssl', *self.flags({'skip_name_resolve': None})]
+
+    def own_tmpdir(self):
+        """One that starts clears away the temporary tables that it finds, of another one too."""
+        tmpdir = os.path.join(self.dir, 'tmp')
+        os.makedirs(tmpdir, exist_ok=True)
+        return [f'--tmpdir={tmpdir}']
 
     def as_user(self):
         return ['--user=root'] if os.getuid() == 0 else []
