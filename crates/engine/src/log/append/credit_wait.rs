@@ -1,5 +1,5 @@
-//! Waiting for room after `Stall::LogSpace`: whoever waits sees to it that what is scarce gets made: it leads a flush if the buffer is full, calls the keeper if
-//! segments are short and the checkpointer if the checkpoint is behind.
+//! Waiting for room after `Stall::LogSpace`. A session that waits sees to it that the scarce thing gets made: it leads a flush if the buffer is full, calls the
+//! segment allocator if segments are short, and the checkpointer if the checkpoint is behind.
 use crate::base::Result;
 use crate::log::Log;
 use crate::log::append::credit::{Class, Scarce};

@@ -1,7 +1,7 @@
-//! The `dedicated` host of the writer: two threads of their own, a writer and a flusher.
+//! The mode `dedicated`: two threads of their own, a writer and a flusher.
 //!
-//! The writer gets the lease like any other, by hand-over, and keeps it until the mode is changed. Whenever somebody waits for what is not written yet, it
-//! writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
+//! The writer gets the lease like any session, by hand-over, and keeps it until the mode is changed. Whenever a session waits for bytes that are not written yet,
+//! the writer writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
 //!
 //! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell is rung: the writer looks after each write, and before it sleeps.
 use crate::log::commit::leader::Desk;

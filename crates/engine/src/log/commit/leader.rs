@@ -1,14 +1,16 @@
-//! The `leader` and `session` hosts of the writer, in the shape of a future: a session that waits for its commit either leads, writes and flushes for all,
-//! or is one of those led.
+//! The `leader` and `session` modes, in the shape of a future: a session that waits for its commit either leads, that is writes and flushes for all, or is led.
 //!
-//! The first that finds nobody leading leads. Alone, it writes at once (the `session` scheme), but for one time in some: with one worker thread nobody can join
-//! while it writes, and being alone would prove itself. Else it steps back in the run queue, so that every session that can run has its turn and may join, for as
-//! long as the group grows; if flushes are paced it holds back (pace.rs). Then it writes and flushes in its own thread, wakes the group, and passes the lease to one
-//! of those who came too late, or gives it up (RocksDB's write groups, with the run queue in the place of its spinning).
+//! The first session that finds nobody leading leads. A session that commits alone writes at once, and so does every session in the mode `session`. A leader in
+//! company steps back in the run queue, so that every session that can run has its turn and may join, for as long as the group grows. If the policy has a hold,
+//! the leader waits for that too ([`crate::log::write_policy`]). Then it writes and flushes in its own thread, wakes the group, and passes the lease to one of
+//! the sessions that came too late, or gives the lease up. (These are RocksDB's write groups, with the run queue in the place of its spinning.)
 //!
-//! With a resident writer ([`crate::log::commit::dedicated`]) nobody here leads for long: the lease goes to it at the next hand-over.
+//! A lone leader still waits for company in one commit of eight. With one worker thread no other session can join while the leader writes, so a leader that
+//! never waited would never see company.
 //!
-//! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its write and passes the lease on before it is over.
+//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the lease goes to the writer thread at the next hand-over.
+//!
+//! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its write and passes the lease on before the write is over.
 //!
 //! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or covered, then passes the lease on; dropped before, it passes it on too.
 use crate::base::Lsn;

@@ -525,7 +525,7 @@ mod loom_tests {
         fn ready(&self) -> u64 {
             u64::MAX
         }
-        /// As flight.rs does.
+        /// As `write/overlapped_writes.rs` does.
         fn flush(&self, _: bool) -> Flushed {
             let ready = self.tail.load(Acquire);
             let lease = {
@@ -634,7 +634,7 @@ mod loom_tests {
         });
     }
 
-    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as resident.rs does).
+    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as `commit/dedicated.rs` does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;
         while done < turns {

@@ -1,5 +1,6 @@
-//! The background tasks of the log: one keeps segments ready ahead of the tail, reusing those below the checkpoint; one makes durable, once a second or as
-//! `innodb_flush_log_at_timeout` says, what nobody waits for; the third is [`crate::log::recovery::witness`]. All end when the log is gone.
+//! Background tasks of the log. The segment allocator keeps segments ready ahead of the tail and reuses those below the checkpoint. The timed flush makes the
+//! log durable once a second, or as `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is [`crate::log::recovery::witness`]. All end
+//! when the log is gone.
 use crate::base::Error;
 use crate::host::Host;
 use crate::log::notify::Kick;

@@ -1,4 +1,5 @@
-//! What is to be written next, and how far writing has come: the state of the log writer, without any I/O. Hosts (leader.rs, resident.rs) drive it.
+//! What is to be written next, and how far writing has come: the state of the log writer, without any I/O. A leader or the dedicated threads drive it
+//! (`commit/leader.rs`, `commit/dedicated.rs`).
 //!
 //! WRITER-1: a write begins at a block, so it repeats what an earlier one put into a block that was not full; the repeated bytes are the same, so a torn
 //! write cannot harm them. WRITER-2: a write lies in one segment. WRITER-3: two writes in flight share no block: another one begins only where a block does
