@@ -1,4 +1,5 @@
-# One command per chore, the same by hand and in CI. Each installs what the machine lacks first (tools/setup).
+# One command per chore, the same by hand and in CI. Each installs what the machine lacks first
+# (tools/setup).
 #
 #   make run          build the server and run it on ./redolith-data
 #   make test         everything CI needs: unit, loom, simulation, SQL cases, drivers, sysbench, kills
@@ -30,7 +31,8 @@ SHELL := bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 BINARY := $(TARGET)/release/redolith
-# Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks for: no lint compiles it.
+# Workspaces of their own. RocksDB is a feature of bench/peers that only `make bench-engines` asks
+# for: no lint compiles it.
 OTHERS := bench/null bench/peers tests/e2e fuzz
 
 .PHONY: help run build test check profile lint fmt deny sim soak differ fuzz bench bench-quick bench-counting bench-build bench-instructions bench-engines lab-quick clean-data

@@ -1,4 +1,7 @@
-"""One point of the benchmark: sysbench against one server for a while, and what it cost server, client and device."""
+"""One point of the benchmark: sysbench against one server for a while, and what it cost server,
+client and device.
+"""
+
 import os
 import re
 import time
@@ -7,7 +10,7 @@ from dataclasses import asdict, dataclass
 from rig import sysbench
 from rig.servers import cpu_s
 
-QUIET_CPU_S = 0.05      # a server that uses less than this in a second has settled
+QUIET_CPU_S = 0.05  # a server that uses less than this in a second has settled
 SETTLE_LIMIT_S = 20
 
 
@@ -37,7 +40,7 @@ class Device:
         dev = os.stat(directory).st_dev
         node = os.path.realpath(f'/sys/dev/block/{os.major(dev)}:{os.minor(dev)}')
         if os.path.exists(os.path.join(node, 'partition')):
-            node = os.path.dirname(node)     # flushes are counted for the whole disk
+            node = os.path.dirname(node)  # flushes are counted for the whole disk
         self.name = os.path.basename(node) if os.path.isdir(node) else None
 
     def counters(self):
@@ -62,16 +65,27 @@ def settle(running):
 def point(server, name, turn, test, connections, warm_s, measure_s, device, **shape):
     """Runs the test and measures between two of sysbench's checkpoints."""
     result = Point(test, connections, name, turn)
-    warm_s += connections // 256      # many connections take longer to come to rest
+    warm_s += connections // 256  # many connections take longer to come to rest
     end_s = warm_s + measure_s
-    client = sysbench.spawn(server, test, 'run', threads=connections, time=end_s + 1, percentile=95, rand_type='uniform',
-                            report_checkpoints=f'{warm_s},{end_s}', **shape)
+    client = sysbench.spawn(
+        server,
+        test,
+        'run',
+        threads=connections,
+        time=end_s + 1,
+        percentile=95,
+        rand_type='uniform',
+        report_checkpoints=f'{warm_s},{end_s}',
+        **shape,
+    )
     out, marks = [], []
     try:
         for line in client.stdout:
             out.append(line)
             if 'Checkpoint report' in line and len(marks) < 2:
-                marks.append((time.monotonic(), server.cpu_s(), cpu_s(client.pid), *device.counters()))
+                marks.append(
+                    (time.monotonic(), server.cpu_s(), cpu_s(client.pid), *device.counters())
+                )
         client.wait()
     except BaseException:
         client.kill()
@@ -83,7 +97,11 @@ def point(server, name, turn, test, connections, warm_s, measure_s, device, **sh
         return result
     (t0, s0, c0, f0, w0), (t1, s1, c1, f1, w1) = marks
     report = parts[2]
-    result.tps, result.p95_ms, result.ignored_errors = sysbench.tps(report), sysbench.p95_ms(report), int(sysbench.ignored_errors(report))
+    result.tps, result.p95_ms, result.ignored_errors = (
+        sysbench.tps(report),
+        sysbench.p95_ms(report),
+        int(sysbench.ignored_errors(report)),
+    )
     n = max(result.tps * (t1 - t0), 1.0)
     result.server_us_per_txn, result.client_us_per_txn = (s1 - s0) / n * 1e6, (c1 - c0) / n * 1e6
     result.flushes_per_txn, result.written_kib_per_txn = (f1 - f0) / n, (w1 - w0) / n

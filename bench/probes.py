@@ -1,4 +1,5 @@
 """The figures that are not rates: memory of idle connections, time to start, time to recover."""
+
 import shutil
 import time
 
@@ -9,8 +10,15 @@ from rig.servers import NotUp
 IDLE_CONNECTIONS = 1024
 MIB = 1 << 20
 REDO_BYTES = 512 * MIB
-REDO_CAPACITY = {'mariadb': dict(innodb_log_file_size='4G', innodb_max_dirty_pages_pct=99, innodb_max_dirty_pages_pct_lwm=0, innodb_flush_method='O_DIRECT'),
-                 'redolith': dict(innodb_redo_log_capacity='4G')}
+REDO_CAPACITY = {
+    'mariadb': dict(
+        innodb_log_file_size='4G',
+        innodb_max_dirty_pages_pct=99,
+        innodb_max_dirty_pages_pct_lwm=0,
+        innodb_flush_method='O_DIRECT',
+    ),
+    'redolith': dict(innodb_redo_log_capacity='4G'),
+}
 FILL_LIMIT_S = 600
 
 
@@ -29,7 +37,8 @@ def memory(server):
 
 
 def start(server, runs=5):
-    """Seconds from the start of the process on an empty directory to its first answer; the median of some runs.
+    """Seconds from the start of the process on an empty directory to its first answer; the median
+    of some runs.
     MariaDB's empty directory is one that mariadb-install-db has made beforehand, untimed."""
     times = []
     for _ in range(runs):
@@ -43,14 +52,24 @@ def start(server, runs=5):
 
 
 def recovery(server, tell):
-    """Fills the redo log until 512 MiB lie between checkpoint and end, kills the server, and times its restart to the first answer."""
+    """Fills the redo log until 512 MiB lie between checkpoint and end, kills the server, and times
+    its restart to the first answer.
+    """
     shape = dict(tables=8, table_size=100000)
     with server:
         c = server.connect()
         c.query(f'CREATE DATABASE {sysbench.SCHEMA}')
         tell('loading 8 tables of 100,000 rows')
         sysbench.run(server, 'oltp_write_only', 'prepare', threads=2, **shape)
-        load = sysbench.spawn(server, 'oltp_write_only', 'run', threads=64, time=FILL_LIMIT_S, rand_type='uniform', **shape)
+        load = sysbench.spawn(
+            server,
+            'oltp_write_only',
+            'run',
+            threads=64,
+            time=FILL_LIMIT_S,
+            rand_type='uniform',
+            **shape,
+        )
         try:
             age = 0
             while age < REDO_BYTES and load.poll() is None:
@@ -65,7 +84,9 @@ def recovery(server, tell):
             load.kill()
             load.wait()
         took = server.start(wait_s=300)
-        answered = int(server.connect(database=sysbench.SCHEMA).value('SELECT COUNT(*) FROM sbtest1'))
+        answered = int(
+            server.connect(database=sysbench.SCHEMA).value('SELECT COUNT(*) FROM sbtest1')
+        )
         if answered != shape['table_size']:
             raise NotUp(f'{answered} rows after recovery, not {shape["table_size"]}')
     return dict(recovery_s=round(took, 2), redo_mib=age // MIB)

@@ -5,16 +5,20 @@
   tests/damage.py --cases 1000 --seed 7
   tests/damage.py --only redo-flip --keep
 
-A directory that was stopped cleanly and one that was killed are made once, each with what it was some commits ago. Then, for each
-case, one of them is copied, one file of the copy is damaged (bytes flipped, a sector or page zeroed, pages swapped, cut, removed,
-replaced by its older self), and the server is started. Every row of every table is read through each index.
+A directory that was stopped cleanly and one that was killed are made once, each with what it was
+some commits ago. Then, for each case, one of them is copied, one file of the copy is damaged (bytes
+flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older self), and the
+server is started. Every row of every table is read through each index.
 
-  DAMAGE-1  a query answers with the rows that were acknowledged, or with an error that names the table or the file
-  DAMAGE-2  or the start is refused with a message that names the file, and the directory is left as it was
+  DAMAGE-1 a query answers with the rows that were acknowledged, or with an error that names the
+  table or the file DAMAGE-2 or the start is refused with a message that names the file, and the
+  directory is left as it was
   DAMAGE-3  a damaged table keeps no other table from being read
-  DAMAGE-4  a refused directory can be read with innodb_force_recovery, and is left as it was by that too
+  DAMAGE-4 a refused directory can be read with innodb_force_recovery, and is left as it was by that
+  too
   DAMAGE-5  `redolith dump` prints every file of the damaged kind, and ends well
 """
+
 import argparse
 import collections
 import functools
@@ -28,13 +32,15 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers                                      # noqa: E402
-from rig.client import MySQLError                            # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import servers  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 PAGE = 16384
 HEADER = 4096
-SETTINGS = dict(innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M')
+SETTINGS = dict(
+    innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M'
+)
 TABLES = {
     'a': 'id INT PRIMARY KEY, k INT NOT NULL, v VARCHAR(200), KEY k (k)',
     'b': 'id INT PRIMARY KEY, k INT NOT NULL, v TEXT, UNIQUE KEY k (k)',
@@ -51,6 +57,7 @@ class Bad(Exception):
 
 
 # ---- the directories
+
 
 class Model:
     """What was acknowledged."""
@@ -69,9 +76,15 @@ class Model:
         if dice < 0.55 or not rows:
             self.next += 1
             id = f'key {self.next:06}' if table == 'c' else self.next
-            value = 'x' * self.rng.choice([5, 40, 180]) if table != 'b' else 'long ' * self.rng.choice([1, 100, 3000])
+            value = (
+                'x' * self.rng.choice([5, 40, 180])
+                if table != 'b'
+                else 'long ' * self.rng.choice([1, 100, 3000])
+            )
             value = value[:50] if table == 'c' else value
-            connection.query(f"INSERT INTO {table} VALUES ('{id}', {self.next * 7 % 10007}, '{value}')")
+            connection.query(
+                f"INSERT INTO {table} VALUES ('{id}', {self.next * 7 % 10007}, '{value}')"
+            )
             rows[str(id)] = str(self.next * 7 % 10007)
         elif dice < 0.85:
             id = self.rng.choice(list(rows))
@@ -113,15 +126,21 @@ def make(dir, a, rng):
                 m.step(c)
                 if n == 400:
                     # Not committed when the server is killed; its rows are locked till then.
-                    other.query("BEGIN; INSERT INTO a VALUES (900000, 1, 'never'); INSERT INTO b VALUES (900000, 900001, REPEAT('never ', 500))")
+                    other.query(
+                        "BEGIN; INSERT INTO a VALUES (900000, 1, 'never'); INSERT INTO b VALUES"
+                        " (900000, 900001, REPEAT('never ', 500))"
+                    )
                 if n == 700:
-                    c.query('CREATE TABLE late (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))')
+                    c.query(
+                        'CREATE TABLE late (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))'
+                    )
                     c.query("INSERT INTO late VALUES (1, 2, 'three')")
             other.close()
             if kind == 'clean':
                 server.stop()
             else:
-                # Of the commits of its last twentieth of a second a log has no witness yet (docs/reliability.md).
+                # Of the commits of its last twentieth of a second a log has no witness yet
+                # (docs/reliability.md).
                 time.sleep(0.5)
                 server.kill()
             m.rows['late'] = {'1': '2'}
@@ -133,15 +152,42 @@ def make(dir, a, rng):
 
 # ---- the damage
 
+
 def files_of(data):
     """{kind of file: [paths]}, relative."""
     kinds = collections.defaultdict(list)
     for folder, _, names in os.walk(data):
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), data)
-            kind = ('redo' if re.search(r'redo/log_\d+$', path) else 'control' if path == 'redo/control' else 'table' if path.startswith('tables/')
-                    else 'undo' if path.startswith('undo') else 'dictionary' if path == 'system.rdl' else 'doublewrite' if path == 'doublewrite.rdl'
-                    else 'register' if path == 'files.rdl' else 'uuid' if path == 'server_uuid' else None)
+            kind = (
+                'redo'
+                if re.search(r'redo/log_\d+$', path)
+                else (
+                    'control'
+                    if path == 'redo/control'
+                    else (
+                        'table'
+                        if path.startswith('tables/')
+                        else (
+                            'undo'
+                            if path.startswith('undo')
+                            else (
+                                'dictionary'
+                                if path == 'system.rdl'
+                                else (
+                                    'doublewrite'
+                                    if path == 'doublewrite.rdl'
+                                    else (
+                                        'register'
+                                        if path == 'files.rdl'
+                                        else 'uuid' if path == 'server_uuid' else None
+                                    )
+                                )
+                            )
+                        )
+                    )
+                )
+            )
             if kind:
                 kinds[kind].append(path)
     return kinds
@@ -149,16 +195,21 @@ def files_of(data):
 
 @functools.cache
 def log_end(data):
-    """Of a directory that does not change: (segment's path, offset) behind the last byte of the log that is not zero."""
+    """Of a directory that does not change: (segment's path, offset) behind the last byte of the log
+    that is not zero.
+    """
     segments = sorted(files_of(data)['redo'], key=lambda p: int(p.rsplit('_', 1)[1]))
     for path in reversed(segments):
         with open(os.path.join(data, path), 'rb') as f:
             body = f.read()[HEADER:]
         number, bytes = int(path.rsplit('_', 1)[1]), len(body)
-        # A reused segment holds old frames behind the end: the end is the last block that bears its own place.
+        # A reused segment holds old frames behind the end: the end is the last block that bears its
+        # own place.
         for at in range(len(body) - HEADER, -1, -HEADER):
-            block, lsn = body[at:at + HEADER], number * bytes + at
-            if any(block[i + 8:i + 16] == (lsn + i).to_bytes(8, 'little') for i in range(0, 4000)):
+            block, lsn = body[at : at + HEADER], number * bytes + at
+            if any(
+                block[i + 8 : i + 16] == (lsn + i).to_bytes(8, 'little') for i in range(0, 4000)
+            ):
                 return path, HEADER + at + HEADER
     return segments[0], HEADER
 
@@ -172,7 +223,8 @@ def damage(data, source, old, kind, way, rng):
     size = os.path.getsize(os.path.join(data, path))
     upto = size
     if kind == 'redo':
-        # Only what was needed can be missed; and what the last commits wrote may be what a crash leaves.
+        # Only what was needed can be missed; and what the last commits wrote may be what a crash
+        # leaves.
         path, end = log_end(source)
         upto = end - LAST_COMMITS
         if way not in ('remove', 'cut') and upto <= HEADER:
@@ -188,31 +240,40 @@ def damage(data, source, old, kind, way, rng):
         shutil.copyfile(before, whole)
         return f'{path} replaced by its older self'
     if way == 'cut':
-        length = rng.choice([0, size // 2, size - size % PAGE - 1 if size > PAGE else 1, rng.randrange(max(upto, 1))])
+        length = rng.choice(
+            [
+                0,
+                size // 2,
+                size - size % PAGE - 1 if size > PAGE else 1,
+                rng.randrange(max(upto, 1)),
+            ]
+        )
         with open(whole, 'r+b') as f:
             f.truncate(max(length, 0))
         return f'{path} cut to {length} of {size} bytes'
     with open(whole, 'r+b') as f:
         held = f.read()
         if way == 'flip':
-            places = [i for i in (rng.randrange(upto) for _ in range(400)) if held[i]] or [rng.randrange(upto)]
+            places = [i for i in (rng.randrange(upto) for _ in range(400)) if held[i]] or [
+                rng.randrange(upto)
+            ]
             at = places[0]
             for i in range(at, min(at + 3, len(held))):
                 f.seek(i)
-                f.write(bytes([held[i] ^ rng.choice([1, 0x20, 0xff])]))
+                f.write(bytes([held[i] ^ rng.choice([1, 0x20, 0xFF])]))
             return f'{path}: 3 bytes flipped at {at}'
         unit = 512 if way == 'sector' else PAGE if kind != 'redo' else 4096
         count = upto // unit
         if count < 2:
             return None
-        used = [n for n in range(count) if any(held[n * unit:(n + 1) * unit])]
+        used = [n for n in range(count) if any(held[n * unit : (n + 1) * unit])]
         if len(used) < 2:
             return None
         n, m = rng.sample(used, 2)
         if way == 'swap':
             for to, of in ((n, m), (m, n)):
                 f.seek(to * unit)
-                f.write(held[of * unit:(of + 1) * unit])
+                f.write(held[of * unit : (of + 1) * unit])
             return f'{path}: {unit} bytes at {n * unit} and {m * unit} swapped'
         f.seek(n * unit)
         f.write(bytes(unit))
@@ -233,6 +294,7 @@ def picture(data):
 
 # ---- the verdict
 
+
 def read_all(server, model):
     """{table: 'right' or the error}; Bad if rows are wrong."""
     verdicts = {}
@@ -241,7 +303,10 @@ def read_all(server, model):
         try:
             c.query('USE d')
             by_key = {r[0].decode(): r[1].decode() for r in c.rows(f'SELECT id, k, v FROM {table}')}
-            by_index = {r[0].decode(): r[1].decode() for r in c.rows(f'SELECT id, k FROM {table} WHERE k >= 0 ORDER BY k DESC')}
+            by_index = {
+                r[0].decode(): r[1].decode()
+                for r in c.rows(f'SELECT id, k FROM {table} WHERE k >= 0 ORDER BY k DESC')
+            }
         except MySQLError as e:
             if not NAMES.search(str(e)):
                 raise Bad(f'{table}: an error that names nothing: {e}') from None
@@ -251,8 +316,14 @@ def read_all(server, model):
             continue
         for way, got in (('primary key', by_key), ('index', by_index)):
             if got != rows:
-                missing, more = set(rows.items()) - set(got.items()), set(got.items()) - set(rows.items())
-                raise Bad(f'{table} by {way}: {len(missing)} rows missing, {len(more)} that should not be there: {sorted(more)[:3]} {sorted(missing)[:3]}')
+                missing, more = (
+                    set(rows.items()) - set(got.items()),
+                    set(got.items()) - set(rows.items()),
+                )
+                raise Bad(
+                    f'{table} by {way}: {len(missing)} rows missing, {len(more)} that should not be'
+                    f' there: {sorted(more)[:3]} {sorted(missing)[:3]}'
+                )
         verdicts[table] = 'right'
     c.close()
     return verdicts
@@ -279,7 +350,9 @@ def one_case(dir, a, made, title, rng):
                 raise Bad(f'{what}: the start panicked: {said}') from None
             if not NAMES.search(said):
                 raise Bad(f'{what}: refused without a file: {said}') from None
-            changed = {p for p, h in picture(server.data).items() if before.get(p) != h} | set(before) - set(picture(server.data))
+            changed = {p for p, h in picture(server.data).items() if before.get(p) != h} | set(
+                before
+            ) - set(picture(server.data))
             if changed:
                 raise Bad(f'{what}: refused, and {sorted(changed)} has changed: {said}') from None
             read = forced(server, before)
@@ -300,16 +373,32 @@ def one_case(dir, a, made, title, rng):
 
 
 # What `redolith dump` calls the kinds of files.
-DUMPS = {'redo': ['log'], 'control': ['control'], 'undo': ['undo', 'page'], 'dictionary': ['page'], 'table': ['page'], 'doublewrite': ['doublewrite']}
+DUMPS = {
+    'redo': ['log'],
+    'control': ['control'],
+    'undo': ['undo', 'page'],
+    'dictionary': ['page'],
+    'table': ['page'],
+    'doublewrite': ['doublewrite'],
+}
 
 
 def dumped(binary, data, kind, what):
     """DAMAGE-5"""
     for path in files_of(data)[kind] if kind in DUMPS else []:
         for name in DUMPS[kind]:
-            ran = subprocess.run([binary, 'dump', name, os.path.join(data, path)], capture_output=True, text=True, errors='replace', timeout=60)
+            ran = subprocess.run(
+                [binary, 'dump', name, os.path.join(data, path)],
+                capture_output=True,
+                text=True,
+                errors='replace',
+                timeout=60,
+            )
             if ran.returncode != 0 or not ran.stdout or ran.stderr:
-                raise Bad(f'{what}: redolith dump {name} {path} ended with {ran.returncode}: {ran.stderr[-500:]}')
+                raise Bad(
+                    f'{what}: redolith dump {name} {path} ended with {ran.returncode}:'
+                    f' {ran.stderr[-500:]}'
+                )
 
 
 def forced(server, before):
@@ -345,11 +434,24 @@ def forced(server, before):
 
 
 WAYS = ['flip', 'flip', 'sector', 'page', 'swap', 'cut', 'remove', 'older']
-KINDS = ['redo', 'redo', 'control', 'undo', 'dictionary', 'table', 'table', 'doublewrite', 'register', 'uuid']
+KINDS = [
+    'redo',
+    'redo',
+    'control',
+    'undo',
+    'dictionary',
+    'table',
+    'table',
+    'doublewrite',
+    'register',
+    'uuid',
+]
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--cases', type=int, default=120)
     p.add_argument('--seed', type=int, default=1)
     p.add_argument('--only', help='KIND-WAY, for instance redo-flip')
@@ -361,7 +463,13 @@ def main():
     dir = servers.scratch('damage')
     made = make(dir, a, rng)
     outcomes, done = collections.Counter(), 0
-    titles = [(w, k, y) for w in ('killed', 'clean') for k in KINDS for y in WAYS if not a.only or a.only == f'{k}-{y}']
+    titles = [
+        (w, k, y)
+        for w in ('killed', 'clean')
+        for k in KINDS
+        for y in WAYS
+        if not a.only or a.only == f'{k}-{y}'
+    ]
     while done < a.cases:
         title = titles[done % len(titles)] if a.only else rng.choice(titles)
         seed = rng.randrange(1 << 32)

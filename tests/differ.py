@@ -14,9 +14,11 @@ What a round asks:
   tlp       WHERE p, NOT p and p IS NULL give all rows together (Rigger and Su, OOPSLA 2020)
   norec     WHERE p counts what evaluating p for each row counts (Rigger and Su, ESEC/FSE 2020)
 
-A difference is made small, and printed as statements that show it. Those that are known and meant pass by a rule of
-differential/rules.py, or because MariaDB, asked in other words, answers the same; they are counted. The exit status says whether any other was found.
+A difference is made small, and printed as statements that show it. Those that are known and meant
+pass by a rule of differential/rules.py, or because MariaDB, asked in other words, answers the same;
+they are counted. The exit status says whether any other was found.
 """
+
 import argparse
 import collections
 import os
@@ -26,20 +28,28 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from differential import rules                                        # noqa: E402
-from differential.answers import prepared, same_rows, text             # noqa: E402
-from differential.statements import Statements                         # noqa: E402
-from differential.tables import Table                                  # noqa: E402
-from differential.tree import shrink                                   # noqa: E402
-from rig import servers                                                # noqa: E402
-from rig.client import Connection, MySQLError                          # noqa: E402
+from differential import rules  # noqa: E402
+from differential.answers import prepared, same_rows, text  # noqa: E402
+from differential.statements import Statements  # noqa: E402
+from differential.tables import Table  # noqa: E402
+from differential.tree import shrink  # noqa: E402
+from rig import servers  # noqa: E402
+from rig.client import Connection, MySQLError  # noqa: E402
 
 STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
 # Without ONLY_FULL_GROUP_BY which row of a group is shown would be anybody's choice.
-MODES = [STRICT, STRICT] + ['ONLY_FULL_GROUP_BY' + more for more in (
-    '', ',STRICT_ALL_TABLES', ',NO_UNSIGNED_SUBTRACTION', ',STRICT_TRANS_TABLES,NO_ZERO_DATE', ',ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_IN_DATE')]
+MODES = [STRICT, STRICT] + [
+    'ONLY_FULL_GROUP_BY' + more
+    for more in (
+        '',
+        ',STRICT_ALL_TABLES',
+        ',NO_UNSIGNED_SUBTRACTION',
+        ',STRICT_TRANS_TABLES,NO_ZERO_DATE',
+        ',ERROR_FOR_DIVISION_BY_ZERO,NO_ZERO_IN_DATE',
+    )
+]
 STATEMENTS_A_ROUND = 60
-TRIES = 250        # of making a difference small
+TRIES = 250  # of making a difference small
 SCHEMA = 'differ'
 
 
@@ -51,12 +61,21 @@ class Side:
 
     def open(self, mode):
         if self.connection is None:
-            self.connection = Connection(socket=self.server if isinstance(self.server, str) else self.server.socket, timeout=60)
+            self.connection = Connection(
+                socket=self.server if isinstance(self.server, str) else self.server.socket,
+                timeout=60,
+            )
         c = self.connection
         # MySQL rounds fractions of seconds; MariaDB does if it is asked to.
         more = ',TIME_ROUND_FRACTIONAL' if mode and 'MariaDB' in c.version else ''
-        c.query(f"SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, time_zone = '+00:00', sql_mode = '{mode}{more}'")
-        c.query(f'CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci')
+        c.query(
+            "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci, time_zone = '+00:00', sql_mode ="
+            f" '{mode}{more}'"
+        )
+        c.query(
+            f'CREATE DATABASE IF NOT EXISTS {SCHEMA} CHARACTER SET utf8mb4 COLLATE'
+            ' utf8mb4_general_ci'
+        )
         c.query(f'USE {SCHEMA}')
         return c
 
@@ -78,7 +97,10 @@ class Round:
     def __init__(self, run, seed, number):
         self.run, self.number = run, number
         self.random = random.Random(f'{seed} {number}')
-        self.t, self.u = Table(self.random, 't', self.random.randint(5, 12), run.wild), Table(self.random, 'u', self.random.randint(4, 8), run.wild)
+        self.t, self.u = (
+            Table(self.random, 't', self.random.randint(5, 12), run.wild),
+            Table(self.random, 'u', self.random.randint(4, 8), run.wild),
+        )
         self.mode = self.random.choice(MODES)
         self.statements = Statements(self.random, self.t, self.u, run.wild)
         # What is asked of Redolith alone may be anything.
@@ -97,7 +119,17 @@ class Round:
     def go(self, count):
         """Makes the tables and asks `count` statements of all kinds."""
         self.make_tables()
-        makers = [('constants', 2), ('rows', 6), ('groups', 4), ('join', 3), ('subselect', 2), ('insert', 4), ('update', 3), ('delete', 1), ('copy', 2)]
+        makers = [
+            ('constants', 2),
+            ('rows', 6),
+            ('groups', 4),
+            ('join', 3),
+            ('subselect', 2),
+            ('insert', 4),
+            ('update', 3),
+            ('delete', 1),
+            ('copy', 2),
+        ]
         names, weights = [n for n, _ in makers], [w for _, w in makers]
         for _ in range(count):
             name = self.random.choices(names, weights)[0]
@@ -116,10 +148,21 @@ class Round:
         self.run.statements += 1
         changes = name in ('insert', 'update', 'delete', 'copy')
         if 'mariadb' in self.run.only:
-            self.look('mariadb', node, self.against_mariadb_changing if changes else self.against_mariadb)
+            self.look(
+                'mariadb', node, self.against_mariadb_changing if changes else self.against_mariadb
+            )
         if 'prepared' in self.run.only and self.random.random() < 0.5:
-            self.look('prepared', node, self.against_prepared_changing if changes else self.against_prepared)
-        if 'keys' in self.run.only and not changes and name != 'constants' and ' FROM t' in node.text():
+            self.look(
+                'prepared',
+                node,
+                self.against_prepared_changing if changes else self.against_prepared,
+            )
+        if (
+            'keys' in self.run.only
+            and not changes
+            and name != 'constants'
+            and ' FROM t' in node.text()
+        ):
             self.look('keys', node, self.against_keys)
 
     def look(self, what, node, oracle):
@@ -134,9 +177,11 @@ class Round:
             return
         self.run.found += 1
         if self.run.found <= self.run.most:
+
             def still(n):
                 again = oracle(n)
                 return again is not None and again[0] == kind and not again[-1]
+
             shrink(node, still, TRIES)
             self.fewer_rows(node, still)
             said = oracle(node) or said
@@ -145,7 +190,14 @@ class Round:
 
     def fewer_rows(self, node, still):
         """The columns that the statement names, and the rows that are needed."""
-        words = set(node.text().replace('.', ' ').replace('(', ' ').replace(')', ' ').replace(',', ' ').split())
+        words = set(
+            node.text()
+            .replace('.', ' ')
+            .replace('(', ' ')
+            .replace(')', ' ')
+            .replace(',', ' ')
+            .split()
+        )
         only = {n for n in [*self.t.columns, *self.u.columns] if n in words}
         rows = {'t': list(self.t.rows), 'u': list(self.u.rows)}
         self.kept = (None, rows)
@@ -159,7 +211,7 @@ class Round:
                 while step:
                     at = 0
                     while at < len(rows[name]):
-                        fewer = {**rows, name: rows[name][:at] + rows[name][at + step:]}
+                        fewer = {**rows, name: rows[name][:at] + rows[name][at + step :]}
                         self.make_tables(only, fewer)
                         if still(node):
                             rows = fewer
@@ -193,7 +245,11 @@ class Round:
 
         def same(other):
             again = self.ask(self.run.sides[0], other)
-            return not again.error and rules.differs(sql, again, ours, ordered, same_rows) in (None, 'types')
+            return not again.error and rules.differs(sql, again, ours, ordered, same_rows) in (
+                None,
+                'types',
+            )
+
         return self.explained(sql, said, same)
 
     def explained(self, sql, said, same):
@@ -210,14 +266,21 @@ class Round:
 
     def against_mariadb_changing(self, node):
         sql = node.text()
-        (theirs, their_table), (ours, our_table) = (self.changed(side, sql) for side in self.run.sides)
+        (theirs, their_table), (ours, our_table) = (
+            self.changed(side, sql) for side in self.run.sides
+        )
         # What the change was warned of explains the table, too.
         their_table.warnings, our_table.warnings = theirs.warnings, ours.warnings
-        said = self.compared(sql, theirs, ours, False, self.run.warnings) or (None if theirs.error else self.compared(sql, their_table, our_table, True))
+        said = self.compared(sql, theirs, ours, False, self.run.warnings) or (
+            None if theirs.error else self.compared(sql, their_table, our_table, True)
+        )
 
         def same(other):
             again, table = self.changed(self.run.sides[0], other)
-            return rules.differs(sql, again, ours, False, same_rows) is None and (again.error or rules.differs(sql, table, our_table, True, same_rows) is None)
+            return rules.differs(sql, again, ours, False, same_rows) is None and (
+                again.error or rules.differs(sql, table, our_table, True, same_rows) is None
+            )
+
         return self.explained(sql, said, same)
 
     def marked(self, node):
@@ -231,7 +294,9 @@ class Round:
         return self.parameters(node, self.changed)
 
     def parameters(self, node, ask):
-        """Text against parameters. Those need not be what literals are: where MariaDB gives for them what Redolith does, both are right."""
+        """Text against parameters. Those need not be what literals are: where MariaDB gives for
+        them what Redolith does, both are right.
+        """
         sql, (marked, values) = node.text(), self.marked(node)
         ordered, side = ' ORDER BY ' in sql, self.run.sides[-1]
         as_text, as_prepared = ask(side, sql), ask(side, marked, values)
@@ -244,7 +309,9 @@ class Round:
 
     def parameters_differ(self, sql, one, other, ordered):
         (a, table), (b, other_table) = one, other
-        said = self.compared(sql, a, b, ordered) or (self.compared(sql, table, other_table, True) if table and not a.error else None)
+        said = self.compared(sql, a, b, ordered) or (
+            self.compared(sql, table, other_table, True) if table and not a.error else None
+        )
         # What a parameter makes of a type is the server's to say.
         return None if said and said[0] == 'types' else said
 
@@ -255,13 +322,16 @@ class Round:
         a, b = self.ask(side, sql), self.ask(side, other)
         if ' LIMIT ' in sql and ' ORDER BY ' not in sql:
             return None
-        if a.error or b.error:     # rows that are not read cannot fail
+        if a.error or b.error:  # rows that are not read cannot fail
             return None
         return self.compared(sql, b, a, ' ORDER BY ' in sql)
 
     def tlp(self, node):
         side, p = self.run.sides[-1], node.text()
-        parts = [self.ask(side, f'SELECT id FROM t WHERE {q}') for q in (p, f'NOT ({p})', f'({p}) IS NULL')]
+        parts = [
+            self.ask(side, f'SELECT id FROM t WHERE {q}')
+            for q in (p, f'NOT ({p})', f'({p}) IS NULL')
+        ]
         if any(a.error for a in parts):
             return None
         got = sorted(row for a in parts for row in a.rows)
@@ -274,12 +344,22 @@ class Round:
         b = self.ask(side, f'SELECT ({p}) IS TRUE FROM n')
         if a.error or b.error:
             return None
-        return None if int(a.rows[0][0]) == sum(row[0] == b'1' for row in b.rows) else ('count', a, b, None)
+        return (
+            None
+            if int(a.rows[0][0]) == sum(row[0] == b'1' for row in b.rows)
+            else ('count', a, b, None)
+        )
 
 
 class Run:
     def __init__(self, a, sides):
-        self.sides, self.only, self.most, self.warnings, self.wild = sides, set(a.only.split(',')), a.most, a.warnings, a.wild
+        self.sides, self.only, self.most, self.warnings, self.wild = (
+            sides,
+            set(a.only.split(',')),
+            a.most,
+            a.warnings,
+            a.wild,
+        )
         self.seed, self.statements, self.found = a.seed, 0, 0
         self.asked, self.passed, self.reports = collections.Counter(), collections.Counter(), []
 
@@ -300,15 +380,26 @@ class Run:
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--seed', type=int, default=1)
     p.add_argument('--round', type=int, help='only this one')
     p.add_argument('--rounds', type=int, default=0, help='so many, whatever time they take')
     p.add_argument('--seconds', type=int, default=40)
     p.add_argument('--only', default='mariadb,prepared,keys,tlp,norec')
     p.add_argument('--most', type=int, default=20, help='differences that are made small and shown')
-    p.add_argument('--warnings', action='store_true', help='compare the numbers of warnings of changes, too')
-    p.add_argument('--wild', action='store_true', help='combinations, too, that are left out because MariaDB and MySQL are known to differ (differential/expressions.py)')
+    p.add_argument(
+        '--warnings', action='store_true', help='compare the numbers of warnings of changes, too'
+    )
+    p.add_argument(
+        '--wild',
+        action='store_true',
+        help=(
+            'combinations, too, that are left out because MariaDB and MySQL are known to differ'
+            ' (differential/expressions.py)'
+        ),
+    )
     p.add_argument('--binary', help='the redolith to test (default: the release build)')
     p.add_argument('--sockets', help='MARIADB,REDOLITH: servers that are running already')
     a = p.parse_args()
@@ -319,7 +410,17 @@ def main():
     if not set(a.only.split(',')) & {'mariadb', 'prepared'}:
         with redolith:
             return run(a, [Side(redolith)])
-    with redolith, servers.MariaDB(os.path.join(scratch, 'mariadb'), {'innodb_flush_log_at_trx_commit': 0, 'innodb_buffer_pool_size': '64M', 'character_set_server': 'utf8mb4'}) as mariadb:
+    with (
+        redolith,
+        servers.MariaDB(
+            os.path.join(scratch, 'mariadb'),
+            {
+                'innodb_flush_log_at_trx_commit': 0,
+                'innodb_buffer_pool_size': '64M',
+                'character_set_server': 'utf8mb4',
+            },
+        ) as mariadb,
+    ):
         return run(a, [Side(mariadb), Side(redolith)])
 
 
@@ -346,9 +447,16 @@ def run(a, sides):
             print(f'\n==== round {round.number}: {type(e).__name__} {e}', flush=True)
             for side in sides:
                 side.connection = None
-    print(f'\n{rounds} rounds of seed {a.seed}: {r.statements} statements; asked {dict(r.asked)}; known and meant: {dict(r.passed)}; found: {r.found}')
+    print(
+        f'\n{rounds} rounds of seed {a.seed}: {r.statements} statements; asked {dict(r.asked)};'
+        f' known and meant: {dict(r.passed)}; found: {r.found}'
+    )
     failed += r.found
-    print(f'test result: {"FAILED" if failed else "ok"}. {sum(r.asked.values()) - failed} passed; {failed} failed; {sum(r.passed.values())} ignored; finished in {time.monotonic() - started:.0f}s')
+    print(
+        f'test result: {"FAILED" if failed else "ok"}. {sum(r.asked.values()) - failed} passed;'
+        f' {failed} failed; {sum(r.passed.values())} ignored; finished in'
+        f' {time.monotonic() - started:.0f}s'
+    )
     return 1 if failed else 0
 
 

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""What those who are not logged in, and those who do not keep to the protocol, can do to a server: nothing.
+"""What those who are not logged in, and those who do not keep to the protocol, can do to a server:
+nothing.
 
-  tests/doors.py                  everything, on a server of its own, through loopback only
-  tests/doors.py attack           some of it
-  tests/doors.py attack --silent 5000 --slow 1000 --junk 1000 --reopen 500 --logins 600
+tests/doors.py                  everything, on a server of its own, through loopback only
+tests/doors.py attack           some of it
+tests/doors.py attack --silent 5000 --slow 1000 --junk 1000 --reopen 500 --logins 600
 
-  DOOR-1   logins succeed while thousands of sockets are silent, send a byte a second or send junk;
-           their 50th and 99th percentile with and without the attack are printed
-  DOOR-2   meanwhile the server holds no more clients than it has login seats, and little memory
-  DOOR-3   where no more files can be opened, clients that have not logged in are closed, and the
-           server neither spins nor refuses for ever
-  DOOR-4   a packet that lies is answered with an error or the end of its connection, before login
-           and after; nobody else notices
+DOOR-1   logins succeed while thousands of sockets are silent, send a byte a second or send junk;
+         their 50th and 99th percentile with and without the attack are printed
+DOOR-2   meanwhile the server holds no more clients than it has login seats, and little memory
+DOOR-3   where no more files can be opened, clients that have not logged in are closed, and the
+         server neither spins nor refuses for ever
+DOOR-4   a packet that lies is answered with an error or the end of its connection, before login
+         and after; nobody else notices
 """
+
 import argparse
 import os
 import random
@@ -27,9 +29,9 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import client, servers                              # noqa: E402
-from rig.client import Connection, MySQLError                # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import client, servers  # noqa: E402
+from rig.client import Connection, MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 MIB = 1 << 20
 SEATS = 1024
@@ -55,8 +57,12 @@ def status(c, name):
 
 # ---- DOOR-1, DOOR-2: an attack in a process of its own
 
+
 class Attack:
-    """Keeps so many sockets of each kind open; those that the server closes are opened again, at most `reopen` a second."""
+    """Keeps so many sockets of each kind open; those that the server closes are opened again, at
+    most `reopen` a second.
+    """
+
     def __init__(self, port, counts, reopen):
         self.address, self.counts, self.reopen = ('127.0.0.1', port), counts, reopen
         self.epoll, self.open, self.opened = select.epoll(), {}, 0
@@ -66,7 +72,9 @@ class Attack:
         s = socket.socket()
         s.setblocking(False)
         s.connect_ex(self.address)
-        self.epoll.register(s, select.EPOLLIN | select.EPOLLRDHUP | (select.EPOLLOUT if kind == 'junk' else 0))
+        self.epoll.register(
+            s, select.EPOLLIN | select.EPOLLRDHUP | (select.EPOLLOUT if kind == 'junk' else 0)
+        )
         self.open[s.fileno()] = (s, kind)
         self.now[kind] += 1
         self.opened += 1
@@ -81,8 +89,13 @@ class Attack:
         s, kind = self.open[fd]
         try:
             if what & select.EPOLLOUT:
-                # A length that a login may have, so that the server waits for the rest, or anything.
-                head = struct.pack('<I', random.randrange(1 << 14) | 1 << 24) if random.random() < 0.5 else random.randbytes(4)
+                # A length that a login may have, so that the server waits for the rest, or
+                # anything.
+                head = (
+                    struct.pack('<I', random.randrange(1 << 14) | 1 << 24)
+                    if random.random() < 0.5
+                    else random.randbytes(4)
+                )
                 s.send(head + random.randbytes(random.randrange(200)))
                 self.epoll.modify(s, select.EPOLLIN | select.EPOLLRDHUP)
             elif not s.recv(4096):
@@ -134,8 +147,11 @@ class Attack:
 
 
 def logins(server, n, attacked=False):
-    """Milliseconds that each of n logins over TCP took, in order of length. Under attack one in a hundred may be ended, and is made
-    again: on a machine with other work a login takes so long that it is among those that may give way (LOGIN-1)."""
+    """Milliseconds that each of n logins over TCP took, in order of length. Under attack one in a
+    hundred may be ended, and is made
+    again: on a machine with other work a login takes so long that it is among those that may give
+    way (LOGIN-1).
+    """
     took, ended = [], 0
     for _ in range(n):
         began = time.monotonic()
@@ -153,7 +169,10 @@ def logins(server, n, attacked=False):
 
 
 def percentiles(took):
-    return f'p50 {took[len(took) // 2]:.1f} ms, p99 {took[len(took) * 99 // 100]:.1f} ms, longest {took[-1]:.1f} ms'
+    return (
+        f'p50 {took[len(took) // 2]:.1f} ms, p99 {took[len(took) * 99 // 100]:.1f} ms, longest'
+        f' {took[-1]:.1f} ms'
+    )
 
 
 def attack(a, report):
@@ -163,22 +182,47 @@ def attack(a, report):
         quiet = logins(server, a.logins)
         memory = server.rss_kib()
         inside = server.connect()
-        command = [sys.executable, os.path.abspath(__file__), '--attack', str(server.port), str(a.reopen), *(str(n) for n in counts.values())]
-        attacker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=servers.die_with_parent)
+        command = [
+            sys.executable,
+            os.path.abspath(__file__),
+            '--attack',
+            str(server.port),
+            str(a.reopen),
+            *(str(n) for n in counts.values()),
+        ]
+        attacker = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=servers.die_with_parent,
+        )
         try:
             burst = logins(server, a.logins, attacked=True)
             claim(attacker.stdout.readline() == 'up\n', 'the attacker has ended')
             steady = logins(server, a.logins, attacked=True)
-            taken, given_way = status(inside, 'Redolith_login_seats_taken'), status(inside, 'Redolith_login_seats_given_way')
+            taken, given_way = (
+                status(inside, 'Redolith_login_seats_taken'),
+                status(inside, 'Redolith_login_seats_given_way'),
+            )
             grown = (server.rss_kib() - memory) // 1024
         finally:
             attacker.stdin.close()
         opened = int(attacker.stdout.readline())
         attacker.wait(60)
-        print(f'        {", ".join(f"{n} {kind}" for kind, n in counts.items())}; {opened} connections made by the attacker; {given_way} seats given way')
-        print(f'        {a.logins} logins each; quiet: {percentiles(quiet)}\n'
-              f'        while the attack begins: {percentiles(burst)}\n        while it lasts: {percentiles(steady)}', flush=True)
-        report.ok('DOOR-1: logins under attack', f'p99 x{steady[len(steady) * 99 // 100] / quiet[len(quiet) * 99 // 100]:.1f}')
+        print(
+            f'        {", ".join(f"{n} {kind}" for kind, n in counts.items())}; {opened}'
+            f' connections made by the attacker; {given_way} seats given way'
+        )
+        print(
+            f'        {a.logins} logins each; quiet: {percentiles(quiet)}\n        while the attack'
+            f' begins: {percentiles(burst)}\n        while it lasts: {percentiles(steady)}',
+            flush=True,
+        )
+        report.ok(
+            'DOOR-1: logins under attack',
+            f'p99 x{steady[len(steady) * 99 // 100] / quiet[len(quiet) * 99 // 100]:.1f}',
+        )
         claim(given_way > 0 or sum(counts.values()) < SEATS, 'nobody gave way: this was no attack')
         claim(taken <= SEATS, f'{taken} clients were logging in')
         claim(grown <= 64, f'the server grew by {grown} MiB')
@@ -187,12 +231,18 @@ def attack(a, report):
 
 # ---- DOOR-3: no more files
 
+
 def files(a, report):
-    with servers.Redolith(servers.scratch('doors'), dict(open_files_limit=256, max_connections=1000), binary=a.binary) as server:
+    with servers.Redolith(
+        servers.scratch('doors'), dict(open_files_limit=256, max_connections=1000), binary=a.binary
+    ) as server:
         first = server.connect()
         seats = 256 // 4
         silent = [socket.create_connection(('127.0.0.1', server.port)) for _ in range(2 * seats)]
-        wait_for('half of the silent ones have given way', lambda: status(first, 'Redolith_login_seats_given_way') == seats)
+        wait_for(
+            'half of the silent ones have given way',
+            lambda: status(first, 'Redolith_login_seats_given_way') == seats,
+        )
         inside, stuck = [first], None
         while stuck is None:
             claim(len(inside) < 256, 'there is no limit on files')
@@ -200,27 +250,43 @@ def files(a, report):
             claim(not isinstance(inside[-1], OSError), f'a login was ended: {inside[-1]!r}')
         errors = status(first, 'Connection_errors_accept')
         claim(errors > 0, 'accept has not failed, but a login waits')
-        claim(status(first, 'Redolith_login_seats_taken') == 0, 'clients that have not logged in still hold files')
+        claim(
+            status(first, 'Redolith_login_seats_taken') == 0,
+            'clients that have not logged in still hold files',
+        )
         time.sleep(1)
         # Ten attempts a second, and some for a machine that is slow to look at the counter.
         again = status(first, 'Connection_errors_accept') - errors
-        claim(again <= 50, f'{again} attempts to accept a connection within about a second: it spins')
+        claim(
+            again <= 50, f'{again} attempts to accept a connection within about a second: it spins'
+        )
         for c in inside[1:20]:
             c.close()
         stuck.join(60)
-        claim(not stuck.is_alive() and inside[-1].value('SELECT 7') == '7', 'a login waits though there is room again')
-        report.ok('DOOR-3: no more files', f'{len(inside)} were logged in; {errors} failures of accept, {again} while nothing changed')
+        claim(
+            not stuck.is_alive() and inside[-1].value('SELECT 7') == '7',
+            'a login waits though there is room again',
+        )
+        report.ok(
+            'DOOR-3: no more files',
+            f'{len(inside)} were logged in; {errors} failures of accept, {again} while nothing'
+            ' changed',
+        )
         for s in silent:
             s.close()
 
 
 def login_in_background(server, inside):
-    """None, with one more connection in the list; or the thread, if the login does not come to an end."""
+    """None, with one more connection in the list; or the thread, if the login does not come to an
+    end.
+    """
+
     def login():
         try:
             inside.append(Connection(port=server.port))
         except OSError as e:
             inside.append(e)
+
     t = threading.Thread(target=login, daemon=True)
     t.start()
     t.join(1 if len(inside) > 100 else 30)
@@ -235,6 +301,7 @@ def wait_for(what, call):
 
 
 # ---- DOOR-4: packets that lie
+
 
 def packet(number, body, length=None):
     return struct.pack('<I', (len(body) if length is None else length) | number << 24) + body
@@ -274,7 +341,9 @@ def login_body(caps=CAPS, user=b'root\0', auth=b'\0', rest=b'mysql_native_passwo
 
 
 def lying_logins():
-    """Login packets whose lengths, flags and numbers do not fit; each with whether it may be let in all the same."""
+    """Login packets whose lengths, flags and numbers do not fit; each with whether it may be let in
+    all the same.
+    """
     yield 'nothing', b'', False
     yield 'the largest length there is', packet(1, b'x' * 100, 0xFFFFFF), False
     yield 'above what a login may have', packet(1, b'x' * 100, 20000), False
@@ -291,21 +360,45 @@ def lying_logins():
     yield 'no flags at all', packet(1, login_body(0)), False
     yield 'all flags', packet(1, login_body(0xFFFFFFFF)), False
     yield 'protocol 9', packet(1, b'\x85\x24\0\0\0root\0'), True
-    yield 'TLS, which is not there', packet(1, struct.pack('<IIB23x', CAPS | SSL, 1 << 24, 45)), False
+    yield (
+        'TLS, which is not there',
+        packet(1, struct.pack('<IIB23x', CAPS | SSL, 1 << 24, 45)),
+        False,
+    )
     yield 'TLS hello', b'\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03' + bytes(500), False
     for n in (1, 19, 20, 21, 250, 251, 252, 253, 254, 255):
-        yield f'a password of {n} bytes, of which there are 3', packet(1, login_body(auth=bytes([n]) + b'abc')), False
+        yield (
+            f'a password of {n} bytes, of which there are 3',
+            packet(1, login_body(auth=bytes([n]) + b'abc')),
+            False,
+        )
     for head in (b'\xfb', b'\xfc\xff\xff', b'\xfd\xff\xff\xff', b'\xfe' + b'\xff' * 8, b'\xff'):
-        yield f'a password of length {head!r}', packet(1, login_body(CAPS | LENENC_AUTH, auth=head + b'abc')), False
+        yield (
+            f'a password of length {head!r}',
+            packet(1, login_body(CAPS | LENENC_AUTH, auth=head + b'abc')),
+            False,
+        )
         attributes = b'mysql_native_password\0' + head + b'\1a\1b'
-        yield f'attributes of length {head!r}', packet(1, login_body(CAPS | ATTRIBUTES, rest=attributes)), True
+        yield (
+            f'attributes of length {head!r}',
+            packet(1, login_body(CAPS | ATTRIBUTES, rest=attributes)),
+            True,
+        )
         attributes = b'mysql_native_password\0\x0a\1a' + head + b'b'
-        yield f'an attribute of length {head!r}', packet(1, login_body(CAPS | ATTRIBUTES, rest=attributes)), True
+        yield (
+            f'an attribute of length {head!r}',
+            packet(1, login_body(CAPS | ATTRIBUTES, rest=attributes)),
+            True,
+        )
     yield 'a user of 10,000 bytes', packet(1, login_body(user=b'u' * 10000 + b'\0')), False
     yield 'a user that is no UTF-8', packet(1, login_body(user=b'\xff\xfe\0')), False
     yield 'a user without an end', packet(1, login_body()[:32] + b'r' * 50), False
     yield 'a character set that is not there', packet(1, login_body(charset=0)), True
-    yield 'another plug-in', packet(1, login_body(rest=b'caching_sha2_password\0')) + packet(3, b'x' * 40), False
+    yield (
+        'another plug-in',
+        packet(1, login_body(rest=b'caching_sha2_password\0')) + packet(3, b'x' * 40),
+        False,
+    )
     yield 'two logins at once', packet(1, login_body()) * 2, True
     yield 'a command instead', packet(0, b'\x03SELECT 1'), False
 
@@ -315,7 +408,9 @@ def lies_before_login(server, report):
     for what, bytes, may_come_in in lying_logins():
         got = answer(raw(server), bytes)
         # OK begins with 0, an error with 0xff, the request for another plug-in with 0xfe.
-        claim(not got or got[4] in (0xFF, 0xFE) or (may_come_in and got[4] == 0), f'{what}: {got!r}')
+        claim(
+            not got or got[4] in (0xFF, 0xFE) or (may_come_in and got[4] == 0), f'{what}: {got!r}'
+        )
         tried += 1
     # A login that arrives byte by byte is a login.
     s = raw(server)
@@ -349,12 +444,22 @@ def lying_executes(c):
             yield head + b'\0\1' + bytes([kind, sign, 253, 0]) + b'\xff' * 12
     for nulls in range(256):
         yield head + bytes([nulls, 1, 3, 0, 253, 0]) + struct.pack('<i', 7) + b'\3abc'
-    for length in (b'\xfb', b'\xfc\xff\xff', b'\xfd\xff\xff\xff', b'\xfe' + b'\xff' * 8, b'\xfe' + b'\0' * 8, b'\xff', b'\xfa'):
+    for length in (
+        b'\xfb',
+        b'\xfc\xff\xff',
+        b'\xfd\xff\xff\xff',
+        b'\xfe' + b'\xff' * 8,
+        b'\xfe' + b'\0' * 8,
+        b'\xff',
+        b'\xfa',
+    ):
         yield head + b'\0\1' + bytes([3, 0, 253, 0]) + struct.pack('<i', 7) + length + b'abc'
     for kind, sizes in ((7, range(14)), (10, range(14)), (11, range(15)), (12, range(14))):
         for size in (*sizes, 255):
             for fill in (b'\0', b'\x7f', b'\xff'):
-                yield head + b'\0\1' + bytes([kind, 0, 253, 0]) + bytes([size]) + fill * 12 + b'\3abc'
+                yield (
+                    head + b'\0\1' + bytes([kind, 0, 253, 0]) + bytes([size]) + fill * 12 + b'\3abc'
+                )
     for flags in range(256):
         yield struct.pack('<BI', flags, 1) + good[5:]
     for count in (0, 2, 0xFFFFFFFF):
@@ -366,7 +471,10 @@ def lying_executes(c):
 
 def lies_after_login(server, report):
     c, tried = server.connect(), 0
-    c.query('CREATE DATABASE doors; USE doors; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100)); INSERT INTO t VALUES (7, "abc")')
+    c.query(
+        'CREATE DATABASE doors; USE doors; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(100));'
+        ' INSERT INTO t VALUES (7, "abc")'
+    )
 
     def ask(command, payload):
         nonlocal c, tried
@@ -388,13 +496,26 @@ def lies_after_login(server, report):
 
     for command in range(256):
         if command in (0x01, 0x12, 0x18, 0x19):
-            continue      # QUIT, and those without an answer
+            continue  # QUIT, and those without an answer
         for payload in (b'', b'\xff', b'\xff' * 50):
             ask(command, payload)
             settle()
     claim(ask(0x7F, b'') == b'\xff' and ask(0x40, b'x') == b'\xff', 'an unknown command')
-    for payload in (b'', b'root', b'root\0', b'root\0\xff', b'root\0\x14abc', b'root\0\0\0', b'root\0\0doors\0\xff', b'root\0\0doors\0\x2d\0mysql_native_password',
-                    b'root\0\0doors\0\x2d\0mysql_native_password\0\xfe' + b'\xff' * 8, b'nobody\0\0\0', b'root\0\x03abc', b'\0\0\0', b'\xff' * 300):
+    for payload in (
+        b'',
+        b'root',
+        b'root\0',
+        b'root\0\xff',
+        b'root\0\x14abc',
+        b'root\0\0\0',
+        b'root\0\0doors\0\xff',
+        b'root\0\0doors\0\x2d\0mysql_native_password',
+        b'root\0\0doors\0\x2d\0mysql_native_password\0\xfe' + b'\xff' * 8,
+        b'nobody\0\0\0',
+        b'root\0\x03abc',
+        b'\0\0\0',
+        b'\xff' * 300,
+    ):
         ask(0x11, payload)
         settle()
     c = server.connect(database='doors')
@@ -482,13 +603,17 @@ TESTS = {'attack': attack, 'files': files, 'hostile': hostile}
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('tests', nargs='*', metavar='|'.join(TESTS), help='all of them if none is named')
     p.add_argument('--binary', help='the redolith to test (default: the release build)')
     p.add_argument('--silent', type=int, default=5000)
     p.add_argument('--slow', type=int, default=1000)
     p.add_argument('--junk', type=int, default=1000)
-    p.add_argument('--reopen', type=int, default=500, help='connections a second that the attacker makes anew')
+    p.add_argument(
+        '--reopen', type=int, default=500, help='connections a second that the attacker makes anew'
+    )
     p.add_argument('--logins', type=int, default=600)
     p.add_argument('--attack', nargs=5, type=int, help=argparse.SUPPRESS)
     a = p.parse_args()

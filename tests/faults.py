@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """What a server does when the disk fails it: full, damaged, torn, read-only.
 
-  tests/faults.py             everything; the full disk needs root, for a small file system of its own
-  tests/faults.py full torn   some of it
+tests/faults.py             everything; the full disk needs root, for a small file system of its own
+tests/faults.py full torn   some of it
 
-  FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file), and nothing else; reading goes on
-  FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a kill -9 and a restart
-  FULL-3     when there is room again, inserts work, without a restart
-  CORRUPT-1  a damaged page is an error that names table, file and page; other tables are served, and the server lives
-  TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
-  START-1    a directory that cannot be used is an error that says which and why
+FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file), and nothing else; reading goes on
+FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a kill -9 and a restart
+FULL-3     when there is room again, inserts work, without a restart
+CORRUPT-1 a damaged page is an error that names table, file and page; other tables are served, and
+the server lives
+TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
+START-1    a directory that cannot be used is an error that says which and why
 """
+
 import argparse
 import errno
 import os
@@ -23,13 +25,15 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, servers                               # noqa: E402
-from rig.client import MySQLError                            # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import check, servers  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 PAGE = 16384
 FULL = {1114, 1026}
-SETTINGS = dict(innodb_buffer_pool_size='64M', innodb_redo_log_capacity='64M', innodb_lock_wait_timeout=3)
+SETTINGS = dict(
+    innodb_buffer_pool_size='64M', innodb_redo_log_capacity='64M', innodb_lock_wait_timeout=3
+)
 
 
 class Failed(Exception):
@@ -58,29 +62,44 @@ def error_of(statement):
 
 # ---- a small file system
 
+
 class SmallDisk:
-    """A mounted file system of its own: ext4 in a file, or a tmpfs where loop devices are not to be had. OSError if neither."""
+    """A mounted file system of its own: ext4 in a file, or a tmpfs where loop devices are not to be
+    had. OSError if neither.
+    """
 
     def __init__(self, dir, mib):
         self.path, self.image = os.path.join(dir, 'small'), os.path.join(dir, 'image')
         os.makedirs(self.path)
         with open(self.image, 'wb') as f:
             f.truncate(mib << 20)
-        for self.kind, steps in (('ext4', [['mkfs.ext4', '-q', '-F', '-m', '0', self.image], ['mount', '-o', 'loop', self.image, self.path]]),
-                                 ('tmpfs', [['mount', '-t', 'tmpfs', '-o', f'size={mib}m', 'tmpfs', self.path]])):
+        for self.kind, steps in (
+            (
+                'ext4',
+                [
+                    ['mkfs.ext4', '-q', '-F', '-m', '0', self.image],
+                    ['mount', '-o', 'loop', self.image, self.path],
+                ],
+            ),
+            ('tmpfs', [['mount', '-t', 'tmpfs', '-o', f'size={mib}m', 'tmpfs', self.path]]),
+        ):
             try:
                 for step in steps:
                     subprocess.run(step, check=True, capture_output=True)
                 return
             except (OSError, subprocess.CalledProcessError):
                 pass
-        raise OSError('no file system of its own can be mounted (not root, or mounts are not allowed here)')
+        raise OSError(
+            'no file system of its own can be mounted (not root, or mounts are not allowed here)'
+        )
 
     def remount(self, how):
         """The kernel may still be closing what a process that has ended had open."""
+
         def done():
             said = subprocess.run(['mount', '-o', f'remount,{how}', self.path], capture_output=True)
             return said.returncode == 0
+
         wait_until(f'mounted {how}', done)
 
     def free_bytes(self):
@@ -88,7 +107,9 @@ class SmallDisk:
         return s.f_bavail * s.f_frsize
 
     def leave(self, bytes):
-        """Takes all room but so much. Others write meanwhile, so a step that found no room is one too large, not an error."""
+        """Takes all room but so much. Others write meanwhile, so a step that found no room is one
+        too large, not an error.
+        """
         with open(os.path.join(self.path, 'ballast'), 'ab') as f:
             for _ in range(100):
                 if (n := self.free_bytes() - bytes) <= 0:
@@ -111,12 +132,22 @@ class SmallDisk:
 
 # ---- the full disk
 
+
 class Writer(threading.Thread):
-    """Inserts rows, one per transaction or some, until told to stop; remembers what was acknowledged."""
+    """Inserts rows, one per transaction or some, until told to stop; remembers what was
+    acknowledged.
+    """
 
     def __init__(self, server, number):
         super().__init__(daemon=True)
-        self.server, self.number, self.acked, self.errors, self.trouble, self.stopping = server, number, set(), 0, None, False
+        self.server, self.number, self.acked, self.errors, self.trouble, self.stopping = (
+            server,
+            number,
+            set(),
+            0,
+            None,
+            False,
+        )
         self.since_error = 0
 
     def run(self):
@@ -147,15 +178,24 @@ class Writer(threading.Thread):
             self.trouble = f'writer {self.number}: {type(e).__name__}: {e}'
 
     def insert(self, id, rng):
-        return f"INSERT INTO t VALUES ({id}, {rng.randrange(1 << 30)}, REPEAT('{rng.choice('abc')}', {rng.randint(1000, 7000)}))"
+        return (
+            f"INSERT INTO t VALUES ({id}, {rng.randrange(1 << 30)}, REPEAT('{rng.choice('abc')}',"
+            f" {rng.randint(1000, 7000)}))"
+        )
 
 
 def whole(server, acked, lost_before=()):
     """FULL-2: exactly the acknowledged rows are there, by the primary key and by the index."""
     c = server.connect(database='f')
     there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
-    claim(not acked - there, f'{len(acked - there)} acknowledged rows are lost: {sorted(acked - there)[:5]}')
-    claim(not there - acked, f'{len(there - acked)} rows are there whose statement failed: {sorted(there - acked)[:5]}')
+    claim(
+        not acked - there,
+        f'{len(acked - there)} acknowledged rows are lost: {sorted(acked - there)[:5]}',
+    )
+    claim(
+        not there - acked,
+        f'{len(there - acked)} rows are there whose statement failed: {sorted(there - acked)[:5]}',
+    )
     by_k = int(c.value('SELECT COUNT(*) FROM t FORCE INDEX (k) WHERE k >= 0'))
     claim(by_k == len(there), f'{by_k} rows by index k, {len(there)} by the primary key')
     c.close()
@@ -179,25 +219,39 @@ def full(dir, a, report):
         server.out = os.path.join(dir, 'server.out')
         with server:
             c = server.connect()
-            c.query('CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k)); CREATE TABLE f.big (id INT PRIMARY KEY, v LONGTEXT)')
+            c.query(
+                'CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT,'
+                ' KEY k (k)); CREATE TABLE f.big (id INT PRIMARY KEY, v LONGTEXT)'
+            )
             writers = [Writer(server, n) for n in range(1, 9)]
             for w in writers:
                 w.start()
             wait_until('the first rows', lambda: all(len(w.acked) > 5 for w in writers))
             disk.leave(4 << 20)
-            alive = lambda: claim(server.alive() and not any(w.trouble for w in writers),
-                                  '\n'.join(w.trouble for w in writers if w.trouble) + '\n' + server.last_words())
-            wait_until('every writer meets the full disk', lambda: alive() or all(w.errors > 3 for w in writers))
+            alive = lambda: claim(
+                server.alive() and not any(w.trouble for w in writers),
+                '\n'.join(w.trouble for w in writers if w.trouble) + '\n' + server.last_words(),
+            )
+            wait_until(
+                'every writer meets the full disk',
+                lambda: alive() or all(w.errors > 3 for w in writers),
+            )
             claim(int(c.value('SELECT COUNT(*) FROM f.t')) > 0, 'reading on the full disk')
             e = error_of(lambda: c.query("INSERT INTO f.big VALUES (1, REPEAT('x', 12000000))"))
             claim(e and e.code in FULL, f'a large row on a full disk: {e}')
             e = error_of(lambda: c.query('CREATE TABLE f.more (a INT)'))
             claim(e is None or e.code in FULL, f'CREATE TABLE on a full disk: {e}')
-            report.ok('full: statements fail, the server lives', f'{disk.kind}; {sum(w.errors for w in writers)} errors, {disk.free_bytes() >> 10} KiB left')
+            report.ok(
+                'full: statements fail, the server lives',
+                f'{disk.kind}; {sum(w.errors for w in writers)} errors, {disk.free_bytes() >> 10}'
+                ' KiB left',
+            )
             disk.give_room()
             for w in writers:
                 w.since_error = 0
-            wait_until('inserts work again', lambda: alive() or all(w.since_error > 5 for w in writers))
+            wait_until(
+                'inserts work again', lambda: alive() or all(w.since_error > 5 for w in writers)
+            )
             for w in writers:
                 w.stopping = True
             for w in writers:
@@ -205,7 +259,11 @@ def full(dir, a, report):
             alive()
             acked = set().union(*(w.acked for w in writers))
             whole(server, acked)
-            claim(error_of(lambda: c.query("INSERT INTO f.big VALUES (1, REPEAT('x', 12000000))")) is None, 'the large row, with room')
+            claim(
+                error_of(lambda: c.query("INSERT INTO f.big VALUES (1, REPEAT('x', 12000000))"))
+                is None,
+                'the large row, with room',
+            )
             wrong = check.tables(c, 'f')
             claim(not wrong, '\n'.join(wrong))
             report.ok('full: room again, service again', f'{len(acked)} rows acknowledged')
@@ -215,7 +273,11 @@ def full(dir, a, report):
             c.query('USE f; BEGIN')
             mine, e = 0, None
             while not e and mine < 100000:
-                e = error_of(lambda: c.query(f"INSERT INTO t VALUES ({10_000_000 + mine}, 1, REPEAT('z', 7000))"))
+                e = error_of(
+                    lambda: c.query(
+                        f"INSERT INTO t VALUES ({10_000_000 + mine}, 1, REPEAT('z', 7000))"
+                    )
+                )
                 mine += 1
             claim(e and e.code in FULL, f'a long transaction on a full disk: {e} after {mine} rows')
             c.query('ROLLBACK')
@@ -269,6 +331,7 @@ def says(server, *words):
 
 # ---- damage
 
+
 def table_file(server, marker):
     """The file that holds a text."""
     dir = os.path.join(server.data, 'tables')
@@ -293,10 +356,19 @@ def corrupt(dir, a, report):
     server = servers.make(a, os.path.join(dir, 'corrupt'), **SETTINGS)
     with server:
         c = server.connect()
-        c.query('CREATE DATABASE f; USE f; CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(200)); CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(200))')
+        c.query(
+            'CREATE DATABASE f; USE f; CREATE TABLE bad (id INT PRIMARY KEY, v VARCHAR(200));'
+            ' CREATE TABLE good (id INT PRIMARY KEY, v VARCHAR(200))'
+        )
         for name in ('bad', 'good'):
             for first in range(0, 8000, 1000):
-                c.query(f'INSERT INTO {name} VALUES ' + ', '.join(f"({i}, '{name} marker {i:06} {'.' * 150}')" for i in range(first, first + 1000)))
+                c.query(
+                    f'INSERT INTO {name} VALUES '
+                    + ', '.join(
+                        f"({i}, '{name} marker {i:06} {'.' * 150}')"
+                        for i in range(first, first + 1000)
+                    )
+                )
         c.close()
         stopped(server)
         path = table_file(server, b'bad marker 004000')
@@ -305,32 +377,62 @@ def corrupt(dir, a, report):
         damage(path, page)
         server.start()
         c = server.connect(database='f')
-        for what in ('SELECT COUNT(v) FROM bad', 'SELECT v FROM bad WHERE id = 4000', 'SELECT * FROM bad WHERE id = 4000 FOR UPDATE', 'UPDATE bad SET v = 1', 'DELETE FROM bad'):
+        for what in (
+            'SELECT COUNT(v) FROM bad',
+            'SELECT v FROM bad WHERE id = 4000',
+            'SELECT * FROM bad WHERE id = 4000 FOR UPDATE',
+            'UPDATE bad SET v = 1',
+            'DELETE FROM bad',
+        ):
             e = error_of(lambda: c.query(what))
             claim(e is not None, f'{what} read a damaged page')
-            missing = [w for w in ("'bad'", os.path.basename(path), f':{page}', 'corrupt') if w not in e.message.replace('f.bad', 'bad')]
+            missing = [
+                w
+                for w in ("'bad'", os.path.basename(path), f':{page}', 'corrupt')
+                if w not in e.message.replace('f.bad', 'bad')
+            ]
             claim(not missing, f'{what}: the error {e} does not name {missing}')
         claim(c.value('SELECT COUNT(*) FROM good') == '8000', 'another table')
-        claim(c.value('SELECT v FROM bad WHERE id = 1').startswith('bad marker 000001'), 'a whole page of the damaged table')
-        c.query("INSERT INTO good VALUES (9000, 'x'); INSERT INTO bad VALUES (9000, 'x'); DELETE FROM bad WHERE id = 9000")
+        claim(
+            c.value('SELECT v FROM bad WHERE id = 1').startswith('bad marker 000001'),
+            'a whole page of the damaged table',
+        )
+        c.query(
+            "INSERT INTO good VALUES (9000, 'x'); INSERT INTO bad VALUES (9000, 'x'); DELETE FROM"
+            " bad WHERE id = 9000"
+        )
         found = check.tables(c, 'f')
-        claim(any('bad' in x for x in found) and not any('good' in x for x in found), f'CHECK TABLE says {found}')
+        claim(
+            any('bad' in x for x in found) and not any('good' in x for x in found),
+            f'CHECK TABLE says {found}',
+        )
         claim(server.alive(), server.last_words())
-        report.ok('corrupt: an error with table, file, page', f'{len(found)} complaints of CHECK TABLE')
-        # A transaction that cannot be rolled back, because a page of it is damaged, holds up no other, nor the start.
+        report.ok(
+            'corrupt: an error with table, file, page', f'{len(found)} complaints of CHECK TABLE'
+        )
+        # A transaction that cannot be rolled back, because a page of it is damaged, holds up no
+        # other, nor the start.
         damage(path, page)
         stopped(server)
         server.start()
         c = server.connect(database='f')
         c.query('BEGIN; UPDATE good SET v = 2 WHERE id < 100; UPDATE bad SET v = 2')
-        server.connect(database='f').query("INSERT INTO good VALUES (9001, 'makes the log durable')")
+        server.connect(database='f').query(
+            "INSERT INTO good VALUES (9001, 'makes the log durable')"
+        )
         server.kill()
         damage(path, page)
         os.remove(os.path.join(server.data, 'doublewrite.rdl'))
         server.start()
         c = server.connect(database='f')
-        claim(c.value('SELECT COUNT(*) FROM good WHERE v = 2') == '0', 'what was unfinished is rolled back')
-        claim(error_of(lambda: c.query('SELECT COUNT(v) FROM bad')) is not None, 'the damage is still told')
+        claim(
+            c.value('SELECT COUNT(*) FROM good WHERE v = 2') == '0',
+            'what was unfinished is rolled back',
+        )
+        claim(
+            error_of(lambda: c.query('SELECT COUNT(v) FROM bad')) is not None,
+            'the damage is still told',
+        )
         c.query('DROP TABLE bad')
         c.query('CREATE TABLE bad (id INT PRIMARY KEY)')
         wrong = check.tables(c, 'f')
@@ -344,7 +446,11 @@ def checkpoint_lsn(server):
     """From redo/control: its newer block."""
     with open(os.path.join(server.data, 'redo', 'control'), 'rb') as f:
         data = f.read()
-    blocks = [struct.unpack_from('<QQ', data, at + 24) for at in (0, 65536) if data[at:at + 8] == b'REDOLOG\0']
+    blocks = [
+        struct.unpack_from('<QQ', data, at + 24)
+        for at in (0, 65536)
+        if data[at : at + 8] == b'REDOLOG\0'
+    ]
     return max(blocks)[1]
 
 
@@ -357,7 +463,7 @@ def torn_candidates(server):
         count, magic = struct.unpack_from('<I8s', data, at + 4)
         for i in range(count if magic == b'RDLDBLW1' else 0):
             no, space = struct.unpack_from('<II', data, at + 32 + 16 * i)
-            copy = data[at + 4096 + i * PAGE:][:PAGE]
+            copy = data[at + 4096 + i * PAGE :][:PAGE]
             if struct.unpack_from('<Q', copy, 16)[0] <= checkpoint:
                 continue
             name = {0: 'system.rdl', 1: 'undo.rdl'}.get(space, f'tables/{space}.rdl')
@@ -378,10 +484,19 @@ def pages_mended(server, since):
 
 
 def torn(dir, a, report):
-    server = servers.make(a, os.path.join(dir, 'torn'), **SETTINGS, innodb_max_dirty_pages_pct=1, innodb_max_dirty_pages_pct_lwm=0)
+    server = servers.make(
+        a,
+        os.path.join(dir, 'torn'),
+        **SETTINGS,
+        innodb_max_dirty_pages_pct=1,
+        innodb_max_dirty_pages_pct_lwm=0,
+    )
     with server:
         c = server.connect()
-        c.query('CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k (k))')
+        c.query(
+            'CREATE DATABASE f; CREATE TABLE f.t (id INT PRIMARY KEY, k INT NOT NULL, v TEXT, KEY k'
+            ' (k))'
+        )
         c.close()
         acked, mended = set(), 0
         for round in range(10):
@@ -396,13 +511,17 @@ def torn(dir, a, report):
                 acked |= w.acked
             pages = list(torn_candidates(server))[:40]
             for path, no in pages:
-                with open(path, 'r+b') as f:          # its first half is older
+                with open(path, 'r+b') as f:  # its first half is older
                     f.seek(no * PAGE)
                     f.write(bytes(8192))
             told = os.path.getsize(server.out)
             server.start()
-            # And those whose write had not begun at the kill. The server answers before it has told all of it.
-            wait_until(f'{len(pages)} torn pages are mended', lambda: pages_mended(server, told) >= len(pages))
+            # And those whose write had not begun at the kill. The server answers before it has told
+            # all of it.
+            wait_until(
+                f'{len(pages)} torn pages are mended',
+                lambda: pages_mended(server, told) >= len(pages),
+            )
             c = server.connect(database='f')
             there = {int(r[0]) for r in c.rows('SELECT id FROM t')}
             claim(not acked - there, f'{len(acked - there)} acknowledged rows are lost')
@@ -414,7 +533,10 @@ def torn(dir, a, report):
                 break
         claim(mended > 0, 'no page could be torn: the test saw nothing')
         stopped(server)
-        report.ok('torn: mended from the doublewrite file', f'{mended} pages, {len(acked)} rows acknowledged')
+        report.ok(
+            'torn: mended from the doublewrite file',
+            f'{mended} pages, {len(acked)} rows acknowledged',
+        )
 
 
 def start(dir, a, report):
@@ -442,9 +564,14 @@ def start(dir, a, report):
         os.rename(os.path.join(server.data, 'away'), os.path.join(server.data, 'redo'))
         server.start()
         report.ok('start: tables without a redo log', 'refused; with it again it starts')
-    server = servers.make(a, os.path.join(dir, 'start'), innodb_redo_log_capacity='64M', innodb_log_buffer_size='64M')
+    server = servers.make(
+        a, os.path.join(dir, 'start'), innodb_redo_log_capacity='64M', innodb_log_buffer_size='64M'
+    )
     with server:
-        claim(server.connect().value('SELECT @@innodb_log_buffer_size') == str(32 << 20), 'the log buffer is made to fit')
+        claim(
+            server.connect().value('SELECT @@innodb_log_buffer_size') == str(32 << 20),
+            'the log buffer is made to fit',
+        )
         claim('innodb-log-buffer-size' in server.last_words(100), 'and that is told')
         report.ok('start: a log buffer larger than the log', '')
 
@@ -453,7 +580,9 @@ TESTS = dict(full=full, corrupt=corrupt, torn=torn, start=start)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('tests', nargs='*', help=', '.join(TESTS))
     servers.add_arguments(parser)
     a = parser.parse_args()
@@ -470,8 +599,12 @@ def main():
         try:
             test(here, a, report)
         except (Failed, servers.NotUp, MySQLError, OSError, subprocess.SubprocessError) as e:
-            line = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == __file__][-1]
-            report.fail(name, f'{type(e).__name__}, line {line}: {e}\nkept: {os.path.relpath(here)}')
+            line = [
+                f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == __file__
+            ][-1]
+            report.fail(
+                name, f'{type(e).__name__}, line {line}: {e}\nkept: {os.path.relpath(here)}'
+            )
     return report.end()
 
 

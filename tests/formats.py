@@ -2,10 +2,12 @@
 """Directories that earlier releases made are opened, read, written and opened again.
 
   tests/formats.py                         every directory in tests/formats
-  tests/formats.py --make NAME --binary B  makes tests/formats/NAME-clean.tar.gz and NAME-killed.tar.gz with the program B
+  tests/formats.py --make NAME --binary B makes tests/formats/NAME-clean.tar.gz and
+  NAME-killed.tar.gz with the program B
 
 A directory is kept as an archive from the release that changes the format on, and stays for ever.
 """
+
 import argparse
 import json
 import os
@@ -13,26 +15,39 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, servers                               # noqa: E402
-from rig.client import MySQLError                            # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import check, servers  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'formats')
-SETTINGS = dict(innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M')
+SETTINGS = dict(
+    innodb_buffer_pool_size='16M', innodb_redo_log_capacity='8M', innodb_log_buffer_size='1M'
+)
 # Something of every kind of column, index, default and long value.
 TABLES = {
-    'types': """CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT UNSIGNED ZEROFILL, b BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT, g DOUBLE(8,3),
+    'types': (
+        """CREATE TABLE types (id INT AUTO_INCREMENT PRIMARY KEY, t TINYINT UNSIGNED ZEROFILL, b BIGINT UNSIGNED, d DECIMAL(20,5), f FLOAT, g DOUBLE(8,3),
                 c CHAR(5) CHARACTER SET latin1, v VARCHAR(50) NOT NULL DEFAULT 'it''s', x TEXT, y VARBINARY(9), z LONGBLOB, da DATE, ti TIME(3),
                 dt DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), ts TIMESTAMP NULL, ye YEAR, bi BIT(12),
                 e ENUM('a','b','') , s SET('p','q','r'), ex INT DEFAULT (1 + 2), h INT INVISIBLE, UNIQUE KEY u (v, b), KEY k (c DESC, da))
-                COMMENT='every type'""",
+                COMMENT='every type'"""
+    ),
     'plain': 'CREATE TABLE plain (a INT, b VARCHAR(20) COLLATE utf8mb4_bin, KEY (b))',
     'many': 'CREATE TABLE many (id INT PRIMARY KEY, k INT NOT NULL, pad CHAR(100), KEY k (k))',
 }
 QUERIES = [
-    'SELECT * FROM types ORDER BY id', 'SELECT id, h FROM types ORDER BY id', 'SELECT id, v FROM types WHERE v >= "a" ORDER BY v, b', 'SHOW CREATE TABLE types',
-    'SHOW CREATE TABLE plain', 'SELECT a, b FROM plain ORDER BY a', 'SELECT COUNT(*), SUM(k), MIN(id), MAX(pad) FROM many', 'SELECT id FROM many WHERE k BETWEEN 5 AND 9 ORDER BY k, id',
-    "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name LIKE 'd%' ORDER BY 1",
+    'SELECT * FROM types ORDER BY id',
+    'SELECT id, h FROM types ORDER BY id',
+    'SELECT id, v FROM types WHERE v >= "a" ORDER BY v, b',
+    'SHOW CREATE TABLE types',
+    'SHOW CREATE TABLE plain',
+    'SELECT a, b FROM plain ORDER BY a',
+    'SELECT COUNT(*), SUM(k), MIN(id), MAX(pad) FROM many',
+    'SELECT id FROM many WHERE k BETWEEN 5 AND 9 ORDER BY k, id',
+    (
+        "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE"
+        " schema_name LIKE 'd%' ORDER BY 1"
+    ),
 ]
 
 
@@ -42,18 +57,25 @@ def rows(connection, query):
 
 def fill(server):
     c = server.connect()
-    c.query("CREATE DATABASE d; CREATE DATABASE d2 COLLATE latin1_bin; USE d; SET time_zone = '+00:00'")
+    c.query(
+        "CREATE DATABASE d; CREATE DATABASE d2 COLLATE latin1_bin; USE d; SET time_zone = '+00:00'"
+    )
     for create in TABLES.values():
         c.query(create)
     for n in range(1, 40):
-        c.query(f"""INSERT INTO types (t, b, d, f, g, c, v, x, y, z, da, ti, dt, ts, ye, bi, e, s, h) VALUES ({n}, {n} * 1000000007, {n}.5, {n} / 8, {n} / 8, 'c{n}', 'v{n}',
+        c.query(
+            f"""INSERT INTO types (t, b, d, f, g, c, v, x, y, z, da, ti, dt, ts, ye, bi, e, s, h) VALUES ({n}, {n} * 1000000007, {n}.5, {n} / 8, {n} / 8, 'c{n}', 'v{n}',
                 REPEAT('long {n} ', {n * 40}), X'00FF{n:02x}', REPEAT('blob', {n * 300}), '2024-01-{n % 28 + 1}', '10:{n:02}:00.125', '2024-02-03 04:05:06.{n:06}',
-                '2024-03-04 05:06:{n:02}', 2000 + {n}, {n}, {n % 3 + 1}, {n % 8}, {n})""")
+                '2024-03-04 05:06:{n:02}', 2000 + {n}, {n}, {n % 3 + 1}, {n % 8}, {n})"""
+        )
     c.query("INSERT INTO types (v) VALUES (DEFAULT)")
     c.query("UPDATE types SET dt = '2024-02-03 04:05:06' WHERE id = 40")
     c.query("INSERT INTO plain VALUES (1, 'x'), (2, NULL), (NULL, 'X'), (3, 'ä')")
     for n in range(0, 3000, 100):
-        c.query('INSERT INTO many VALUES ' + ', '.join(f"({i}, {i % 37}, 'row {i}')" for i in range(n, n + 100)))
+        c.query(
+            'INSERT INTO many VALUES '
+            + ', '.join(f"({i}, {i % 37}, 'row {i}')" for i in range(n, n + 100))
+        )
     c.query('DELETE FROM many WHERE id % 5 = 0')
     c.query('UPDATE many SET k = k + 1 WHERE id % 3 = 0')
     return c
@@ -67,7 +89,10 @@ def make(name, a):
             expected = {q: rows(c, q) for q in QUERIES}
             if end == 'killed':
                 other = server.connect(database='d')
-                other.query("BEGIN; UPDATE many SET k = 999 WHERE id < 50; INSERT INTO plain VALUES (77, 'never'); DELETE FROM types WHERE id = 7")
+                other.query(
+                    "BEGIN; UPDATE many SET k = 999 WHERE id < 50; INSERT INTO plain VALUES (77,"
+                    " 'never'); DELETE FROM types WHERE id = 7"
+                )
                 # Something durable behind it, so that its changes are in the log.
                 c.query('CREATE DATABASE d3')
                 expected = {q: rows(c, q) for q in QUERIES}
@@ -78,7 +103,20 @@ def make(name, a):
                 json.dump(expected, f)
             os.remove(os.path.join(server.data, 'redolith.lock'))
             archive = os.path.join(HERE, f'{name}-{end}.tar.gz')
-            subprocess.run(['tar', '-C', server.data, '--sort=name', '--owner=0', '--group=0', '-czf', archive, '.'], check=True)
+            subprocess.run(
+                [
+                    'tar',
+                    '-C',
+                    server.data,
+                    '--sort=name',
+                    '--owner=0',
+                    '--group=0',
+                    '-czf',
+                    archive,
+                    '.',
+                ],
+                check=True,
+            )
             print(f'{os.path.relpath(archive)}: {os.path.getsize(archive)} bytes')
 
 
@@ -99,10 +137,15 @@ def opened(archive, a):
             for query, before in expected.items():
                 now = rows(c, query)
                 if now != before:
-                    wrong.append(f'{time} start: {query}\n  {str(before)[:400]}\n  {str(now)[:400]}')
+                    wrong.append(
+                        f'{time} start: {query}\n  {str(before)[:400]}\n  {str(now)[:400]}'
+                    )
             wrong += [f'{time} start: {w}' for w in check.tables(c, 'd')]
             # What is written now is read by the second start.
-            c.query("ALTER TABLE plain COMMENT 'touched'; INSERT INTO types (v) VALUES ('later'); DELETE FROM types WHERE v = 'later'")
+            c.query(
+                "ALTER TABLE plain COMMENT 'touched'; INSERT INTO types (v) VALUES ('later');"
+                " DELETE FROM types WHERE v = 'later'"
+            )
             expected = {q: rows(c, q) for q in QUERIES}
             if time == 'first':
                 server.stop()
@@ -111,7 +154,9 @@ def opened(archive, a):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--make', metavar='NAME')
     servers.add_arguments(p)
     a = p.parse_args()

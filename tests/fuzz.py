@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Fuzz targets under libFuzzer, which looks for inputs that reach new code: bytes from outside, through every door.
+"""Fuzz targets under libFuzzer, which looks for inputs that reach new code: bytes from outside,
+through every door.
 
   tests/fuzz.py                     each target 10 seconds
   tests/fuzz.py --seconds 3600 --only sql_text
   tests/fuzz.py --keep-corpus       what reached new code becomes a part of fuzz/corpus
 
-A target may neither panic nor hang nor take more than --memory MiB. An input that makes it do so is written to
-fuzz/regressions/TARGET, where `cargo test -p redolith-fuzzing` runs it from then on: commit it with its mend.
+A target may neither panic nor hang nor take more than --memory MiB. An input that makes it do so is
+written to fuzz/regressions/TARGET, where `cargo test -p redolith-fuzzing` runs it from then on:
+commit it with its mend.
 """
+
 import argparse
 import concurrent.futures
 import os
@@ -21,20 +24,36 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPO = os.path.dirname(HERE)
 FUZZ = os.path.join(REPO, 'fuzz')
 sys.path.insert(0, HERE)
-from rig.report import Report                                # noqa: E402
+from rig.report import Report  # noqa: E402
 
 TARGET = os.path.join(os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, 'target'), 'fuzz')
-# What cargo-fuzz passes, without the sanitizers, which need a nightly compiler and find little in code without `unsafe`.
-COVERAGE = ('--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 '
-            '-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table '
-            '-Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=16')
+# What cargo-fuzz passes, without the sanitizers, which need a nightly compiler and find little in
+# code without `unsafe`.
+COVERAGE = (
+    '--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 '
+    '-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table '
+    '-Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=16'
+)
 
 
 def build():
     """The program."""
-    host = re.search(r'host: (\S+)', subprocess.run(['rustc', '-vV'], stdout=subprocess.PIPE, text=True, check=True).stdout)[1]
-    command = ['cargo', 'build', '--release', '--locked', '--manifest-path', os.path.join(FUZZ, 'Cargo.toml'), '--target-dir', TARGET,
-               '--target', host]
+    host = re.search(
+        r'host: (\S+)',
+        subprocess.run(['rustc', '-vV'], stdout=subprocess.PIPE, text=True, check=True).stdout,
+    )[1]
+    command = [
+        'cargo',
+        'build',
+        '--release',
+        '--locked',
+        '--manifest-path',
+        os.path.join(FUZZ, 'Cargo.toml'),
+        '--target-dir',
+        TARGET,
+        '--target',
+        host,
+    ]
     subprocess.run(command, check=True, env={**os.environ, 'RUSTFLAGS': COVERAGE})
     return os.path.join(TARGET, host, 'release', 'redolith-fuzz')
 
@@ -51,17 +70,47 @@ def fuzz(binary, name, a):
         for d in (seeds, grown, failed):
             os.mkdir(d)
         env = {**os.environ, 'FUZZ_TARGET': name}
-        said = subprocess.run([binary], env={**env, 'FUZZ_SEEDS': seeds}, stdout=subprocess.PIPE, text=True, check=True).stdout
+        said = subprocess.run(
+            [binary],
+            env={**env, 'FUZZ_SEEDS': seeds},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
         longest = re.search(r'longest input: (\d+)', said)[1]
         corpus = os.path.join(FUZZ, 'corpus', name)
         kept = [corpus] if os.path.isdir(corpus) else []
-        p = subprocess.run([binary, grown, seeds, *kept, f'-max_total_time={a.seconds}', f'-max_len={longest}', f'-seed={a.seed}',
-                            f'-rss_limit_mb={a.memory}', '-timeout=25', '-print_final_stats=1', f'-artifact_prefix={failed}/'],
-                           env=env, cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace')
+        p = subprocess.run(
+            [
+                binary,
+                grown,
+                seeds,
+                *kept,
+                f'-max_total_time={a.seconds}',
+                f'-max_len={longest}',
+                f'-seed={a.seed}',
+                f'-rss_limit_mb={a.memory}',
+                '-timeout=25',
+                '-print_final_stats=1',
+                f'-artifact_prefix={failed}/',
+            ],
+            env=env,
+            cwd=scratch,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors='replace',
+        )
         if a.keep_corpus and p.returncode == 0:
             os.makedirs(corpus, exist_ok=True)
-            subprocess.run([binary, '-merge=1', f'-max_len={longest}', corpus, grown, seeds], env=env, cwd=scratch, check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                [binary, '-merge=1', f'-max_len={longest}', corpus, grown, seeds],
+                env=env,
+                cwd=scratch,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         inputs = sorted(os.listdir(failed))
         if not inputs:
             return p.returncode, p.stdout, None
@@ -72,7 +121,9 @@ def fuzz(binary, name, a):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--seconds', type=int, default=10, help='for each target')
     p.add_argument('--only', action='append', choices=targets(), help='a target')
     p.add_argument('--seed', type=int, default=1, help="libFuzzer's; 0: another one each time")
@@ -82,10 +133,15 @@ def main():
     a = p.parse_args()
     binary, report = build(), Report()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        for name, (status, said, failed) in zip(names := a.only or targets(), pool.map(lambda n: fuzz(binary, n, a), names)):
+        for name, (status, said, failed) in zip(
+            names := a.only or targets(), pool.map(lambda n: fuzz(binary, n, a), names)
+        ):
             runs = re.search(r'stat::number_of_executed_units: *(\d+)', said)
             covered = re.findall(r'cov: (\d+)', said)
-            told = f'{runs[1] if runs else 0} inputs, {covered[-1] if covered else "?"} edges of code reached'
+            told = (
+                f'{runs[1] if runs else 0} inputs, {covered[-1] if covered else "?"} edges of code'
+                ' reached'
+            )
             if status or not runs or int(runs[1]) < 100:
                 why = '\n'.join(said.splitlines()[-40:])
                 report.fail(name, f'{told}\n{why}\nthe input: {failed or "none was written"}')

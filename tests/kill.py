@@ -5,18 +5,23 @@
   tests/kill.py --rounds 500 --seed 7
   tests/kill.py --rounds 1 --threads 128 --seconds 60 --at-end --switch-ms 100
 
-Each round: sysbench oltp_write_only and the oracle's own connections write; the server gets SIGKILL at a random moment (one round in four
-once more while it recovers); it is started again; then, over all rounds so far:
+Each round: sysbench oltp_write_only and the oracle's own connections write; the server gets SIGKILL
+at a random moment (one round in four once more while it recovers); it is started again; then, over
+all rounds so far:
 
   KILL-1  every transaction whose COMMIT was answered is there, whole;
-  KILL-2  one whose answer never came is there whole or not at all, and what was found once stays so;
+  KILL-2 one whose answer never came is there whole or not at all, and what was found once stays so;
   KILL-3  nothing is there that was rolled back or never sent;
-  KILL-4  CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were made with.
+  KILL-4 CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were
+  made with.
 
-An oracle transaction inserts one to three rows under its token into `token`, and counts itself in `worker`. The oracle writes `sent` into its
-record before COMMIT, and `acked` after the answer: the record survives the server. In every other round (all, with --at-end) who writes the log, how often it is
-flushed and whether a commit waits for the device or for the write only (both survive a kill) change each --switch-ms. kill -9 keeps the page cache: power loss is the simulator's business.
+An oracle transaction inserts one to three rows under its token into `token`, and counts itself in
+`worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer: the
+record survives the server. In every other round (all, with --at-end) who writes the log, how often
+it is flushed and whether a commit waits for the device or for the write only (both survive a kill)
+change each --switch-ms. kill -9 keeps the page cache: power loss is the simulator's business.
 """
+
 import argparse
 import os
 import random
@@ -25,22 +30,35 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import check, servers, sysbench                     # noqa: E402
-from rig.client import MySQLError                            # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import check, servers, sysbench  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 ORACLE = 'oracle'
-SETTINGS = dict(innodb_buffer_pool_size='64M', innodb_flush_log_at_trx_commit=1, max_connections=500, innodb_lock_wait_timeout=5)
+SETTINGS = dict(
+    innodb_buffer_pool_size='64M',
+    innodb_flush_log_at_trx_commit=1,
+    max_connections=500,
+    innodb_lock_wait_timeout=5,
+)
 RETRY = {1205, 1213}
 PAD = 'x' * 150
 
 
 class Record:
-    """The oracle's memory: a file of `sent token rows` and `acked token` lines, and the same in memory."""
+    """The oracle's memory: a file of `sent token rows` and `acked token` lines, and the same in
+    memory.
+    """
 
     def __init__(self, path):
         self.file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_TRUNC, 0o644)
-        self.sent, self.acked, self.settled, self.lock, self.next = {}, set(), {}, threading.Lock(), 1
+        self.sent, self.acked, self.settled, self.lock, self.next = (
+            {},
+            set(),
+            {},
+            threading.Lock(),
+            1,
+        )
 
     def token(self):
         with self.lock:
@@ -61,7 +79,13 @@ class Worker(threading.Thread):
 
     def __init__(self, server, record, number, seed):
         super().__init__(daemon=True)
-        self.server, self.record, self.number, self.random, self.trouble = server, record, number, random.Random(seed), None
+        self.server, self.record, self.number, self.random, self.trouble = (
+            server,
+            record,
+            number,
+            random.Random(seed),
+            None,
+        )
 
     def run(self):
         try:
@@ -74,22 +98,30 @@ class Worker(threading.Thread):
                         raise
                     c.query('ROLLBACK')
         except OSError:
-            pass                      # the kill
+            pass  # the kill
         except MySQLError as e:
             self.trouble = f'worker {self.number}: {e}'
 
     def transaction(self, c):
         token, rows, kind = self.record.token(), self.random.randint(1, 3), self.random.random()
         c.query('BEGIN')
-        steps = [lambda: c.query(f'UPDATE worker SET n = n + 1, last = {token} WHERE id = {self.number}')]
-        steps += [lambda i=i: c.query(f"INSERT INTO token VALUES ({token}, {i}, {self.number}, '{PAD[:self.random.randint(0, 150)]}')") for i in range(rows)]
+        steps = [
+            lambda: c.query(f'UPDATE worker SET n = n + 1, last = {token} WHERE id = {self.number}')
+        ]
+        steps += [
+            lambda i=i: c.query(
+                f"INSERT INTO token VALUES ({token}, {i}, {self.number},"
+                f" '{PAD[: self.random.randint(0, 150)]}')"
+            )
+            for i in range(rows)
+        ]
         self.random.shuffle(steps)
         for step in steps:
             step()
-        if kind < 0.05:               # never sent: must never be seen
+        if kind < 0.05:  # never sent: must never be seen
             c.query('ROLLBACK')
             return
-        if kind < 0.10:               # something undone inside a transaction that commits
+        if kind < 0.10:  # something undone inside a transaction that commits
             c.query('SAVEPOINT s')
             c.query(f"INSERT INTO token VALUES ({token}, 99, {self.number}, 'undone')")
             c.query('ROLLBACK TO s')
@@ -101,12 +133,22 @@ class Worker(threading.Thread):
 class Switcher(threading.Thread):
     """Changes the ways of writing the log under load, until the server is gone."""
 
-    SETTINGS = {'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'], 'redolith_log_flush_pace_us': [-1, 0, 0, 500, 3000],
-                'redolith_log_flush_depth': [0, 1, 2, 4], 'innodb_flush_log_at_trx_commit': [1, 1, 2]}
+    SETTINGS = {
+        'redolith_log_writer': ['auto', 'session', 'leader', 'dedicated'],
+        'redolith_log_flush_pace_us': [-1, 0, 0, 500, 3000],
+        'redolith_log_flush_depth': [0, 1, 2, 4],
+        'innodb_flush_log_at_trx_commit': [1, 1, 2],
+    }
 
     def __init__(self, server, every_s, seed):
         super().__init__(daemon=True)
-        self.server, self.every_s, self.random, self.trouble, self.count = server, every_s, random.Random(seed), None, 0
+        self.server, self.every_s, self.random, self.trouble, self.count = (
+            server,
+            every_s,
+            random.Random(seed),
+            None,
+            0,
+        )
 
     def run(self):
         try:
@@ -117,7 +159,7 @@ class Switcher(threading.Thread):
                 self.count += 1
                 time.sleep(self.every_s)
         except OSError:
-            pass                      # the kill
+            pass  # the kill
         except MySQLError as e:
             self.trouble = f'switching the writer: {e}'
 
@@ -125,11 +167,16 @@ class Switcher(threading.Thread):
 def prepare(server, a):
     c = server.connect()
     c.query(f'CREATE DATABASE {ORACLE}; CREATE DATABASE {sysbench.SCHEMA}; USE {ORACLE}')
-    c.query('CREATE TABLE token (token BIGINT NOT NULL, part INT NOT NULL, worker INT NOT NULL, pad VARCHAR(200), PRIMARY KEY (token, part), KEY worker (worker, token))')
+    c.query(
+        'CREATE TABLE token (token BIGINT NOT NULL, part INT NOT NULL, worker INT NOT NULL, pad'
+        ' VARCHAR(200), PRIMARY KEY (token, part), KEY worker (worker, token))'
+    )
     c.query('CREATE TABLE worker (id INT PRIMARY KEY, n BIGINT NOT NULL, last BIGINT NOT NULL)')
     c.query('INSERT INTO worker VALUES ' + ', '.join(f'({i}, 0, 0)' for i in range(a.connections)))
     c.close()
-    sysbench.run(server, 'oltp_write_only', 'prepare', threads=2, tables=a.tables, table_size=a.table_size)
+    sysbench.run(
+        server, 'oltp_write_only', 'prepare', threads=2, tables=a.tables, table_size=a.table_size
+    )
 
 
 def verify(server, record, a):
@@ -142,18 +189,36 @@ def verify(server, record, a):
         there = found.pop(token, [])
         whole = sorted(there) == [(i, worker) for i in range(rows)]
         if token in record.acked and not whole:
-            wrong.append(f'KILL-1: token {token} was acknowledged; {len(there)} of its {rows} rows are there')
+            wrong.append(
+                f'KILL-1: token {token} was acknowledged; {len(there)} of its {rows} rows are there'
+            )
         elif there and not whole:
             wrong.append(f'KILL-2: token {token} is there in part: {there}, not {rows} rows')
         elif record.settled.setdefault(token, whole) != whole:
-            wrong.append(f'KILL-2: token {token} was {"there" if not whole else "absent"} after an earlier restart, and no longer is')
-    wrong += [f'KILL-3: token {t} is there and was never sent: {rows}' for t, rows in list(found.items())[:10]]
+            wrong.append(
+                f'KILL-2: token {token} was {"there" if not whole else "absent"} after an earlier'
+                ' restart, and no longer is'
+            )
+    wrong += [
+        f'KILL-3: token {t} is there and was never sent: {rows}'
+        for t, rows in list(found.items())[:10]
+    ]
     lived = [t for t, there in record.settled.items() if there]
     for id, n, last in c.rows('SELECT id, n, last FROM worker'):
         own = [t for t in lived if record.sent[t][0] == int(id)]
         if (int(n), int(last)) != (len(own), max(own, default=0)):
-            wrong.append(f'KILL-2: worker {id.decode()} says n={n.decode()} last={last.decode()}; its tokens say n={len(own)} last={max(own, default=0)}')
-    wrong += [f'KILL-4: {x}' for x in check.tables(c, ORACLE) + check.tables(c, sysbench.SCHEMA) + check.row_counts(c, sysbench.SCHEMA, a.table_size)]
+            wrong.append(
+                f'KILL-2: worker {id.decode()} says n={n.decode()} last={last.decode()}; its tokens'
+                f' say n={len(own)} last={max(own, default=0)}'
+            )
+    wrong += [
+        f'KILL-4: {x}'
+        for x in (
+            check.tables(c, ORACLE)
+            + check.tables(c, sysbench.SCHEMA)
+            + check.row_counts(c, sysbench.SCHEMA, a.table_size)
+        )
+    ]
     c.close()
     return wrong
 
@@ -162,7 +227,15 @@ def one_round(server, record, a, rng, switch):
     """Load, kill, restart; what is wrong, and what happened in words."""
     before = len(record.acked)
     workers = [Worker(server, record, i, rng.random()) for i in range(a.connections)]
-    load = sysbench.spawn(server, 'oltp_write_only', 'run', threads=a.threads, tables=a.tables, table_size=a.table_size, time=600)
+    load = sysbench.spawn(
+        server,
+        'oltp_write_only',
+        'run',
+        threads=a.threads,
+        tables=a.tables,
+        table_size=a.table_size,
+        time=600,
+    )
     drain = threading.Thread(target=load.stdout.read, daemon=True)
     drain.start()
     if switch:
@@ -206,12 +279,21 @@ def start_quietly(server):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--rounds', type=int, default=20)
     parser.add_argument('--seed', type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument('--seconds', type=float, default=2.5, help='the latest moment of the kill')
-    parser.add_argument('--at-end', action='store_true', help='kill at that moment, not at a random one before')
-    parser.add_argument('--switch-ms', type=float, default=20, help='how often the ways of writing the log change; 0: never')
+    parser.add_argument(
+        '--at-end', action='store_true', help='kill at that moment, not at a random one before'
+    )
+    parser.add_argument(
+        '--switch-ms',
+        type=float,
+        default=20,
+        help='how often the ways of writing the log change; 0: never',
+    )
     parser.add_argument('--threads', type=int, default=16, help='of sysbench')
     parser.add_argument('--connections', type=int, default=6, help='of the oracle')
     parser.add_argument('--tables', type=int, default=8)
@@ -221,7 +303,16 @@ def main():
     report = Report()
     print(f'seed {a.seed}: tests/kill.py --seed {a.seed} --rounds {a.rounds}', flush=True)
     dir = servers.scratch('kill')
-    server = servers.make(a, dir, **SETTINGS, **({'innodb_log_file_size': '64M'} if a.server == 'mariadb' else {'innodb_redo_log_capacity': '64M'}))
+    server = servers.make(
+        a,
+        dir,
+        **SETTINGS,
+        **(
+            {'innodb_log_file_size': '64M'}
+            if a.server == 'mariadb'
+            else {'innodb_redo_log_capacity': '64M'}
+        ),
+    )
     with server:
         prepare(server, a)
         record = Record(os.path.join(dir, 'record'))
@@ -232,12 +323,18 @@ def main():
             except (servers.NotUp, MySQLError, OSError) as e:
                 wrong, words = [f'{type(e).__name__}: {e}', server.last_words()], ''
             if wrong:
-                report.fail(f'round {i + 1}', '\n'.join(wrong[:20]) + f'\nseed {a.seed}; kept: {os.path.relpath(dir)}')
-                break                 # the state is the evidence: nothing writes to it any more
+                report.fail(
+                    f'round {i + 1}',
+                    '\n'.join(wrong[:20]) + f'\nseed {a.seed}; kept: {os.path.relpath(dir)}',
+                )
+                break  # the state is the evidence: nothing writes to it any more
             report.ok(f'round {i + 1}', words)
-        print(f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged, {sum(record.settled.values())} there')
+        print(
+            f'{len(record.sent)} transactions sent, {len(record.acked)} acknowledged,'
+            f' {sum(record.settled.values())} there'
+        )
         if report.failed:
-            sys.exit(report.end())    # through the with: the server ends, its files stay
+            sys.exit(report.end())  # through the with: the server ends, its files stay
         report.outcome('clean shutdown', check.clean_shutdown(server))
     return report.end()
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is stopped keeps what it has, and nothing outlives it.
+"""`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is
+stopped keeps what it has, and nothing outlives it.
 
-  tests/lab.py                         study 1, also with another script and paces, and study 2 beside MariaDB
-  tests/lab.py --keep DIR              leaves the reports there, to look at
+tests/lab.py                         study 1, also with another script and paces, and study 2 beside MariaDB
+tests/lab.py --keep DIR              leaves the reports there, to look at
 """
+
 import argparse
 import csv
 import json
@@ -16,16 +18,55 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers                                      # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import servers  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 SCHEMES = ['auto', 'leader', 'session', 'dedicated']
-REDO = ['redo', '--tables=1', '--table-size=100', '--time=1', '--warmup=1', '--repeat=1', '--threads=1,4', '--pool=64M', '--quick']
-WRITERS = ['writers', '--peer=mariadb', '--writes=5', '--repeat=1', '--threads=4,8', '--pool=64M', '--quick']
+REDO = [
+    'redo',
+    '--tables=1',
+    '--table-size=100',
+    '--time=1',
+    '--warmup=1',
+    '--repeat=1',
+    '--threads=1,4',
+    '--pool=64M',
+    '--quick',
+]
+WRITERS = [
+    'writers',
+    '--peer=mariadb',
+    '--writes=5',
+    '--repeat=1',
+    '--threads=4,8',
+    '--pool=64M',
+    '--quick',
+]
 PACES = ['0 us', '200 us', '500 us', '1500 us', '-1 (the server chooses)']
-PACE = ['redo', '--tables=1', '--table-size=100', '--time=2', '--warmup=1', '--repeat=1', '--threads=4', '--schemes=leader', '--pool=64M', '--quick',
-        '--script=oltp_update_index', '--sections=schemes,pace']
-ENDLESS = ['redo', '--tables=1', '--table-size=100', '--time=60', '--repeat=1', '--threads=4', '--schemes=auto', '--pool=64M']
+PACE = [
+    'redo',
+    '--tables=1',
+    '--table-size=100',
+    '--time=2',
+    '--warmup=1',
+    '--repeat=1',
+    '--threads=4',
+    '--schemes=leader',
+    '--pool=64M',
+    '--quick',
+    '--script=oltp_update_index',
+    '--sections=schemes,pace',
+]
+ENDLESS = [
+    'redo',
+    '--tables=1',
+    '--table-size=100',
+    '--time=60',
+    '--repeat=1',
+    '--threads=4',
+    '--schemes=auto',
+    '--pool=64M',
+]
 LIMIT_S = 600
 
 
@@ -45,13 +86,23 @@ def running(marker):
 
 def quota():
     """The option, where this machine lets one make control groups for CPU."""
-    makes = os.geteuid() == 0 and any(os.path.exists(f'{t}/{f}') and os.access(t, os.W_OK)
-                                      for t, f in [('/sys/fs/cgroup/cpu', 'cpu.cfs_quota_us'), ('/sys/fs/cgroup/cpu,cpuacct', 'cpu.cfs_quota_us')])
+    makes = os.geteuid() == 0 and any(
+        os.path.exists(f'{t}/{f}') and os.access(t, os.W_OK)
+        for t, f in [
+            ('/sys/fs/cgroup/cpu', 'cpu.cfs_quota_us'),
+            ('/sys/fs/cgroup/cpu,cpuacct', 'cpu.cfs_quota_us'),
+        ]
+    )
     return ['--cpu-quota=1'] if makes else []
 
 
 def control_groups(pid):
-    return [os.path.join(at, d) for at, dirs, _ in os.walk('/sys/fs/cgroup') for d in dirs if d.startswith(f'redolith-lab-{pid}-')]
+    return [
+        os.path.join(at, d)
+        for at, dirs, _ in os.walk('/sys/fs/cgroup')
+        for d in dirs
+        if d.startswith(f'redolith-lab-{pid}-')
+    ]
 
 
 def wait_for(condition, seconds):
@@ -64,8 +115,15 @@ def wait_for(condition, seconds):
 class Lab:
     def __init__(self, binary, dir, arguments):
         self.dir = dir
-        self.process = subprocess.Popen([binary, 'lab', *arguments, f'--dir={dir}'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, start_new_session=True, preexec_fn=servers.die_with_parent)
+        self.process = subprocess.Popen(
+            [binary, 'lab', *arguments, f'--dir={dir}'],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=servers.die_with_parent,
+        )
 
     def end(self):
         """Its status, and what it has printed."""
@@ -90,16 +148,28 @@ def must(condition, why):
 
 
 def whole(lab, rows, points):
-    """A run that has gone to its end has these rows in every file, so many points, and left no data."""
-    page, text, results = lab.read('report.html'), lab.read('report.md'), json.loads(lab.read('report.json'))
+    """A run that has gone to its end has these rows in every file, so many points, and left no
+    data.
+    """
+    page, text, results = (
+        lab.read('report.html'),
+        lab.read('report.md'),
+        json.loads(lab.read('report.json')),
+    )
     lines = list(csv.DictReader(lab.read('points.csv').splitlines()))
     must(results['finished'], 'it is not finished')
     failed = [p for p in results['points'] if p['error']]
     must(not failed, f'failed points: {failed}')
-    must(len(lines) == len(results['points']) == points, f'{len(lines)} points, not {points}: {results["notes"]}')
+    must(
+        len(lines) == len(results['points']) == points,
+        f'{len(lines)} points, not {points}: {results["notes"]}',
+    )
     for row in rows:
         must(f'<th>{row}</th>' in page and f'| {row} |' in text, f'{row} is in no table')
-        must(any(line['row'] == row and float(line['per_s']) > 0 for line in lines), f'{row} did nothing')
+        must(
+            any(line['row'] == row and float(line['per_s']) > 0 for line in lines),
+            f'{row} did nothing',
+        )
     must('<svg' in page and 'http' not in page, 'plots, and nothing from elsewhere')
     must(not os.path.exists(os.path.join(lab.folder(), 'data')), 'data directories are left')
     return results, text
@@ -111,13 +181,25 @@ def redo(lab):
     # What the server does not have is left out, and said.
     placements = next(s for s in results['sections'] if s['id'] == 'placements')['rows']
     left_out = [n for n in results['notes'] if n.startswith('"dedicated: ')]
-    must(len(placements) + len(left_out) == (4 if len(os.sched_getaffinity(0)) > 1 else 1), f'{placements}, left out: {left_out}')
-    purge_off = not any(n.startswith('Purge off is left out for redolith:') for n in results['notes'])
+    must(
+        len(placements) + len(left_out) == (4 if len(os.sched_getaffinity(0)) > 1 else 1),
+        f'{placements}, left out: {left_out}',
+    )
+    purge_off = not any(
+        n.startswith('Purge off is left out for redolith:') for n in results['notes']
+    )
     _, text = whole(lab, SCHEMES + placements, 2 * len(SCHEMES) + len(placements) * (1 + purge_off))
     counters = list(csv.DictReader(lab.read('counters.csv').splitlines()))
-    writes = [float(c['difference']) for c in counters if c['row'] == 'leader' and c['counter'] == 'log_write_requests']
+    writes = [
+        float(c['difference'])
+        for c in counters
+        if c['row'] == 'leader' and c['counter'] == 'log_write_requests'
+    ]
     must(writes and min(writes) > 0, f'log_write_requests of leader: {writes}')
-    must('| log_on_flush_waits |' in text and '| auto / best fixed scheme |' in text, 'counters and ratios')
+    must(
+        '| log_on_flush_waits |' in text and '| auto / best fixed scheme |' in text,
+        'counters and ratios',
+    )
     return f'{len(results["points"])} points'
 
 
@@ -125,13 +207,19 @@ def pace(lab):
     """Another script, and the rows of pace: with the quota, where there can be one."""
     lab.ends_well()
     results, text = whole(lab, ['leader'] + PACES, 1 + len(PACES))
-    must([s['id'] for s in results['sections']] == ['schemes', 'pace'] and {s['script'] for s in results['sections']} == {'oltp_update_index'},
-         f'sections: {[(s["id"], s["script"]) for s in results["sections"]]}')
+    must(
+        [s['id'] for s in results['sections']] == ['schemes', 'pace']
+        and {s['script'] for s in results['sections']} == {'oltp_update_index'},
+        f'sections: {[(s["id"], s["script"]) for s in results["sections"]]}',
+    )
     must('## When and how often to flush, at 4 connections: oltp_update_index' in text, 'headings')
     must(not control_groups(lab.process.pid), f'left behind: {control_groups(lab.process.pid)}')
     if quota():
         must('- CPU quota of each server: 1 CPU (' in text, 'the quota is not in the report')
-    return f'{len(results["points"])} points, {"with a quota of one CPU" if quota() else "no quota: no right to make control groups"}'
+    return (
+        f'{len(results["points"])} points,'
+        f' {"with a quota of one CPU" if quota() else "no quota: no right to make control groups"}'
+    )
 
 
 def writers(binary, dir):
@@ -139,7 +227,10 @@ def writers(binary, dir):
     lab.ends_well()
     results, text = whole(lab, ['ON', 'OFF', 'auto', 'MariaDB'], 4 * 2)
     must(all(p['figures']['seconds'] > 0 for p in results['points']), 'seconds')
-    must('--auto-generate-sql-load-type=mixed' in text and 'Scaled: 5 statements per client' in text, 'the command, and what was scaled')
+    must(
+        '--auto-generate-sql-load-type=mixed' in text and 'Scaled: 5 statements per client' in text,
+        'the command, and what was scaled',
+    )
     return f'{len(results["points"])} points'
 
 
@@ -147,18 +238,31 @@ def ended(binary, dir, how):
     """Ends it while sysbench runs; everything that it has started ends too."""
     lab = Lab(binary, dir, ENDLESS + quota())
     sockets = f'redolith-lab-{lab.process.pid}/'
-    must(wait_for(lambda: any('--report-checkpoints' in line for line in running(sockets)), 300), f'sysbench was never started: {running(sockets)}')
-    must(bool(control_groups(lab.process.pid)) == bool(quota()), f'control groups: {control_groups(lab.process.pid)}')
+    must(
+        wait_for(lambda: any('--report-checkpoints' in line for line in running(sockets)), 300),
+        f'sysbench was never started: {running(sockets)}',
+    )
+    must(
+        bool(control_groups(lab.process.pid)) == bool(quota()),
+        f'control groups: {control_groups(lab.process.pid)}',
+    )
     lab.process.send_signal(how)
     status, out = lab.end()
-    must(wait_for(lambda: not running(sockets) and not running(lab.folder()), 60), f'left behind: {running(sockets) + running(lab.folder())}')
+    must(
+        wait_for(lambda: not running(sockets) and not running(lab.folder()), 60),
+        f'left behind: {running(sockets) + running(lab.folder())}',
+    )
     return lab, status, out
 
 
 def interrupted(binary, dir):
     lab, status, out = ended(binary, dir, signal.SIGINT)
     must(status == 1 and 'Stopped before its end.' in out, f'status {status}:\n{out}')
-    must(json.loads(lab.read('report.json'))['finished'] is False and 'is not finished' in lab.read('report.html'), 'the report does not say so')
+    must(
+        json.loads(lab.read('report.json'))['finished'] is False
+        and 'is not finished' in lab.read('report.html'),
+        'the report does not say so',
+    )
     must(not os.path.exists(os.path.join(lab.folder(), 'data')), 'data directories are left')
     must(not control_groups(lab.process.pid), f'left behind: {control_groups(lab.process.pid)}')
 
@@ -167,30 +271,45 @@ def killed(binary, dir):
     lab, status, _ = ended(binary, dir, signal.SIGKILL)
     must(status == -signal.SIGKILL, f'status {status}')
     shutil.rmtree(os.path.join(tempfile.gettempdir(), f'redolith-lab-{lab.process.pid}'))
-    for group in control_groups(lab.process.pid):            # the next lab would do that
+    for group in control_groups(lab.process.pid):  # the next lab would do that
         os.rmdir(group)
 
 
 def missing(binary, dir):
     """A tool that is not there is named with its package."""
-    p = subprocess.run([binary, 'lab', 'redo', '--quick', f'--dir={dir}'], env={'PATH': '/nowhere'}, capture_output=True, text=True)
+    p = subprocess.run(
+        [binary, 'lab', 'redo', '--quick', f'--dir={dir}'],
+        env={'PATH': '/nowhere'},
+        capture_output=True,
+        text=True,
+    )
     must(p.returncode == 1 and 'sysbench' in p.stderr and 'apt-get install' in p.stderr, p.stderr)
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--binary', default=servers.BINARY)
     p.add_argument('--keep', metavar='DIR')
     a = p.parse_args()
     report, scratch, binary = Report(), a.keep or servers.scratch('lab'), os.path.abspath(a.binary)
-    dirs = {name: os.path.join(scratch, name) for name in ('redo', 'pace', 'missing', 'writers', 'interrupted', 'killed')}
+    dirs = {
+        name: os.path.join(scratch, name)
+        for name in ('redo', 'pace', 'missing', 'writers', 'interrupted', 'killed')
+    }
     for dir in dirs.values():
         shutil.rmtree(dir, ignore_errors=True)
     # These two take most of the time, and do not mind each other: nobody looks at the figures.
     both, paces = Lab(binary, dirs['redo'], REDO), Lab(binary, dirs['pace'], PACE + quota())
-    for name, test in [('lab redo', lambda: redo(both)), ('lab redo, another script and paces', lambda: pace(paces)),
-                       ('missing tool', lambda: missing(binary, dirs['missing'])), ('lab writers', lambda: writers(binary, dirs['writers'])),
-                       ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])), ('kill -9', lambda: killed(binary, dirs['killed']))]:
+    for name, test in [
+        ('lab redo', lambda: redo(both)),
+        ('lab redo, another script and paces', lambda: pace(paces)),
+        ('missing tool', lambda: missing(binary, dirs['missing'])),
+        ('lab writers', lambda: writers(binary, dirs['writers'])),
+        ('Ctrl-C', lambda: interrupted(binary, dirs['interrupted'])),
+        ('kill -9', lambda: killed(binary, dirs['killed'])),
+    ]:
         try:
             report.ok(name, test() or '')
         except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as e:

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Statements that take for ever, four at a time of every kind: others are served, KILL and max_execution_time end them, SIGTERM ends the server.
+"""Statements that take for ever, four at a time of every kind: others are served, KILL and
+max_execution_time end them, SIGTERM ends the server.
 
   tests/long.py                          every kind
   tests/long.py --measure [--time 5]     the 99th percentile of point selects alone, and beside four statements of each kind
 
-The server has as many worker threads as the machine has CPUs, but two at most. Nothing is held against a clock: what is not served hangs, and the client's time-out of a
-minute ends the test.
+The server has as many worker threads as the machine has CPUs, but two at most. Nothing is held
+against a clock: what is not served hangs, and the client's time-out of a minute ends the test.
 """
+
 import argparse
 import os
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers, sysbench                            # noqa: E402
-from rig.client import MySQLError                            # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import servers, sysbench  # noqa: E402
+from rig.client import MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 FOUR = 4
 LONG = 'BENCHMARK(100000000000, 1+1)'
@@ -34,14 +36,28 @@ KINDS = {
     'MD5 of long strings': f'DO BENCHMARK(100000, MD5({BIG}))',
     'LIKE over long strings': f"DO BENCHMARK(100000, {BIG} LIKE '%ab_c%')",
     'REGEXP over long strings': f"DO BENCHMARK(100000, {BIG} REGEXP 'a*b|c+d')",
-    'one REGEXP': f"SELECT REPEAT(CONCAT({', '.join(['HEX(RANDOM_BYTES(1024))'] * 8)}), 1000) REGEXP '([0-7][0-9a-f]{{4000}}|[8-f][0-9a-f]{{3000}})[g-z]'",
+    'one REGEXP': (
+        f"SELECT REPEAT(CONCAT({', '.join(['HEX(RANDOM_BYTES(1024))'] * 8)}), 1000) REGEXP"
+        " '([0-7][0-9a-f]{4000}|[8-f][0-9a-f]{3000})[g-z]'"
+    ),
     'LOCATE and REPLACE': f"DO BENCHMARK(100000, LOCATE('b', REPLACE({BIG}, 'aa', 'a')))",
     'CONVERT': f'DO BENCHMARK(100000, CONVERT({BIG} USING latin1))',
-    'join without matches': 'SELECT COUNT(*) FROM many a, many b, many c WHERE a.k + b.k + c.k = -1',
-    'join of derived tables': 'SELECT COUNT(*) FROM (SELECT k FROM many) a, (SELECT k FROM many) b, (SELECT k FROM many) c',
+    'join without matches': (
+        'SELECT COUNT(*) FROM many a, many b, many c WHERE a.k + b.k + c.k = -1'
+    ),
+    'join of derived tables': (
+        'SELECT COUNT(*) FROM (SELECT k FROM many) a, (SELECT k FROM many) b, (SELECT k FROM'
+        ' many) c'
+    ),
     'GROUP BY': 'SELECT COUNT(*) FROM many a, many b, many c GROUP BY a.k % 10',
-    'INFORMATION_SCHEMA': 'SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c, information_schema.columns d',
-    'UPDATE of a scan': 'UPDATE few SET id = id WHERE id IN (SELECT a.id FROM many a, many b, many c WHERE a.k + b.k + c.k = -1)',
+    'INFORMATION_SCHEMA': (
+        'SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b,'
+        ' information_schema.columns c, information_schema.columns d'
+    ),
+    'UPDATE of a scan': (
+        'UPDATE few SET id = id WHERE id IN (SELECT a.id FROM many a, many b, many c WHERE a.k +'
+        ' b.k + c.k = -1)'
+    ),
     'SLEEP in WHERE': 'SELECT COUNT(*) FROM few WHERE SLEEP(3600)',
     'SLEEP': 'SELECT SLEEP(3600)',
     'SLEEP in VALUES': 'INSERT INTO other VALUES (CONNECTION_ID(), SLEEP(3600))',
@@ -49,7 +65,10 @@ KINDS = {
 # What a table's length makes long. These end by themselves; here they are begun again and again.
 AGAIN = {
     'CHECK TABLE': 'CHECK TABLE many',
-    'sort': 'SELECT COUNT(*) FROM (SELECT a.k FROM many a, few b, few c ORDER BY a.k + b.id DESC, c.id LIMIT 1000000) d',
+    'sort': (
+        'SELECT COUNT(*) FROM (SELECT a.k FROM many a, few b, few c ORDER BY a.k + b.id DESC, c.id'
+        ' LIMIT 1000000) d'
+    ),
     'CREATE INDEX': None,
     'SHOW': "SHOW VARIABLES WHERE Variable_name LIKE '%a%' AND Value <> ''",
 }
@@ -57,12 +76,18 @@ AGAIN = {
 
 def tables(server):
     c = server.connect()
-    c.query('CREATE DATABASE long_test; USE long_test; CREATE TABLE few (id INT PRIMARY KEY); CREATE TABLE other (id BIGINT PRIMARY KEY, v BIGINT)')
+    c.query(
+        'CREATE DATABASE long_test; USE long_test; CREATE TABLE few (id INT PRIMARY KEY); CREATE'
+        ' TABLE other (id BIGINT PRIMARY KEY, v BIGINT)'
+    )
     c.query('CREATE TABLE many (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, c VARCHAR(60))')
     c.query('INSERT INTO other VALUES (-1, 0), (-2, 0)')
     c.query('INSERT INTO few VALUES ' + ', '.join(f'({n})' for n in range(30)))
     for part in range(20):
-        c.query('INSERT INTO many (k, c) VALUES ' + ', '.join(f"({n}, 'row {n} of many')" for n in range(part * 1000, part * 1000 + 1000)))
+        c.query(
+            'INSERT INTO many (k, c) VALUES '
+            + ', '.join(f"({n}, 'row {n} of many')" for n in range(part * 1000, part * 1000 + 1000))
+        )
     c.close()
 
 
@@ -74,7 +99,10 @@ class Four:
         self.connections = [server.connect(database='long_test', timeout=3600) for _ in range(FOUR)]
         self.ids = [int(c.value(WHO)) for c in self.connections]
         self.ended = False
-        self.threads = [threading.Thread(target=self.run, args=(c, n, sql, again), daemon=True) for n, c in enumerate(self.connections)]
+        self.threads = [
+            threading.Thread(target=self.run, args=(c, n, sql, again), daemon=True)
+            for n, c in enumerate(self.connections)
+        ]
         for t in self.threads:
             t.start()
 
@@ -113,10 +141,15 @@ class Four:
 
 
 def running(c, four):
-    """All four are executed by now. The statement before may still be in the list; a KILL that meets it ends nothing."""
+    """All four are executed by now. The statement before may still be in the list; a KILL that
+    meets it ends nothing.
+    """
     while not four.errors:
         rows = c.rows('SHOW PROCESSLIST')
-        if sum(int(r[0]) in four.ids and r[4] == b'Query' and r[7] != WHO.encode() for r in rows) == FOUR:
+        if (
+            sum(int(r[0]) in four.ids and r[4] == b'Query' and r[7] != WHO.encode() for r in rows)
+            == FOUR
+        ):
             return
     raise AssertionError(f'one has ended by itself: {four.errors}')
 
@@ -133,7 +166,11 @@ def one_kind(server, name, sql, again):
     new.close()
     answers = 'SLEEP' == name
     four.end(c, 'KILL' if name == 'DO BENCHMARK' else 'KILL QUERY')
-    expected = {'closed', 1317} if name == 'DO BENCHMARK' else {None} if answers else {1317, None} if again else {1317}
+    expected = (
+        {'closed', 1317}
+        if name == 'DO BENCHMARK'
+        else {None} if answers else {1317, None} if again else {1317}
+    )
     assert set(four.errors) <= expected, f'they ended with {four.errors}'
     if not again and sql.startswith('SELECT') and not answers:
         c.query('SET max_execution_time = 100')
@@ -148,7 +185,9 @@ def one_kind(server, name, sql, again):
 def test(report):
     with servers.Redolith(servers.scratch('long')) as server:
         tables(server)
-        for name, sql, again in [(n, s, False) for n, s in KINDS.items()] + [(n, s, True) for n, s in AGAIN.items()]:
+        for name, sql, again in [(n, s, False) for n, s in KINDS.items()] + [
+            (n, s, True) for n, s in AGAIN.items()
+        ]:
             try:
                 one_kind(server, name, sql, again)
                 report.ok(name)
@@ -163,12 +202,25 @@ def test(report):
         c = server.connect(timeout=60)
         assert c.value('SELECT 1') == '1'
         status = server.stop(wait_s=30)
-        report.ok('SIGTERM') if status == 0 else report.fail('SIGTERM', f'exit status {status}\n{server.last_words()}')
+        (
+            report.ok('SIGTERM')
+            if status == 0
+            else report.fail('SIGTERM', f'exit status {status}\n{server.last_words()}')
+        )
         del fours
 
 
 def p99(server, threads, time_s):
-    out = sysbench.run(server, 'oltp_point_select', 'run', threads=threads, time=time_s, tables=1, table_size=10000, percentile=99)
+    out = sysbench.run(
+        server,
+        'oltp_point_select',
+        'run',
+        threads=threads,
+        time=time_s,
+        tables=1,
+        table_size=10000,
+        percentile=99,
+    )
     return sysbench.number(r'99th percentile:\s+([\d.]+)', out), sysbench.tps(out)
 
 
@@ -182,15 +234,22 @@ def measure(time_s, threads):
             print(f'\n{n} connections, oltp_point_select: 99th percentile in ms, transactions/s')
             alone, rate = p99(server, n, time_s)
             print(f'{"alone":28} {alone:8.2f} {rate:9.0f}', flush=True)
-            for name, sql, again in [(k, s, False) for k, s in KINDS.items() if not k.startswith('SLEEP')] + [(k, s, True) for k, s in AGAIN.items()]:
+            for name, sql, again in [
+                (k, s, False) for k, s in KINDS.items() if not k.startswith('SLEEP')
+            ] + [(k, s, True) for k, s in AGAIN.items()]:
                 four = Four(server, sql, again)
                 beside, rate = p99(server, n, time_s)
                 four.end(c)
-                print(f'{name:28} {beside:8.2f} {rate:9.0f}  x {beside / max(alone, 0.01):.1f}', flush=True)
+                print(
+                    f'{name:28} {beside:8.2f} {rate:9.0f}  x {beside / max(alone, 0.01):.1f}',
+                    flush=True,
+                )
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument('--measure', action='store_true')
     p.add_argument('--time', type=int, default=5, help='seconds for each figure')
     p.add_argument('--threads', type=int, nargs='*', default=[1, 8])

@@ -1,25 +1,34 @@
 #!/usr/bin/env python3
-"""What clients make grow in memory: it is refused past its bounds, a slow client holds its statement and not memory, and what was taken is given back.
+"""What clients make grow in memory: it is refused past its bounds, a slow client holds its
+statement and not memory, and what was taken is given back.
 
   tests/memory.py
 
-The process's resident memory is read from /proc and held against margins of a hundred megabytes and more; nothing is held against a clock but the wait for memory to be
-given back, which ends when it is.
+The process's resident memory is read from /proc and held against margins of a hundred megabytes and
+more; nothing is held against a clock but the wait for memory to be given back, which ends when it
+is.
 """
+
 import os
 import struct
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig import servers                                      # noqa: E402
-from rig.client import MAX_PACKET, SENT, MySQLError          # noqa: E402
-from rig.report import Report                                # noqa: E402
+from rig import servers  # noqa: E402
+from rig.client import MAX_PACKET, SENT, MySQLError  # noqa: E402
+from rig.report import Report  # noqa: E402
 
 MIB = 1 << 20
-STATEMENT, SERVER = 64, 256                                  # MiB
+STATEMENT, SERVER = 64, 256  # MiB
 # A small pool and log buffer: their memory is touched little by little, and stays.
-OPTIONS = {'innodb_buffer_pool_size': 32 * MIB, 'innodb_log_buffer_size': 4 * MIB, 'redolith_statement_memory': STATEMENT * MIB, 'redolith_server_memory': SERVER * MIB, 'max_connections': 500}
+OPTIONS = {
+    'innodb_buffer_pool_size': 32 * MIB,
+    'innodb_log_buffer_size': 4 * MIB,
+    'redolith_statement_memory': STATEMENT * MIB,
+    'redolith_server_memory': SERVER * MIB,
+    'max_connections': 500,
+}
 # How long the last of it may take to be given back.
 PATIENCE_S = 30
 
@@ -42,14 +51,19 @@ def refused(c, sql, setting='redolith_statement_memory', code=3170):
 
 
 def tables(c):
-    c.query('CREATE DATABASE m; USE m; CREATE TABLE many (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(1000) NOT NULL)')
+    c.query(
+        'CREATE DATABASE m; USE m; CREATE TABLE many (id INT PRIMARY KEY AUTO_INCREMENT, c'
+        ' VARCHAR(1000) NOT NULL)'
+    )
     c.query("INSERT INTO many (c) VALUES (REPEAT('x', 1000))")
     for _ in range(13):
         c.query('INSERT INTO many (c) SELECT c FROM many')
 
 
 def a_long_row(server):
-    """A row of 1.2 GB is refused before it is made; one that has room comes whole, in packets of 16 MiB."""
+    """A row of 1.2 GB is refused before it is made; one that has room comes whole, in packets of 16
+    MiB.
+    """
     c, other = server.connect(database='m'), server.connect(database='m')
     before = rss(server)
     row = ', '.join(f"REPEAT('{chr(97 + n)}', 60000000)" for n in range(20))
@@ -58,7 +72,10 @@ def a_long_row(server):
     assert rss(server) < before + 2 * STATEMENT + 100, f'{before} MiB before, {rss(server)} after'
     got = c.rows("SELECT REPEAT('a', 17000000), 7, REPEAT('b', 11000000)")[0]
     assert got == (b'a' * 17000000, b'7', b'b' * 11000000)
-    for n in (MAX_PACKET - 4, MAX_PACKET - 5):                 # with its length a packet that is full, or one byte less
+    for n in (
+        MAX_PACKET - 4,
+        MAX_PACKET - 5,
+    ):  # with its length a packet that is full, or one byte less
         assert c.rows(f"SELECT REPEAT('a', {n})")[0] == (b'a' * n,)
     assert c.value('SELECT 1') == '1'
 
@@ -69,7 +86,9 @@ def a_slow_client(server):
     for c in slow:
         c.send("SELECT REPEAT(c, 64) FROM many")
     c = server.connect(database='m')
-    while sum(r[4] == b'Query' and r[6] == b'Sending to client' for r in c.rows('SHOW PROCESSLIST')) < len(slow):
+    while sum(
+        r[4] == b'Query' and r[6] == b'Sending to client' for r in c.rows('SHOW PROCESSLIST')
+    ) < len(slow):
         time.sleep(0.01)
     assert rss(server) < before + 100, f'{before} MiB before, {rss(server)} with slow clients'
     for c in slow:
@@ -77,12 +96,14 @@ def a_slow_client(server):
 
 
 def packets(server):
-    """Packets that have begun to come: the last ones are refused, and their sessions go on when they have sent the rest."""
+    """Packets that have begun to come: the last ones are refused, and their sessions go on when
+    they have sent the rest.
+    """
     first = server.connect()
     base, before = status(first, 'used'), rss(server)
     clients, size = [server.connect() for _ in range(16)], 20 * MIB
     text = b"\x03SELECT LENGTH('" + b'a' * size + b"')"
-    parts = [text[n:n + MAX_PACKET] for n in range(0, len(text), MAX_PACKET)]
+    parts = [text[n : n + MAX_PACKET] for n in range(0, len(text), MAX_PACKET)]
     stream = b''.join(struct.pack('<I', len(p))[:3] + bytes([n]) + p for n, p in enumerate(parts))
     for c in clients:
         c.seq = len(parts)
@@ -124,7 +145,9 @@ def packets(server):
 
 
 def what_the_server_tells(server):
-    """More than a statement may hold, of columns that have long comments: it is refused before it is made."""
+    """More than a statement may hold, of columns that have long comments: it is refused before it
+    is made.
+    """
     c = server.connect(database='m')
     columns = ', '.join(f"c{n} TINYINT COMMENT '{'x' * 1000}'" for n in range(1000))
     for n in range(60):
@@ -132,22 +155,33 @@ def what_the_server_tells(server):
     before = rss(server)
     refused(c, "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE COLUMN_COMMENT = 'y'")
     assert rss(server) < before + STATEMENT + 40, f'{before} MiB before, {rss(server)} after'
-    assert len(c.rows('SHOW FULL COLUMNS FROM told7')) == 1000 and len(c.rows('SHOW CREATE TABLE told7')[0][1]) > 1000000
+    assert (
+        len(c.rows('SHOW FULL COLUMNS FROM told7')) == 1000
+        and len(c.rows('SHOW CREATE TABLE told7')[0][1]) > 1000000
+    )
     slow = [server.connect(database='m') for _ in range(20)]
     base = status(c, 'used')
     for s in slow:
         s.send('; '.join(['SHOW FULL COLUMNS FROM told7'] * 30))
-    until(lambda: status(c, 'used') > base + 20 * MIB, lambda: f'{status(c, "used") - base} bytes are counted')
+    until(
+        lambda: status(c, 'used') > base + 20 * MIB,
+        lambda: f'{status(c, "used") - base} bytes are counted',
+    )
     for s in slow:
         s.io.close()
-    until(lambda: status(c, 'used') < base + MIB, lambda: f'{status(c, "used") - base} bytes are still counted')
+    until(
+        lambda: status(c, 'used') < base + MIB,
+        lambda: f'{status(c, "used") - base} bytes are still counted',
+    )
     for n in range(60):
         c.query(f'DROP TABLE told{n}')
     c.close()
 
 
 def long_rows(server):
-    """Rows of 20 MB that wait for a lock: as many as there is memory for, and sessions that have written one keep nothing of it."""
+    """Rows of 20 MB that wait for a lock: as many as there is memory for, and sessions that have
+    written one keep nothing of it.
+    """
     c, size = server.connect(database='m'), 20000000
     c.query('CREATE TABLE rows_of_blobs (id INT PRIMARY KEY, b LONGBLOB)')
     base, before = status(c, 'used'), rss(server)
@@ -155,7 +189,10 @@ def long_rows(server):
     clients = [server.connect(database='m') for _ in range(16)]
     for x in clients:
         x.send(f"INSERT INTO rows_of_blobs VALUES (1, REPEAT('a', {size}))")
-    until(lambda: status(c, 'refusals') > 0, lambda: f'none is refused, {status(c, "used") - base} bytes are counted')
+    until(
+        lambda: status(c, 'refusals') > 0,
+        lambda: f'none is refused, {status(c, "used") - base} bytes are counted',
+    )
     assert status(c, 'used') > SERVER * MIB // 2
     assert rss(server) < before + SERVER + 200, f'{before} MiB before, {rss(server)} with rows'
     c.query('ROLLBACK')
@@ -169,24 +206,39 @@ def long_rows(server):
             answers.append(e.code)
     assert set(answers) == {0, 1062, 3170} and answers.count(0) == 1, answers
     # One that is read is there once, and one after the other.
-    c.query(f"INSERT INTO rows_of_blobs VALUES (2, REPEAT('b', {size})), (3, REPEAT('c', {size})), (4, REPEAT('d', {size})), (5, REPEAT('e', {size}))")
+    c.query(
+        f"INSERT INTO rows_of_blobs VALUES (2, REPEAT('b', {size})), (3, REPEAT('c', {size})), (4,"
+        f" REPEAT('d', {size})), (5, REPEAT('e', {size}))"
+    )
     assert c.value('SELECT SUM(LENGTH(b)) FROM rows_of_blobs') == str(5 * size)
-    refused(c, 'SELECT COUNT(*) FROM rows_of_blobs v, rows_of_blobs w, rows_of_blobs x, rows_of_blobs y WHERE v.b < w.b AND w.b < x.b AND x.b < y.b')
-    until(lambda: status(c, 'used') <= base + MIB, lambda: f'{status(c, "used") - base} bytes are still counted')
+    refused(
+        c,
+        'SELECT COUNT(*) FROM rows_of_blobs v, rows_of_blobs w, rows_of_blobs x, rows_of_blobs y'
+        ' WHERE v.b < w.b AND w.b < x.b AND x.b < y.b',
+    )
+    until(
+        lambda: status(c, 'used') <= base + MIB,
+        lambda: f'{status(c, "used") - base} bytes are still counted',
+    )
     c.query('DROP TABLE rows_of_blobs')
     for x in clients + [c]:
         x.close()
 
 
 def together(server):
-    """Sessions that take what they can get, until the server has no more; others go on, and all is given back when they go."""
+    """Sessions that take what they can get, until the server has no more; others go on, and all is
+    given back when they go.
+    """
     c = server.connect(database='m')
     base, greedy, told = status(c, 'used'), [server.connect(database='m') for _ in range(8)], 0
     for g in greedy:
         try:
             for n in range(3):
                 g.query(f"SET @v{n} = REPEAT('a', 20000000)")
-            g.query('SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(c, id) AS x FROM many LIMIT 20000) AS d')
+            g.query(
+                'SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(c, id) AS x FROM many LIMIT 20000)'
+                ' AS d'
+            )
         except MySQLError as e:
             assert e.code == 3170 and 'redolith_server_memory' in e.message, e
             told += 1
@@ -198,7 +250,10 @@ def together(server):
     c.query(f'SET GLOBAL redolith_server_memory = {SERVER * MIB}')
     for g in greedy:
         g.close()
-    until(lambda: status(c, 'used') <= base + MIB, lambda: f'{status(c, "used")} bytes are still counted, {base} before')
+    until(
+        lambda: status(c, 'used') <= base + MIB,
+        lambda: f'{status(c, "used")} bytes are still counted, {base} before',
+    )
     assert status(c, 'peak') > SERVER * MIB // 2 and status(c, 'refusals') > 0
     c.query('FLUSH STATUS')
     assert status(c, 'refusals') == 0 and status(c, 'peak') < SERVER * MIB // 2
@@ -222,10 +277,20 @@ def test(report):
         tables(c)
         c.query('SELECT COUNT(*) FROM m.many')
         base = rss(server)
-        for what in (a_long_row, a_slow_client, packets, what_the_server_tells, long_rows, together):
+        for what in (
+            a_long_row,
+            a_slow_client,
+            packets,
+            what_the_server_tells,
+            long_rows,
+            together,
+        ):
             try:
                 what(server)
-                report.ok(what.__name__.replace('_', ' '), f'{rss(server)} MiB resident after it, {base} before all')
+                report.ok(
+                    what.__name__.replace('_', ' '),
+                    f'{rss(server)} MiB resident after it, {base} before all',
+                )
             except (AssertionError, OSError, MySQLError) as e:
                 report.fail(what.__name__, f'{type(e).__name__}: {e}')
         report.outcome('memory is given back', complaint(lambda: given_back(server, base)))

@@ -1,37 +1,50 @@
 #!/usr/bin/env python3
 """What the tree's texts say of each other holds.
 
-  tests/tidy.py
+tests/tidy.py
 
-  TIDY-1  a rule's id (LOG-1, MEM-2, ..) is defined once, in the head of a module, in a page of docs or in a test program's head, and means one thing
-  TIDY-2  whoever names a rule names one that is defined
-  TIDY-3  a relative link in a page of Markdown leads to a file that is there, and to a heading that is in it
-  TIDY-4  a path of the tree that a page names is there
+TIDY-1 a rule's id (LOG-1, MEM-2, ..) is defined once, in the head of a module, in a page of docs or
+in a test program's head, and means one thing
+TIDY-2  whoever names a rule names one that is defined
+TIDY-3 a relative link in a page of Markdown leads to a file that is there, and to a heading that is
+in it
+TIDY-4  a path of the tree that a page names is there
 """
+
 import collections
 import os
 import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from rig.report import Report                                # noqa: E402
+from rig.report import Report  # noqa: E402
 
 REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ID = r'[A-Z][A-Z-]*[A-Z]-[0-9]+'
-# Where a rule is defined: `ID:` or `**ID**` in a doc comment or, in the head of a test program, the id at the beginning of a line.
+# Where a rule is defined: `ID:` or `**ID**` in a doc comment or, in the head of a test program, the
+# id at the beginning of a line.
 DEFINED = {
-    '.rs': re.compile(r'(?:^//! |^//! - |^//! \| |^ */// |[.;] )\**(' + ID + r')(?:\*\*|:| \([^)]*\):)'),
+    '.rs': re.compile(
+        r'(?:^//! |^//! - |^//! \| |^ */// |[.;] )\**(' + ID + r')(?:\*\*|:| \([^)]*\):)'
+    ),
     '.md': re.compile(r'\*\*(' + ID + r')\*\*'),
     '.py': re.compile(r'^ +(' + ID + r')  +\S'),
 }
 # Standards, not rules; and the numbered lines of docs/invariants.md.
-NOT_RULES = re.compile(r'^(UTF|CRC|ISO|SHA|RFC|CVE|FNV|GB|EUC|UCS|KOI|X|CP|LATIN|I|A|B|SQL|IEEE|MD|TLS|APACHE|MIT|BSD|MPL|CC|UNICODE|ZLIB|SSE|PHASE|DATE|TIME|WEEK|HY|NET|NO|SET-GTID)-')
+NOT_RULES = re.compile(
+    r'^(UTF|CRC|ISO|SHA|RFC|CVE|FNV|GB|EUC|UCS|KOI|X|CP|LATIN|I|A|B|SQL|IEEE|MD|TLS|APACHE|MIT|BSD|MPL|CC|UNICODE|ZLIB|SSE|PHASE|DATE|TIME|WEEK|HY|NET|NO|SET-GTID)-'
+)
 
 
 def files():
     for folder, inner, names in os.walk(REPO):
         # What is built or run is not the tree's.
-        inner[:] = [d for d in inner if not d.startswith('.') and d not in ('target', 'redolith-data', 'corpus', 'artifacts', '__pycache__', 'out')]
+        inner[:] = [
+            d
+            for d in inner
+            if not d.startswith('.')
+            and d not in ('target', 'redolith-data', 'corpus', 'artifacts', '__pycache__', 'out')
+        ]
         for name in sorted(names):
             path = os.path.join(folder, name)
             if os.path.splitext(name)[1] in DEFINED:
@@ -42,7 +55,8 @@ def files():
 def defined_in(name, text):
     kind = os.path.splitext(name)[1]
     if kind == '.rs':
-        # Elsewhere than in the head of a module only in bold: `/// ID: ..` at a test says which rule it is about.
+        # Elsewhere than in the head of a module only in bold: `/// ID: ..` at a test says which
+        # rule it is about.
         text = '\n'.join(line for line in text.split('\n') if re.match(r'//!| */// \*\*', line))
     elif kind == '.py':
         text = next(iter(re.findall(r'^"""(.*?)"""', text, re.DOTALL | re.MULTILINE)), '')
@@ -51,7 +65,10 @@ def defined_in(name, text):
 
 def headings(text):
     """The anchors of a page, as GitHub makes them, and those that are written out."""
-    made = {re.sub(r'[^\w\- ]', '', h.lower()).strip().replace(' ', '-') for h in re.findall(r'^#+ (.*)$', text, re.MULTILINE)}
+    made = {
+        re.sub(r'[^\w\- ]', '', h.lower()).strip().replace(' ', '-')
+        for h in re.findall(r'^#+ (.*)$', text, re.MULTILINE)
+    }
     return made | set(re.findall(r'<a id="([^"]+)"', text))
 
 
@@ -60,7 +77,11 @@ def links(name, text):
         if re.match(r'[a-z]+:', target):
             continue
         path, _, anchor = target.partition('#')
-        path = os.path.normpath(os.path.join(REPO, os.path.dirname(name), path)) if path else os.path.join(REPO, name)
+        path = (
+            os.path.normpath(os.path.join(REPO, os.path.dirname(name), path))
+            if path
+            else os.path.join(REPO, name)
+        )
         if not os.path.exists(path):
             yield f'{name}: the link to {target} leads nowhere'
         elif anchor and path.endswith('.md'):
@@ -81,7 +102,12 @@ def lines(found):
 
 def main():
     report = Report()
-    places, named, wrong_links, wrong_paths = collections.defaultdict(set), collections.defaultdict(set), [], []
+    places, named, wrong_links, wrong_paths = (
+        collections.defaultdict(set),
+        collections.defaultdict(set),
+        [],
+        [],
+    )
     for name, text in files():
         for rule in defined_in(name, text):
             places[rule].add(name)
@@ -91,8 +117,26 @@ def main():
         if name.endswith('.md'):
             wrong_links += links(name, text)
             wrong_paths += paths(name, text)
-    report.outcome(f'TIDY-1: {len(places)} rules are defined once', lines([f'{rule}: {", ".join(sorted(at))}' for rule, at in sorted(places.items()) if len(at) > 1]))
-    report.outcome('TIDY-2: rules that are named are defined', lines([f'{rule}: {", ".join(sorted(at))}' for rule, at in sorted(named.items()) if rule not in places]))
+    report.outcome(
+        f'TIDY-1: {len(places)} rules are defined once',
+        lines(
+            [
+                f'{rule}: {", ".join(sorted(at))}'
+                for rule, at in sorted(places.items())
+                if len(at) > 1
+            ]
+        ),
+    )
+    report.outcome(
+        'TIDY-2: rules that are named are defined',
+        lines(
+            [
+                f'{rule}: {", ".join(sorted(at))}'
+                for rule, at in sorted(named.items())
+                if rule not in places
+            ]
+        ),
+    )
     report.outcome('TIDY-3: links', lines(wrong_links))
     report.outcome('TIDY-4: paths', lines(wrong_paths))
     return report.end()

@@ -1,5 +1,6 @@
-//! One program for all fuzz targets, under libFuzzer: `FUZZ_TARGET=sql_text` names the one that runs. tests/fuzz.py builds it
-//! with the coverage that guides libFuzzer, runs it, and keeps what fails.
+//! One program for all fuzz targets, under libFuzzer: `FUZZ_TARGET=sql_text` names the one that
+//! runs. tests/fuzz.py builds it with the coverage that guides libFuzzer, runs it, and keeps what
+//! fails.
 //!
 //! `FUZZ_SEEDS=folder` writes the target's inputs to begin with there and ends.
 #![no_main]
@@ -13,7 +14,8 @@ fn target() -> &'static Target {
     TARGET.get_or_init(|| {
         let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
         let names: Vec<_> = redolith_fuzzing::TARGETS.iter().map(|t| t.name).collect();
-        redolith_fuzzing::target(&name).unwrap_or_else(|| panic!("FUZZ_TARGET={name:?}: it is one of {names:?}"))
+        redolith_fuzzing::target(&name)
+            .unwrap_or_else(|| panic!("FUZZ_TARGET={name:?}: it is one of {names:?}"))
     })
 }
 
@@ -27,7 +29,8 @@ fuzz_target!(
             println!("longest input: {}", target().max_len);
             std::process::exit(0);
         }
-        // libFuzzer's hook ends the process at every panic. An engine that gives up in a simulation is no find.
+        // libFuzzer's hook ends the process at every panic. An engine that gives up in a simulation
+        // is no find.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let why = info.payload().downcast_ref::<String>();

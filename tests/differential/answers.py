@@ -1,17 +1,31 @@
 """What a server answers, in a form in which two servers' answers can be compared."""
+
 import math
 from dataclasses import dataclass, field
 
 from rig.client import MySQLError
 
 DOUBLES = (4, 5)
-CLASSES = {**{t: 'integer' for t in (1, 2, 3, 8, 9, 13)}, **{t: 'double' for t in DOUBLES}, 246: 'decimal', 10: 'date', 12: 'datetime', 7: 'datetime', 11: 'time', 16: 'bit', 6: 'null'}
+CLASSES = {
+    **{t: 'integer' for t in (1, 2, 3, 8, 9, 13)},
+    **{t: 'double' for t in DOUBLES},
+    246: 'decimal',
+    10: 'date',
+    12: 'datetime',
+    7: 'datetime',
+    11: 'time',
+    16: 'bit',
+    6: 'null',
+}
 LAST_DIGITS = 1e-12
 
 
 @dataclass
 class Answer:
-    """One statement's: the error's number, or rows, or what an OK said; and the numbers of its warnings."""
+    """One statement's: the error's number, or rows, or what an OK said; and the numbers of its
+    warnings.
+    """
+
     error: int = 0
     message: str = ''
     types: list = field(default_factory=list)
@@ -25,18 +39,29 @@ class Answer:
             return f'error {self.error} {self.message}'
         if self.rows is None:
             return f'OK, {self.affected} affected, warnings {sorted(self.warnings)}'
-        rows = [tuple('NULL' if v is None else v.decode('utf-8', 'backslashreplace') for v in row) for row in self.rows]
+        rows = [
+            tuple('NULL' if v is None else v.decode('utf-8', 'backslashreplace') for v in row)
+            for row in self.rows
+        ]
         return f'{len(rows)} rows of {self.types}: {rows[:most]}, warnings {sorted(self.warnings)}'
 
 
 def answer(result, warnings=frozenset()):
     if result.columns is None:
         return Answer(affected=result.affected, warnings=warnings)
-    return Answer(types=[CLASSES.get(c.type, 'string') for c in result.columns], rows=result.rows, warnings=warnings)
+    return Answer(
+        types=[CLASSES.get(c.type, 'string') for c in result.columns],
+        rows=result.rows,
+        warnings=warnings,
+    )
 
 
 def warned(connection, result):
-    return frozenset(int(row[1]) for row in connection.rows('SHOW WARNINGS')) if result.warnings else frozenset()
+    return (
+        frozenset(int(row[1]) for row in connection.rows('SHOW WARNINGS'))
+        if result.warnings
+        else frozenset()
+    )
 
 
 def text(connection, sql):
@@ -78,10 +103,14 @@ def same_rows(a, b, types, ordered):
     if len(a) != len(b):
         return False
     if not ordered:
-        key = lambda row: [(v is None, (rounded(v), exact(v)) if d else v or b'') for v, d in zip(row, doubles)]
+        key = lambda row: [
+            (v is None, (rounded(v), exact(v)) if d else v or b'') for v, d in zip(row, doubles)
+        ]
         doubles = [t == 'double' for t in types]
         a, b = sorted(a, key=key), sorted(b, key=key)
-    return all(same_value(x, y, t == 'double') for p, q in zip(a, b) for x, y, t in zip(p, q, types))
+    return all(
+        same_value(x, y, t == 'double') for p, q in zip(a, b) for x, y, t in zip(p, q, types)
+    )
 
 
 def exact(v):

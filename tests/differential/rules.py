@@ -1,11 +1,15 @@
-"""Differences that are known and meant. Each rule has a name and a reason; what it lets pass is counted."""
+"""Differences that are known and meant. Each rule has a name and a reason; what it lets pass is
+counted.
+"""
+
 import math
 import re
 import struct
 import time
 
 NOT_BUILT = {1235}
-# Numbers are of different widths in MariaDB and MySQL: only whether something is a number is compared.
+# Numbers are of different widths in MariaDB and MySQL: only whether something is a number is
+# compared.
 LOOSE = {t: 'number' for t in ('integer', 'decimal', 'double', 'null', 'bit')}
 # Codes for one thing, told apart by one server only.
 SAME_ERRORS = [{1292, 1411}, {1264, 167}, {1690, 1264}, {1292, 1916}, {1264, 1916}, {1690, 1916}]
@@ -15,6 +19,7 @@ def rule(name, reason):
     def make(f):
         RULES.append((name, reason, f))
         return f
+
     return make
 
 
@@ -26,7 +31,11 @@ def _(sql, theirs, ours):
     return ours.error in NOT_BUILT
 
 
-@rule('no-date-1525', 'MySQL 8.0 refuses constants that are no dates where they are compared with dates (1525); MariaDB warns')
+@rule(
+    'no-date-1525',
+    'MySQL 8.0 refuses constants that are no dates where they are compared with dates (1525);'
+    ' MariaDB warns',
+)
 def _(sql, theirs, ours):
     return ours.error == 1525
 
@@ -41,7 +50,10 @@ def known(sql, theirs, ours):
     return next((name for name, _, f in RULES if f(sql, theirs, ours)), None)
 
 
-@rule('greatest', 'MySQL compares numbers with texts as texts in GREATEST and LEAST, MariaDB as numbers')
+@rule(
+    'greatest',
+    'MySQL compares numbers with texts as texts in GREATEST and LEAST, MariaDB as numbers',
+)
 def _(sql, theirs, ours):
     return re.search('GREATEST|LEAST', sql) is not None
 
@@ -51,22 +63,41 @@ def _(sql, theirs, ours):
     return theirs.error == 1958 or 1958 in theirs.warnings
 
 
-@rule('strict-conditions', 'in strict mode text that is no number, and a date out of range, are errors in conditions of a change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an index decides, and MariaDB only warns of some')
+@rule(
+    'strict-conditions',
+    'in strict mode text that is no number, and a date out of range, are errors in conditions of a'
+    ' change where they are evaluated, as the manual of MySQL 8.0 says of strict mode; not where an'
+    ' index decides, and MariaDB only warns of some',
+)
 def _(sql, theirs, ours):
     said = (1264, 1292, 1365, 1411, 1441)
     one, other = (theirs, ours) if theirs.error in said else (ours, theirs)
-    return one.error in said and other.error in (0, 1062, 1690) and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    return (
+        one.error in said
+        and other.error in (0, 1062, 1690)
+        and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    )
 
 
-@rule('date-with-number', 'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates')
+@rule(
+    'date-with-number',
+    'MySQL compares a date or a time with a number that is none as numbers, MariaDB as dates',
+)
 def _(sql, theirs, ours):
-    return 1292 in theirs.warnings and re.search(r'[<>=]|BETWEEN| IN ', sql) is not None and re.search(r'\b(d|dt|d6|ts|ts3|y|t3|t)\b|DATE|TIME', sql) is not None
+    return (
+        1292 in theirs.warnings
+        and re.search(r'[<>=]|BETWEEN| IN ', sql) is not None
+        and re.search(r'\b(d|dt|d6|ts|ts3|y|t3|t)\b|DATE|TIME', sql) is not None
+    )
 
 
 @rule('longest-time', 'the longest TIME is 838:59:59 in MySQL, 838:59:59.999999 in MariaDB')
 def _(sql, theirs, ours):
-    return re.search(r'838:59:5|8385959|83859[:.]', theirs.shown() + ours.shown()) is not None or \
-        1292 in theirs.warnings | ours.warnings and re.search('TIMEDIFF|ADDTIME|SUBTIME|SEC_TO_TIME|MAKETIME', sql) is not None
+    return (
+        re.search(r'838:59:5|8385959|83859[:.]', theirs.shown() + ours.shown()) is not None
+        or 1292 in theirs.warnings | ours.warnings
+        and re.search('TIMEDIFF|ADDTIME|SUBTIME|SEC_TO_TIME|MAKETIME', sql) is not None
+    )
 
 
 @rule('bit-extremes', 'MIN and MAX of BIT are bits; MariaDB prints the number')
@@ -76,10 +107,19 @@ def _(sql, theirs, ours):
 
 @rule('time-with-moment', 'the text of a date with a time meets a TIME by its time, as in MySQL')
 def _(sql, theirs, ours):
-    return re.search(r"'\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", sql) is not None and re.search(r'\bt3?\b(?! [ab]\b)[^;]*(=|<|>|BETWEEN|IN )', sql.partition('WHERE')[2] or sql) is not None
+    return (
+        re.search(r"'\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?", sql) is not None
+        and re.search(
+            r'\bt3?\b(?! [ab]\b)[^;]*(=|<|>|BETWEEN|IN )', sql.partition('WHERE')[2] or sql
+        )
+        is not None
+    )
 
 
-@rule('not-in-null', 'a row is not known to be missing from a subquery that has a NULL; MariaDB 10.11 says it is')
+@rule(
+    'not-in-null',
+    'a row is not known to be missing from a subquery that has a NULL; MariaDB 10.11 says it is',
+)
 def _(sql, theirs, ours):
     return 'NOT IN (SELECT' in sql and not ours.rows and bool(theirs.rows)
 
@@ -99,12 +139,18 @@ def _(sql, theirs, ours):
     return theirs.error == 1300
 
 
-@rule('variance-overflow', 'squares of the greatest doubles are no numbers: what stands for them differs')
+@rule(
+    'variance-overflow',
+    'squares of the greatest doubles are no numbers: what stands for them differs',
+)
 def _(sql, theirs, ours):
     return 'STDDEV' in sql and ('1.797' in theirs.shown() or '1.797' in ours.shown())
 
 
-@rule('seconds-are-whole', 'TIME_TO_SEC and TO_SECONDS are integers, as in MySQL; MariaDB keeps fractions')
+@rule(
+    'seconds-are-whole',
+    'TIME_TO_SEC and TO_SECONDS are integers, as in MySQL; MariaDB keeps fractions',
+)
 def _(sql, theirs, ours):
     return re.search('TIME_TO_SEC|TO_SECONDS', sql) is not None
 
@@ -118,13 +164,24 @@ def _(sql, theirs, ours):
 def _(sql, theirs, ours):
     def read(a, b):
         try:
-            return b''.join(c.encode('cp1252') if c not in '\x81\x8d\x8f\x90\x9d' else c.encode('latin1') for c in a.decode()) == b
+            return (
+                b''.join(
+                    c.encode('cp1252') if c not in '\x81\x8d\x8f\x90\x9d' else c.encode('latin1')
+                    for c in a.decode()
+                )
+                == b
+            )
         except UnicodeError:
             return False
+
     return 'Ã' in theirs.shown() and 'Ã' not in ours.shown() or all_like(theirs, ours, read)
 
 
-@rule('bits-of-decimals', 'bits of numbers beyond 64 bits with a sign: MariaDB stops at the greatest BIGINT in BIT_OR, not in |')
+@rule(
+    'bits-of-decimals',
+    'bits of numbers beyond 64 bits with a sign: MariaDB stops at the greatest BIGINT in BIT_OR,'
+    ' not in |',
+)
 def _(sql, theirs, ours):
     return 'BIT_' in sql and 1916 in theirs.warnings
 
@@ -134,22 +191,34 @@ def _(sql, theirs, ours):
     return '9999-12-31 23:59:59' in theirs.shown() + sql and 'NULL' in ours.shown()
 
 
-@rule('half-a-second-of-bits', 'fractions of times round where integers are wanted, as in MySQL; MariaDB cuts them')
+@rule(
+    'half-a-second-of-bits',
+    'fractions of times round where integers are wanted, as in MySQL; MariaDB cuts them',
+)
 def _(sql, theirs, ours):
     return re.search('BIT_|[&|^~]|<<|>>', sql) is not None and ours.rows is not None
 
 
 @rule('round-of-times', 'ROUND and TRUNCATE of times are numbers, as in MySQL; MariaDB gives times')
 def _(sql, theirs, ours):
-    return re.search('ROUND|TRUNCATE|FLOOR|CEILING', sql) is not None and (theirs.types != ours.types or re.search(r'\b(d6|dt|ts3?|t3)\b|TIME|DATE', sql) is not None)
+    return re.search('ROUND|TRUNCATE|FLOOR|CEILING', sql) is not None and (
+        theirs.types != ours.types or re.search(r'\b(d6|dt|ts3?|t3)\b|TIME|DATE', sql) is not None
+    )
 
 
-@rule('collations', 'a literal that a column of latin1 cannot have: refused later or earlier (1267, of more operands 1270 and 1271)')
+@rule(
+    'collations',
+    'a literal that a column of latin1 cannot have: refused later or earlier (1267, of more'
+    ' operands 1270 and 1271)',
+)
 def _(sql, theirs, ours):
     return bool({1267, 1270, 1271} & {theirs.error, ours.error})
 
 
-@rule('pad-with-nothing', 'LPAD and RPAD with an empty text give an empty text, as in MySQL; MariaDB gives NULL')
+@rule(
+    'pad-with-nothing',
+    'LPAD and RPAD with an empty text give an empty text, as in MySQL; MariaDB gives NULL',
+)
 def _(sql, theirs, ours):
     return re.search('[LR]PAD', sql) is not None
 
@@ -159,110 +228,237 @@ def _(sql, theirs, ours):
     return ours.error == 1690 and 'ROUND' in sql
 
 
-@rule('digits-of-deviations', 'STDDEV is a DOUBLE with all its digits, as in MySQL; MariaDB shows a fixed number of them')
+@rule(
+    'digits-of-deviations',
+    'STDDEV is a DOUBLE with all its digits, as in MySQL; MariaDB shows a fixed number of them',
+)
 def _(sql, theirs, ours):
     return 'STDDEV' in sql and 'double' in ours.types
 
 
-@rule('unix-times', 'UNIX_TIMESTAMP of what Unix times do not reach is 0, as in MySQL; NULL in MariaDB, whose Unix times end in 2038')
+@rule(
+    'unix-times',
+    'UNIX_TIMESTAMP of what Unix times do not reach is 0, as in MySQL; NULL in MariaDB, whose Unix'
+    ' times end in 2038',
+)
 def _(sql, theirs, ours):
     return 'UNIX_TIMESTAMP' in sql
 
 
-@rule('replace-with-null', 'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be replaced')
+@rule(
+    'replace-with-null',
+    'REPLACE with a NULL is NULL, as in MySQL; MariaDB gives the text where nothing is to be'
+    ' replaced',
+)
 def _(sql, theirs, ours):
-    return re.search(r'REPLACE\(', sql) is not None and ('NULL' in ours.shown() or re.search(r"REPLACE\(.*NULL", sql) is not None or
-                                                       bool(ours.rows is not None and theirs.rows and len(ours.rows) < len(theirs.rows) and re.search('WHERE|HAVING| ON ', sql)))
+    return re.search(r'REPLACE\(', sql) is not None and (
+        'NULL' in ours.shown()
+        or re.search(r"REPLACE\(.*NULL", sql) is not None
+        or bool(
+            ours.rows is not None
+            and theirs.rows
+            and len(ours.rows) < len(theirs.rows)
+            and re.search('WHERE|HAVING| ON ', sql)
+        )
+    )
 
 
-@rule('timediff-of-date', 'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives NULL or reads a time')
+@rule(
+    'timediff-of-date',
+    'beside a DATE the other argument of TIMEDIFF is read as a date, as in MySQL; MariaDB gives'
+    ' NULL or reads a time',
+)
 def _(sql, theirs, ours):
     return 'TIMEDIFF' in sql and 'NULL' in theirs.shown() + ours.shown()
 
 
-@rule('times-between-texts', 'a TIME and texts meet as texts in BETWEEN unless a column meets constants, as in MySQL; as times in MariaDB')
+@rule(
+    'times-between-texts',
+    'a TIME and texts meet as texts in BETWEEN unless a column meets constants, as in MySQL; as'
+    ' times in MariaDB',
+)
 def _(sql, theirs, ours):
-    return 'BETWEEN' in sql and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.partition('SELECT')[2].replace(' FROM t', '')) is not None
+    return (
+        'BETWEEN' in sql
+        and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.partition('SELECT')[2].replace(' FROM t', ''))
+        is not None
+    )
 
 
-@rule('long-integers-and-texts', 'integers of more than 15 digits meet texts as doubles, as in MySQL; MariaDB compares some as decimals')
+@rule(
+    'long-integers-and-texts',
+    'integers of more than 15 digits meet texts as doubles, as in MySQL; MariaDB compares some as'
+    ' decimals',
+)
 def _(sql, theirs, ours):
-    return re.search(r'\d{16}', sql + theirs.shown() + ours.shown()) is not None and re.search("'| IN |BETWEEN", sql) is not None
+    return (
+        re.search(r'\d{16}', sql + theirs.shown() + ours.shown()) is not None
+        and re.search("'| IN |BETWEEN", sql) is not None
+    )
 
 
-@rule('zero-of-a-number', 'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL')
+@rule(
+    'zero-of-a-number',
+    'a number that is the zero date is one in NO_ZERO_DATE too, as in MySQL; MariaDB gives NULL',
+)
 def _(sql, theirs, ours):
-    return 'NULL' in theirs.shown() and ('0000-00-00' in ours.shown() or 'AS DATE' in sql and 1292 in theirs.warnings - ours.warnings) or \
-        any(a.error == 1292 and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", a.message) is not None for a in (theirs, ours))
+    return (
+        'NULL' in theirs.shown()
+        and (
+            '0000-00-00' in ours.shown()
+            or 'AS DATE' in sql
+            and 1292 in theirs.warnings - ours.warnings
+        )
+        or any(
+            a.error == 1292
+            and re.match(r"Incorrect (date|datetime) value: '-?0\.\d+'", a.message) is not None
+            for a in (theirs, ours)
+        )
+    )
 
 
-@rule('enum-into-set', 'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits')
+@rule(
+    'enum-into-set',
+    'a name that is a number goes into a SET as text, as in MySQL; MariaDB takes some of its bits',
+)
 def _(sql, theirs, ours):
-    return re.search(r'\bs\b', sql) is not None and re.search(r'\be\b', sql) is not None and re.match('INSERT|REPLACE|UPDATE', sql) is not None
+    return (
+        re.search(r'\bs\b', sql) is not None
+        and re.search(r'\be\b', sql) is not None
+        and re.match('INSERT|REPLACE|UPDATE', sql) is not None
+    )
 
 
-@rule('beyond-times', 'a TIME meets a number that is no time as a number, as in MySQL; MariaDB finds such a number equal to nothing or all')
+@rule(
+    'beyond-times',
+    'a TIME meets a number that is no time as a number, as in MySQL; MariaDB finds such a number'
+    ' equal to nothing or all',
+)
 def _(sql, theirs, ours):
-    return re.search(r'20240229|\b101112\b|\d{9}', sql) is not None and re.search(r"\bt3?\b|TIME '", sql.replace(' FROM t', '').replace('UPDATE t', '').replace('INTO t', '')) is not None
+    return (
+        re.search(r'20240229|\b101112\b|\d{9}', sql) is not None
+        and re.search(
+            r"\bt3?\b|TIME '",
+            sql.replace(' FROM t', '').replace('UPDATE t', '').replace('INTO t', ''),
+        )
+        is not None
+    )
 
 
-@rule('bits-into-text', 'BIT into TEXT and BLOB is its number, as into VARCHAR; MariaDB stores bytes there')
+@rule(
+    'bits-into-text',
+    'BIT into TEXT and BLOB is its number, as into VARCHAR; MariaDB stores bytes there',
+)
 def _(sql, theirs, ours):
     return re.search(r'\bb1(0)?\b', sql) is not None and re.search(r'\b(tx|bl)\b', sql) is not None
 
 
-@rule('chosen-bits', 'of bits the number is chosen (IF, COALESCE), as in MySQL; MariaDB gives bits behind DISTINCT and GROUP BY')
+@rule(
+    'chosen-bits',
+    'of bits the number is chosen (IF, COALESCE), as in MySQL; MariaDB gives bits behind DISTINCT'
+    ' and GROUP BY',
+)
 def _(sql, theirs, ours):
     return any(a == 'bit' != b for a, b in zip(theirs.types, ours.types))
 
 
-@rule('subquery-before-its-query', 'a subquery is run before the query around it has rows, and may fail (1690) where MariaDB does not run it')
+@rule(
+    'subquery-before-its-query',
+    'a subquery is run before the query around it has rows, and may fail (1690) where MariaDB does'
+    ' not run it',
+)
 def _(sql, theirs, ours):
     return ours.error == 1690 and '(SELECT' in sql
 
 
-@rule('operand-beside-null', 'an operand that is no number beside a NULL is not looked at: in strict mode MariaDB refuses it (1292, 1365)')
+@rule(
+    'operand-beside-null',
+    'an operand that is no number beside a NULL is not looked at: in strict mode MariaDB refuses it'
+    ' (1292, 1365)',
+)
 def _(sql, theirs, ours):
-    return theirs.error in (1292, 1365) and 'NULL' in sql and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    return (
+        theirs.error in (1292, 1365)
+        and 'NULL' in sql
+        and re.match('INSERT|REPLACE|UPDATE|DELETE', sql) is not None
+    )
 
 
-@rule('last-day-of-all', 'FROM_DAYS past the year 9999 is the zero date, of which DATEDIFF is NULL, as in MySQL')
+@rule(
+    'last-day-of-all',
+    'FROM_DAYS past the year 9999 is the zero date, of which DATEDIFF is NULL, as in MySQL',
+)
 def _(sql, theirs, ours):
     return 'FROM_DAYS(3652425)' in sql
 
 
-@rule('distinct-doubles', 'MariaDB adds up distinct doubles in their order, and texts as they begin')
+@rule(
+    'distinct-doubles', 'MariaDB adds up distinct doubles in their order, and texts as they begin'
+)
 def _(sql, theirs, ours):
-    return 'SUM(DISTINCT' in sql and (bool({'double'} & {*ours.types, *theirs.types}) or 'TIME' in sql)
+    return 'SUM(DISTINCT' in sql and (
+        bool({'double'} & {*ours.types, *theirs.types}) or 'TIME' in sql
+    )
 
 
-@rule('sum-of-bytes', 'SUM and AVG of bytes are doubles with all their digits, as in MySQL; MariaDB shows whole numbers')
+@rule(
+    'sum-of-bytes',
+    'SUM and AVG of bytes are doubles with all their digits, as in MySQL; MariaDB shows whole'
+    ' numbers',
+)
 def _(sql, theirs, ours):
-    return re.search('SUM|AVG', sql) is not None and re.search('BINARY|UNHEX|BASE64', sql) is not None
+    return (
+        re.search('SUM|AVG', sql) is not None and re.search('BINARY|UNHEX|BASE64', sql) is not None
+    )
 
 
-@rule('year-with-time', 'a YEAR and a TIME meet as numbers, as in MySQL; MariaDB takes both for dates')
+@rule(
+    'year-with-time', 'a YEAR and a TIME meet as numbers, as in MySQL; MariaDB takes both for dates'
+)
 def _(sql, theirs, ours):
-    return re.search(r'\by\b', sql) is not None and re.search(r'\bt3?\b', sql.replace(' FROM t', '').replace('UPDATE t', '')) is not None
+    return (
+        re.search(r'\by\b', sql) is not None
+        and re.search(r'\bt3?\b', sql.replace(' FROM t', '').replace('UPDATE t', '')) is not None
+    )
 
 
-@rule('quotients', 'a quotient has all its digits, as in MySQL; MariaDB cuts those of constants and of dates')
+@rule(
+    'quotients',
+    'a quotient has all its digits, as in MySQL; MariaDB cuts those of constants and of dates',
+)
 def _(sql, theirs, ours):
     return ' / ' in sql and re.search("[<>=]|BETWEEN| IN |DATE|TIME", sql) is not None
 
 
-@rule('fraction-with-index', 'a moment with a fraction is found by MariaDB in an index of whole seconds, and a number with one in an index of years')
+@rule(
+    'fraction-with-index',
+    'a moment with a fraction is found by MariaDB in an index of whole seconds, and a number with'
+    ' one in an index of years',
+)
 def _(sql, theirs, ours):
-    return re.search(r'\b(ts|ts3|dt)\b', sql) is not None and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None or \
-        re.search(r'\by\b', sql) is not None and re.search(r'[<>=]+ \d+(\.\d|e-)', sql) is not None and bool(theirs.rows) and ours.rows is not None and len(theirs.rows) > len(ours.rows)
+    return (
+        re.search(r'\b(ts|ts3|dt)\b', sql) is not None
+        and re.search(r'\d\d:\d\d:\d\d\.\d', sql) is not None
+        or re.search(r'\by\b', sql) is not None
+        and re.search(r'[<>=]+ \d+(\.\d|e-)', sql) is not None
+        and bool(theirs.rows)
+        and ours.rows is not None
+        and len(theirs.rows) > len(ours.rows)
+    )
 
 
-@rule('no-time', 'TIME of what is no time is NULL, and so is what is compared with it; MariaDB compares the text')
+@rule(
+    'no-time',
+    'TIME of what is no time is NULL, and so is what is compared with it; MariaDB compares the'
+    ' text',
+)
 def _(sql, theirs, ours):
     return re.search(r"TIME\(", sql) is not None and 'NULL' in ours.shown()
 
 
-@rule('sixty-five-digits', 'of a product with more than 65 digits MariaDB keeps more behind the point')
+@rule(
+    'sixty-five-digits', 'of a product with more than 65 digits MariaDB keeps more behind the point'
+)
 def _(sql, theirs, ours):
     return re.search(r"\d{50}\.\d", ours.shown()) is not None
 
@@ -289,86 +485,187 @@ def paired(theirs, ours):
 def all_like(theirs, ours, like):
     """Whether every two values are the same, or `like`."""
     pairs = paired(theirs, ours)
-    return pairs is not None and all(a == b or a is not None and b is not None and like(a, b) for a, b in pairs)
+    return pairs is not None and all(
+        a == b or a is not None and b is not None and like(a, b) for a, b in pairs
+    )
 
 
-@rule('groups-of-minus-zero', 'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not')
+@rule(
+    'groups-of-minus-zero',
+    'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not',
+)
 def _(sql, theirs, ours):
-    return re.search('GROUP BY|DISTINCT', sql) is not None and any(v and MINUS_ZERO.match(v) for row in theirs.rows or () for v in row) and len(ours.rows or ()) < len(theirs.rows)
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and any(v and MINUS_ZERO.match(v) for row in theirs.rows or () for v in row)
+        and len(ours.rows or ()) < len(theirs.rows)
+    )
 
 
-@rule('outer-joins-of-functions', 'MariaDB takes an INTERVAL() or FIELD() with a NULL for one that refuses the rows that an outer join has filled up')
+@rule(
+    'outer-joins-of-functions',
+    'MariaDB takes an INTERVAL() or FIELD() with a NULL for one that refuses the rows that an outer'
+    ' join has filled up',
+)
 def _(sql, theirs, ours):
-    return re.search('INTERVAL\\(|FIELD\\(', sql) is not None and 'LEFT JOIN' in sql and len(theirs.rows or ()) < len(ours.rows or ())
+    return (
+        re.search('INTERVAL\\(|FIELD\\(', sql) is not None
+        and 'LEFT JOIN' in sql
+        and len(theirs.rows or ()) < len(ours.rows or ())
+    )
 
 
-@rule('timediff-of-number', 'a number beside a moment in TIMEDIFF is read as a moment in strict mode too, which fails (1292), as in MySQL; MariaDB gives NULL and goes on')
+@rule(
+    'timediff-of-number',
+    'a number beside a moment in TIMEDIFF is read as a moment in strict mode too, which fails'
+    ' (1292), as in MySQL; MariaDB gives NULL and goes on',
+)
 def _(sql, theirs, ours):
     return 'TIMEDIFF(' in sql and ours.error == 1292 and theirs.error in (0, 1048, 1062)
 
 
-@rule('weeks-of-times', 'a TIME and weeks, months or years are a moment of today, as in MySQL 8.0.28; MariaDB adds none to a TIME')
+@rule(
+    'weeks-of-times',
+    'a TIME and weeks, months or years are a moment of today, as in MySQL 8.0.28; MariaDB adds none'
+    ' to a TIME',
+)
 def _(sql, theirs, ours):
-    return re.search(r'INTERVAL \S+ (WEEK|MONTH|QUARTER|YEAR)', sql) is not None and 1441 in theirs.warnings - ours.warnings
+    return (
+        re.search(r'INTERVAL \S+ (WEEK|MONTH|QUARTER|YEAR)', sql) is not None
+        and 1441 in theirs.warnings - ours.warnings
+    )
 
 
-@rule('scale-of-quotients', 'ROUND and TRUNCATE leave a DECIMAL the digits that it has where more are asked for, as in MySQL; MariaDB finds more')
+@rule(
+    'scale-of-quotients',
+    'ROUND and TRUNCATE leave a DECIMAL the digits that it has where more are asked for, as in'
+    ' MySQL; MariaDB finds more',
+)
 def _(sql, theirs, ours):
     def rounded(a, b):
         x, y = numeric(a), numeric(b)
         digits = len(b.partition(b'.')[2])
-        return x is not None and y is not None and b'e' not in b and abs(x - y) <= 1.01 * 10.0 ** -digits
-    return re.search('ROUND|TRUNCATE', sql) is not None and ('/' in sql or 'AVG' in sql) and all_like(theirs, ours, rounded)
+        return (
+            x is not None and y is not None and b'e' not in b and abs(x - y) <= 1.01 * 10.0**-digits
+        )
+
+    return (
+        re.search('ROUND|TRUNCATE', sql) is not None
+        and ('/' in sql or 'AVG' in sql)
+        and all_like(theirs, ours, rounded)
+    )
 
 
-@rule('doubles-of-char', 'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point')
+@rule(
+    'doubles-of-char',
+    'MariaDB shows -CAST(x AS CHAR) and CAST(x AS CHAR) + 0 without what is behind the point',
+)
 def _(sql, theirs, ours):
     def whole(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None and b'.' not in a[:-1] and abs(x - y) <= 0.5
-    return re.search(r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql) is not None and all_like(theirs, ours, whole)
+
+    return re.search(
+        r'\(-\(*CAST\(.* AS CHAR|AS CHAR(\(\d\))?\) \+ 0', sql
+    ) is not None and all_like(theirs, ours, whole)
 
 
-@rule('round-beyond-precision', 'MariaDB cuts what ROUND of a DECIMAL makes in a temporary table to the digits that were there')
+@rule(
+    'round-beyond-precision',
+    'MariaDB cuts what ROUND of a DECIMAL makes in a temporary table to the digits that were there',
+)
 def _(sql, theirs, ours):
-    return 'ROUND' in sql and all_like(theirs, ours, lambda a, b: re.fullmatch(rb'-?9+(\.9+)?', a) is not None and re.fullmatch(rb'-?10+(\.0+)?', b) is not None)
+    return 'ROUND' in sql and all_like(
+        theirs,
+        ours,
+        lambda a, b: (
+            re.fullmatch(rb'-?9+(\.9+)?', a) is not None
+            and re.fullmatch(rb'-?10+(\.0+)?', b) is not None
+        ),
+    )
 
 
-@rule('double-in-temporary-table', 'MariaDB cuts DOUBLE with fixed digits to 17 of them in a temporary table')
+@rule(
+    'double-in-temporary-table',
+    'MariaDB cuts DOUBLE with fixed digits to 17 of them in a temporary table',
+)
 def _(sql, theirs, ours):
     def cut(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None and abs(y) > abs(x) >= 1e16
-    return re.search('DISTINCT|GROUP BY', sql) is not None and 'double' in ours.types and all_like(theirs, ours, cut)
+
+    return (
+        re.search('DISTINCT|GROUP BY', sql) is not None
+        and 'double' in ours.types
+        and all_like(theirs, ours, cut)
+    )
 
 
-@rule('floats-in-temporary-tables', 'what is chosen among FLOAT is one, as in MySQL; MariaDB shows all digits of a DOUBLE where it is in a temporary table; beside integers some are FLOAT there: open')
+@rule(
+    'floats-in-temporary-tables',
+    'what is chosen among FLOAT is one, as in MySQL; MariaDB shows all digits of a DOUBLE where it'
+    ' is in a temporary table; beside integers some are FLOAT there: open',
+)
 def _(sql, theirs, ours):
     def same(a, b):
         x, y = numeric(a), numeric(b)
-        return x is not None and y is not None and max(abs(x), abs(y)) < 3.4e38 and struct.pack('f', x) == struct.pack('f', y)
-    return re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE', sql) is not None and 'double' in ours.types and all_like(theirs, ours, same)
+        return (
+            x is not None
+            and y is not None
+            and max(abs(x), abs(y)) < 3.4e38
+            and struct.pack('f', x) == struct.pack('f', y)
+        )
+
+    return (
+        re.search('DISTINCT|GROUP BY|IF|COALESCE|CASE', sql) is not None
+        and 'double' in ours.types
+        and all_like(theirs, ours, same)
+    )
 
 
-@rule('cast-to-unsigned', 'CAST of a negative number AS UNSIGNED is its complement, as in MySQL; MariaDB gives 0 for numbers with a fraction (1916)')
+@rule(
+    'cast-to-unsigned',
+    'CAST of a negative number AS UNSIGNED is its complement, as in MySQL; MariaDB gives 0 for'
+    ' numbers with a fraction (1916)',
+)
 def _(sql, theirs, ours):
     return 'AS UNSIGNED' in sql and 1916 in theirs.warnings
 
 
-@rule('microseconds-past-times', 'a TIME with microseconds past 838:59:59 is out of range (1441), as in MySQL; MariaDB goes up to 838:59:59.999999')
+@rule(
+    'microseconds-past-times',
+    'a TIME with microseconds past 838:59:59 is out of range (1441), as in MySQL; MariaDB goes up'
+    ' to 838:59:59.999999',
+)
 def _(sql, theirs, ours):
-    return 1441 in ours.warnings - theirs.warnings and 'INTERVAL' in sql and re.search(r"\bt3?\b(?! [ab]\b)|TIME", sql.replace(' FROM t', '')) is not None
+    return (
+        1441 in ours.warnings - theirs.warnings
+        and 'INTERVAL' in sql
+        and re.search(r"\bt3?\b(?! [ab]\b)|TIME", sql.replace(' FROM t', '')) is not None
+    )
 
 
-@rule('great-numbers-as-times', 'a number of eleven digits is no moment without a month, and as a TIME it is out of range: ADDTIME and SUBTIME give NULL, as in MySQL')
+@rule(
+    'great-numbers-as-times',
+    'a number of eleven digits is no moment without a month, and as a TIME it is out of range:'
+    ' ADDTIME and SUBTIME give NULL, as in MySQL',
+)
 def _(sql, theirs, ours):
     changed = re.match('SELECT', sql) is None
-    return re.search(r'(ADD|SUB)TIME\(.*(1e10|\bfl\b|\bdb\b)', sql) is not None and (changed or 'NULL' in ours.shown())
+    return re.search(r'(ADD|SUB)TIME\(.*(1e10|\bfl\b|\bdb\b)', sql) is not None and (
+        changed or 'NULL' in ours.shown()
+    )
 
 
-@rule('zero-date-of-fractions', 'TIMESTAMP of a number below 1 is the zero date with a fraction, as in MySQL; MariaDB gives NULL, which no column takes')
+@rule(
+    'zero-date-of-fractions',
+    'TIMESTAMP of a number below 1 is the zero date with a fraction, as in MySQL; MariaDB gives'
+    ' NULL, which no column takes',
+)
 def _(sql, theirs, ours):
-    return re.search(r'TIMESTAMP\(0\.\d', sql) is not None and (theirs.error == 1048 or 'NULL' in theirs.shown())
+    return re.search(r'TIMESTAMP\(0\.\d', sql) is not None and (
+        theirs.error == 1048 or 'NULL' in theirs.shown()
+    )
 
 
 @rule('sign-of-nullif', 'NULLIF of a negative TIME keeps its sign in arithmetic, as in MySQL')
@@ -376,59 +673,149 @@ def _(sql, theirs, ours):
     def sign(a, b):
         x, y = numeric(a), numeric(b)
         return x is not None and y is not None
-    return re.search(r'NULLIF\(.*\) [-+*/]', sql) is not None and all_like(theirs, ours, sign) and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.replace(' FROM t', '')) is not None
+
+    return (
+        re.search(r'NULLIF\(.*\) [-+*/]', sql) is not None
+        and all_like(theirs, ours, sign)
+        and re.search(r"TIME|\bt3?\b(?! [ab]\b)", sql.replace(' FROM t', '')) is not None
+    )
 
 
-@rule('distinct-hexadecimal', 'MariaDB adds up the first digit of a hexadecimal number in SUM(DISTINCT)')
+@rule(
+    'distinct-hexadecimal',
+    'MariaDB adds up the first digit of a hexadecimal number in SUM(DISTINCT)',
+)
 def _(sql, theirs, ours):
-    return 'SUM(DISTINCT 0x' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(b) is not None)
+    return 'SUM(DISTINCT 0x' in sql and all_like(
+        theirs, ours, lambda a, b: numeric(a) is not None and numeric(b) is not None
+    )
 
 
-@rule('years-and-texts', 'a YEAR meets a text that is none as a number, as in MySQL; MariaDB takes the year that the text begins with')
+@rule(
+    'years-and-texts',
+    'a YEAR meets a text that is none as a number, as in MySQL; MariaDB takes the year that the'
+    ' text begins with',
+)
 def _(sql, theirs, ours):
-    return re.search(r"\by (?:[<>=]+ |BETWEEN |NOT BETWEEN |IN \()[^()]*(' 7x'|'-?\d+:\d\d:)", sql) is not None
+    return (
+        re.search(r"\by (?:[<>=]+ |BETWEEN |NOT BETWEEN |IN \()[^()]*(' 7x'|'-?\d+:\d\d:)", sql)
+        is not None
+    )
 
 
-@rule('no-logarithm', 'what has no logarithm is a warning (3020), in strict mode an error, as in MySQL; a division by zero (1365) or nothing in MariaDB')
+@rule(
+    'no-logarithm',
+    'what has no logarithm is a warning (3020), in strict mode an error, as in MySQL; a division by'
+    ' zero (1365) or nothing in MariaDB',
+)
 def _(sql, theirs, ours):
     return ours.error == 3020
 
 
-@rule('minus-zero-doubles', 'a DOUBLE of 0 that becomes -0 is changed, as in MySQL; MariaDB leaves it as it is')
+@rule(
+    'minus-zero-doubles',
+    'a DOUBLE of 0 that becomes -0 is changed, as in MySQL; MariaDB leaves it as it is',
+)
 def _(sql, theirs, ours):
-    return re.match('UPDATE', sql) is not None and not (theirs.error or ours.error) and theirs.rows is None and theirs.affected < ours.affected and re.search(r'\* -|-\d\S* \*|\(-', sql) is not None
+    return (
+        re.match('UPDATE', sql) is not None
+        and not (theirs.error or ours.error)
+        and theirs.rows is None
+        and theirs.affected < ours.affected
+        and re.search(r'\* -|-\d\S* \*|\(-', sql) is not None
+    )
 
 
-@rule('minus-zero-in-subqueries', 'MariaDB does not find -0.0 among the values of a subquery that has 0')
+@rule(
+    'minus-zero-in-subqueries',
+    'MariaDB does not find -0.0 among the values of a subquery that has 0',
+)
 def _(sql, theirs, ours):
-    return re.search(r'(%|MOD).* IN \(SELECT', sql) is not None and 'NOT IN' not in sql and len(theirs.rows or ()) < len(ours.rows or ())
+    return (
+        re.search(r'(%|MOD).* IN \(SELECT', sql) is not None
+        and 'NOT IN' not in sql
+        and len(theirs.rows or ()) < len(ours.rows or ())
+    )
 
 
-@rule('years-and-moments', 'a YEAR meets a date that is no constant as the day 0 of its year; MariaDB as the year of that date')
+@rule(
+    'years-and-moments',
+    'a YEAR meets a date that is no constant as the day 0 of its year; MariaDB as the year of that'
+    ' date',
+)
 def _(sql, theirs, ours):
-    return re.search(r'\by (NOT )?IN \(SELECT [^ ]*(DATE|TIME|TIMESTAMP|INTERVAL|\bd\b|\bdt\b|\bd6\b|\bts3?\b)', sql) is not None
+    return (
+        re.search(
+            r'\by (NOT )?IN \(SELECT [^'
+            r' ]*(DATE|TIME|TIMESTAMP|INTERVAL|\bd\b|\bdt\b|\bd6\b|\bts3?\b)',
+            sql,
+        )
+        is not None
+    )
 
 
-@rule('zeros-of-literals', 'what is left of numbers with literals, and is nothing, is stored with the digits that they have; with none in MariaDB and MySQL: open')
+@rule(
+    'zeros-of-literals',
+    'what is left of numbers with literals, and is nothing, is stored with the digits that they'
+    ' have; with none in MariaDB and MySQL: open',
+)
 def _(sql, theirs, ours):
-    return re.search(r'\d\.\d', sql) is not None and all_like(theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None)
+    return re.search(r'\d\.\d', sql) is not None and all_like(
+        theirs, ours, lambda a, b: a == b'0' and re.fullmatch(rb'-?0\.0+', b) is not None
+    )
 
 
-@rule('integers-of-moments', 'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it behind functions')
+@rule(
+    'integers-of-moments',
+    'a moment with a fraction rounds where it becomes an integer, as in MySQL; MariaDB cuts it'
+    ' behind functions',
+)
 def _(sql, theirs, ours):
-    stored = re.match('INSERT|REPLACE|UPDATE', sql) is not None and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
-    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(theirs, ours, lambda a, b: a.lstrip(b'-').isdigit() and b.lstrip(b'-').isdigit() and abs(int(b)) - abs(int(a)) in (1, 41, 4041))
+    stored = (
+        re.match('INSERT|REPLACE|UPDATE', sql) is not None
+        and re.search(r"\.\d|FRAC|MICRO|\b(d6|ts3|t3)\b", sql) is not None
+    )
+    return (stored or re.search('AS (UN)?SIGNED', sql) is not None) and all_like(
+        theirs,
+        ours,
+        lambda a, b: (
+            a.lstrip(b'-').isdigit()
+            and b.lstrip(b'-').isdigit()
+            and abs(int(b)) - abs(int(a)) in (1, 41, 4041)
+        ),
+    )
 
 
-@rule('numbers-into-sets', 'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes some of its bits')
+@rule(
+    'numbers-into-sets',
+    'text that is a number beyond the members of a SET is none of them, as in MySQL; MariaDB takes'
+    ' some of its bits',
+)
 def _(sql, theirs, ours):
-    counted = theirs.rows is None and 1265 in theirs.warnings & ours.warnings and re.search(r'\bs = ', sql) is not None
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and (counted or all_like(theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None))
+    counted = (
+        theirs.rows is None
+        and 1265 in theirs.warnings & ours.warnings
+        and re.search(r'\bs = ', sql) is not None
+    )
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and (
+        counted
+        or all_like(
+            theirs, ours, lambda a, b: b == b'' and re.fullmatch(rb'[xyz](,[xyz])*', a) is not None
+        )
+    )
 
 
-@rule('hexadecimal-through-nullif', 'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores the number')
+@rule(
+    'hexadecimal-through-nullif',
+    'NULLIF of a hexadecimal literal is stored as the text that it is, as in MySQL; MariaDB stores'
+    ' the number',
+)
 def _(sql, theirs, ours):
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and 'NULLIF(0x' in sql and ours.warnings | {ours.error} != theirs.warnings | {theirs.error}
+    return (
+        re.match('INSERT|REPLACE|UPDATE', sql) is not None
+        and 'NULLIF(0x' in sql
+        and ours.warnings | {ours.error} != theirs.warnings | {theirs.error}
+    )
 
 
 @rule('names-first', 'a name that is not known (1054) is told before what GROUP BY lacks (1055)')
@@ -436,9 +823,17 @@ def _(sql, theirs, ours):
     return (theirs.error, ours.error) == (1055, 1054)
 
 
-@rule('unsigned-beside-times', 'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690 below 0), as in MySQL; MariaDB calculates with decimals')
+@rule(
+    'unsigned-beside-times',
+    'a TIME or a date is an integer in arithmetic, and with an unsigned one an unsigned one (1690'
+    ' below 0), as in MySQL; MariaDB calculates with decimals',
+)
 def _(sql, theirs, ours):
-    return ours.error == 1690 and re.search(r'BIGINT UNSIGNED value .*(`(t|d|dt|ts|y)`|time|date)', ours.message) is not None
+    return (
+        ours.error == 1690
+        and re.search(r'BIGINT UNSIGNED value .*(`(t|d|dt|ts|y)`|time|date)', ours.message)
+        is not None
+    )
 
 
 @rule('minus-no-time', 'a time of nothing has no sign, as in MySQL')
@@ -446,82 +841,185 @@ def _(sql, theirs, ours):
     return all_like(theirs, ours, lambda a, b: a == b'-' + b and b.strip(b'0:.') == b'')
 
 
-@rule('never-had', 'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before that nothing can come of it')
+@rule(
+    'never-had',
+    'what HAVING can never take is calculated, and may fail (1690); MySQL and MariaDB see before'
+    ' that nothing can come of it',
+)
 def _(sql, theirs, ours):
-    return ours.error == 1690 and theirs.rows == [] and re.search('HAVING .*1 = (10|NULL)', sql) is not None
+    return (
+        ours.error == 1690
+        and theirs.rows == []
+        and re.search('HAVING .*1 = (10|NULL)', sql) is not None
+    )
 
 
-@rule('digits-of-parameters', 'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a literal it has those that are written')
+@rule(
+    'digits-of-parameters',
+    'a parameter of TIMEDIFF is a TIME with six digits behind its point, as in MySQL 8.0.22; as a'
+    ' literal it has those that are written',
+)
 def _(sql, theirs, ours):
-    return 'TIMEDIFF(' in sql and all_like(theirs, ours, lambda a, b: numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0'))
+    return 'TIMEDIFF(' in sql and all_like(
+        theirs,
+        ours,
+        lambda a, b: (
+            numeric(a) is not None and numeric(a) == numeric(b) and b.rstrip(b'0') == a.rstrip(b'0')
+        ),
+    )
 
 
-@rule('negative-numbers-into-bits', 'a number that BIT cannot hold sets all its bits, as in MySQL; MariaDB takes a negative one of COALESCE for a DECIMAL, and stores 0')
+@rule(
+    'negative-numbers-into-bits',
+    'a number that BIT cannot hold sets all its bits, as in MySQL; MariaDB takes a negative one of'
+    ' COALESCE for a DECIMAL, and stores 0',
+)
 def _(sql, theirs, ours):
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(theirs, ours, lambda a, b: not a.strip(b'\0') and b in (b'\x01', b'\x03\xff'))
+    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and all_like(
+        theirs, ours, lambda a, b: not a.strip(b'\0') and b in (b'\x01', b'\x03\xff')
+    )
 
 
-@rule('ignored-overflows', 'IGNORE does not make a warning of what is calculated beyond its type (1690), as in MySQL; MariaDB does')
+@rule(
+    'ignored-overflows',
+    'IGNORE does not make a warning of what is calculated beyond its type (1690), as in MySQL;'
+    ' MariaDB does',
+)
 def _(sql, theirs, ours):
     return ours.error == 1690 and not theirs.error and ' IGNORE ' in sql
 
 
-@rule('latin1-in-subqueries', 'a text of latin1 meets those of a subquery in utf8mb4 by their collation, as in MySQL; in MariaDB by the one of latin1')
+@rule(
+    'latin1-in-subqueries',
+    'a text of latin1 meets those of a subquery in utf8mb4 by their collation, as in MySQL; in'
+    ' MariaDB by the one of latin1',
+)
 def _(sql, theirs, ours):
     return re.search(r'\bl1\b.* IN \(SELECT .*\bvb\b', sql) is not None and theirs.rows != ours.rows
 
 
-@rule('beyond-the-limit', 'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is not: open')
+@rule(
+    'beyond-the-limit',
+    'what LIMIT leaves out is calculated where rows are sorted, and may fail (1690); in MySQL it is'
+    ' not: open',
+)
 def _(sql, theirs, ours):
     return ours.error == 1690 and not theirs.error and ' LIMIT ' in sql
 
 
-@rule('cut-noons', 'MariaDB cuts the PM of %r in a temporary table where the hours have three digits')
+@rule(
+    'cut-noons', 'MariaDB cuts the PM of %r in a temporary table where the hours have three digits'
+)
 def _(sql, theirs, ours):
-    return '%r' in sql and all_like(theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM'))
+    return '%r' in sql and all_like(
+        theirs, ours, lambda a, b: b.startswith(a) and b[-2:] in (b'AM', b'PM')
+    )
 
 
-@rule('ord-of-four-bytes', 'ORD of a character of several bytes does not fit into what MariaDB makes of it in a temporary table')
+@rule(
+    'ord-of-four-bytes',
+    'ORD of a character of several bytes does not fit into what MariaDB makes of it in a temporary'
+    ' table',
+)
 def _(sql, theirs, ours):
-    return 'ORD(' in sql and all_like(theirs, ours, lambda a, b: numeric(b) is not None and 2 ** 16 <= numeric(b) < 2 ** 32 and (a == b'2147483647' or b.startswith(a)))
+    return 'ORD(' in sql and all_like(
+        theirs,
+        ours,
+        lambda a, b: (
+            numeric(b) is not None
+            and 2**16 <= numeric(b) < 2**32
+            and (a == b'2147483647' or b.startswith(a))
+        ),
+    )
 
 
-@rule('rounded-decimals-in-groups', 'what ROUND makes of DECIMAL and GROUP BY has does not fit into the temporary table of MariaDB (1916), which finds equal values twice')
+@rule(
+    'rounded-decimals-in-groups',
+    'what ROUND makes of DECIMAL and GROUP BY has does not fit into the temporary table of MariaDB'
+    ' (1916), which finds equal values twice',
+)
 def _(sql, theirs, ours):
-    return 1916 in theirs.warnings - ours.warnings and re.search('ROUND|TRUNCATE', sql) is not None and re.search('GROUP BY|DISTINCT', sql) is not None
+    return (
+        1916 in theirs.warnings - ours.warnings
+        and re.search('ROUND|TRUNCATE', sql) is not None
+        and re.search('GROUP BY|DISTINCT', sql) is not None
+    )
 
 
-@rule('no-integer-1916', 'MariaDB refuses in strict mode what is beyond 64 bits (1916, which MySQL does not have) where an integer is wanted')
+@rule(
+    'no-integer-1916',
+    'MariaDB refuses in strict mode what is beyond 64 bits (1916, which MySQL does not have) where'
+    ' an integer is wanted',
+)
 def _(sql, theirs, ours):
     return theirs.error == 1916
 
 
-@rule('negated-constants', 'the negative of an unsigned constant that is no literal is an error beyond BIGINT; a DECIMAL in MySQL and MariaDB: open')
+@rule(
+    'negated-constants',
+    'the negative of an unsigned constant that is no literal is an error beyond BIGINT; a DECIMAL'
+    ' in MySQL and MariaDB: open',
+)
 def _(sql, theirs, ours):
-    return ours.error == 1690 and 'decimal' in theirs.types and re.search(r"BIGINT value is out of range in '-\(", ours.message) is not None
+    return (
+        ours.error == 1690
+        and 'decimal' in theirs.types
+        and re.search(r"BIGINT value is out of range in '-\(", ours.message) is not None
+    )
 
 
-@rule('quotients-into-texts', 'a quotient is stored as text with the digits that it shows; with nine or more in MariaDB')
+@rule(
+    'quotients-into-texts',
+    'a quotient is stored as text with the digits that it shows; with nine or more in MariaDB',
+)
 def _(sql, theirs, ours):
     def shorter(a, b):
         x, y, digits = numeric(a), numeric(b), len(b.partition(b'.')[2])
-        return x is not None and y is not None and b'e' not in b and len(a) > len(b) and digits >= 4 and abs(x - y) <= 0.51 * 10.0 ** -digits
-    return re.match('INSERT|REPLACE|UPDATE', sql) is not None and ' / ' in sql and 'string' in ours.types and all_like(theirs, ours, shorter)
+        return (
+            x is not None
+            and y is not None
+            and b'e' not in b
+            and len(a) > len(b)
+            and digits >= 4
+            and abs(x - y) <= 0.51 * 10.0**-digits
+        )
+
+    return (
+        re.match('INSERT|REPLACE|UPDATE', sql) is not None
+        and ' / ' in sql
+        and 'string' in ours.types
+        and all_like(theirs, ours, shorter)
+    )
 
 
 NUMBER = re.compile(rb'(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)')
 
 
-@rule('doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent')
+@rule(
+    'doubles-as-text', 'the last digits of a DOUBLE in a text, and from where on it has an exponent'
+)
 def _(sql, theirs, ours):
     def same(a, b):
         one, other = NUMBER.split(a), NUMBER.split(b)
-        return len(one) == len(other) and one[::2] == other[::2] and all(
-            x == y or max(len(x), len(y)) > 15 and math.isclose(float(x), float(y), rel_tol=1e-14) for x, y in zip(one[1::2], other[1::2]))
+        return (
+            len(one) == len(other)
+            and one[::2] == other[::2]
+            and all(
+                x == y
+                or max(len(x), len(y)) > 15
+                and math.isclose(float(x), float(y), rel_tol=1e-14)
+                for x, y in zip(one[1::2], other[1::2])
+            )
+        )
+
     return all_like(theirs, ours, same)
 
 
-@rule('order-of-conditions', 'which condition of a join is looked at first, if there are rows at all, and so fails beyond a type (1690), is the choice of each')
+@rule(
+    'order-of-conditions',
+    'which condition of a join is looked at first, if there are rows at all, and so fails beyond a'
+    ' type (1690), is the choice of each',
+)
 def _(sql, theirs, ours):
     return ' JOIN ' in sql and {theirs.error, ours.error} == {0, 1690}
 
@@ -529,12 +1027,21 @@ def _(sql, theirs, ours):
 CONVERSIONS = {1264, 1265, 1292, 1366, 1406, 1411, 1441, 1690, 167, 1048, 1365}
 
 
-@rule('another-first', 'of several values that do not fit, Redolith names the first in the order of the table, MariaDB in the order given')
+@rule(
+    'another-first',
+    'of several values that do not fit, Redolith names the first in the order of the table, MariaDB'
+    ' in the order given',
+)
 def _(sql, theirs, ours):
-    return bool(theirs.error and ours.error) and {theirs.error, ours.error} <= CONVERSIONS and re.match('INSERT|REPLACE|UPDATE', sql) is not None
+    return (
+        bool(theirs.error and ours.error)
+        and {theirs.error, ours.error} <= CONVERSIONS
+        and re.match('INSERT|REPLACE|UPDATE', sql) is not None
+    )
 
 
-# A fraction of zeros, and a zero year, which the two print differently where an expression has them.
+# A fraction of zeros, and a zero year, which the two print differently where an expression has
+# them.
 # DECIMAL has up to 38 digits behind the point in MariaDB, up to 30 in MySQL.
 LONG_SCALE = re.compile(rb'(\.\d{30})\d+$')
 ZEROS = re.compile(rb'(:\d\d(?:\.\d*?[1-9])?)\.?0+$')
@@ -548,7 +1055,11 @@ def normal(value, folded, round_scale):
     """A value without what may differ in print."""
     if value is None:
         return None
-    value = ZEROS.sub(rb'\1', value) if b':' in value and b'.' in value else b'0' if value == b'0000' else value
+    value = (
+        ZEROS.sub(rb'\1', value)
+        if b':' in value and b'.' in value
+        else b'0' if value == b'0000' else value
+    )
     value = LONG_SCALE.sub(rb'\1', value)
     # What is left of a division of a negative number has its sign, even if it is nothing.
     value = MINUS_NOTHING.sub(rb'\1', value)
@@ -566,18 +1077,33 @@ def differs(sql, theirs, ours, ordered, same_rows, warnings=False):
     if theirs.rows is not None:
         # Which of several equal texts stands for all is anybody's choice.
         folded = re.search('DISTINCT|GROUP BY|MIN|MAX|GREATEST|LEAST', sql) is not None
-        # ROUND to more digits than there are adds zeros in MariaDB; TIME of a text has six in MySQL. How many a parameter says shows late.
+        # ROUND to more digits than there are adds zeros in MariaDB; TIME of a text has six in
+        # MySQL. How many a parameter says shows late.
         rounds = re.search(r'ROUND|TRUNCATE|\bTIME\(|ADDTIME|SUBTIME', sql) is not None
-        a, b = ([[normal(v, folded, rounds) for v in row] for row in rows] for rows in (theirs.rows, ours.rows))
-        if not same_rows(a, b, ['double' if 'double' in pair else pair[0] for pair in zip(ours.types, theirs.types)], ordered):
+        a, b = (
+            [[normal(v, folded, rounds) for v in row] for row in rows]
+            for rows in (theirs.rows, ours.rows)
+        )
+        if not same_rows(
+            a,
+            b,
+            ['double' if 'double' in pair else pair[0] for pair in zip(ours.types, theirs.types)],
+            ordered,
+        ):
             return 'rows'
-        return 'types' if [LOOSE.get(t, t) for t in theirs.types] != [LOOSE.get(t, t) for t in ours.types] and 'NULL' not in sql else None
+        return (
+            'types'
+            if [LOOSE.get(t, t) for t in theirs.types] != [LOOSE.get(t, t) for t in ours.types]
+            and 'NULL' not in sql
+            else None
+        )
     if theirs.affected != ours.affected:
         return 'affected'
     return 'warnings' if warnings and theirs.warnings != ours.warnings else None
 
 
-# What MariaDB has to be asked instead so that it answers as Redolith does: a difference that goes away by it is explained.
+# What MariaDB has to be asked instead so that it answers as Redolith does: a difference that goes
+# away by it is explained.
 REWRITINGS = []
 
 
@@ -585,6 +1111,7 @@ def rewriting(name, reason):
     def make(f):
         REWRITINGS.append((name, reason, f))
         return f
+
     return make
 
 
@@ -592,10 +1119,15 @@ def rewriting(name, reason):
 def _(sql):
     if not re.match('SELECT', sql):
         return []
-    return [re.sub(r'\b(FROM|JOIN) t\b', r'\1 n', sql), re.sub(r'\b((?:FROM|JOIN) (?:t a|u b|t|u)\b)', r'\1 USE INDEX ()', sql)]
+    return [
+        re.sub(r'\b(FROM|JOIN) t\b', r'\1 n', sql),
+        re.sub(r'\b((?:FROM|JOIN) (?:t a|u b|t|u)\b)', r'\1 USE INDEX ()', sql),
+    ]
 
 
-DATED = re.compile(r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b")
+DATED = re.compile(
+    r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b"
+)
 COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|IN) |, ')
 
 
@@ -620,41 +1152,88 @@ def operands(sql):
     """From where to where the operands of comparisons and of lists are."""
     inner = list(parentheses(sql))
     for begin, end in inner:
-        cuts = [m for m in COMPARISON.finditer(sql, begin, end)
-                if not any(begin < b <= m.start() < e for b, e in inner) and sql.count("'", begin, m.start()) % 2 == 0]
+        cuts = [
+            m
+            for m in COMPARISON.finditer(sql, begin, end)
+            if not any(begin < b <= m.start() < e for b, e in inner)
+            and sql.count("'", begin, m.start()) % 2 == 0
+        ]
         edges = [begin, *(edge for m in cuts for edge in m.span()), end]
         for a, b in zip(edges[::2], edges[1::2]) if cuts else []:
             yield a, b
 
 
-@rewriting('dates-as-numbers', 'a date meets a number that is no constant, or no date, as a number, as in MySQL; MariaDB compares dates')
+@rewriting(
+    'dates-as-numbers',
+    'a date meets a number that is no constant, or no date, as a number, as in MySQL; MariaDB'
+    ' compares dates',
+)
 def _(sql):
     found = [(a, b) for a, b in operands(sql) if DATED.search(sql, a, b)]
     together = sql
-    for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[::-1]:
+    for a, b in sorted((a, b) for a, b in found if not any(c < a and b < d for c, d in found))[
+        ::-1
+    ]:
         together = together[:a] + f'({together[a:b]} + 0)' + together[b:]
     return [sql[:a] + f'({sql[a:b]} + 0)' + sql[b:] for a, b in found[:12]] + [together]
 
 
-@rewriting('minus-zero', 'what is left of a negative DECIMAL is 0, which MariaDB tells from -0.0 in comparisons')
+@rewriting(
+    'minus-zero',
+    'what is left of a negative DECIMAL is 0, which MariaDB tells from -0.0 in comparisons',
+)
 def _(sql):
     inner = list(parentheses(sql))
 
     def own(a, b):
         """What is in these parentheses, and in none within."""
-        return ''.join(c for i, c in enumerate(sql[a:b], a) if not any(a < x <= i < y for x, y in inner))
-    places = [(a - 4 if sql[a - 4:a] == 'MOD(' else a - 1, b + 1) for a, b in inner if sql[a - 4:a] == 'MOD(' or ' % ' in own(a, b)]
+        return ''.join(
+            c for i, c in enumerate(sql[a:b], a) if not any(a < x <= i < y for x, y in inner)
+        )
+
+    places = [
+        (a - 4 if sql[a - 4 : a] == 'MOD(' else a - 1, b + 1)
+        for a, b in inner
+        if sql[a - 4 : a] == 'MOD(' or ' % ' in own(a, b)
+    ]
     opened, closed = [a for a, _ in places], [b for _, b in places]
-    return [''.join('(' * opened.count(i) + c + ' + 0)' * closed.count(i + 1) for i, c in enumerate(sql))] if places else []
+    return (
+        [
+            ''.join(
+                '(' * opened.count(i) + c + ' + 0)' * closed.count(i + 1) for i, c in enumerate(sql)
+            )
+        ]
+        if places
+        else []
+    )
 
 
-@rewriting('char-of-numbers', 'a number that is cast to a text is that text; MariaDB compares it without what is behind the point')
+@rewriting(
+    'char-of-numbers',
+    'a number that is cast to a text is that text; MariaDB compares it without what is behind the'
+    ' point',
+)
 def _(sql):
-    places = [(a - 5, b) for a, b in parentheses(sql) if sql[a - 5:a] == 'CAST(' and re.search(r' AS CHAR(\(\d+\))?$', sql[a:b])]
+    places = [
+        (a - 5, b)
+        for a, b in parentheses(sql)
+        if sql[a - 5 : a] == 'CAST(' and re.search(r' AS CHAR(\(\d+\))?$', sql[a:b])
+    ]
     opened, closed = [a for a, _ in places], [b for _, b in places]
-    return [''.join('CONCAT(' * opened.count(i) + c + ')' * closed.count(i) for i, c in enumerate(sql))] if places else []
+    return (
+        [
+            ''.join(
+                'CONCAT(' * opened.count(i) + c + ')' * closed.count(i) for i, c in enumerate(sql)
+            )
+        ]
+        if places
+        else []
+    )
 
 
 def rewritten(sql, same):
     """The name of the rewriting by which a difference goes away: `same` asks."""
-    return next((name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)), None)
+    return next(
+        (name for name, _, f in REWRITINGS for other in f(sql) if other != sql and same(other)),
+        None,
+    )

@@ -1,14 +1,35 @@
-"""Statements at random over the tables of a round: `t` with keys, `n` the same rows without, `u` another table."""
+"""Statements at random over the tables of a round: `t` with keys, `n` the same rows without, `u`
+another table.
+"""
+
 import re
 
 from .expressions import KINDS, MIXED, NUMBERS, Expressions
 from .tables import literal
 from .tree import Node, Optional, Value
 
-AGGREGATES = [('COUNT', 'any'), ('SUM', 'num'), ('AVG', 'num'), ('MIN', 'any'), ('MAX', 'any'), ('COUNT(DISTINCT', 'any'), ('BIT_OR', 'int'), ('BIT_XOR', 'int'), ('STDDEV', 'dbl'), ('SUM(DISTINCT', 'int')]
+AGGREGATES = [
+    ('COUNT', 'any'),
+    ('SUM', 'num'),
+    ('AVG', 'num'),
+    ('MIN', 'any'),
+    ('MAX', 'any'),
+    ('COUNT(DISTINCT', 'any'),
+    ('BIT_OR', 'int'),
+    ('BIT_XOR', 'int'),
+    ('STDDEV', 'dbl'),
+    ('SUM(DISTINCT', 'int'),
+]
 
-# Literals of other kinds that a column meets in a condition, where it is not those that an operand may be.
-BESIDE = {'date': ['dtm', 'str', 'int'], 'dtm': ['date', 'str', 'int'], 'int': ['dec', 'dbl', 'str'], 'str': ['str', 'int', 'date', 'enum'], 'bin': ['str', 'bin']}
+# Literals of other kinds that a column meets in a condition, where it is not those that an operand
+# may be.
+BESIDE = {
+    'date': ['dtm', 'str', 'int'],
+    'dtm': ['date', 'str', 'int'],
+    'int': ['dec', 'dbl', 'str'],
+    'str': ['str', 'int', 'date', 'enum'],
+    'bin': ['str', 'bin'],
+}
 
 
 def columns_of(table, prefix):
@@ -33,17 +54,31 @@ class Statements:
         return self.random.choice([*KINDS, 'year', 'enum', 'set', 'bit'])
 
     def drawn(self, make, unlike):
-        """What `make` gives, again until it has no such text; the first unless all of a run is to be calm."""
+        """What `make` gives, again until it has no such text; the first unless all of a run is to
+        be calm.
+        """
         node = make()
         while not self.wild and unlike and re.search(unlike, node.text()):
             node = make()
         return node
 
     def stored(self, e, kind, depth):
-        """Something for a column of a kind. What is a text only by its function, or a number, is stored as a date or a time by each server's own reading,
+        """Something for a column of a kind. What is a text only by its function, or a number, is
+        stored as a date or a time by each server's own reading,
         and in bytes with its own number of zeros."""
-        other = MIXED[kind] if not self.wild and kind in ('date', 'dtm', 'time', 'year', 'bin') else None
-        return e.expression(kind if self.random.random() < 0.6 else self.random.choice(other) if other else self.kind(), depth)
+        other = (
+            MIXED[kind]
+            if not self.wild and kind in ('date', 'dtm', 'time', 'year', 'bin')
+            else None
+        )
+        return e.expression(
+            kind
+            if self.random.random() < 0.6
+            else self.random.choice(other)
+            if other
+            else self.kind(),
+            depth,
+        )
 
     def items(self, e, count, depth):
         parts = []
@@ -60,14 +95,31 @@ class Statements:
             for _ in range(r.randint(1, 3)):
                 kind = r.choice(kinds)
                 column = Value(r.choice(e.columns[kind]))
-                value = lambda: literal(r, kind if r.random() < 0.8 else self.kind() if self.wild else r.choice(BESIDE.get(kind, MIXED[kind])))
+                value = lambda: literal(
+                    r,
+                    kind
+                    if r.random() < 0.8
+                    else self.kind()
+                    if self.wild
+                    else r.choice(BESIDE.get(kind, MIXED[kind])),
+                )
                 shape = r.random()
                 if shape < 0.5:
-                    terms.append(Node('(', column, f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ', value(), ')'))
+                    terms.append(
+                        Node(
+                            '(',
+                            column,
+                            f' {r.choice(["=", "<", ">", "<=", ">=", "<=>", "<>"])} ',
+                            value(),
+                            ')',
+                        )
+                    )
                 elif shape < 0.65:
                     terms.append(Node('(', column, ' BETWEEN ', value(), ' AND ', value(), ')'))
                 elif shape < 0.85:
-                    terms.append(Node('(', column, ' IN (', value(), ', ', value(), ', ', value(), '))'))
+                    terms.append(
+                        Node('(', column, ' IN (', value(), ', ', value(), ', ', value(), '))')
+                    )
                 else:
                     terms.append(Node('(', column, r.choice([' IS NULL', ' IS NOT NULL']), ')'))
             node = terms[0]
@@ -82,12 +134,19 @@ class Statements:
 
     def rows(self, table='t', depth=3):
         r = self.random
-        parts = ['SELECT ', r.choice(['', '', '', 'DISTINCT ']), *self.items(self.one, r.randint(1, 4), depth), f' FROM {table}']
+        parts = [
+            'SELECT ',
+            r.choice(['', '', '', 'DISTINCT ']),
+            *self.items(self.one, r.randint(1, 4), depth),
+            f' FROM {table}',
+        ]
         if r.random() < 0.7:
             parts.append(Optional(' WHERE ', self.condition(self.one)))
         if 'DISTINCT ' not in parts and r.random() < 0.2:
             direction = r.choice(['', ' DESC'])
-            parts.append(Optional(' ORDER BY ', Value(r.choice(list(self.t.columns))), direction, ', id'))
+            parts.append(
+                Optional(' ORDER BY ', Value(r.choice(list(self.t.columns))), direction, ', id')
+            )
             if r.random() < 0.6:
                 parts.append(Optional(f' LIMIT {r.choice(["0", "1", "3", "2, 2", "5 OFFSET 1"])}'))
         return Node(*parts)
@@ -102,33 +161,56 @@ class Statements:
             name, kind = r.choice(AGGREGATES)
             kind = self.kind() if kind == 'any' else kind
             number = number and (i > 0 or kind in NUMBERS or 'COUNT' in name)
-            # MariaDB cuts what it adds up of quotients, and of numbers that have been texts, to the digits of its temporary
-            # table's columns, and shows the extremes of ZEROFILL there without zeros.
-            arg = self.drawn(lambda: e.expression(kind, 1), None if 'COUNT' in name else r' / |AS CHAR|\biz\b')
-            parts.append(Node(', ' if i else '', name, ' ' if '(' in name else '(', arg, f') AS a{i}'))
+            # MariaDB cuts what it adds up of quotients, and of numbers that have been texts, to the
+            # digits of its temporary table's columns, and shows the extremes of ZEROFILL there
+            # without zeros.
+            arg = self.drawn(
+                lambda: e.expression(kind, 1), None if 'COUNT' in name else r' / |AS CHAR|\biz\b'
+            )
+            parts.append(
+                Node(', ' if i else '', name, ' ' if '(' in name else '(', arg, f') AS a{i}')
+            )
         parts.append(f' FROM {table}')
         if r.random() < 0.5:
             parts.append(Optional(' WHERE ', self.condition(e)))
         if keys:
             parts.append(' GROUP BY ' + ', '.join(f'k{i}' for i in range(len(keys))))
-        # Not made unless wild: what HAVING can never take, which MySQL sees before it calculates, and extremes of texts,
-        # names and moments beside a number, which MariaDB compares as whatever they are in its temporary table.
+        # Not made unless wild: what HAVING can never take, which MySQL sees before it calculates,
+        # and extremes of texts, names and moments beside a number, which MariaDB compares as
+        # whatever they are in its temporary table.
         having = ['IS NOT NULL', '=', '<', '>', '<>'] if self.wild or number else ['IS NOT NULL']
         if r.random() < 0.3:
             how = r.choice(having)
-            parts.append(Optional(f' HAVING a0 {how}', *(() if how == 'IS NOT NULL' else (' ', literal(r, 'int')))))
+            parts.append(
+                Optional(
+                    f' HAVING a0 {how}', *(() if how == 'IS NOT NULL' else (' ', literal(r, 'int')))
+                )
+            )
         return Node(*parts)
 
     def join(self, table='t'):
         r, e = self.random, self.two
         kind = r.choice(['JOIN', 'LEFT JOIN', 'JOIN'])
         if r.random() < 0.6:
-            shared = r.choice([k for k in columns_of(self.t, 'a.') if k in columns_of(self.u, 'b.')])
-            on = Node('(', Value(r.choice(columns_of(self.t, 'a.')[shared])), f' {r.choice(["=", "=", "<=>", "<"])} ', Value(r.choice(columns_of(self.u, 'b.')[shared])), ')')
+            shared = r.choice(
+                [k for k in columns_of(self.t, 'a.') if k in columns_of(self.u, 'b.')]
+            )
+            on = Node(
+                '(',
+                Value(r.choice(columns_of(self.t, 'a.')[shared])),
+                f' {r.choice(["=", "=", "<=>", "<"])} ',
+                Value(r.choice(columns_of(self.u, 'b.')[shared])),
+                ')',
+            )
         else:
             on = self.condition(e)
         first, second = (f'u b', f'{table} a') if r.random() < 0.5 else (f'{table} a', 'u b')
-        parts = ['SELECT ', *self.items(e, r.randint(1, 3), 1), f' FROM {first} {kind} {second} ON ', on]
+        parts = [
+            'SELECT ',
+            *self.items(e, r.randint(1, 3), 1),
+            f' FROM {first} {kind} {second} ON ',
+            on,
+        ]
         if r.random() < 0.5:
             parts.append(Optional(' WHERE ', self.condition(e)))
         return Node(*parts)
@@ -137,19 +219,40 @@ class Statements:
         r = self.random
         kind = r.choice(list(self.one.columns))
         inner = Expressions(r, columns_of(self.u, ''), self.wild)
-        select = Node('(SELECT ', inner.expression(kind, 1), ' FROM u', Optional(' WHERE ', self.condition(inner)), ')')
+        select = Node(
+            '(SELECT ',
+            inner.expression(kind, 1),
+            ' FROM u',
+            Optional(' WHERE ', self.condition(inner)),
+            ')',
+        )
         shape = r.random()
         if shape < 0.6:
-            test = Node('(', self.one.expression(kind, 1), r.choice([' IN ', ' NOT IN ']), select, ')')
+            test = Node(
+                '(', self.one.expression(kind, 1), r.choice([' IN ', ' NOT IN ']), select, ')'
+            )
         elif shape < 0.8:
             test = Node(r.choice(['EXISTS ', 'NOT EXISTS ']), select)
         else:
-            return Node('SELECT ', *self.items(Expressions(r, {'int': ['x0'], 'str': ['x1']}, self.wild), 2, 2), ' FROM (', self.rows_named(), ') q')
+            return Node(
+                'SELECT ',
+                *self.items(Expressions(r, {'int': ['x0'], 'str': ['x1']}, self.wild), 2, 2),
+                ' FROM (',
+                self.rows_named(),
+                ') q',
+            )
         return Node('SELECT id FROM ', table, ' WHERE ', test)
 
     def rows_named(self):
         r = self.random
-        return Node('SELECT ', self.one.expression('int', 2), ' AS x0, ', self.one.expression('str', 2), ' AS x1 FROM t', Optional(' WHERE ', self.condition(self.one)))
+        return Node(
+            'SELECT ',
+            self.one.expression('int', 2),
+            ' AS x0, ',
+            self.one.expression('str', 2),
+            ' AS x1 FROM t',
+            Optional(' WHERE ', self.condition(self.one)),
+        )
 
     # ---- changes
 
@@ -186,7 +289,9 @@ class Statements:
 
     def assignments(self):
         r, parts = self.random, []
-        for i, name in enumerate(r.sample(list(self.t.columns), min(len(self.t.columns), r.randint(1, 3)))):
+        for i, name in enumerate(
+            r.sample(list(self.t.columns), min(len(self.t.columns), r.randint(1, 3)))
+        ):
             _, kind, choices = self.t.columns[name]
             shape = r.random()
             value = Value(r.choice(choices)) if shape < 0.2 else self.stored(self.one, kind, 2)
@@ -195,7 +300,10 @@ class Statements:
 
     def update(self):
         r = self.random
-        parts = [r.choice(['UPDATE t SET ', 'UPDATE t SET ', 'UPDATE IGNORE t SET ']), *self.assignments()]
+        parts = [
+            r.choice(['UPDATE t SET ', 'UPDATE t SET ', 'UPDATE IGNORE t SET ']),
+            *self.assignments(),
+        ]
         if r.random() < 0.8:
             parts.append(Optional(' WHERE ', self.condition(self.one)))
         if r.random() < 0.2:
@@ -215,4 +323,10 @@ class Statements:
         to = r.choice(list(self.t.columns))
         others = [n for n in self.t.columns if not self.t.nullable[n] and n != to]
         names = ''.join(f', {n}' for n in others)
-        return Node(r.choice(['INSERT INTO', 'INSERT IGNORE INTO']), f' t (id, {to}{names}) SELECT id + 1000, ', self.stored(self.one, self.t.columns[to][1], 1), f'{names} FROM n', Optional(' WHERE ', self.condition(self.one)))
+        return Node(
+            r.choice(['INSERT INTO', 'INSERT IGNORE INTO']),
+            f' t (id, {to}{names}) SELECT id + 1000, ',
+            self.stored(self.one, self.t.columns[to][1], 1),
+            f'{names} FROM n',
+            Optional(' WHERE ', self.condition(self.one)),
+        )

@@ -1,28 +1,80 @@
 """Tables of every type at random, and rows with the edges of each."""
+
 import re
 
 from .tree import Value
 
 
 def quoted(text):
-    return "'" + text.replace('\\', '\\\\').replace("'", "\\'").replace('\n', '\\n').replace('\0', '\\0') + "'"
+    return (
+        "'"
+        + text.replace('\\', '\\\\').replace("'", "\\'").replace('\n', '\\n').replace('\0', '\\0')
+        + "'"
+    )
 
 
 def integers(low, high):
-    return [str(n) for n in sorted({low, low + 1, -1, 0, 1, 2, 5, 10, 42, 99, high - 1, high}) if low <= n <= high]
+    return [
+        str(n)
+        for n in sorted({low, low + 1, -1, 0, 1, 2, 5, 10, 42, 99, high - 1, high})
+        if low <= n <= high
+    ]
 
 
-TEXTS = [quoted(s) for s in ('', 'a', 'A', 'abc', 'ABC ', 'b', 'aB_c%', '0', '1', '12', '-3.5', '1e2', ' 7x', 'ß', 'é', 'Éa', 'x,y', '2024-02-29', '10:11:12', 'zz', 'a b c')]
+TEXTS = [
+    quoted(s)
+    for s in (
+        '',
+        'a',
+        'A',
+        'abc',
+        'ABC ',
+        'b',
+        'aB_c%',
+        '0',
+        '1',
+        '12',
+        '-3.5',
+        '1e2',
+        ' 7x',
+        'ß',
+        'é',
+        'Éa',
+        'x,y',
+        '2024-02-29',
+        '10:11:12',
+        'zz',
+        'a b c',
+    )
+]
 WIDE_TEXTS = TEXTS + [quoted(s) for s in ('日本', '😀a')]
 BYTES = ["''", "'a'", "'AB'", "X'00FF'", "X'61'", "'12'"]
-DATES = [f"'{d}'" for d in ('2024-02-29', '2023-12-31', '1970-01-01', '1000-01-01', '9999-12-31', '2024-01-01', '2000-06-15')]
+DATES = [
+    f"'{d}'"
+    for d in (
+        '2024-02-29',
+        '2023-12-31',
+        '1970-01-01',
+        '1000-01-01',
+        '9999-12-31',
+        '2024-01-01',
+        '2000-06-15',
+    )
+]
 TIMES = ['00:00:00', '10:11:12', '-01:02:03', '838:59:59', '-838:59:59', '23:59:59', '00:00:01']
-MOMENTS = ['2024-02-29 10:11:12', '2023-12-31 23:59:59', '1970-01-02 00:00:01', '2024-01-01 00:00:00', '2037-12-31 12:00:00']
+MOMENTS = [
+    '2024-02-29 10:11:12',
+    '2023-12-31 23:59:59',
+    '1970-01-02 00:00:01',
+    '2024-01-01 00:00:00',
+    '2037-12-31 12:00:00',
+]
 
 
 def moments(fractions, wide=True):
     more = ['9999-12-31 23:59:59', '1000-01-01 00:00:00'] if wide else []
-    # Half a second before the end of all moments is none where it is rounded, which only MySQL says.
+    # Half a second before the end of all moments is none where it is rounded, which only MySQL
+    # says.
     return [f"'{m}{f}'" for m in MOMENTS + more for f in fractions if (m[:4], f) != ('9999', '.5')]
 
 
@@ -37,11 +89,30 @@ TYPES = {
     'iz': ('INT(8) ZEROFILL', 'int', integers(0, 123456)),
     'bi': ('BIGINT', 'int', integers(-9223372036854775808, 9223372036854775807)),
     'bu': ('BIGINT UNSIGNED', 'int', integers(0, 18446744073709551615)),
-    'de': ('DECIMAL(10,3)', 'dec', ['0', '1', '-1', '0.5', '-0.5', '2.345', '9999999.999', '-9999999.999', '12.000']),
-    'dl': ('DECIMAL(40,10)', 'dec', ['0', '1.5', '-0.0000000001', '123456789012345678901234567890.1234567890', '12345678901234.1234567890', '-7']),
+    'de': (
+        'DECIMAL(10,3)',
+        'dec',
+        ['0', '1', '-1', '0.5', '-0.5', '2.345', '9999999.999', '-9999999.999', '12.000'],
+    ),
+    'dl': (
+        'DECIMAL(40,10)',
+        'dec',
+        [
+            '0',
+            '1.5',
+            '-0.0000000001',
+            '123456789012345678901234567890.1234567890',
+            '12345678901234.1234567890',
+            '-7',
+        ],
+    ),
     'dz': ('DECIMAL(5,0) UNSIGNED', 'dec', ['0', '1', '99999', '50']),
     'fl': ('FLOAT', 'dbl', ['0', '1', '-1.5', '0.1', '1e10', '-3.4e38', '1e-20', '123456']),
-    'db': ('DOUBLE', 'dbl', ['0', '1', '-1.5', '0.1', '1e300', '-1e-300', '1e15', '123456.789', '2.5']),
+    'db': (
+        'DOUBLE',
+        'dbl',
+        ['0', '1', '-1.5', '0.1', '1e300', '-1e-300', '1e15', '123456.789', '2.5'],
+    ),
     'ch': ('CHAR(10)', 'str', [t for t in TEXTS if len(t) < 12]),
     'vc': ('VARCHAR(30)', 'str', WIDE_TEXTS),
     'vb': ('VARCHAR(20) COLLATE utf8mb4_bin', 'str', WIDE_TEXTS),
@@ -66,10 +137,19 @@ TYPES = {
 KEYABLE = [n for n, (ddl, _, _) in TYPES.items() if ddl not in ('TEXT', 'BLOB')]
 
 
-# Of these most products are beyond their type, which is an error as soon as somebody looks at the row; which rows are looked
-# at is each server's choice. From 1e15 on, and for very small numbers, each has its own texts of a DOUBLE.
-EXTREMES = {'123456789012345678901234567890.1234567890', '1e300', '-1e-300', '1e15', '-3.4e38', '1e-20'}
-# Half of an even number and half rounds to the even one as a DOUBLE in MySQL, and up in MariaDB where bits are made of it.
+# Of these most products are beyond their type, which is an error as soon as somebody looks at the
+# row; which rows are looked at is each server's choice. From 1e15 on, and for very small numbers,
+# each has its own texts of a DOUBLE.
+EXTREMES = {
+    '123456789012345678901234567890.1234567890',
+    '1e300',
+    '-1e-300',
+    '1e15',
+    '-3.4e38',
+    '1e-20',
+}
+# Half of an even number and half rounds to the even one as a DOUBLE in MySQL, and up in MariaDB
+# where bits are made of it.
 EVEN_AND_A_HALF = {'2.5'}
 
 
@@ -80,40 +160,63 @@ class Table:
         names = random.sample(list(TYPES), min(count, len(TYPES)))
         self.name = name
         left_out = set() if wild else EXTREMES | EVEN_AND_A_HALF
-        self.columns = {n: (ddl, kind, [c for c in choices if c not in left_out]) for n, (ddl, kind, choices) in ((n, TYPES[n]) for n in names)}
+        self.columns = {
+            n: (ddl, kind, [c for c in choices if c not in left_out])
+            for n, (ddl, kind, choices) in ((n, TYPES[n]) for n in names)
+        }
         self.nullable = {n: random.random() < 0.8 for n in names}
         # CREATE TABLE without NULL and a TIMESTAMP would be NOT NULL with a default of its own.
         self.nullable |= {n: True for n in names if n in ('ts', 'ts3')}
         keyable = [n for n in names if n in KEYABLE]
-        self.keys = [random.sample(keyable, random.choice([1, 1, 2, 3])) for _ in range(random.randint(1, 4)) if len(keyable) >= 3]
+        self.keys = [
+            random.sample(keyable, random.choice([1, 1, 2, 3]))
+            for _ in range(random.randint(1, 4))
+            if len(keyable) >= 3
+        ]
         self.rows = [self.row(random, n) for n in range(random.choice([3, 8, 15, 30]))]
 
     def row(self, random, id):
         values = [str(id + 1)]
         for n, (_, _, choices) in self.columns.items():
-            values.append('NULL' if self.nullable[n] and random.random() < 0.15 else random.choice(choices))
+            values.append(
+                'NULL' if self.nullable[n] and random.random() < 0.15 else random.choice(choices)
+            )
         return values
 
     def of_kind(self, *kinds):
         return [n for n, (_, kind, _) in self.columns.items() if kind in kinds]
 
     def ddl(self, name=None, keys=True, only=None):
-        columns = [f'{n} {ddl}' + ('' if self.nullable[n] else ' NOT NULL') for n, (ddl, _, _) in self.columns.items() if only is None or n in only]
-        keys = [f'KEY ({", ".join(k)})' for k in self.keys if keys and (only is None or set(k) <= only)]
-        return f'CREATE TABLE {name or self.name} ({", ".join(["id INT PRIMARY KEY", *columns, *keys])})'
+        columns = [
+            f'{n} {ddl}' + ('' if self.nullable[n] else ' NOT NULL')
+            for n, (ddl, _, _) in self.columns.items()
+            if only is None or n in only
+        ]
+        keys = [
+            f'KEY ({", ".join(k)})' for k in self.keys if keys and (only is None or set(k) <= only)
+        ]
+        return (
+            f'CREATE TABLE {name or self.name}'
+            f' ({", ".join(["id INT PRIMARY KEY", *columns, *keys])})'
+        )
 
     def insert(self, name=None, rows=None, only=None):
         names = ['id', *self.columns]
         kept = [i for i, n in enumerate(names) if only is None or n == 'id' or n in only]
         rows = self.rows if rows is None else rows
         values = ', '.join('(' + ', '.join(row[i] for i in kept) + ')' for row in rows)
-        return f'INSERT INTO {name or self.name} ({", ".join(names[i] for i in kept)}) VALUES {values}'
+        return (
+            f'INSERT INTO {name or self.name} ({", ".join(names[i] for i in kept)}) VALUES {values}'
+        )
 
 
 def literal(random, kind, typed=False, null=True):
-    """A literal of a kind, as a value where a parameter can have it. `typed`: DATE '..' and not its text."""
+    """A literal of a kind, as a value where a parameter can have it. `typed`: DATE '..' and not its
+    text.
+    """
+
     def number(text):
-        return Value(text, int(text) if -2**63 <= int(text) < 2**63 else None)
+        return Value(text, int(text) if -(2**63) <= int(text) < 2**63 else None)
 
     def text(quoted_text):
         if quoted_text.startswith("'") and '\\' not in quoted_text:
@@ -123,19 +226,69 @@ def literal(random, kind, typed=False, null=True):
     if random.random() < 0.04 and null:
         return Value('NULL')
     if kind in ('int', 'bool', 'set_number'):
-        return number(random.choice(['0', '1', '2', '3', '-1', '5', '10', '42', '127', '255', '-128', '1000', '2147483647', '9223372036854775807', '-9223372036854775808', '18446744073709551615', '20240229', '101112']
-                                    if random.random() < 0.5 else ['0', '1', '2', '3', '-1', '10']))
+        return number(
+            random.choice(
+                [
+                    '0',
+                    '1',
+                    '2',
+                    '3',
+                    '-1',
+                    '5',
+                    '10',
+                    '42',
+                    '127',
+                    '255',
+                    '-128',
+                    '1000',
+                    '2147483647',
+                    '9223372036854775807',
+                    '-9223372036854775808',
+                    '18446744073709551615',
+                    '20240229',
+                    '101112',
+                ]
+                if random.random() < 0.5
+                else ['0', '1', '2', '3', '-1', '10']
+            )
+        )
     if kind == 'dec':
-        return Value(random.choice(['0.0', '0.5', '-0.5', '1.5', '2.345', '-99.99', '0.001', '10.0', '12345678901234567890.12']))
+        return Value(
+            random.choice(
+                [
+                    '0.0',
+                    '0.5',
+                    '-0.5',
+                    '1.5',
+                    '2.345',
+                    '-99.99',
+                    '0.001',
+                    '10.0',
+                    '12345678901234567890.12',
+                ]
+            )
+        )
     if kind == 'dbl':
         # From 1e15 on each has its own texts of a DOUBLE: digits or an exponent.
-        v = random.choice(['0e0', '1e0', '-1.5e0', '1e10', '3.5e0' if typed else '2.5e0', '1e-5', '1e10' if typed else '1e15'])
+        v = random.choice(
+            [
+                '0e0',
+                '1e0',
+                '-1.5e0',
+                '1e10',
+                '3.5e0' if typed else '2.5e0',
+                '1e-5',
+                '1e10' if typed else '1e15',
+            ]
+        )
         return Value(v, float(v))
     if kind == 'str':
         return text(random.choice(WIDE_TEXTS if random.random() < 0.3 else TEXTS))
     if kind == 'bin':
         # Bytes that are no text are refused beside text by MySQL, and taken as they are by MariaDB.
-        return Value(random.choice(['0x0041' if typed else '0x00FF', '0x61', "_binary'a'", "_binary''"]))
+        return Value(
+            random.choice(['0x0041' if typed else '0x00FF', '0x61', "_binary'a'", "_binary''"])
+        )
     if kind == 'date':
         v = random.choice(DATES)
         return Value(f'DATE {v}') if typed or random.random() < 0.5 else text(v)
@@ -148,7 +301,13 @@ def literal(random, kind, typed=False, null=True):
         return Value(f'TIME {v}') if typed or random.random() < 0.5 else text(v)
     if kind == 'year':
         # Within functions what two digits mean is each server's choice: NULLIF(24, y) is open.
-        return number(random.choice(['0', '1901', '2024', '1970', '2155'] if typed else ['0', '1901', '2024', '1970', '24', '70', '2155', '99']))
+        return number(
+            random.choice(
+                ['0', '1901', '2024', '1970', '2155']
+                if typed
+                else ['0', '1901', '2024', '1970', '24', '70', '2155', '99']
+            )
+        )
     if kind == 'enum':
         return text(random.choice(["'a'", "'b'", "'cc'", "'10'", "'q'", "''"]))
     if kind == 'set':

@@ -2,7 +2,9 @@
 
 
 class Node:
-    """Parts in the order they are written: texts and nodes. `simple` are texts that may stand in its place."""
+    """Parts in the order they are written: texts and nodes. `simple` are texts that may stand in
+    its place.
+    """
 
     def __init__(self, *parts, simple=()):
         self.parts, self.simple = list(parts), list(simple)

@@ -1,4 +1,7 @@
-"""What one connection sees and does while another changes definitions: never half of a change, and no error but those that such a race has."""
+"""What one connection sees and does while another changes definitions: never half of a change, and
+no error but those that such a race has.
+"""
+
 import threading
 import time
 
@@ -8,12 +11,15 @@ from rig.client import MySQLError
 SECONDS = 2
 # For what was not done once by then: a change of definitions waits for the disk some times.
 PATIENCE_S = 120
-# Of who comes while a table is being changed or is gone: no such table, a definition that has changed, a deadlock of metadata locks.
+# Of who comes while a table is being changed or is gone: no such table, a definition that has
+# changed, a deadlock of metadata locks.
 RACES = {1146, 1412, 1213}
 
 
 def several(server, database, *works):
-    """Each of `works` again and again, at the same time, with a connection of its own; the first error that is no race. How often each was done."""
+    """Each of `works` again and again, at the same time, with a connection of its own; the first
+    error that is no race. How often each was done.
+    """
     done, failed, began = [0] * len(works), [], time.monotonic()
 
     def goes_on():
@@ -31,7 +37,7 @@ def several(server, database, *works):
                     if e.code not in RACES:
                         raise
             c.close()
-        except Exception as e:                      # noqa: BLE001  # told by the test's own thread
+        except Exception as e:  # noqa: BLE001  # told by the test's own thread
             failed.append(e)
 
     threads = [threading.Thread(target=work, args=(at,)) for at in range(len(works))]
@@ -46,7 +52,9 @@ def several(server, database, *works):
 
 
 def looks_beside_alter(server):
-    """SHOW INDEX, SHOW CREATE TABLE and INFORMATION_SCHEMA beside ALTER TABLE of the same table, under inserts."""
+    """SHOW INDEX, SHOW CREATE TABLE and INFORMATION_SCHEMA beside ALTER TABLE of the same table,
+    under inserts.
+    """
     c = server.connect()
     schema(c, 'p_beside')
     c.query('CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a INT NOT NULL, b VARCHAR(20))')
@@ -57,12 +65,19 @@ def looks_beside_alter(server):
 
     def shows(c):
         keys = [r[2] for r in c.rows('SHOW INDEX FROM t')]
-        same(keys in ([b'PRIMARY'], [b'PRIMARY', b'ab', b'ab', b'ba', b'ba']), True, f'SHOW INDEX: {keys}')
+        same(
+            keys in ([b'PRIMARY'], [b'PRIMARY', b'ab', b'ab', b'ba', b'ba']),
+            True,
+            f'SHOW INDEX: {keys}',
+        )
         text = c.rows('SHOW CREATE TABLE t')[0][1]
         same(b'KEY `ab`' in text, b'KEY `ba`' in text, text)
 
     def reads(c):
-        c.rows("SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema = 'p_beside'")
+        c.rows(
+            "SELECT index_name, column_name FROM information_schema.statistics WHERE table_schema ="
+            " 'p_beside'"
+        )
         c.rows('DESCRIBE t')
 
     def inserts(c):
@@ -76,20 +91,33 @@ def looks_beside_alter(server):
 
 
 def tables_come_and_go(server):
-    """CREATE, RENAME and DROP of a table beside those who read and write it: an answer is that of a whole table."""
+    """CREATE, RENAME and DROP of a table beside those who read and write it: an answer is that of a
+    whole table.
+    """
     c = server.connect()
     schema(c, 'p_beside')
 
     def makes(c):
-        c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v)); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)')
+        c.query(
+            'CREATE TABLE t (id INT PRIMARY KEY, v INT, KEY (v)); INSERT INTO t VALUES (1, 1), (2,'
+            ' 2), (3, 3)'
+        )
         c.query('RENAME TABLE t TO u')
         c.query('DROP TABLE u')
 
     def reads(c):
         for table in 'tu':
             try:
-                same(c.value(f'SELECT COUNT(*) FROM {table} FORCE INDEX (v)') in ('0', '3'), True, 'rows')
-                same([r[2] for r in c.rows(f'SHOW INDEX FROM {table}')], [b'PRIMARY', b'v'], 'SHOW INDEX')
+                same(
+                    c.value(f'SELECT COUNT(*) FROM {table} FORCE INDEX (v)') in ('0', '3'),
+                    True,
+                    'rows',
+                )
+                same(
+                    [r[2] for r in c.rows(f'SHOW INDEX FROM {table}')],
+                    [b'PRIMARY', b'v'],
+                    'SHOW INDEX',
+                )
             except MySQLError as e:
                 if e.code not in RACES:
                     raise

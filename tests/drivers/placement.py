@@ -1,4 +1,5 @@
 """Where the server's threads run: worker threads on a CPU each, the others where they may."""
+
 import os
 
 from protocol import code, eventually, same, schema, status
@@ -14,7 +15,7 @@ def threads(server, name='redolith'):
             if comm.startswith(name):
                 found.append(os.sched_getaffinity(tid))
         except (FileNotFoundError, ProcessLookupError):
-            pass                      # it has ended meanwhile
+            pass  # it has ended meanwhile
     return found
 
 
@@ -26,8 +27,13 @@ def workers_on_cpus(server):
     try:
         bound_and_free(c, server, workers, bound, own, all_cpus)
     finally:
-        c.query("SET GLOBAL redolith_worker_affinity = DEFAULT; SET GLOBAL redolith_log_writer_cpus = ''; SET GLOBAL redolith_log_writer = DEFAULT")
-    same(code(lambda: c.query("SET GLOBAL redolith_worker_affinity = 'some'")), 1231, 'a wrong value')
+        c.query(
+            "SET GLOBAL redolith_worker_affinity = DEFAULT; SET GLOBAL redolith_log_writer_cpus ="
+            " ''; SET GLOBAL redolith_log_writer = DEFAULT"
+        )
+    same(
+        code(lambda: c.query("SET GLOBAL redolith_worker_affinity = 'some'")), 1231, 'a wrong value'
+    )
     same(code(lambda: c.query('SET redolith_worker_affinity = OFF')), 1229, 'of a session')
     same(c.value('SELECT @@redolith_worker_affinity'), 'auto', 'the default')
 
@@ -40,14 +46,24 @@ def bound_and_free(c, server, workers, bound, own, all_cpus):
         eventually('bound to all CPUs', lambda: (bound(), own()) == (workers, sorted(all_cpus)))
         # A thread begins with the CPUs of the one that has begun it.
         schema(c, 'p_placement')
-        c.query("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT); SET GLOBAL redolith_log_writer = 'dedicated'")
+        c.query(
+            "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT); SET GLOBAL redolith_log_writer ="
+            " 'dedicated'"
+        )
 
         def writes():
             c.query('INSERT INTO t VALUES ()')
             return threads(server, 'redolith-log-wr')
+
         eventually('there is a log writer', writes)
-        eventually('it may run anywhere', lambda: [cpus for cpus in writes() if cpus != all_cpus] == [])
-        same([cpus for cpus in threads(server, 'disk-') if cpus != all_cpus], [], 'threads of the disk')
+        eventually(
+            'it may run anywhere', lambda: [cpus for cpus in writes() if cpus != all_cpus] == []
+        )
+        same(
+            [cpus for cpus in threads(server, 'disk-') if cpus != all_cpus],
+            [],
+            'threads of the disk',
+        )
         eventually('nobody else is bound', lambda: own() == sorted(all_cpus))
         # Log threads with CPUs of their own.
         c.query(f"SET GLOBAL redolith_log_writer_cpus = '{min(all_cpus)}'")

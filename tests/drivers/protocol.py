@@ -1,4 +1,7 @@
-"""The protocol itself, packet by packet, with the rig's own client: what no driver would send, and what drivers rely on."""
+"""The protocol itself, packet by packet, with the rig's own client: what no driver would send, and
+what drivers rely on.
+"""
+
 import socket as sockets
 import struct
 import time
@@ -25,7 +28,10 @@ def same(got, expected, what=''):
 
 
 def schema(c, name):
-    c.query(f'DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE {name}')
+    c.query(
+        f'DROP DATABASE IF EXISTS {name}; CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE'
+        f' utf8mb4_general_ci; USE {name}'
+    )
 
 
 def unknown_commands(server):
@@ -46,7 +52,13 @@ def logins(server):
 
 def before_login(server):
     """Nothing is answered to one who has not logged in, and garbage hurts nobody else."""
-    for first in (b'\x03SELECT 1', b'', b'\xff' * 40, b'\x85\xa6', struct.pack('<IIB23x', client.CAPABILITIES, 1 << 24, 45) + b'root'):
+    for first in (
+        b'\x03SELECT 1',
+        b'',
+        b'\xff' * 40,
+        b'\x85\xa6',
+        struct.pack('<IIB23x', client.CAPABILITIES, 1 << 24, 45) + b'root',
+    ):
         s = sockets.socket(sockets.AF_UNIX)
         s.settimeout(60)
         s.connect(server.socket)
@@ -73,12 +85,12 @@ def commands(server):
     same(c.rows(b'SELECT 1\0'), [(b'1',)], 'a zero byte behind a statement, as mysqlslap sends it')
     same(c.execute(c.prepare(b'SELECT 1\0')).rows, [(b'1',)], 'the same, prepared')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(10))')
-    c.command(0x04, b't\0')                       # COM_FIELD_LIST
+    c.command(0x04, b't\0')  # COM_FIELD_LIST
     names = []
     while (p := c._checked())[0] != 0xFE:
         names.append(client.column(p).name)
     same(names, ['id', 'name'], 'field list')
-    c.command(0x1B, b'\1\0')                      # COM_SET_OPTION: multi statements off
+    c.command(0x1B, b'\1\0')  # COM_SET_OPTION: multi statements off
     c._checked()
     same(code(lambda: c.query('SELECT 1; SELECT 2')), 1064, 'multi statements off')
     c.command(0x1B, b'\0\0')
@@ -105,12 +117,18 @@ def capabilities(server):
     c = server.connect(capabilities=plain)
     schema(c, 'p_capabilities')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 10), (2, NULL)')
-    same(c.rows('SELECT * FROM t ORDER BY id'), [(b'1', b'10'), (b'2', None)], 'text rows without DEPRECATE_EOF')
+    same(
+        c.rows('SELECT * FROM t ORDER BY id'),
+        [(b'1', b'10'), (b'2', None)],
+        'text rows without DEPRECATE_EOF',
+    )
     s = c.prepare('SELECT * FROM t WHERE id > ? ORDER BY id')
     same(c.execute(s, [0]).rows, [(b'1', b'10'), (b'2', None)], 'binary rows without DEPRECATE_EOF')
     same(len(c.query('SELECT 1; SELECT 2; SELECT 3')), 3, 'several results without DEPRECATE_EOF')
     same(c.query('UPDATE t SET v = 10 WHERE id = 1')[0].affected, 0, 'changed rows')
-    found = server.connect(database='p_capabilities', capabilities=client.CAPABILITIES | client.FOUND_ROWS)
+    found = server.connect(
+        database='p_capabilities', capabilities=client.CAPABILITIES | client.FOUND_ROWS
+    )
     same(found.query('UPDATE t SET v = 10 WHERE id = 1')[0].affected, 1, 'found rows')
     single = server.connect(capabilities=client.CAPABILITIES & ~client.MULTI_STATEMENTS)
     same(code(lambda: single.query('SELECT 1; SELECT 2')), 1064, 'no CLIENT_MULTI_STATEMENTS')
@@ -125,9 +143,18 @@ def statements(server):
     same(c.execute(insert, [1, 'a', b'\0\xff']).affected, 1, 'execute')
     c.execute(insert, [2, None, None])
     # Types are sent once: a client that binds the same types again leaves them out.
-    c.command(0x17, struct.pack('<IBI', insert.id, 0, 1) + b'\0\1' + bytes([8, 0, 253, 0, 252, 0]) + struct.pack('<q', 3) + b'\1x\1y')
+    c.command(
+        0x17,
+        struct.pack('<IBI', insert.id, 0, 1)
+        + b'\0\1'
+        + bytes([8, 0, 253, 0, 252, 0])
+        + struct.pack('<q', 3)
+        + b'\1x\1y',
+    )
     same(c.receive(binary=True).affected, 1, 'with types')
-    c.command(0x17, struct.pack('<IBI', insert.id, 0, 1) + b'\0\0' + struct.pack('<q', 4) + b'\1z\1w')
+    c.command(
+        0x17, struct.pack('<IBI', insert.id, 0, 1) + b'\0\0' + struct.pack('<q', 4) + b'\1z\1w'
+    )
     same(c.receive(binary=True).affected, 1, 'without types')
     select = c.prepare('SELECT id, v, b FROM t WHERE id >= ? ORDER BY id')
     same([x.name for x in select.columns], ['id', 'v', 'b'], 'columns of a SELECT')
@@ -153,11 +180,22 @@ def statements(server):
     c.receive()
     c.close_statement(insert)
     same(code(lambda: c.execute(insert, [9, 'x', b''])), 1243, 'a closed statement')
-    same(code(lambda: c.execute(client.Statement(987654, 0, []), [])), 1243, 'a statement that never was')
+    same(
+        code(lambda: c.execute(client.Statement(987654, 0, []), [])),
+        1243,
+        'a statement that never was',
+    )
     same(code(lambda: c.prepare('SELECT nope FROM t')), 1054, 'prepare of what cannot run')
     same(code(lambda: c.prepare('SELEC')), 1064, 'prepare of nonsense')
     empty = c.prepare('BEGIN')
-    same((c.execute(empty).status & IN_TRANSACTION, c.execute(c.prepare('COMMIT')).status & IN_TRANSACTION), (1, 0), 'BEGIN and COMMIT, prepared')
+    same(
+        (
+            c.execute(empty).status & IN_TRANSACTION,
+            c.execute(c.prepare('COMMIT')).status & IN_TRANSACTION,
+        ),
+        (1, 0),
+        'BEGIN and COMMIT, prepared',
+    )
     many = [c.prepare(f'SELECT v FROM t WHERE id = {i % 10} AND v = ?') for i in range(3000)]
     same(c.execute(many[7], ['long text']).rows, [(b'long text',)], 'one of 3,000')
     for s in many:
@@ -170,10 +208,13 @@ def big_packets(server):
     c.query(f'SET GLOBAL max_allowed_packet = {64 * MIB}')
     c = server.connect(database='p_packets')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, b LONGBLOB)')
-    edge = client.MAX_PACKET - 1 - len("SELECT LENGTH('')")      # the command byte counts
+    edge = client.MAX_PACKET - 1 - len("SELECT LENGTH('')")  # the command byte counts
     for n in (edge - 1, edge, edge + 1, 17 * MIB):
         same(c.value(f"SELECT LENGTH('{'x' * n}')"), str(n), f'a statement of {n} bytes')
-    insert, select = c.prepare('INSERT INTO t VALUES (?, ?)'), c.prepare('SELECT b FROM t WHERE id = ?')
+    insert, select = (
+        c.prepare('INSERT INTO t VALUES (?, ?)'),
+        c.prepare('SELECT b FROM t WHERE id = ?'),
+    )
     value = bytes(range(256)) * (20 * MIB // 256)
     c.execute(insert, [1, value])
     same(c.rows('SELECT LENGTH(b) FROM t'), [(str(len(value)).encode(),)], 'length')
@@ -184,7 +225,7 @@ def big_packets(server):
     try:
         got = code(lambda: small.query(f"SELECT LENGTH('{'x' * (2 * MIB)}')"))
     except OSError:
-        got = 1153            # MySQL closes the connection: the error may be lost with it
+        got = 1153  # MySQL closes the connection: the error may be lost with it
     same(got, 1153, 'a packet over max_allowed_packet')
     same(server.connect().value('SELECT 1'), '1', 'others go on')
     c.query(f'SET GLOBAL max_allowed_packet = {64 * MIB}')
@@ -216,7 +257,9 @@ def kill(server):
 
 
 def fill(server, limit):
-    """Connections of root until one is refused; there is one seat more than the limit, for an administrator."""
+    """Connections of root until one is refused; there is one seat more than the limit, for an
+    administrator.
+    """
     open_ones = []
     try:
         while len(open_ones) < limit + 5:
@@ -242,15 +285,26 @@ def status(c, name):
 
 def max_connections(server):
     c = server.connect()
-    before, connected = int(c.value('SELECT @@max_connections')), lambda: status(c, 'Threads_connected')
+    before, connected = (
+        int(c.value('SELECT @@max_connections')),
+        lambda: status(c, 'Threads_connected'),
+    )
     eventually('only this connection is left', lambda: connected() == 1)
     c.query('FLUSH STATUS')
     refused = status(c, 'Connection_errors_max_connections')
     c.query('SET GLOBAL max_connections = 20')
     others = fill(server, 20)
     same(1 + len(others), 21, 'connections at max_connections=20')
-    same((connected(), status(c, 'Max_used_connections')), (21, 21), 'Threads_connected, Max_used_connections')
-    same(status(c, 'Connection_errors_max_connections') - refused, 1, 'Connection_errors_max_connections')
+    same(
+        (connected(), status(c, 'Max_used_connections')),
+        (21, 21),
+        'Threads_connected, Max_used_connections',
+    )
+    same(
+        status(c, 'Connection_errors_max_connections') - refused,
+        1,
+        'Connection_errors_max_connections',
+    )
     # Raised while it runs.
     c.query('SET GLOBAL max_connections = 40')
     others += fill(server, 40 - len(others))
@@ -263,7 +317,8 @@ def max_connections(server):
     eventually('15 have left', lambda: connected() == 26)
     others = others[:25] + fill(server, 30 - 25)
     same(1 + len(others), 31, 'connections at max_connections=30')
-    # Clients that vanish: no COM_QUIT, one with a reset, one in the middle of a packet, one in a transaction with a lock.
+    # Clients that vanish: no COM_QUIT, one with a reset, one in the middle of a packet, one in a
+    # transaction with a lock.
     schema(c, 'p_vanish')
     c.query('CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)')
     others[0].query('BEGIN; UPDATE p_vanish.t SET v = 2')
@@ -273,7 +328,11 @@ def max_connections(server):
         o.io.close()
     eventually('the vanished have left', lambda: connected() == 1)
     c.query('UPDATE p_vanish.t SET v = v + 10')
-    same(c.value('SELECT v FROM p_vanish.t'), '11', 'the transaction of one who vanished was rolled back')
+    same(
+        c.value('SELECT v FROM p_vanish.t'),
+        '11',
+        'the transaction of one who vanished was rolled back',
+    )
     for o in fill(server, 30):
         o.close()
     same(code(lambda: c.query('SET GLOBAL max_connections = nonsense')), 1232, 'no number')
@@ -286,4 +345,16 @@ def max_connections(server):
     same(status(c, 'Max_used_connections'), 1, 'Max_used_connections after FLUSH STATUS')
 
 
-ALL = [unknown_commands, logins, before_login, commands, status_flags, capabilities, statements, big_packets, resets, kill, max_connections]
+ALL = [
+    unknown_commands,
+    logins,
+    before_login,
+    commands,
+    status_flags,
+    capabilities,
+    statements,
+    big_packets,
+    resets,
+    kill,
+    max_connections,
+]

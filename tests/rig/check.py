@@ -15,7 +15,9 @@ def tables(connection, schema):
     for name in names:
         for table, _, kind, text in connection.rows(f'CHECK TABLE `{name}`'):
             if (kind, text) != (b'status', b'OK'):
-                complaints.append(f'{table.decode()}: {kind.decode()}: {text.decode("utf-8", "replace")}')
+                complaints.append(
+                    f'{table.decode()}: {kind.decode()}: {text.decode("utf-8", "replace")}'
+                )
     return complaints
 
 

@@ -1,12 +1,15 @@
-"""A MySQL client in one file, so that tests see the bytes: text and binary protocol, one connection each, no pool, no retry.
+"""A MySQL client in one file, so that tests see the bytes: text and binary protocol, one connection
+each, no pool, no retry.
 
     c = Connection(socket='/run/x.sock', database='test')
     c.query('SELECT 1')[0].rows            -> [(b'1',)]
     s = c.prepare('SELECT ?'); c.execute(s, [1]).rows
 
-Every value comes back as the text protocol would write it (bytes, None for NULL), also from the binary protocol: so that
-the same expectation holds for both. Protocol: MySQL manual, "Client/Server Protocol", 4.1 with CLIENT_DEPRECATE_EOF.
+Every value comes back as the text protocol would write it (bytes, None for NULL), also from the
+binary protocol: so that the same expectation holds for both. Protocol: MySQL manual, "Client/Server
+Protocol", 4.1 with CLIENT_DEPRECATE_EOF.
 """
+
 import hashlib
 import select
 import socket as sockets
@@ -15,15 +18,40 @@ from dataclasses import dataclass, field
 
 LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB = 1, 2, 4, 8
 PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION = 1 << 9, 1 << 13, 1 << 15
-MULTI_STATEMENTS, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH, DEPRECATE_EOF = 1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 24
-CAPABILITIES = (LONG_PASSWORD | LONG_FLAG | PROTOCOL_41 | TRANSACTIONS | SECURE_CONNECTION | MULTI_STATEMENTS | MULTI_RESULTS
-                | PS_MULTI_RESULTS | PLUGIN_AUTH | DEPRECATE_EOF)
+MULTI_STATEMENTS, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH, DEPRECATE_EOF = (
+    1 << 16,
+    1 << 17,
+    1 << 18,
+    1 << 19,
+    1 << 24,
+)
+CAPABILITIES = (
+    LONG_PASSWORD
+    | LONG_FLAG
+    | PROTOCOL_41
+    | TRANSACTIONS
+    | SECURE_CONNECTION
+    | MULTI_STATEMENTS
+    | MULTI_RESULTS
+    | PS_MULTI_RESULTS
+    | PLUGIN_AUTH
+    | DEPRECATE_EOF
+)
 UTF8MB4_GENERAL_CI = 45
 MORE_RESULTS = 0x0008
 MAX_PACKET = 0xFF_FFFF
 
-TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = range(1, 14)
-INTEGERS = {TINY: ('b', 1), SHORT: ('h', 2), YEAR: ('h', 2), LONG: ('i', 4), INT24: ('i', 4), LONGLONG: ('q', 8)}
+TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR = (
+    range(1, 14)
+)
+INTEGERS = {
+    TINY: ('b', 1),
+    SHORT: ('h', 2),
+    YEAR: ('h', 2),
+    LONG: ('i', 4),
+    INT24: ('i', 4),
+    LONGLONG: ('q', 8),
+}
 UNSIGNED, ZEROFILL = 32, 64
 BLOB, VAR_STRING = 252, 253
 SENT = object()
@@ -55,6 +83,7 @@ class Column:
 @dataclass
 class Result:
     """One result set (columns is not None) or one OK."""
+
     columns: list | None = None
     rows: list = field(default_factory=list)
     affected: int = 0
@@ -72,7 +101,17 @@ class Statement:
 
 
 class Connection:
-    def __init__(self, socket=None, host='127.0.0.1', port=3306, user='root', password='', database=None, capabilities=CAPABILITIES, timeout=60):
+    def __init__(
+        self,
+        socket=None,
+        host='127.0.0.1',
+        port=3306,
+        user='root',
+        password='',
+        database=None,
+        capabilities=CAPABILITIES,
+        timeout=60,
+    ):
         self.buffer, self.timeout, self.answers = bytearray(), timeout, 0
         if socket:
             self.io = sockets.socket(sockets.AF_UNIX)
@@ -135,8 +174,17 @@ class Connection:
         return self.receive()
 
     def change_user(self, user, password='', database=''):
-        self.command(0x11, user.encode() + b'\0' + bytes([20 if password else 0]) + native_password(password, self.scramble) + database.encode()
-                     + b'\0' + struct.pack('<H', UTF8MB4_GENERAL_CI) + b'mysql_native_password\0')
+        self.command(
+            0x11,
+            user.encode()
+            + b'\0'
+            + bytes([20 if password else 0])
+            + native_password(password, self.scramble)
+            + database.encode()
+            + b'\0'
+            + struct.pack('<H', UTF8MB4_GENERAL_CI)
+            + b'mysql_native_password\0',
+        )
         return self._authenticated(password)
 
     def statistics(self):
@@ -157,7 +205,9 @@ class Connection:
         return Statement(id, params, cols)
 
     def execute(self, statement, params=()):
-        """Runs a prepared statement; parameters are int, float, str, bytes, None, or SENT for one that long_data has sent."""
+        """Runs a prepared statement; parameters are int, float, str, bytes, None, or SENT for one
+        that long_data has sent.
+        """
         types, values, nulls = b'', b'', bytearray((len(params) + 7) // 8)
         for i, v in enumerate(params):
             if v is None:
@@ -217,9 +267,13 @@ class Connection:
     def _checked(self):
         p = self._read()
         if p[0] == 0xFF:
-            code, = struct.unpack_from('<H', p, 1)
+            (code,) = struct.unpack_from('<H', p, 1)
             has_state = p[3:4] == b'#'
-            raise MySQLError(code, p[4:9].decode() if has_state else '', p[9 if has_state else 3:].decode('utf-8', 'replace'))
+            raise MySQLError(
+                code,
+                p[4:9].decode() if has_state else '',
+                p[9 if has_state else 3 :].decode('utf-8', 'replace'),
+            )
         return p
 
     # ---- packets
@@ -228,11 +282,13 @@ class Connection:
         p = self._checked()
         end = p.index(b'\0', 1)
         self.protocol, self.version = p[0], p[1:end].decode()
-        self.connection_id, = struct.unpack_from('<I', p, end + 1)
+        (self.connection_id,) = struct.unpack_from('<I', p, end + 1)
         low, self.charset, self.status, high = struct.unpack_from('<HBHH', p, end + 14)
         self.server_capabilities = low | high << 16
-        self.scramble = p[end + 5:end + 13] + p[end + 32:end + 44]
-        caps = capabilities & (self.server_capabilities | FOUND_ROWS) | (CONNECT_WITH_DB if database else 0)
+        self.scramble = p[end + 5 : end + 13] + p[end + 32 : end + 44]
+        caps = capabilities & (self.server_capabilities | FOUND_ROWS) | (
+            CONNECT_WITH_DB if database else 0
+        )
         self.deprecate_eof = bool(caps & DEPRECATE_EOF)
         b = struct.pack('<IIB23x', caps, MAX_PACKET + 1, UTF8MB4_GENERAL_CI) + user.encode() + b'\0'
         b += bytes([20 if password else 0]) + native_password(password, self.scramble)
@@ -242,7 +298,9 @@ class Connection:
 
     def _authenticated(self, password):
         p = self._checked()
-        if p[0] == 0xFE:  # the server asks for another plug-in; native passwords are the only one spoken here
+        if (
+            p[0] == 0xFE
+        ):  # the server asks for another plug-in; native passwords are the only one spoken here
             name, _, rest = p[1:].partition(b'\0')
             if name != b'mysql_native_password':
                 raise MySQLError(2059, 'HY000', f'server wants {name.decode()}')
@@ -272,7 +330,7 @@ class Connection:
         return out
 
     def _write(self, payload):
-        parts = [payload[i:i + MAX_PACKET] for i in range(0, len(payload), MAX_PACKET)] or [b'']
+        parts = [payload[i : i + MAX_PACKET] for i in range(0, len(payload), MAX_PACKET)] or [b'']
         if len(parts[-1]) == MAX_PACKET:
             parts.append(b'')
         for part in parts:
@@ -286,6 +344,7 @@ class Connection:
 
 
 # ---- pieces of packets
+
 
 def native_password(password, scramble):
     if not password:
@@ -302,28 +361,44 @@ def lenenc(p, at):
     if first == 0xFB:
         return None, at + 1
     n = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(p[at + 1:at + 1 + n], 'little'), at + 1 + n
+    return int.from_bytes(p[at + 1 : at + 1 + n], 'little'), at + 1 + n
 
 
 def lenenc_bytes(b):
     n = len(b)
-    head = bytes([n]) if n < 251 else b'\xfc' + struct.pack('<H', n) if n < 1 << 16 else b'\xfd' + struct.pack('<I', n)[:3] if n < 1 << 24 else b'\xfe' + struct.pack('<Q', n)
+    head = (
+        bytes([n])
+        if n < 251
+        else b'\xfc' + struct.pack('<H', n)
+        if n < 1 << 16
+        else b'\xfd' + struct.pack('<I', n)[:3]
+        if n < 1 << 24
+        else b'\xfe' + struct.pack('<Q', n)
+    )
     return head + b
 
 
 def string(p, at):
     n, at = lenenc(p, at)
-    return (None, at) if n is None else (p[at:at + n], at + n)
+    return (None, at) if n is None else (p[at : at + n], at + n)
 
 
 def ok(p):
     affected, at = lenenc(p, 1)
     insert_id, at = lenenc(p, at)
     status, warnings = struct.unpack_from('<HH', p, at)
-    info = p[at + 4:]
-    if info and info[0] < 0xFB and info[0] == len(info) - 1:  # MariaDB sends it as a length-encoded string, MySQL as the packet's rest
+    info = p[at + 4 :]
+    if (
+        info and info[0] < 0xFB and info[0] == len(info) - 1
+    ):  # MariaDB sends it as a length-encoded string, MySQL as the packet's rest
         info = info[1:]
-    return Result(affected=affected, insert_id=insert_id, status=status, warnings=warnings, info=info.decode('utf-8', 'replace'))
+    return Result(
+        affected=affected,
+        insert_id=insert_id,
+        status=status,
+        warnings=warnings,
+        info=info.decode('utf-8', 'replace'),
+    )
 
 
 def column(p):
@@ -333,7 +408,19 @@ def column(p):
         raw.append(s)
     names = [s.decode('utf-8', 'replace') for s in raw]
     charset, length, type, flags, decimals = struct.unpack_from('<HIBHB', p, at + 1)
-    return Column(names[1], names[2], names[3], names[4], names[5], charset, length, type, flags, decimals, raw[4])
+    return Column(
+        names[1],
+        names[2],
+        names[3],
+        names[4],
+        names[5],
+        charset,
+        length,
+        type,
+        flags,
+        decimals,
+        raw[4],
+    )
 
 
 def text_row(p, count):
@@ -360,8 +447,16 @@ def binary_value(p, at, c):
     """One value as the text protocol writes it."""
     if c.type in INTEGERS:
         code, n = INTEGERS[c.type]
-        v, = struct.unpack_from('<' + (code.upper() if c.flags & UNSIGNED or c.type == YEAR else code), p, at)
-        text = f'{v:04}' if c.type == YEAR else str(v).zfill(c.length) if c.flags & ZEROFILL else str(v)
+        (v,) = struct.unpack_from(
+            '<' + (code.upper() if c.flags & UNSIGNED or c.type == YEAR else code), p, at
+        )
+        text = (
+            f'{v:04}'
+            if c.type == YEAR
+            else str(v).zfill(c.length)
+            if c.flags & ZEROFILL
+            else str(v)
+        )
         return text.encode(), at + n
     if c.type == FLOAT:
         return real_text(struct.unpack_from('<f', p, at)[0], c.decimals, 6).encode(), at + 4
@@ -369,7 +464,9 @@ def binary_value(p, at, c):
         return real_text(struct.unpack_from('<d', p, at)[0], c.decimals, 17).encode(), at + 8
     if c.type in (DATE, DATETIME, TIMESTAMP):
         b, at = string(p, at)
-        year, month, day, hour, minute, second, us = struct.unpack('<HBBBBBI', b + bytes(11 - len(b)))
+        year, month, day, hour, minute, second, us = struct.unpack(
+            '<HBBBBBI', b + bytes(11 - len(b))
+        )
         text = f'{year:04}-{month:02}-{day:02}'
         if c.type != DATE:
             text += f' {hour:02}:{minute:02}:{second:02}' + fraction(us, c.decimals)
@@ -377,16 +474,21 @@ def binary_value(p, at, c):
     if c.type == TIME:
         b, at = string(p, at)
         negative, days, hour, minute, second, us = struct.unpack('<BIBBBI', b + bytes(12 - len(b)))
-        return (f'{"-" if negative else ""}{days * 24 + hour:02}:{minute:02}:{second:02}' + fraction(us, c.decimals)).encode(), at
+        return (
+            f'{"-" if negative else ""}{days * 24 + hour:02}:{minute:02}:{second:02}'
+            + fraction(us, c.decimals)
+        ).encode(), at
     return string(p, at)
 
 
 def fraction(us, digits):
-    return f'.{us:06}'[:digits + 1] if 0 < digits <= 6 else ''
+    return f'.{us:06}'[: digits + 1] if 0 < digits <= 6 else ''
 
 
 def real_text(v, decimals, digits):
-    """FLOAT and DOUBLE in MySQL's words: the shortest digits, an exponent only from 1e15 on or below 1e-15."""
+    """FLOAT and DOUBLE in MySQL's words: the shortest digits, an exponent only from 1e15 on or
+    below 1e-15.
+    """
     if decimals < 31:
         return f'{v:.{decimals}f}'
     s = repr(v) if digits == 17 else f'{v:.{digits}g}'

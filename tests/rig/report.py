@@ -1,4 +1,7 @@
-"""The words in which tests end: one line per test, and cargo's summary line last, which CI and people already read."""
+"""The words in which tests end: one line per test, and cargo's summary line last, which CI and
+people already read.
+"""
+
 import time
 
 
@@ -28,8 +31,11 @@ class Report:
 
     def end(self):
         """Prints the summary; the exit status."""
-        print(f'test result: {"FAILED" if self.failed else "ok"}. {self.passed} passed; {self.failed} failed; {self.skipped} ignored; '
-              f'finished in {time.monotonic() - self.started:.0f}s', flush=True)
+        print(
+            f'test result: {"FAILED" if self.failed else "ok"}. {self.passed} passed; {self.failed}'
+            f' failed; {self.skipped} ignored; finished in {time.monotonic() - self.started:.0f}s',
+            flush=True,
+        )
         return 1 if self.failed else 0
 
 

@@ -1,9 +1,12 @@
-"""Servers that a test or a benchmark starts, on a scratch directory of its own, and that never outlive it.
+"""Servers that a test or a benchmark starts, on a scratch directory of its own, and that never
+outlive it.
 
     with Redolith(dir) as s: Connection(socket=s.socket)...
 
-A server dies with the process that started it, however that one ends (PR_SET_PDEATHSIG), and only servers started here are ever signalled.
+A server dies with the process that started it, however that one ends (PR_SET_PDEATHSIG), and only
+servers started here are ever signalled.
 """
+
 import ctypes
 import fcntl
 import os
@@ -22,7 +25,13 @@ TARGET = os.environ.get('CARGO_TARGET_DIR') or os.path.join(REPO, 'target')
 SCRATCH = os.environ.get('REDOLITH_SCRATCH') or os.path.join(TARGET, 'scratch')
 BINARY = os.environ.get('REDOLITH_BINARY') or os.path.join(TARGET, 'release', 'redolith')
 HZ = os.sysconf('SC_CLK_TCK')
-PACKAGES = {'sysbench': 'sysbench', 'mariadb-slap': 'mariadb-client', 'mariadb': 'mariadb-client-core', 'mariadbd': 'mariadb-server-core', 'mariadb-install-db': 'mariadb-server-core'}
+PACKAGES = {
+    'sysbench': 'sysbench',
+    'mariadb-slap': 'mariadb-client',
+    'mariadb': 'mariadb-client-core',
+    'mariadbd': 'mariadb-server-core',
+    'mariadb-install-db': 'mariadb-server-core',
+}
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 
@@ -47,7 +56,9 @@ def scratch(name):
 
 
 def die_with_parent():
-    """For preexec_fn. The parent is the thread that starts the process: start what must live on from the main thread."""
+    """For preexec_fn. The parent is the thread that starts the process: start what must live on
+    from the main thread.
+    """
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -59,14 +70,21 @@ def free_port():
 
 class Server:
     """One server process. Sub-classes say how a data directory is made and what the command is."""
+
     name = ''
 
     def __init__(self, dir, options=None, wrapper=()):
         self.dir, self.options, self.wrapper = os.path.abspath(dir), options or {}, list(wrapper)
         self.data, self.out = os.path.join(self.dir, 'data'), os.path.join(self.dir, 'server.out')
         os.makedirs(self.dir, exist_ok=True)
-        self.run_dir = tempfile.mkdtemp(prefix='redolith-')  # a socket's path holds 107 bytes at most
-        self.socket, self.port, self.process = os.path.join(self.run_dir, 's.sock'), free_port(), None
+        self.run_dir = tempfile.mkdtemp(
+            prefix='redolith-'
+        )  # a socket's path holds 107 bytes at most
+        self.socket, self.port, self.process = (
+            os.path.join(self.run_dir, 's.sock'),
+            free_port(),
+            None,
+        )
 
     def initialise(self):
         """Makes the data directory where the server does not do so by itself."""
@@ -75,19 +93,37 @@ class Server:
         raise NotImplementedError
 
     def flags(self, options):
-        common = {'datadir': self.data, 'socket': self.socket, 'port': self.port, 'bind_address': '127.0.0.1'}
-        return [f'--{k.replace("_", "-")}' + ('' if v is None else f'={v}') for k, v in {**common, **options, **self.options}.items()]
+        common = {
+            'datadir': self.data,
+            'socket': self.socket,
+            'port': self.port,
+            'bind_address': '127.0.0.1',
+        }
+        return [
+            f'--{k.replace("_", "-")}' + ('' if v is None else f'={v}')
+            for k, v in {**common, **options, **self.options}.items()
+        ]
 
     def start(self, wait_s=120):
-        """Starts it and waits until it answers; returns the seconds from the start of the process to the first answer."""
+        """Starts it and waits until it answers; returns the seconds from the start of the process
+        to the first answer.
+        """
         self.initialise()
         started = time.monotonic()
         with open(self.out, 'ab') as out:
-            self.process = subprocess.Popen(self.wrapper + self.command(), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                            start_new_session=True, preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(
+                self.wrapper + self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
         while time.monotonic() - started < wait_s:
             if self.process.poll() is not None:
-                raise NotUp(f'{self.name} ended with status {self.process.returncode}:\n{self.last_words()}')
+                raise NotUp(
+                    f'{self.name} ended with status {self.process.returncode}:\n{self.last_words()}'
+                )
             try:
                 Connection(socket=self.socket, timeout=wait_s).close()
                 return time.monotonic() - started
@@ -100,7 +136,7 @@ class Server:
         with open(self.out, errors='replace') as f:
             said = f.readlines()
         panic = next((i for i, line in enumerate(said) if ' panicked at ' in line), len(said))
-        return ''.join(said[min(panic, max(len(said) - lines, 0)):])
+        return ''.join(said[min(panic, max(len(said) - lines, 0)) :])
 
     @property
     def pid(self):
@@ -170,13 +206,17 @@ class Redolith(Server):
         super().__init__(dir, options, wrapper)
         self.binary = os.path.abspath(binary or BINARY)
         if not os.access(self.binary, os.X_OK):
-            sys.exit(f'{os.path.relpath(self.binary)} is not there: make build (or REDOLITH_BINARY=path)')
+            sys.exit(
+                f'{os.path.relpath(self.binary)} is not there: make build (or REDOLITH_BINARY=path)'
+            )
 
     def command(self):
         return [self.binary, 'server', *self.flags({})]
 
     def kill(self, wait_s=120):
-        """Also waits until the kernel is done with what the server had asked of it: only then do its files stay as they are, and another may open them."""
+        """Also waits until the kernel is done with what the server had asked of it: only then do
+        its files stay as they are, and another may open them.
+        """
         super().kill()
         try:
             f = open(os.path.join(self.data, 'redolith.lock'))
@@ -189,7 +229,9 @@ class Redolith(Server):
                     return fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     if time.monotonic() > end:
-                        raise NotUp(f'{self.data} is still locked {wait_s} s after the end of its server') from None
+                        raise NotUp(
+                            f'{self.data} is still locked {wait_s} s after the end of its server'
+                        ) from None
                     time.sleep(0.005)
 
 
@@ -201,13 +243,32 @@ class MariaDB(Server):
             return
         need('mariadb-install-db', 'mariadbd')
         os.makedirs(self.data, exist_ok=True)
-        made = subprocess.run(['mariadb-install-db', '--no-defaults', *self.as_user(), f'--datadir={self.data}', *self.own_tmpdir(),
-                               '--auth-root-authentication-method=normal', '--skip-test-db', '--force'], capture_output=True, text=True)
+        made = subprocess.run(
+            [
+                'mariadb-install-db',
+                '--no-defaults',
+                *self.as_user(),
+                f'--datadir={self.data}',
+                *self.own_tmpdir(),
+                '--auth-root-authentication-method=normal',
+                '--skip-test-db',
+                '--force',
+            ],
+            capture_output=True,
+            text=True,
+        )
         if made.returncode:
             raise NotUp(f'mariadb-install-db: {made.stdout[-2000:]}{made.stderr[-2000:]}')
 
     def command(self):
-        return ['mariadbd', '--no-defaults', *self.as_user(), *self.own_tmpdir(), '--skip-ssl', *self.flags({'skip_name_resolve': None})]
+        return [
+            'mariadbd',
+            '--no-defaults',
+            *self.as_user(),
+            *self.own_tmpdir(),
+            '--skip-ssl',
+            *self.flags({'skip_name_resolve': None}),
+        ]
 
     def own_tmpdir(self):
         """One that starts clears away the temporary tables that it finds, of another one too."""
@@ -221,6 +282,7 @@ class MariaDB(Server):
 
 class Null(Server):
     """The floor: bench/null."""
+
     name = 'null'
 
     def __init__(self, dir, options=None, wrapper=(), binary=None):
@@ -235,15 +297,26 @@ class Null(Server):
 
 def add_arguments(parser):
     """--server and --binary, for the tests that run against either server."""
-    parser.add_argument('--server', choices=['redolith', 'mariadb'], default='redolith', help='mariadb: does the test itself hold against a real server?')
+    parser.add_argument(
+        '--server',
+        choices=['redolith', 'mariadb'],
+        default='redolith',
+        help='mariadb: does the test itself hold against a real server?',
+    )
     parser.add_argument('--binary', help='the redolith to test (default: the release build)')
-    parser.add_argument('--option', action='append', default=[], metavar='name=value', help='one more server option')
+    parser.add_argument(
+        '--option', action='append', default=[], metavar='name=value', help='one more server option'
+    )
 
 
 def make(arguments, dir, **options):
     """The server that the arguments of add_arguments ask for."""
     options |= dict((o.partition('=')[::2]) for o in arguments.option)
-    return MariaDB(dir, options) if arguments.server == 'mariadb' else Redolith(dir, options, binary=arguments.binary)
+    return (
+        MariaDB(dir, options)
+        if arguments.server == 'mariadb'
+        else Redolith(dir, options, binary=arguments.binary)
+    )
 
 
 def cpu_s(pid):

@@ -1,13 +1,29 @@
 """Runs sysbench and reads what it prints."""
+
 import re
 import subprocess
 
 from .servers import die_with_parent, need
 
-SCRIPTS = ['oltp_write_only', 'oltp_read_write', 'oltp_read_only', 'oltp_point_select', 'oltp_update_index', 'oltp_update_non_index', 'oltp_insert',
-           'oltp_delete', 'bulk_insert', 'select_random_points', 'select_random_ranges']
-ONE_TABLE = {'select_random_points', 'select_random_ranges'}    # these take --tables=1 only
-MOVES_ROWS = {'oltp_insert', 'oltp_delete', 'bulk_insert'}       # all others end with the rows they began with
+SCRIPTS = [
+    'oltp_write_only',
+    'oltp_read_write',
+    'oltp_read_only',
+    'oltp_point_select',
+    'oltp_update_index',
+    'oltp_update_non_index',
+    'oltp_insert',
+    'oltp_delete',
+    'bulk_insert',
+    'select_random_points',
+    'select_random_ranges',
+]
+ONE_TABLE = {'select_random_points', 'select_random_ranges'}  # these take --tables=1 only
+MOVES_ROWS = {
+    'oltp_insert',
+    'oltp_delete',
+    'bulk_insert',
+}  # all others end with the rows they began with
 SCHEMA = 'sbtest'
 
 
@@ -18,15 +34,29 @@ class SysbenchFailed(Exception):
 def command(server, script, verb, threads=1, **options):
     """The command line; options are sysbench's own names."""
     need('sysbench')
-    all_options = {'db-driver': 'mysql', 'mysql-socket': server.socket, 'mysql-user': 'root', 'mysql-db': SCHEMA, 'mysql-ssl': 'off', 'threads': threads,
-                   **{k.replace('_', '-') if k != 'table_size' else k: v for k, v in options.items()}}
+    all_options = {
+        'db-driver': 'mysql',
+        'mysql-socket': server.socket,
+        'mysql-user': 'root',
+        'mysql-db': SCHEMA,
+        'mysql-ssl': 'off',
+        'threads': threads,
+        **{k.replace('_', '-') if k != 'table_size' else k: v for k, v in options.items()},
+    }
     return ['sysbench', script, *(f'--{k}={v}' for k, v in all_options.items()), verb]
 
 
 def spawn(server, script, verb, threads=1, **options):
     """Starts it; the caller reads stdout and waits."""
-    return subprocess.Popen(command(server, script, verb, threads, **options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True, start_new_session=True, preexec_fn=die_with_parent)
+    return subprocess.Popen(
+        command(server, script, verb, threads, **options),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=die_with_parent,
+    )
 
 
 def run(server, script, verb, threads=1, **options):
@@ -39,7 +69,9 @@ def run(server, script, verb, threads=1, **options):
         p.wait()
         raise
     if p.returncode or 'FATAL' in out:
-        raise SysbenchFailed(f'{" ".join(p.args)}\nended with status {p.returncode}:\n{out[-1500:]}')
+        raise SysbenchFailed(
+            f'{" ".join(p.args)}\nended with status {p.returncode}:\n{out[-1500:]}'
+        )
     return out
 
 

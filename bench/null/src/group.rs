@@ -1,8 +1,10 @@
-//! Durable group commit, and nothing else: every flush overwrites one 4 KiB block of a zero-written file with O_DIRECT and O_DSYNC.
+//! Durable group commit, and nothing else: every flush overwrites one 4 KiB block of a zero-written
+//! file with O_DIRECT and O_DSYNC.
 //!
 //! - GROUP-1: a commit returns only after a flush that began after it asked.
 //! - GROUP-2: one flush at a time; whoever finds no leader leads, the others wait for a wake-up.
-//! - GROUP-3: the leader lets every runnable task have its turn before it writes, as long as that makes the group larger.
+//! - GROUP-3: the leader lets every runnable task have its turn before it writes, as long as that
+//!   makes the group larger.
 use std::fs::{File, OpenOptions};
 use std::future::poll_fn;
 use std::io;
@@ -87,7 +89,9 @@ impl Group {
 
     fn flush(&self) {
         let upto = self.asked.load(SeqCst);
-        let written = self.log.write_all_at(&Block([1; BLOCK_BYTES]).0, upto % LOG_BLOCKS * BLOCK_BYTES as u64);
+        let written = self
+            .log
+            .write_all_at(&Block([1; BLOCK_BYTES]).0, upto % LOG_BLOCKS * BLOCK_BYTES as u64);
         written.expect("a flush that failed has an unknown outcome");
         self.durable.store(upto, SeqCst);
         self.hand_over();

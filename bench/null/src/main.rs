@@ -1,9 +1,11 @@
-//! The floor under the benchmark's figures: a server that speaks as much of MySQL's protocol as sysbench's oltp scripts need, makes every
-//! commit durable together with all that wait, and stores nothing. A real server on the same machine can at best come near.
+//! The floor under the benchmark's figures: a server that speaks as much of MySQL's protocol as
+//! sysbench's oltp scripts need, makes every commit durable together with all that wait, and stores
+//! nothing. A real server on the same machine can at best come near.
 //!
 //!     redolith-null --datadir=DIR --socket=PATH [--pace-us=N]
 //!
-//! `--pace-us` holds each flush back by so many microseconds, so that more commits share it (docs/architecture.md, "When to flush").
+//! `--pace-us` holds each flush back by so many microseconds, so that more commits share it
+//! (docs/architecture.md, "When to flush").
 #![forbid(unsafe_code)]
 mod group;
 mod session;
@@ -29,18 +31,27 @@ fn options() -> Result<Options, String> {
         match arg.split_once('=') {
             Some(("--datadir", v)) => datadir = Some(v.to_string()),
             Some(("--socket", v)) => socket = Some(v.to_string()),
-            Some(("--pace-us", v)) => pace_us = v.parse().map_err(|_| format!("--pace-us={v}: not a number"))?,
+            Some(("--pace-us", v)) => {
+                pace_us = v.parse().map_err(|_| format!("--pace-us={v}: not a number"))?
+            }
             _ => return Err(format!("unknown option {arg}")),
         }
     }
     let missing = "redolith-null --datadir=DIR --socket=PATH [--pace-us=N]";
-    Ok(Options { datadir: datadir.ok_or(missing)?, socket: socket.ok_or(missing)?, pace: Duration::from_micros(pace_us) })
+    Ok(Options {
+        datadir: datadir.ok_or(missing)?,
+        socket: socket.ok_or(missing)?,
+        pace: Duration::from_micros(pace_us),
+    })
 }
 
 fn main() -> ExitCode {
     let run = || -> Result<(), String> {
         let o = options()?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| e.to_string())?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| e.to_string())?;
         runtime.block_on(serve(o)).map_err(|e| e.to_string())
     };
     match run() {
@@ -76,7 +87,8 @@ async fn serve(o: Options) -> io::Result<()> {
 
 /// Reads packets, answers all that have arrived, writes the answers together.
 async fn connection(mut stream: UnixStream, group: &Group) -> io::Result<()> {
-    let (mut session, mut input, mut output) = (Session::default(), Vec::with_capacity(4096), Vec::with_capacity(4096));
+    let (mut session, mut input, mut output) =
+        (Session::default(), Vec::with_capacity(4096), Vec::with_capacity(4096));
     session::greet(&mut output);
     stream.write_all(&output).await?;
     while stream.read_buf(&mut input).await? > 0 {

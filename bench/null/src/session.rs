@@ -1,10 +1,13 @@
-//! One connection's side of the protocol: a greeting, OK to everything, and result sets of the right shape to SELECT.
+//! One connection's side of the protocol: a greeting, OK to everything, and result sets of the
+//! right shape to SELECT.
 //!
-//! What decides is the statement's first words. Packets are `length (3 bytes, little-endian), sequence, body`; without
-//! CLIENT_DEPRECATE_EOF, so a result set is: column count, columns, EOF, rows, EOF.
+//! What decides is the statement's first words. Packets are
+//! `length (3 bytes, little-endian), sequence, body`; without CLIENT_DEPRECATE_EOF, so a result set
+//! is: column count, columns, EOF, rows, EOF.
 
 pub const HEADER: usize = 4;
-/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_WITH_DB, TRANSACTIONS, MULTI_STATEMENTS and what goes with them.
+/// PROTOCOL_41, SECURE_CONNECTION, PLUGIN_AUTH, CONNECT_WITH_DB, TRANSACTIONS, MULTI_STATEMENTS and
+/// what goes with them.
 const CAPABILITIES: u32 = 0x000b_a20b;
 const EOF: [u8; 5] = [0xfe, 0, 0, 2, 0];
 const RANGE_ROWS: usize = 100;
@@ -108,13 +111,15 @@ impl Session {
 }
 
 fn statement(sql: &[u8]) -> Statement {
-    let word = sql.split(|c| c.is_ascii_whitespace()).next().unwrap_or_default().to_ascii_uppercase();
+    let word =
+        sql.split(|c| c.is_ascii_whitespace()).next().unwrap_or_default().to_ascii_uppercase();
     match word.as_slice() {
         b"BEGIN" | b"START" => Statement::Begin,
         b"COMMIT" => Statement::Commit,
         b"UPDATE" | b"INSERT" | b"DELETE" => Statement::Write,
         b"SELECT" => {
-            let many = sql.windows(7).any(|w| w == b"BETWEEN") && !sql.windows(3).any(|w| w == b"SUM");
+            let many =
+                sql.windows(7).any(|w| w == b"BETWEEN") && !sql.windows(3).any(|w| w == b"SUM");
             Statement::Select { rows: if many { RANGE_ROWS } else { 1 } }
         }
         _ => Statement::Other,
@@ -155,7 +160,8 @@ fn result_set(rows: usize, binary: bool, out: &mut Vec<u8>) {
     packet(1, &[1], out);
     packet(2, &column(), out);
     packet(3, &EOF, out);
-    let mut row = if binary { vec![0, 0] } else { vec![] }; // binary rows begin with a zero and the null bitmap
+    // binary rows begin with a zero and the null bitmap
+    let mut row = if binary { vec![0, 0] } else { vec![] };
     row.push(TEXT.len() as u8);
     row.extend(TEXT);
     for i in 0..rows {

@@ -1,5 +1,6 @@
-//! One writer's commit beside the bare durable write that it cannot do without, in turn in one thread: what the device does from one moment to the next is in
-//! both. (Points of their own drift apart by more than what is asked here.)
+//! One writer's commit beside the bare durable write that it cannot do without, in turn in one
+//! thread: what the device does from one moment to the next is in both. (Points of their own drift
+//! apart by more than what is asked here.)
 use crate::engines::raw::Writer;
 use crate::engines::redolith::Database;
 use crate::engines::{Result, Shape};
@@ -32,7 +33,12 @@ pub fn run(value_bytes: usize, how: How, dir: &Path) -> Result<Beside> {
 fn measure(value_bytes: usize, how: How, dir: &Path) -> Result<Beside> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut device = Writer::create(dir)?;
-    let database = Database::open(&dir.join("redolith"), Shape { value_bytes, writers: 1 }, disk.clone(), Threads::new(disk.clone()))?;
+    let database = Database::open(
+        &dir.join("redolith"),
+        Shape { value_bytes, writers: 1 },
+        disk.clone(),
+        Threads::new(disk.clone()),
+    )?;
     let (mut session, value) = (database.session(), vec![7; value_bytes]);
     let begun = disk.now();
     let mut all: [Vec<u64>; 3] = Default::default();

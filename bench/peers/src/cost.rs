@@ -1,4 +1,5 @@
-//! What a load costs: the device's flushes and writes, as /proc/diskstats counts them for all of the machine; this process's CPU and switches.
+//! What a load costs: the device's flushes and writes, as /proc/diskstats counts them for all of
+//! the machine; this process's CPU and switches.
 use crate::engines::Result;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -22,8 +23,14 @@ pub struct Cost {
 impl Device {
     pub fn below(dir: &Path) -> Result<Device> {
         let dev = fs::metadata(dir)?.dev();
-        let mut node = fs::canonicalize(format!("/sys/dev/block/{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev)))
-            .map_err(|_| format!("{} is on no block device: flushes cannot be counted", dir.display()))?;
+        let mut node = fs::canonicalize(format!(
+            "/sys/dev/block/{}:{}",
+            rustix::fs::major(dev),
+            rustix::fs::minor(dev)
+        ))
+        .map_err(|_| {
+            format!("{} is on no block device: flushes cannot be counted", dir.display())
+        })?;
         if node.join("partition").exists() {
             node.pop(); // flushes are counted for the whole disk
         }
@@ -34,11 +41,21 @@ impl Device {
     /// Since the start of the machine and of this process.
     pub fn cost(&self) -> Result<Cost> {
         let stats = fs::read_to_string("/proc/diskstats")?;
-        let line =
-            stats.lines().find(|l| l.split_ascii_whitespace().nth(2) == Some(&self.name)).ok_or("the device is not in /proc/diskstats")?;
-        let field = |n: usize| line.split_ascii_whitespace().nth(n).and_then(|f| f.parse().ok()).unwrap_or(0u64);
+        let line = stats
+            .lines()
+            .find(|l| l.split_ascii_whitespace().nth(2) == Some(&self.name))
+            .ok_or("the device is not in /proc/diskstats")?;
+        let field = |n: usize| {
+            line.split_ascii_whitespace().nth(n).and_then(|f| f.parse().ok()).unwrap_or(0u64)
+        };
         let (cpu_us, switches) = process();
-        Ok(Cost { flushes: field(18), writes: field(7), written_bytes: field(9) * 512, cpu_us, switches })
+        Ok(Cost {
+            flushes: field(18),
+            writes: field(7),
+            written_bytes: field(9) * 512,
+            cpu_us,
+            switches,
+        })
     }
 }
 impl Cost {

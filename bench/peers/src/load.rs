@@ -1,4 +1,5 @@
-//! One load: writers that put fresh keys, one durable transaction each, until they are told to stop; and what they saw.
+//! One load: writers that put fresh keys, one durable transaction each, until they are told to
+//! stop; and what they saw.
 use crate::engines::{Result, Shape};
 use redolith_disk::{Disk, RealDisk};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
@@ -29,7 +30,8 @@ impl Tally {
     }
 }
 
-/// The way through the load of one writer. `begin` gives the key of the next transaction, until it is time to stop; `end` follows its commit.
+/// The way through the load of one writer. `begin` gives the key of the next transaction, until it
+/// is time to stop; `end` follows its commit.
 pub struct Course<'l> {
     load: &'l Load,
     next: u64,
@@ -58,7 +60,12 @@ impl Course<'_> {
 
 impl Load {
     pub fn new(shape: Shape) -> Load {
-        Load { shape, phase: AtomicU8::new(WARM_UP), writers: AtomicU64::new(0), clock: RealDisk::new() }
+        Load {
+            shape,
+            phase: AtomicU8::new(WARM_UP),
+            writers: AtomicU64::new(0),
+            clock: RealDisk::new(),
+        }
     }
     pub fn now(&self) -> Duration {
         self.clock.now()
@@ -79,8 +86,12 @@ impl Load {
     pub fn value(&self) -> Vec<u8> {
         (0..self.shape.value_bytes as u64).map(|i| scattered(i) as u8).collect()
     }
-    /// A thread for each writer. `writer` makes what it puts with: a row's key and value, durable when that returns.
-    pub fn threads<W: FnMut(u64, &[u8]) -> Result<()>>(&self, writer: impl Fn() -> Result<W> + Sync) -> Result<Tally> {
+    /// A thread for each writer. `writer` makes what it puts with: a row's key and value, durable
+    /// when that returns.
+    pub fn threads<W: FnMut(u64, &[u8]) -> Result<()>>(
+        &self,
+        writer: impl Fn() -> Result<W> + Sync,
+    ) -> Result<Tally> {
         let run = || -> Result<Tally> {
             let (mut put, mut course, value) = (writer()?, self.course(), self.value());
             while let Some(key) = course.begin() {
@@ -90,7 +101,9 @@ impl Load {
             Ok(course.tally())
         };
         std::thread::scope(|s| {
-            let threads: Vec<_> = (0..self.shape.writers).map(|_| s.spawn(|| run().inspect_err(|_| self.stop()))).collect();
+            let threads: Vec<_> = (0..self.shape.writers)
+                .map(|_| s.spawn(|| run().inspect_err(|_| self.stop())))
+                .collect();
             let mut all = Tally::default();
             for t in threads {
                 all.add(t.join().map_err(|_| "a writer panicked")??);
@@ -103,7 +116,8 @@ impl Load {
 /// In microseconds, below which this share of them is; 0 of none.
 pub fn percentile(ns: &mut [u64], share: f64) -> f64 {
     ns.sort_unstable();
-    ns.get(((ns.len() as f64 * share) as usize).min(ns.len().saturating_sub(1))).map_or(0.0, |n| *n as f64 / 1e3)
+    ns.get(((ns.len() as f64 * share) as usize).min(ns.len().saturating_sub(1)))
+        .map_or(0.0, |n| *n as f64 / 1e3)
 }
 
 /// A bijection (the finaliser of SplitMix64): different numbers become different keys, in no order.
@@ -146,7 +160,9 @@ mod tests {
     #[test]
     fn one_failure_ends_all() {
         let load = Load::new(Shape { value_bytes: 1, writers: 4 });
-        let failed = load.threads(|| Ok(|key, _: &[u8]| if key == scattered(7) { Err("seven".into()) } else { Ok(()) }));
+        let failed = load.threads(|| {
+            Ok(|key, _: &[u8]| if key == scattered(7) { Err("seven".into()) } else { Ok(()) })
+        });
         assert_eq!(failed.err().unwrap().to_string(), "seven");
         assert!(load.course().begin().is_none());
     }

@@ -1,4 +1,5 @@
-//! Redolith's library beside other embedded engines: durable commits by 1, 4, 16, 64 writers, in turn, in the same directory. `make bench-engines`.
+//! Redolith's library beside other embedded engines: durable commits by 1, 4, 16, 64 writers, in
+//! turn, in the same directory. `make bench-engines`.
 mod beside;
 mod cost;
 mod engines;
@@ -24,14 +25,20 @@ use std::time::Duration;
 /// Opening, counting and removing a database, for the first guess of the time left.
 const POINT_OVERHEAD: Duration = Duration::from_millis(700);
 
-/// Every engine takes its turn, then the next turn begins. The raw device has one writer: its turn is with one writer of the others.
+/// Every engine takes its turn, then the next turn begins. The raw device has one writer: its turn
+/// is with one writer of the others.
 fn plan(o: &Options) -> Vec<(Shape, usize, &'static Kind)> {
     let mut all = Vec::new();
     for &value_bytes in &o.values {
         for &writers in &o.writers {
             for turn in 0..o.repeat {
                 let fits = |k: &&&'static Kind| k.name != RAW || writers == 1;
-                all.extend(o.engines.iter().filter(fits).map(|k| (Shape { value_bytes, writers }, turn, *k)));
+                all.extend(
+                    o.engines
+                        .iter()
+                        .filter(fits)
+                        .map(|k| (Shape { value_bytes, writers }, turn, *k)),
+                );
             }
         }
     }
@@ -40,7 +47,9 @@ fn plan(o: &Options) -> Vec<(Shape, usize, &'static Kind)> {
 
 /// For each size of a value with which one writer was asked for.
 fn besides(o: &Options, how: How, dir: &Path) -> Result<Vec<Beside>> {
-    let wanted = o.writers.contains(&1) && o.engines.iter().any(|k| k.name == RAW) && o.engines.iter().any(|k| k.name == engines::REDOLITH);
+    let wanted = o.writers.contains(&1)
+        && o.engines.iter().any(|k| k.name == RAW)
+        && o.engines.iter().any(|k| k.name == engines::REDOLITH);
     let values = o.values.iter().filter(|_| wanted);
     values.flat_map(|v| (0..o.repeat).map(|_| beside::run(*v, how, dir))).collect()
 }
@@ -57,10 +66,17 @@ fn bench(o: &Options) -> Result<bool> {
     let begun = clock.now();
     let mut points: Vec<Point> = Vec::new();
     for (i, (shape, turn, kind)) in todo.iter().enumerate() {
-        let each = if i > 2 { (clock.now() - begun) / i as u32 } else { how.warm_up + how.time + POINT_OVERHEAD };
+        let each = if i > 2 {
+            (clock.now() - begun) / i as u32
+        } else {
+            how.warm_up + how.time + POINT_OVERHEAD
+        };
         screen.begin(each * (todo.len() - i) as u32, *shape, kind.name);
         let point = point::run(kind, *shape, *turn, how, &out.join(kind.name), &device);
-        let base = points.iter().rev().find(|p| p.engine == engines::REDOLITH && p.shape == *shape && p.turn == *turn);
+        let base = points
+            .iter()
+            .rev()
+            .find(|p| p.engine == engines::REDOLITH && p.shape == *shape && p.turn == *turn);
         screen.end(&point, base);
         points.push(point);
         report::save(&out, &about, &points, &[])?;

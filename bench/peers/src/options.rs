@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const HELP: &str = "\
-Durable commits by Redolith's library and by other embedded engines: same machine, same directory, in turn.
+Durable commits by Redolith's library and by other embedded engines: same machine, same directory, \
+in turn.
 
   redolith-peers [--quick] [options]
 
@@ -61,7 +62,11 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Option<Options>> {
                 continue; // a path of somebody's machine
             }
             "--engines" => {
-                let of = |n: &str| ALL.iter().find(|k| k.name == n).ok_or(format!("no engine {n}: there are {}", names()));
+                let of = |n: &str| {
+                    ALL.iter()
+                        .find(|k| k.name == n)
+                        .ok_or(format!("no engine {n}: there are {}", names()))
+                };
                 o.engines = value()?.split(',').map(of).collect::<std::result::Result<_, _>>()?;
             }
             "--writers" => o.writers = numbers(value()?, 1..=4096)?,
@@ -73,7 +78,8 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Option<Options>> {
         }
     }
     let mut skip = false;
-    let shown = args.iter().filter(|a| !std::mem::replace(&mut skip, *a == "--dir") && *a != "--dir");
+    let shown =
+        args.iter().filter(|a| !std::mem::replace(&mut skip, *a == "--dir") && *a != "--dir");
     o.given = shown.cloned().collect::<Vec<_>>().join(" ");
     Ok(Some(o))
 }
@@ -82,12 +88,19 @@ pub fn names() -> String {
 }
 fn numbers(list: &str, within: std::ops::RangeInclusive<usize>) -> Result<Vec<usize>> {
     let one = |s: &str| {
-        s.parse().ok().filter(|n| within.contains(n)).ok_or(format!("{s} is not one of {} to {}", within.start(), within.end()).into())
+        s.parse()
+            .ok()
+            .filter(|n| within.contains(n))
+            .ok_or(format!("{s} is not one of {} to {}", within.start(), within.end()).into())
     };
     list.split(',').map(one).collect()
 }
 fn seconds(s: &str) -> Result<Duration> {
-    let n: f64 = s.parse().ok().filter(|n| (0.01..=3600.0).contains(n)).ok_or(format!("{s} is not a number of seconds"))?;
+    let n: f64 = s
+        .parse()
+        .ok()
+        .filter(|n| (0.01..=3600.0).contains(n))
+        .ok_or(format!("{s} is not a number of seconds"))?;
     Ok(Duration::from_secs_f64(n))
 }
 
@@ -101,7 +114,9 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let o = of("--quick --dir /x/y --writers 2,8 --engines redb,redolith --time 0.5").unwrap().unwrap();
+        let o = of("--quick --dir /x/y --writers 2,8 --engines redb,redolith --time 0.5")
+            .unwrap()
+            .unwrap();
         assert_eq!((o.writers, o.values, o.repeat), (vec![2, 8], vec![100], 1));
         assert_eq!(o.engines.iter().map(|k| k.name).collect::<Vec<_>>(), ["redb", "redolith"]);
         assert_eq!((o.time, o.dir), (Duration::from_millis(500), PathBuf::from("/x/y")));

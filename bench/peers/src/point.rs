@@ -1,4 +1,5 @@
-//! One point: an engine in a new directory, its writers for a while, what that cost, and whether all that was committed is there after opening it again.
+//! One point: an engine in a new directory, its writers for a while, what that cost, and whether
+//! all that was committed is there after opening it again.
 use crate::cost::{Cost, Device};
 use crate::engines::{Kind, RAW, Result, Shape};
 use crate::load::{Load, Tally, percentile};
@@ -52,7 +53,9 @@ pub fn run(kind: &Kind, shape: Shape, turn: usize, how: How, dir: &Path, device:
         fault: None,
         counters: Vec::new(),
     };
-    let done = fs::create_dir_all(dir).map_err(Into::into).and_then(|()| measure(&mut point, kind, how, dir, device));
+    let done = fs::create_dir_all(dir)
+        .map_err(Into::into)
+        .and_then(|()| measure(&mut point, kind, how, dir, device));
     if let Err(e) = done {
         point.fault = Some(format!("failed: {e}"));
     }
@@ -75,7 +78,12 @@ fn measure(point: &mut Point, kind: &Kind, how: How, dir: &Path, device: &Device
     fill(point, &tally, time, cost);
     if how.counters {
         let after = engine.counters();
-        point.counters = after.iter().zip(before).filter(|(a, b)| a.1 > b.1).map(|(a, b)| (a.0, a.1 - b.1)).collect();
+        point.counters = after
+            .iter()
+            .zip(before)
+            .filter(|(a, b)| a.1 > b.1)
+            .map(|(a, b)| (a.0, a.1 - b.1))
+            .collect();
     }
     let rows = engine.rows()?;
     engine.close()?;
@@ -90,7 +98,12 @@ fn measure(point: &mut Point, kind: &Kind, how: How, dir: &Path, device: &Device
         again.close()?;
         if rows != Some(tally.commits) || reopened != rows {
             let tell = |n: Option<u64>| n.map_or("no".into(), |n| n.to_string());
-            point.fault = Some(format!("{} commits, {} rows, {} after opening it again", tally.commits, tell(rows), tell(reopened)));
+            point.fault = Some(format!(
+                "{} commits, {} rows, {} after opening it again",
+                tally.commits,
+                tell(rows),
+                tell(reopened)
+            ));
         }
     }
     Ok(())

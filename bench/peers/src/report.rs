@@ -24,25 +24,52 @@ impl About {
             line.split_once(':').map_or(line, |(_, v)| v).trim().to_string()
         };
         let cpus = std::thread::available_parallelism().map_or(0, |n| n.get());
-        let memory = field("/proc/meminfo", "MemTotal").split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) >> 20;
-        let git = Command::new("git").args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"]).output();
+        let memory = field("/proc/meminfo", "MemTotal")
+            .split(' ')
+            .next()
+            .and_then(|n| n.parse::<u64>().ok())
+            .unwrap_or(0)
+            >> 20;
+        let git = Command::new("git")
+            .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"])
+            .output();
         let s = |d: std::time::Duration| d.as_secs_f64();
         About {
             facts: vec![
                 (
                     "command",
-                    format!("make bench-engines{}", if o.given.is_empty() { String::new() } else { format!(" ARGS='{}'", o.given) }),
+                    format!(
+                        "make bench-engines{}",
+                        if o.given.is_empty() {
+                            String::new()
+                        } else {
+                            format!(" ARGS='{}'", o.given)
+                        }
+                    ),
                 ),
                 ("date", date.into()),
-                ("commit", git.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).trim().to_string())),
+                (
+                    "commit",
+                    git.map_or(String::new(), |o| {
+                        String::from_utf8_lossy(&o.stdout).trim().to_string()
+                    }),
+                ),
                 ("CPUs", format!("{cpus} of {}", field("/proc/cpuinfo", "model name"))),
                 ("memory", format!("{memory} GiB")),
                 ("kernel", field("/proc/sys/kernel/osrelease", "")),
                 (
                     "device",
-                    if device.fua { "writes through (FUA): not all durable writes are flushes" } else { "durable by flushes" }.into(),
+                    if device.fua {
+                        "writes through (FUA): not all durable writes are flushes"
+                    } else {
+                        "durable by flushes"
+                    }
+                    .into(),
                 ),
-                ("seconds", format!("{} after {} of warm-up, {} turns", s(o.time), s(o.warm_up), o.repeat)),
+                (
+                    "seconds",
+                    format!("{} after {} of warm-up, {} turns", s(o.time), s(o.warm_up), o.repeat),
+                ),
             ],
             engines: o.engines.iter().map(|k| (k.name, version(k), k.settings)).collect(),
         }
@@ -61,7 +88,9 @@ fn version(kind: &Kind) -> String {
 
 /// A point's columns, in the order of the CSV.
 fn columns(p: &Point) -> [(&'static str, String); 12] {
-    let text = |s: &str| format!("\"{}\"", s.replace('\\', "/").replace('"', "'").replace(char::is_control, " "));
+    let text = |s: &str| {
+        format!("\"{}\"", s.replace('\\', "/").replace('"', "'").replace(char::is_control, " "))
+    };
     let n = |x: f64| format!("{x:.3}");
     [
         ("engine", text(p.engine)),
@@ -84,11 +113,19 @@ pub fn save(out: &Path, about: &About, points: &[Point], beside: &[Beside]) -> R
     let lines: Vec<String> = points.iter().map(|p| columns(p).map(|c| c.1).join(",")).collect();
     fs::write(out.join("engines.csv"), format!("{head}\n{}\n", lines.join("\n")))?;
     let quoted = |s: &str| s.replace('\\', "/").replace('"', "'");
-    let facts: Vec<String> = about.facts.iter().map(|(k, v)| format!("  \"{k}\": \"{}\"", quoted(v))).collect();
-    let engines: Vec<String> =
-        about.engines.iter().map(|(n, v, s)| format!("  \"{n}\": {{\"version\": \"{v}\", \"settings\": \"{}\"}}", quoted(s))).collect();
-    let objects: Vec<String> =
-        points.iter().map(|p| format!("  {{{}}}", columns(p).map(|(k, v)| format!("\"{k}\": {v}")).join(", "))).collect();
+    let facts: Vec<String> =
+        about.facts.iter().map(|(k, v)| format!("  \"{k}\": \"{}\"", quoted(v))).collect();
+    let engines: Vec<String> = about
+        .engines
+        .iter()
+        .map(|(n, v, s)| {
+            format!("  \"{n}\": {{\"version\": \"{v}\", \"settings\": \"{}\"}}", quoted(s))
+        })
+        .collect();
+    let objects: Vec<String> = points
+        .iter()
+        .map(|p| format!("  {{{}}}", columns(p).map(|(k, v)| format!("\"{k}\": {v}")).join(", ")))
+        .collect();
     let json = format!(
         "{{\n \"about\": {{\n{}\n }},\n \"engines\": {{\n{}\n }},\n \"points\": [\n{}\n ]\n}}\n",
         facts.join(",\n"),
@@ -99,7 +136,8 @@ pub fn save(out: &Path, about: &About, points: &[Point], beside: &[Beside]) -> R
     Ok(fs::write(out.join("engines.md"), summary::markdown(about, points, beside))?)
 }
 
-/// Date and time of microseconds since 1970; `-` between the parts of the date, or nothing. The calendar is Hinnant's `civil_from_days`.
+/// Date and time of microseconds since 1970; `-` between the parts of the date, or nothing. The
+/// calendar is Hinnant's `civil_from_days`.
 pub fn utc(us: i64, between: &str) -> String {
     let (day, second) = (us.div_euclid(86_400_000_000), us.rem_euclid(86_400_000_000) / 1_000_000);
     let z = day + 719_468;
@@ -109,7 +147,12 @@ pub fn utc(us: i64, between: &str) -> String {
     let mp = (5 * doy + 2) / 153;
     let (d, m) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
     let y = yoe + era * 400 + i64::from(m <= 2);
-    format!("{y:04}{between}{m:02}{between}{d:02}-{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
+    format!(
+        "{y:04}{between}{m:02}{between}{d:02}-{:02}{:02}{:02}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
 #[cfg(test)]

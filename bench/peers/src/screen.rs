@@ -1,4 +1,5 @@
-//! What the one at the terminal sees: a line per point, and on a terminal one that says what is being done and how long all will take.
+//! What the one at the terminal sees: a line per point, and on a terminal one that says what is
+//! being done and how long all will take.
 use crate::engines::Shape;
 use crate::point::Point;
 use std::io::{IsTerminal, Write, stdout};
@@ -19,23 +20,38 @@ impl Screen {
     pub fn head(&self) {
         self.line(&format!(
             "{:>7} {:>6} {:>7}  {:15} {:>9} {:>10} {:>10} {:>9} {:>9} {:>8} {:>9}  redolith is",
-            "left", "value", "writers", "engine", "commits/s", "p50 us", "p99 us", "flush/com", "KiB/com", "CPU us", "switches"
+            "left",
+            "value",
+            "writers",
+            "engine",
+            "commits/s",
+            "p50 us",
+            "p99 us",
+            "flush/com",
+            "KiB/com",
+            "CPU us",
+            "switches"
         ));
     }
     pub fn begin(&mut self, left: Duration, shape: Shape, engine: &str) {
         let s = left.as_secs();
         self.left = if s < 60 { format!("{s} s") } else { format!("{} min", s.div_ceil(60)) };
         if self.terminal {
-            print!("\r\x1b[K{:>7} {:6} {:7}  {engine} ...", self.left, shape.value_bytes, shape.writers);
+            print!(
+                "\r\x1b[K{:>7} {:6} {:7}  {engine} ...",
+                self.left, shape.value_bytes, shape.writers
+            );
             let _ = stdout().flush();
         }
     }
     /// `base`: Redolith at the same point in the same turn.
     pub fn end(&self, p: &Point, base: Option<&Point>) {
-        let against =
-            base.filter(|_| p.commits_per_s > 0.0).map_or(String::new(), |b| format!("{:.2}x", b.commits_per_s / p.commits_per_s));
+        let against = base
+            .filter(|_| p.commits_per_s > 0.0)
+            .map_or(String::new(), |b| format!("{:.2}x", b.commits_per_s / p.commits_per_s));
         self.line(&format!(
-            "{:>7} {:6} {:7}  {:15} {:9.0} {:10.1} {:10.1} {:9.3} {:9.2} {:8.1} {:9.2}  {against:>6} {}",
+            "{:>7} {:6} {:7}  {:15} {:9.0} {:10.1} {:10.1} {:9.3} {:9.2} {:8.1} {:9.2}  \
+                {against:>6} {}",
             self.left,
             p.shape.value_bytes,
             p.shape.writers,

@@ -1,4 +1,5 @@
-//! As much of a client of the MySQL protocol as `redolith top` and `redolith lab` need: logs in without a password, asks text queries. Blocking.
+//! As much of a client of the MySQL protocol as `redolith top` and `redolith lab` need: logs in
+//! without a password, asks text queries. Blocking.
 #![forbid(unsafe_code)]
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -91,7 +92,8 @@ impl Client {
             match packet.first() {
                 Some(0xff) => return Err(server_error(&packet)),
                 Some(0xfe) if packet.len() < 9 => return Ok(rows),
-                _ => rows.push(row(&packet, columns).ok_or_else(|| wrong("a row is not understood"))?),
+                _ => rows
+                    .push(row(&packet, columns).ok_or_else(|| wrong("a row is not understood"))?),
             }
         }
     }
@@ -145,7 +147,8 @@ fn row(packet: &[u8], columns: usize) -> Option<Vec<Option<String>>> {
     Some(values)
 }
 
-/// A string behind its length (a byte, or 0xfc, 0xfd, 0xfe and 2, 3, 8 bytes, little-endian), and what follows it.
+/// A string behind its length (a byte, or 0xfc, 0xfd, 0xfe and 2, 3, 8 bytes, little-endian), and
+/// what follows it.
 fn string(packet: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = packet.split_first()?;
     let bytes = match first {
@@ -193,14 +196,25 @@ mod tests {
 
     #[test]
     fn rows_and_errors_are_read() {
-        assert_eq!(row(b"\x02ab\xfb\x01c", 3), Some(vec![Some("ab".into()), None, Some("c".into())]));
+        assert_eq!(
+            row(b"\x02ab\xfb\x01c", 3),
+            Some(vec![Some("ab".into()), None, Some("c".into())])
+        );
         assert_eq!(row(b"\xfc\x02\x00ab\x00", 2), Some(vec![Some("ab".into()), Some("".into())]));
         assert_eq!(
-            [row(b"\x05ab", 1), row(b"\xfc\x02", 1), row(b"\xff", 1), row(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", 1)],
+            [
+                row(b"\x05ab", 1),
+                row(b"\xfc\x02", 1),
+                row(b"\xff", 1),
+                row(b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff", 1)
+            ],
             [const { None }; 4]
         );
         let refused = server_error(b"\xff\x15\x04#28000Access denied");
-        assert_eq!((refused.to_string().as_str(), error_code(&refused)), ("error 1045: Access denied", Some(1045)));
+        assert_eq!(
+            (refused.to_string().as_str(), error_code(&refused)),
+            ("error 1045: Access denied", Some(1045))
+        );
         assert_eq!(error_code(&wrong("x")), None);
     }
 }

@@ -18,7 +18,8 @@ unsafe impl Sync for AlignedBuf {}
 impl AlignedBuf {
     /// `len` is rounded up to a multiple of [`ALIGN`], and must not be 0.
     pub fn new(len: usize) -> AlignedBuf {
-        AlignedBuf::try_new(len).unwrap_or_else(|| handle_alloc_error(Self::layout(len.next_multiple_of(ALIGN))))
+        AlignedBuf::try_new(len)
+            .unwrap_or_else(|| handle_alloc_error(Self::layout(len.next_multiple_of(ALIGN))))
     }
     /// None where there is not so much memory.
     pub fn try_new(len: usize) -> Option<AlignedBuf> {
@@ -28,7 +29,8 @@ impl AlignedBuf {
         let p = unsafe { alloc_zeroed(Self::layout(len)) };
         Some(AlignedBuf { ptr: NonNull::new(p)?, len, room: len })
     }
-    /// Another length, up to the one that it was made with; what is behind the old one is what it held when it was last that long.
+    /// Another length, up to the one that it was made with; what is behind the old one is what it
+    /// held when it was last that long.
     pub fn set_len(&mut self, len: usize) {
         assert!(len > 0 && len <= self.room && len.is_multiple_of(ALIGN));
         self.len = len;

@@ -78,7 +78,8 @@ macro_rules! forward_disk {
     };
 }
 
-/// The same in an `impl File`: `redolith_disk::forward_file!(file: read_at write_at write_durable_at sync len set_len submit submit_many);`
+/// The same in an `impl File`: `redolith_disk::forward_file!(file: read_at write_at
+/// write_durable_at sync len set_len submit submit_many);`
 #[macro_export]
 macro_rules! forward_file {
     ($inner:ident: $($method:ident)*) => { $($crate::forward_file!(@$method $inner);)* };

@@ -1,4 +1,5 @@
-//! The content of a file in memory: sparse, and cheap to copy because blocks are shared until one side changes them.
+//! The content of a file in memory: sparse, and cheap to copy because blocks are shared until one
+//! side changes them.
 use crate::rng::{mix_all, mix_bytes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,15 +7,20 @@ use std::sync::Arc;
 const BLOCK: u64 = 4096;
 type Block = [u8; BLOCK as usize];
 
-/// **IMAGE-1** What lies past `len` in the last block is zero, and no block starts past `len`. A missing block is zeros.
+/// **IMAGE-1** What lies past `len` in the last block is zero, and no block starts past `len`. A
+/// missing block is zeros.
 #[derive(Clone, Default)]
 pub(crate) struct Image {
     blocks: BTreeMap<u64, Arc<Block>>,
     len: u64,
 }
 
-/// The blocks that `len` bytes at `offset` touch: (block number, range in the block, range in the buffer).
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>, std::ops::Range<usize>)> {
+/// The blocks that `len` bytes at `offset` touch: (block number, range in the block, range in the
+/// buffer).
+fn parts(
+    offset: u64,
+    len: usize,
+) -> impl Iterator<Item = (u64, std::ops::Range<usize>, std::ops::Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let pos = offset + at as u64;
@@ -78,7 +84,8 @@ impl Image {
         assert!(self.read(&mut out, 0));
         out
     }
-    /// Offset of a byte that somebody has written, the `pick`-th of them in turn; `None` in a file of zeros.
+    /// Offset of a byte that somebody has written, the `pick`-th of them in turn; `None` in a file
+    /// of zeros.
     pub fn pick_written(&self, pick: u64) -> Option<u64> {
         let n = self.blocks.len() as u64;
         let no = *self.blocks.keys().nth((pick % n.max(1)) as usize)?;

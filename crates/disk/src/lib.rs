@@ -1,8 +1,9 @@
 //! The only door to files, time and randomness.
 //!
-//! Everything that the engine does to the outside goes through [`Disk`]; there are: the real one (`real`), a simulated one that
-//! tears, loses and reorders what was not synced (`sim`), and one that records every write and sync of a real run (`record`).
-//! A fourth, over any of these, only reads it ([`OverlayDisk`]).
+//! Everything that the engine does to the outside goes through [`Disk`]; there are: the real one
+//! (`real`), a simulated one that tears, loses and reorders what was not synced (`sim`), and one
+//! that records every write and sync of a real run (`record`). A fourth, over any of these, only
+//! reads it ([`OverlayDisk`]).
 use std::any::Any;
 use std::io;
 use std::path::Path;
@@ -25,7 +26,8 @@ pub use buf::AlignedBuf;
 pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
-    Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus, this_thread, unbind_this_thread,
+    Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus,
+    this_thread, unbind_this_thread,
 };
 pub use record::RecordingDisk;
 pub use sim::SimDisk;
@@ -36,7 +38,8 @@ pub const ALIGN: usize = 4096;
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenHow {
-    /// `CreateNew` fails if the file exists; `Create` opens or creates; `Existing` fails with `NotFound`.
+    /// `CreateNew` fails if the file exists; `Create` opens or creates; `Existing` fails with
+    /// `NotFound`.
     pub create: Create,
     /// Bypass the page cache: offsets, lengths and buffers are multiples of [`ALIGN`].
     pub direct: bool,
@@ -54,7 +57,8 @@ pub trait Disk: Send + Sync + 'static {
     fn exists(&self, path: &Path) -> bool;
     /// Names (not paths) of the entries of a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Creates a folder and its missing parents. They are durable when this returns; what is put into them needs [`Disk::sync_dir`].
+    /// Creates a folder and its missing parents. They are durable when this returns; what is put
+    /// into them needs [`Disk::sync_dir`].
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Removes a file or an empty folder. Open handles of the file stay usable.
     fn remove(&self, path: &Path) -> io::Result<()>;
@@ -62,7 +66,8 @@ pub trait Disk: Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Makes creations, removals and renames in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Locks a data directory for this process until the value is dropped. `WouldBlock` when another process has it.
+    /// Locks a data directory for this process until the value is dropped. `WouldBlock` when
+    /// another process has it.
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
     /// Monotonic time since an arbitrary start.
     fn now(&self) -> Duration;
@@ -80,7 +85,8 @@ pub trait Disk: Send + Sync + 'static {
     }
 }
 
-/// The CPUs that this process may run on. The times go up: what counts is their difference between two calls.
+/// The CPUs that this process may run on. The times go up: what counts is their difference between
+/// two calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Processors {
     pub count: f64,
@@ -105,8 +111,9 @@ pub trait File: Send + Sync {
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
     /// Writes all of `buf` and makes it durable (RWF_DSYNC: one command on a device with FUA).
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
-    /// Whether durable writes in flight at the same time each report their own errors. Not where they pass through the page cache, or are a write and an
-    /// fdatasync: what failed to be written back is told to one caller for each open file, and another's sync says Ok.
+    /// Whether durable writes in flight at the same time each report their own errors. Not where
+    /// they pass through the page cache, or are a write and an fdatasync: what failed to be written
+    /// back is told to one caller for each open file, and another's sync says Ok.
     fn reports_apart(&self) -> bool {
         true
     }
@@ -115,9 +122,11 @@ pub trait File: Send + Sync {
     fn len(&self) -> io::Result<u64>;
     /// Grows (allocated, reads as zeros) or cuts the file. Disk full is reported here, not later.
     fn set_len(&self, len: u64) -> io::Result<()>;
-    /// Starts one operation and returns; `done` is called once, from any thread, and must not block.
+    /// Starts one operation and returns; `done` is called once, from any thread, and must not
+    /// block.
     fn submit(&self, io: Io);
-    /// The same for many operations at once: on the real disk one system call per batch instead of one per operation.
+    /// The same for many operations at once: on the real disk one system call per batch instead of
+    /// one per operation.
     fn submit_many(&self, ios: Vec<Io>) {
         ios.into_iter().for_each(|io| self.submit(io));
     }
@@ -167,7 +176,8 @@ impl OpenHow {
     }
 }
 
-/// A broken caller, not a broken disk: so it panics, on every disk and also where direct I/O fell back to buffered.
+/// A broken caller, not a broken disk: so it panics, on every disk and also where direct I/O fell
+/// back to buffered.
 fn assert_aligned(direct: bool, buf: &[u8], offset: u64) {
     assert!(
         !direct || (buf.as_ptr().addr() | buf.len() | offset as usize).is_multiple_of(ALIGN),

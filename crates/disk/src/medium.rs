@@ -1,9 +1,13 @@
-//! Files as they are, and as a power loss would leave them. The simulated disk runs on this; a recording is played back into it.
+//! Files as they are, and as a power loss would leave them. The simulated disk runs on this; a
+//! recording is played back into it.
 //!
-//! MEDIUM-1: `now` is what a reader sees. `durable` is what a power loss cannot take away. `changes` are what lies between, in order.
-//! MEDIUM-2: a sync moves changes to `durable`. A durable write moves its own bytes, and the length where they depend on it, and takes those
-//!           bytes out of earlier changes: older content cannot come back over them.
-//! MEDIUM-3: names follow the same rule, by folder: `names`, `durable_names`, `name_changes`. Folders themselves are durable at once.
+//! MEDIUM-1: `now` is what a reader sees. `durable` is what a power loss cannot take away.
+//! `changes` are what lies between, in order.
+//! MEDIUM-2: a sync moves changes to `durable`. A durable write moves its own bytes, and the length
+//!           where they depend on it, and takes those bytes out of earlier changes: older content
+//!           cannot come back over them.
+//! MEDIUM-3: names follow the same rule, by folder: `names`, `durable_names`, `name_changes`.
+//! Folders themselves are durable at once.
 use crate::image::Image;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -46,7 +50,8 @@ struct Content {
 struct Change {
     seq: Seq,
     what: What,
-    /// Length of the file before and after; alike when the length is durable already or did not change.
+    /// Length of the file before and after; alike when the length is durable already or did not
+    /// change.
     was: u64,
     len: u64,
 }
@@ -79,7 +84,12 @@ impl Piece {
     fn slice(&self, from: u64, to: u64) -> Option<Piece> {
         let (from, to) = (from.max(self.offset), to.min(self.end()));
         let index = |at: u64| self.from + (at - self.offset) as usize;
-        (from < to).then(|| Piece { offset: from, data: self.data.clone(), from: index(from), to: index(to) })
+        (from < to).then(|| Piece {
+            offset: from,
+            data: self.data.clone(),
+            from: index(from),
+            to: index(to),
+        })
     }
 }
 
@@ -197,7 +207,8 @@ impl Medium {
         self.names.get(path).copied()
     }
     pub fn create_dir_all(&mut self, dir: &Path) {
-        self.dirs.extend(dir.ancestors().filter(|d| !d.as_os_str().is_empty()).map(Path::to_path_buf));
+        self.dirs
+            .extend(dir.ancestors().filter(|d| !d.as_os_str().is_empty()).map(Path::to_path_buf));
     }
     pub fn create(&mut self, path: &Path) -> io::Result<(FileId, Seq)> {
         if !self.is_dir(parent(path)) {
@@ -214,7 +225,10 @@ impl Medium {
     pub fn remove(&mut self, path: &Path) -> io::Result<Seq> {
         if self.dirs.contains(path) {
             if !self.list(path)?.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::DirectoryNotEmpty, path.display().to_string()));
+                return Err(io::Error::new(
+                    io::ErrorKind::DirectoryNotEmpty,
+                    path.display().to_string(),
+                ));
             }
             self.dirs.remove(path);
             return Ok(self.next_seq);
@@ -226,7 +240,8 @@ impl Medium {
         Ok(seq)
     }
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<Seq> {
-        let id = self.find(from).filter(|_| self.is_dir(parent(to))).ok_or_else(|| not_found(from))?;
+        let id =
+            self.find(from).filter(|_| self.is_dir(parent(to))).ok_or_else(|| not_found(from))?;
         if from == to {
             return Ok(self.next_seq);
         }
@@ -243,7 +258,8 @@ impl Medium {
             return Err(not_found(dir));
         }
         let inside = self.names.keys().chain(&self.dirs).filter(|p| p.parent() == Some(dir));
-        let mut names: Vec<String> = inside.filter_map(|p| Some(p.file_name()?.to_string_lossy().into_owned())).collect();
+        let mut names: Vec<String> =
+            inside.filter_map(|p| Some(p.file_name()?.to_string_lossy().into_owned())).collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -252,7 +268,8 @@ impl Medium {
         if !self.is_dir(dir) {
             return Err(not_found(dir));
         }
-        let (durable, left) = self.name_changes.drain(..).partition(|c| c.dir == dir && which(c.seq));
+        let (durable, left) =
+            self.name_changes.drain(..).partition(|c| c.dir == dir && which(c.seq));
         self.name_changes = left;
         let durable: Vec<NameChange> = durable;
         durable.iter().for_each(|c| c.what.apply(&mut self.durable_names));
@@ -275,11 +292,19 @@ impl Medium {
         self.dirs.iter().map(PathBuf::as_path)
     }
     fn forget_unreachable(&mut self) {
-        let reachable: BTreeSet<FileId> = self.durable_names.values().chain(self.names.values()).copied().collect();
-        let unsure =
-            |id: &FileId| self.name_changes.iter().any(|c| matches!(c.what, NameOp::Create(_, i) | NameOp::Rename(_, _, i) if i == *id));
-        let gone: Vec<FileId> =
-            self.files.iter().filter(|(id, f)| f.open == 0 && !reachable.contains(id) && !unsure(id)).map(|(id, _)| *id).collect();
+        let reachable: BTreeSet<FileId> =
+            self.durable_names.values().chain(self.names.values()).copied().collect();
+        let unsure = |id: &FileId| {
+            self.name_changes.iter().any(
+                |c| matches!(c.what, NameOp::Create(_, i) | NameOp::Rename(_, _, i) if i == *id),
+            )
+        };
+        let gone: Vec<FileId> = self
+            .files
+            .iter()
+            .filter(|(id, f)| f.open == 0 && !reachable.contains(id) && !unsure(id))
+            .map(|(id, _)| *id)
+            .collect();
         gone.iter().for_each(|id| drop(self.files.remove(id)));
     }
 }
@@ -316,7 +341,11 @@ impl Medium {
     }
     /// Space in use, in whole blocks.
     pub fn used_bytes(&self) -> u64 {
-        self.files.values().filter(|f| f.path.is_some() || f.open > 0).map(|f| f.now.len().next_multiple_of(4096)).sum()
+        self.files
+            .values()
+            .filter(|f| f.path.is_some() || f.open > 0)
+            .map(|f| f.now.len().next_multiple_of(4096))
+            .sum()
     }
     fn change(&mut self, id: FileId, make: impl FnOnce(&mut Content) -> What) -> Seq {
         self.next_seq += 1;

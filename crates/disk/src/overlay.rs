@@ -1,11 +1,12 @@
-//! A disk over another one that is only read: what is written, made, renamed and removed stays in memory, and is gone with the
-//! value. For looking at a damaged directory with everything that a start does, and leaving it as it is.
+//! A disk over another one that is only read: what is written, made, renamed and removed stays in
+//! memory, and is gone with the value. For looking at a damaged directory with everything that a
+//! start does, and leaving it as it is.
 //!
-//! OVERLAY-1: of the disk below only files are opened that are there, and they are only read. (Its lock is taken: while the
-//! directory is looked at, nobody else has it.)
+//! OVERLAY-1: of the disk below only files are opened that are there, and they are only read. (Its
+//! lock is taken: while the directory is looked at, nobody else has it.)
 //!
-//! Operations are done where they are asked for, also submitted ones: this disk is for reading out, not for speed. Memory grows
-//! with what is written, in blocks of [`ALIGN`] bytes.
+//! Operations are done where they are asked for, also submitted ones: this disk is for reading out,
+//! not for speed. Memory grows with what is written, in blocks of [`ALIGN`] bytes.
 use crate::{ALIGN, Create, Disk, File, Io, Op, OpenHow};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -48,10 +49,14 @@ impl OverlayDisk {
         if names.removed.contains(path) || !self.below.exists(path) {
             return Ok(None);
         }
-        // OVERLAY-1. Past the page cache reads would have to be aligned, and here they are of any length.
+        // OVERLAY-1. Past the page cache reads would have to be aligned, and here they are of any
+        // length.
         let below = self.below.open(path, OpenHow { create: Create::Existing, direct: false })?;
         let len = below.len()?;
-        let layer = Arc::new(Layer { below: Some(below), over: Mutex::new(Over { len, below_len: len, blocks: HashMap::new() }) });
+        let layer = Arc::new(Layer {
+            below: Some(below),
+            over: Mutex::new(Over { len, below_len: len, blocks: HashMap::new() }),
+        });
         names.files.insert(path.to_path_buf(), layer.clone());
         Ok(Some(layer))
     }
@@ -71,7 +76,10 @@ impl Disk for OverlayDisk {
         if how.create == Create::Existing {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let layer = Arc::new(Layer { below: None, over: Mutex::new(Over { len: 0, below_len: 0, blocks: HashMap::new() }) });
+        let layer = Arc::new(Layer {
+            below: None,
+            over: Mutex::new(Over { len: 0, below_len: 0, blocks: HashMap::new() }),
+        });
         names.files.insert(path.to_path_buf(), layer.clone());
         Ok(layer)
     }
@@ -82,7 +90,9 @@ impl Disk for OverlayDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let names = self.names.lock();
         let mut found: BTreeSet<String> = match self.below.list(dir) {
-            Ok(below) => below.into_iter().filter(|n| !names.removed.contains(&dir.join(n))).collect(),
+            Ok(below) => {
+                below.into_iter().filter(|n| !names.removed.contains(&dir.join(n))).collect()
+            }
             // A folder that was made here.
             Err(e) if e.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
             Err(e) => return Err(e),
@@ -102,7 +112,9 @@ impl Disk for OverlayDisk {
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut names = self.names.lock();
-        let Some(layer) = self.find(&mut names, from)? else { return Err(io::ErrorKind::NotFound.into()) };
+        let Some(layer) = self.find(&mut names, from)? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
         names.files.remove(from);
         names.removed.insert(from.to_path_buf());
         names.removed.insert(to.to_path_buf());
@@ -244,11 +256,18 @@ mod tests {
         f.write_durable_at(&[2; 3], 20_000).unwrap();
         assert_eq!(f.len().unwrap(), 20_003);
         let b = bytes(&*f);
-        assert_eq!((&b[4090..4100], b[9_999], b[10_000], &b[20_000..]), (&[7, 7, 7, 7, 1, 1, 1, 1, 1, 7][..], 7, 0, &[2, 2, 2][..]));
+        assert_eq!(
+            (&b[4090..4100], b[9_999], b[10_000], &b[20_000..]),
+            (&[7, 7, 7, 7, 1, 1, 1, 1, 1, 7][..], 7, 0, &[2, 2, 2][..])
+        );
         f.set_len(4096).unwrap();
         f.set_len(9000).unwrap();
         let b = bytes(&*f);
-        assert_eq!((b[4093], b[4095], b[4096], b[8999]), (7, 1, 0, 0), "what was cut off does not come back");
+        assert_eq!(
+            (b[4093], b[4095], b[4096], b[8999]),
+            (7, 1, 0, 0),
+            "what was cut off does not come back"
+        );
         assert!(f.read_at(&mut [0; 2], 8999).is_err());
         disk.open(Path::new("/d/b"), CREATE).unwrap().write_at(&[9; 3], 0).unwrap();
         disk.rename(&path, Path::new("/d/c")).unwrap();
@@ -270,7 +289,11 @@ mod tests {
         let f = OverlayDisk::new(Arc::new(sim)).open(&path, EXISTING).unwrap();
         let mut buf = crate::AlignedBuf::new(ALIGN);
         buf.fill(5);
-        f.submit(Io { op: Op::WriteDurable(buf), offset: 4096, done: Box::new(|r, b| assert!(r.is_ok() && b.is_some())) });
+        f.submit(Io {
+            op: Op::WriteDurable(buf),
+            offset: 4096,
+            done: Box::new(|r, b| assert!(r.is_ok() && b.is_some())),
+        });
         f.submit(Io {
             op: Op::Read(crate::AlignedBuf::new(ALIGN)),
             offset: 4096,

@@ -1,13 +1,18 @@
 //! The disk of this machine.
 //!
-//! Blocking calls are plain system calls on the caller's thread; submitted operations go through one io_uring per disk (`ring`), or a small
-//! thread pool where the kernel refuses one (`pool`). Threads start with the first submitted operation, or the first lock of a directory.
+//! Blocking calls are plain system calls on the caller's thread; submitted operations go through
+//! one io_uring per disk (`ring`), or a small thread pool where the kernel refuses one (`pool`).
+//! Threads start with the first submitted operation, or the first lock of a directory.
 //!
-//! REAL-1: a durable write or a sync has returned Ok only if the kernel says that the device has the data (RWF_DSYNC, fdatasync).
-//! REAL-2: an error is returned once and nothing is retried after it, except EINTR: a failed fdatasync that is asked again may lie.
+//! REAL-1: a durable write or a sync has returned Ok only if the kernel says that the device has
+//! the data (RWF_DSYNC, fdatasync).
+//! REAL-2: an error is returned once and nothing is retried after it, except EINTR: a failed
+//! fdatasync that is asked again may lie.
 //! REAL-3: an operation in flight owns its file descriptor and its buffer.
-//! REAL-4: the lock of a directory outlives the process until no operation of it is in flight: what io_uring has begun for a killed process goes on, and must not
-//! meet the writes of the next one. The ring holds the lock's file as a registered one, and the kernel lets go of those when the ring's last request is over.
+//! REAL-4: the lock of a directory outlives the process until no operation of it is in flight: what
+//! io_uring has begun for a killed process goes on, and must not meet the writes of the next one.
+//! The ring holds the lock's file as a registered one, and the kernel lets go of those when the
+//! ring's last request is over.
 //!
 //! Lock order: a file's `size` lock and the queue's lock are leaves.
 use crate::{Create, Disk, File, OpenHow, Processors};
@@ -36,7 +41,9 @@ mod schedule;
 mod tests;
 
 pub use memory::memory_bytes;
-pub use schedule::{Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread};
+pub use schedule::{
+    Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread,
+};
 
 const LOCK_FILE: &str = "redolith.lock";
 /// How long the lock of a directory is waited for (REAL-4).
@@ -99,7 +106,12 @@ impl RealDisk {
     }
     /// [`QueueKind::Ring`] panics at the first submitted operation where io_uring is refused.
     pub fn with_queue(kind: QueueKind) -> RealDisk {
-        let shared = Shared { kind, queue: OnceLock::new(), said_buffered: AtomicBool::new(false), no_dsync: AtomicBool::new(false) };
+        let shared = Shared {
+            kind,
+            queue: OnceLock::new(),
+            said_buffered: AtomicBool::new(false),
+            no_dsync: AtomicBool::new(false),
+        };
         #[allow(clippy::disallowed_methods)] // this is the clock
         let start = Instant::now();
         RealDisk { shared: Arc::new(shared), start }
@@ -120,12 +132,16 @@ impl Disk for RealDisk {
                 Create::CreateNew => OFlags::CREATE | OFlags::EXCL,
             };
         let (fd, bypass) = if how.direct {
-            // Refused with EINVAL; some kernels have created the file by then, so the flags of the second try allow that.
+            // Refused with EINVAL; some kernels have created the file by then, so the flags of the
+            // second try allow that.
             let existed = self.exists(path);
             match open(path, flags | OFlags::DIRECT) {
                 Err(Errno::INVAL) => {
                     if !self.shared.said_buffered.swap(true, Ordering::Relaxed) {
-                        eprintln!("redolith: {}: direct I/O refused, using the page cache", path.display());
+                        eprintln!(
+                            "redolith: {}: direct I/O refused, using the page cache",
+                            path.display()
+                        );
                     }
                     let flags = if existed { flags } else { flags - OFlags::EXCL };
                     (open(path, flags).map_err(|e| at(path, e))?, false)
@@ -135,7 +151,14 @@ impl Disk for RealDisk {
         } else {
             (open(path, flags).map_err(|e| at(path, e))?, false)
         };
-        let inner = Inner { fd, path: path.into(), direct: how.direct, bypass, size: Mutex::new(()), shared: self.shared.clone() };
+        let inner = Inner {
+            fd,
+            path: path.into(),
+            direct: how.direct,
+            bypass,
+            size: Mutex::new(()),
+            shared: self.shared.clone(),
+        };
         Ok(Arc::new(RealFile(Arc::new(inner))))
     }
     fn exists(&self, path: &Path) -> bool {
@@ -151,26 +174,30 @@ impl Disk for RealDisk {
     }
     #[allow(clippy::disallowed_methods)] // this is the door to files
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
+        let missing: Vec<&Path> =
+            dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
         std::fs::create_dir_all(dir).map_err(|e| at(dir, e))?;
         missing.iter().rev().try_for_each(|d| self.sync_dir(parent(d)))
     }
     #[allow(clippy::disallowed_methods)] // this is the door to files
     fn remove(&self, path: &Path) -> io::Result<()> {
         let is_dir = std::fs::symlink_metadata(path).map_err(|e| at(path, e))?.is_dir();
-        if is_dir { std::fs::remove_dir(path) } else { std::fs::remove_file(path) }.map_err(|e| at(path, e))
+        if is_dir { std::fs::remove_dir(path) } else { std::fs::remove_file(path) }
+            .map_err(|e| at(path, e))
     }
     #[allow(clippy::disallowed_methods)] // this is the door to files
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         std::fs::rename(from, to).map_err(|e| at(from, e))
     }
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC).map_err(|e| at(dir, e))?;
+        let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
+            .map_err(|e| at(dir, e))?;
         again(|| rustix::fs::fsync(&fd)).map_err(|e| at(dir, e))
     }
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
         let path = dir.join(LOCK_FILE);
-        let fd = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC).map_err(|e| at(&path, e))?;
+        let fd = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC)
+            .map_err(|e| at(&path, e))?;
         let end = self.now() + LOCK_WAIT;
         loop {
             match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
@@ -180,8 +207,12 @@ impl Disk for RealDisk {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    let why = "another process uses this data directory, or writes of one that has ended are not over";
-                    return Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{}: {why}", path.display())));
+                    let why = "another process uses this data directory, or writes of one that has \
+                        ended are not over";
+                    return Err(io::Error::new(
+                        io::ErrorKind::WouldBlock,
+                        format!("{}: {why}", path.display()),
+                    ));
                 }
                 Err(e) => return Err(at(&path, e)),
             }
@@ -216,8 +247,11 @@ fn os_random() -> u64 {
     thread_local!(static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
     DRAWN.with_borrow_mut(|drawn| {
         if drawn.is_empty() {
-            let mut bytes = [0u8; 256]; // up to 256 bytes come whole, even when a signal arrives (getrandom(2))
-            let got = again(|| rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()));
+            // up to 256 bytes come whole, even when a signal arrives (getrandom(2))
+            let mut bytes = [0u8; 256];
+            let got = again(|| {
+                rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
+            });
             assert_eq!(got, Ok(256), "the operating system gives no random numbers");
             drawn.extend(bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)));
         }
@@ -241,7 +275,11 @@ fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 /// Names the file in an error. A quota is a full disk to us.
 fn at(path: &Path, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
-    let kind = if error.kind() == io::ErrorKind::QuotaExceeded { io::ErrorKind::StorageFull } else { error.kind() };
+    let kind = if error.kind() == io::ErrorKind::QuotaExceeded {
+        io::ErrorKind::StorageFull
+    } else {
+        error.kind()
+    };
     io::Error::new(kind, format!("{}: {error}", path.display()))
 }
 

@@ -1,14 +1,18 @@
-//! A disk that writes down what a real run does to it, so that a power loss can be tried at any moment of that run.
+//! A disk that writes down what a real run does to it, so that a power loss can be tried at any
+//! moment of that run.
 //!
-//! `kill -9` leaves the page cache in place and proves nothing about syncs. A recording does: it knows what had been synced at each moment, and
-//! [`Replay::image`] leaves of the rest what the simulated disk would leave (see `sim`, faults 1 to 4).
+//! `kill -9` leaves the page cache in place and proves nothing about syncs. A recording does: it
+//! knows what had been synced at each moment, and [`Replay::image`] leaves of the rest what the
+//! simulated disk would leave (see `sim`, faults 1 to 4).
 //!
-//! TAPE-1: an operation starts on the tape before it starts on the disk, and ends on the tape after it ended there and before its caller knows.
-//! TAPE-2: a sync covers the writes that had ended when it started. Writes that have not ended, or failed, may or may not be there.
+//! TAPE-1: an operation starts on the tape before it starts on the disk, and ends on the tape after
+//! it ended there and before its caller knows.
+//! TAPE-2: a sync covers the writes that had ended when it started. Writes that have not ended, or
+//! failed, may or may not be there.
 //! TAPE-3: changes of names are taken down one at a time, in the order in which the disk made them.
 //!
-//! The tape is in memory: the data of every write, except zeros. Lock order: the tape's lock is held across opening, renaming and removing on the
-//! inner disk, and is a leaf otherwise.
+//! The tape is in memory: the data of every write, except zeros. Lock order: the tape's lock is
+//! held across opening, renaming and removing on the inner disk, and is a leaf otherwise.
 use crate::medium::Piece;
 use crate::{Create, Disk, Done, File, Io, Op, OpenHow};
 use parking_lot::Mutex;
@@ -53,7 +57,11 @@ enum Taken {
 }
 impl Taken {
     fn new(offset: u64, data: &[u8]) -> Taken {
-        if crate::image::is_zero(data) { Taken::Zeros { offset, len: data.len() } } else { Taken::Data(Piece::new(offset, data)) }
+        if crate::image::is_zero(data) {
+            Taken::Zeros { offset, len: data.len() }
+        } else {
+            Taken::Data(Piece::new(offset, data))
+        }
     }
 }
 
@@ -129,7 +137,13 @@ impl<D> Clone for RecordingDisk<D> {
 impl<D: Disk> RecordingDisk<D> {
     /// What is in `root` now counts as durable. Files elsewhere are taken in when they are opened.
     pub fn new(inner: D, root: &Path) -> io::Result<RecordingDisk<D>> {
-        let mut tape = Tape { entries: Vec::new(), names: BTreeMap::new(), files: 0, bytes: 0, zeros: Arc::from([]) };
+        let mut tape = Tape {
+            entries: Vec::new(),
+            names: BTreeMap::new(),
+            files: 0,
+            bytes: 0,
+            zeros: Arc::from([]),
+        };
         let mut folders = if inner.exists(root) { vec![root.to_path_buf()] } else { Vec::new() };
         while let Some(folder) = folders.pop() {
             tape.add(Action::CreateDir(folder.clone()));
@@ -146,7 +160,8 @@ impl<D: Disk> RecordingDisk<D> {
     pub fn inner(&self) -> &D {
         &self.inner
     }
-    /// A moment of the run: what had been reported done before this call is on the tape before it. The first is 0.
+    /// A moment of the run: what had been reported done before this call is on the tape before it.
+    /// The first is 0.
     pub fn position(&self) -> usize {
         self.tape.lock().entries.len()
     }
@@ -244,7 +259,11 @@ struct RecordedFile {
 }
 
 impl RecordedFile {
-    fn recorded(&self, make: impl FnOnce(&mut Tape) -> Action, run: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn recorded(
+        &self,
+        make: impl FnOnce(&mut Tape) -> Action,
+        run: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         let start = {
             let mut tape = self.tape.lock();
             let action = make(&mut tape);
@@ -283,11 +302,17 @@ impl File for RecordedFile {
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let taken = Taken::new(offset, buf);
-        self.recorded(|tape| Action::Write(self.file, tape.piece(taken)), || self.inner.write_at(buf, offset))
+        self.recorded(
+            |tape| Action::Write(self.file, tape.piece(taken)),
+            || self.inner.write_at(buf, offset),
+        )
     }
     fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         let taken = Taken::new(offset, buf);
-        self.recorded(|tape| Action::DurableWrite(self.file, tape.piece(taken)), || self.inner.write_durable_at(buf, offset))
+        self.recorded(
+            |tape| Action::DurableWrite(self.file, tape.piece(taken)),
+            || self.inner.write_durable_at(buf, offset),
+        )
     }
     fn reports_apart(&self) -> bool {
         self.inner.reports_apart()

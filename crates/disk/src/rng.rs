@@ -1,4 +1,5 @@
-//! Small deterministic random numbers for the simulated disk: SplitMix64 (Steele, Lea, Flood: OOPSLA 2014).
+//! Small deterministic random numbers for the simulated disk: SplitMix64 (Steele, Lea, Flood:
+//! OOPSLA 2014).
 
 /// Spreads the bits of one word over the whole word.
 pub(crate) fn mix(word: u64) -> u64 {
@@ -8,7 +9,9 @@ pub(crate) fn mix(word: u64) -> u64 {
 }
 /// One word from a list of words; their order matters.
 pub(crate) fn mix_all(words: &[u64]) -> u64 {
-    words.iter().fold(0x9e37_79b9_7f4a_7c15, |acc, w| mix(acc.rotate_left(23) ^ *w).wrapping_add(0x9e37_79b9_7f4a_7c15))
+    words.iter().fold(0x9e37_79b9_7f4a_7c15, |acc, w| {
+        mix(acc.rotate_left(23) ^ *w).wrapping_add(0x9e37_79b9_7f4a_7c15)
+    })
 }
 /// One word from bytes. Four lanes, because a chain of multiplications waits for each of them.
 pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
@@ -16,7 +19,9 @@ pub(crate) fn mix_bytes(bytes: &[u8]) -> u64 {
     let mut lanes = [1, 2, 3, 4];
     for block in blocks {
         for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9fb2_1c65_1e98_df25).rotate_left(29);
+            *lane = (*lane ^ u64::from_le_bytes(*word))
+                .wrapping_mul(0x9fb2_1c65_1e98_df25)
+                .rotate_left(29);
         }
     }
     let tail = rest.iter().fold(bytes.len() as u64, |acc, b| mix(acc << 8 | *b as u64));

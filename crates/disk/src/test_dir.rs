@@ -8,7 +8,11 @@ impl Dir {
     #[allow(clippy::disallowed_methods)] // the tests of the door to files
     pub fn new() -> Dir {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("redolith-disk-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "redolith-disk-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let dir = std::env::temp_dir().join(name);
         // What a process of the same number has left when it was killed.
         let _ = std::fs::remove_dir_all(&dir);

@@ -1,4 +1,5 @@
-//! The engine as a library: a table of accounts, transactions on it, and what is there after a restart.
+//! The engine as a library: a table of accounts, transactions on it, and what is there after a
+//! restart.
 //!
 //! `cargo run -p redolith-engine --example library -- [directory]`
 use redolith_disk::{Disk, RealDisk};
@@ -14,10 +15,12 @@ use std::sync::Arc;
 
 const ID: usize = 0;
 const BALANCE: usize = 2;
-/// How a row is read that is to be changed: the newest version, locked until the end of the transaction.
+/// How a row is read that is to be changed: the newest version, locked until the end of the
+/// transaction.
 const FOR_CHANGE: Read = Read::Locking { mode: Mode::X, conflict: OnConflict::Wait };
 
-/// accounts (id BIGINT PRIMARY KEY, owner VARCHAR(40) NOT NULL, balance BIGINT NOT NULL, KEY by_balance (balance))
+/// accounts (id BIGINT PRIMARY KEY, owner VARCHAR(40) NOT NULL, balance BIGINT NOT NULL, KEY
+/// by_balance (balance))
 fn accounts() -> TableDef {
     let bigint = || SqlType::Int { size: IntSize::Big, sign: Sign::SIGNED, display: None };
     TableDef {
@@ -25,7 +28,8 @@ fn accounts() -> TableDef {
         name: "accounts".into(),
         columns: vec![
             Column::new("id", bigint()).not_null(),
-            Column::new("owner", SqlType::VarChar { chars: 40, collation: DEFAULT_COLLATION }).not_null(),
+            Column::new("owner", SqlType::VarChar { chars: 40, collation: DEFAULT_COLLATION })
+                .not_null(),
             Column::new("balance", bigint()).not_null(),
         ],
         indexes: vec![IndexDef::primary([ID]), IndexDef::secondary("by_balance", false, [BALANCE])],
@@ -64,7 +68,11 @@ async fn add(trx: &mut Trx, t: &Arc<Table>, id: i64, amount: i64) -> Result<bool
     }
     let old = row.row();
     let mut new = Vec::new();
-    t.layout.update(old.stored, &[(BALANCE, Value::Int(integer(t, old.stored, BALANCE) + amount))], &mut new);
+    t.layout.update(
+        old.stored,
+        &[(BALANCE, Value::Int(integer(t, old.stored, BALANCE) + amount))],
+        &mut new,
+    );
     trx.update(t, old, &new).await?;
     Ok(true)
 }
@@ -79,26 +87,33 @@ async fn richest_first(trx: &mut Trx, t: &Arc<Table>) -> Result<Vec<i64>> {
 }
 
 pub fn run(dir: &Path) -> Result<Vec<i64>> {
-    // The disk is the engine's door to files, clock and random numbers; the host runs its background tasks and timers: here threads, else your executor.
+    // The disk is the engine's door to files, clock and random numbers; the host runs its
+    // background tasks and timers: here threads, else your executor.
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut config = Config::new(dir);
     config.pool_bytes = 16 << 20;
     config.log_segment_bytes = 1 << 20;
     config.log_capacity_bytes = 16 << 20;
-    let (engine, _) = block_on(Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone())))?;
+    let (engine, _) =
+        block_on(Engine::open(config.clone(), disk.clone(), Threads::new(disk.clone())))?;
 
-    // Every call that may wait is a future, for any executor; without one, `block_on` runs it on this thread.
+    // Every call that may wait is a future, for any executor; without one, `block_on` runs it on
+    // this thread.
     let t = block_on(async {
         engine.create_schema("bank", DEFAULT_COLLATION).await?;
         engine.create_table(accounts(), 1).await
     })?;
-    // A session has one `Trx`, which is one transaction after the other; the flag ends its waits from elsewhere (KILL).
+    // A session has one `Trx`, which is one transaction after the other; the flag ends its waits
+    // from elsewhere (KILL).
     let mut trx = engine.begin(KillFlag::new());
     block_on(async {
         for (id, owner) in [(1, "Ada"), (2, "Grace"), (3, "Edsger")] {
             insert(&mut trx, &t, id, owner, id * 100).await?;
         }
-        assert!(matches!(insert(&mut trx, &t, 2, "Tony", 0).await, Err(Error::DuplicateKey { .. })));
+        assert!(matches!(
+            insert(&mut trx, &t, 2, "Tony", 0).await,
+            Err(Error::DuplicateKey { .. })
+        ));
         // Visible to others when `commit` returns, on the disk when its ticket resolves.
         trx.commit().await?.durable().await;
         Ok::<_, Error>(())
@@ -108,7 +123,10 @@ pub fn run(dir: &Path) -> Result<Vec<i64>> {
     let mut other = engine.begin(KillFlag::new());
     block_on(async {
         assert!(add(&mut trx, &t, 3, -250).await? && add(&mut trx, &t, 1, 250).await?);
-        assert_eq!((balance(&mut trx, &t, 1).await?, balance(&mut other, &t, 1).await?), (Some(350), Some(100)));
+        assert_eq!(
+            (balance(&mut trx, &t, 1).await?, balance(&mut other, &t, 1).await?),
+            (Some(350), Some(100))
+        );
         other.rollback().await
     })?;
     // The same without an async block: the ticket can be waited for by this thread, now or later.
@@ -127,7 +145,10 @@ pub fn run(dir: &Path) -> Result<Vec<i64>> {
     let (engine, report) = block_on(Engine::open(config, disk.clone(), Threads::new(disk)))?;
     println!("opened again: {report}");
     let ids = block_on(async {
-        let t = engine.table("bank", "accounts").await?.ok_or_else(|| Error::NoSuchTable("bank.accounts".into()))?;
+        let t = engine
+            .table("bank", "accounts")
+            .await?
+            .ok_or_else(|| Error::NoSuchTable("bank.accounts".into()))?;
         let mut trx = engine.begin(KillFlag::new());
         let ids = richest_first(&mut trx, &t).await?;
         for id in &ids {
@@ -142,9 +163,10 @@ pub fn run(dir: &Path) -> Result<Vec<i64>> {
 
 #[allow(dead_code)] // in the test that runs it
 fn main() {
-    let dir = std::env::args_os()
-        .nth(1)
-        .map_or_else(|| std::env::temp_dir().join(format!("redolith-library-{}", std::process::id())), Into::into);
+    let dir = std::env::args_os().nth(1).map_or_else(
+        || std::env::temp_dir().join(format!("redolith-library-{}", std::process::id())),
+        Into::into,
+    );
     match run(&dir) {
         Ok(ids) => println!("richest first: {ids:?}; the data is in {}", dir.display()),
         Err(e) => {

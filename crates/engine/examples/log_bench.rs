@@ -1,4 +1,5 @@
-//! Durable commits per second of the log alone: `log_bench DIR TASKS SECONDS [FRAME_BYTES] [FRAMES_PER_COMMIT]`. Also what an append costs without waiting.
+//! Durable commits per second of the log alone: `log_bench DIR TASKS SECONDS [FRAME_BYTES]
+//! [FRAMES_PER_COMMIT]`. Also what an append costs without waiting.
 #[cfg(not(loom))]
 mod bench {
     use redolith_disk::{Disk, RealDisk};
@@ -35,22 +36,34 @@ mod bench {
 
     pub fn main() {
         let args: Vec<String> = std::env::args().skip(1).collect();
-        let number = |i: usize, default: usize| args.get(i).map_or(default, |a| a.parse().expect("a number"));
-        let dir = args.first().expect("log_bench DIR TASKS SECONDS [FRAME_BYTES] [FRAMES_PER_COMMIT]");
-        let (tasks, seconds, bytes, frames) = (number(1, 32), number(2, 5), number(3, 300), number(4, 1));
+        let number = |i: usize, default: usize| {
+            args.get(i).map_or(default, |a| a.parse().expect("a number"))
+        };
+        let dir =
+            args.first().expect("log_bench DIR TASKS SECONDS [FRAME_BYTES] [FRAMES_PER_COMMIT]");
+        let (tasks, seconds, bytes, frames) =
+            (number(1, 32), number(2, 5), number(3, 300), number(4, 1));
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
         let host = Arc::new(Tokio(runtime.handle().clone()));
-        let config = LogConfig { capacity_bytes: 256 << 20, ..LogConfig::new(format!("{dir}/redo")) };
-        let log = Log::create(disk.clone(), host.clone(), config).expect("a new log in an empty folder");
+        let config =
+            LogConfig { capacity_bytes: 256 << 20, ..LogConfig::new(format!("{dir}/redo")) };
+        let log =
+            Log::create(disk.clone(), host.clone(), config).expect("a new log in an empty folder");
         append_alone(&log, &*disk, bytes);
 
-        let (stop, commits, worst_us) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (stop, commits, worst_us) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let begun = disk.now();
         runtime.block_on(async {
             let mut all = Vec::new();
             for _ in 0..tasks {
-                let (log, disk, stop, commits, worst_us) = (log.clone(), disk.clone(), stop.clone(), commits.clone(), worst_us.clone());
+                let (log, disk, stop, commits, worst_us) =
+                    (log.clone(), disk.clone(), stop.clone(), commits.clone(), worst_us.clone());
                 all.push(tokio::spawn(async move {
                     let mut frame = vec![1; FRAME_HEADER + bytes];
                     while !stop.load(Relaxed) {
@@ -80,7 +93,11 @@ mod bench {
         });
         let time = (disk.now() - begun).as_secs_f64();
         let commits = commits.load(Relaxed);
-        println!("{tasks} tasks: {:.0} commits/s, worst {} us", commits as f64 / time, worst_us.load(Relaxed));
+        println!(
+            "{tasks} tasks: {:.0} commits/s, worst {} us",
+            commits as f64 / time,
+            worst_us.load(Relaxed)
+        );
         log.counters(|name, value| {
             if value > 0 {
                 println!("  {name} {value}");
@@ -97,7 +114,10 @@ mod bench {
             log.append(&mut frame, credit, |_, _| ());
             n += 1;
         }
-        println!("{n} appends of {bytes} bytes: {:.0} ns each", (disk.now() - begun).as_nanos() as f64 / n.max(1) as f64);
+        println!(
+            "{n} appends of {bytes} bytes: {:.0} ns each",
+            (disk.now() - begun).as_nanos() as f64 / n.max(1) as f64
+        );
     }
 }
 #[cfg(not(loom))]

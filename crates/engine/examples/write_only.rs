@@ -1,6 +1,7 @@
 //! The engine's part of sysbench's oltp_write_only, without protocol and SQL: CPU per transaction.
 //!
-//! `cargo run --release -p redolith-engine --example write_only -- [transactions] [threads] [durable: 0|1]`
+//! `cargo run --release -p redolith-engine --example write_only -- [transactions] [threads]
+//! [durable: 0|1]`
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
 use redolith_engine::host::{Threads, block_on};
@@ -88,12 +89,21 @@ impl Session {
 fn new_row(t: &Table, id: i64, rng: &mut Rng) -> Vec<u8> {
     let (k, c, pad) = (1 + rng.below(ROWS) as i64, rng.digits(119), rng.digits(59));
     let mut out = Vec::new();
-    t.layout.encode(&[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(c)), Value::Bytes(Cow::Owned(pad))], &mut out);
+    t.layout.encode(
+        &[
+            Value::Int(id),
+            Value::Int(k),
+            Value::Bytes(Cow::Owned(c)),
+            Value::Bytes(Cow::Owned(pad)),
+        ],
+        &mut out,
+    );
     out
 }
 
 fn main() -> Result<()> {
-    let arg = |n: usize, or: u64| std::env::args().nth(n).and_then(|a| a.parse().ok()).unwrap_or(or);
+    let arg =
+        |n: usize, or: u64| std::env::args().nth(n).and_then(|a| a.parse().ok()).unwrap_or(or);
     let (count, threads, durable) = (arg(1, 200_000), arg(2, 1), arg(3, 0) == 1);
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let dir = std::path::PathBuf::from("write-only-data");
@@ -126,11 +136,23 @@ fn main() -> Result<()> {
                 block_on(async {
                     let mut tables = Vec::new();
                     for i in 0..8 {
-                        tables.push(engine.table("bench", &format!("sbtest{i}")).await?.expect("made above"));
+                        tables.push(
+                            engine
+                                .table("bench", &format!("sbtest{i}"))
+                                .await?
+                                .expect("made above"),
+                        );
                     }
-                    let cursors = tables.iter().map(|t| Cursor::point(t.clone(), Vec::new(), LOCK)).collect();
-                    let mut s =
-                        Session { trx: engine.begin(KillFlag::new()), cursors, tables, rng: Rng(n + 99), key: Vec::new(), new: Vec::new() };
+                    let cursors =
+                        tables.iter().map(|t| Cursor::point(t.clone(), Vec::new(), LOCK)).collect();
+                    let mut s = Session {
+                        trx: engine.begin(KillFlag::new()),
+                        cursors,
+                        tables,
+                        rng: Rng(n + 99),
+                        key: Vec::new(),
+                        new: Vec::new(),
+                    };
                     for _ in 0..count / threads {
                         match s.transaction().await {
                             Ok(()) => {

@@ -17,7 +17,8 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A table space: one file. 0 is the system space (dictionary), 1 and 2 the undo spaces, tables follow from 16.
+/// A table space: one file. 0 is the system space (dictionary), 1 and 2 the undo spaces, tables
+/// follow from 16.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SpaceId(pub u32);
 impl SpaceId {
@@ -26,7 +27,8 @@ impl SpaceId {
     pub const FIRST_TABLE: SpaceId = SpaceId(16);
 }
 
-/// A page's number in its space; its byte offset is `no * PAGE_SIZE`. 0 is the space's header and serves as "none" in links.
+/// A page's number in its space; its byte offset is `no * PAGE_SIZE`. 0 is the space's header and
+/// serves as "none" in links.
 pub type PageNo = u32;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,7 +42,8 @@ impl fmt::Display for PageId {
     }
 }
 
-/// A transaction, numbered when it first writes; also numbers commits (`trx no`), from the same counter. 48 bits. 0 is none.
+/// A transaction, numbered when it first writes; also numbers commits (`trx no`), from the same
+/// counter. 48 bits. 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct TrxId(pub u64);
 impl TrxId {
@@ -50,7 +53,8 @@ impl TrxId {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What a user or a disk can cause. A broken invariant panics instead, and a panic aborts the process.
+/// What a user or a disk can cause. A broken invariant panics instead, and a panic aborts the
+/// process.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("duplicate entry for key '{index}' of table '{table}'")]
@@ -58,7 +62,10 @@ pub enum Error {
     #[error("lock wait timeout exceeded; try restarting transaction")]
     LockWaitTimeout,
     /// The checkpoint has not moved for as long as a lock would be waited for.
-    #[error("lock wait timeout exceeded while waiting for room in the redo log; try restarting transaction")]
+    #[error(
+        "lock wait timeout exceeded while waiting for room in the redo log; try restarting \
+            transaction"
+    )]
     LogFull,
     #[error("a row is locked by another transaction (NOWAIT)")]
     LockNoWait,
@@ -70,7 +77,10 @@ pub enum Error {
     NoSuchTable(String),
     #[error("table '{0}' already exists")]
     TableExists(String),
-    #[error("the definition of table '{0}' has changed since the transaction's read view was opened; retry the transaction")]
+    #[error(
+        "the definition of table '{0}' has changed since the transaction's read view was opened; \
+            retry the transaction"
+    )]
     TableChanged(String),
     #[error("database '{0}' does not exist")]
     NoSuchDatabase(String),
@@ -92,9 +102,12 @@ pub enum Error {
     Corrupt { page: PageId, file: String, table: String, why: String },
     #[error("{what}: {why}")]
     Io { what: String, why: String, full: bool },
-    #[error("the data directory {0} is in use by another process, or by another engine in this one")]
+    #[error(
+        "the data directory {0} is in use by another process, or by another engine in this one"
+    )]
     InUse(String),
-    /// Files of the data directory contradict each other: the start is refused, and nothing has been changed.
+    /// Files of the data directory contradict each other: the start is refused, and nothing has
+    /// been changed.
     #[error("the data directory is damaged: {0}")]
     Damaged(String),
     #[error("{0}")]
@@ -112,7 +125,9 @@ pub enum Error {
 impl Error {
     /// Wraps an operating system error: a full disk (ENOSPC, EDQUOT) is told apart.
     pub fn io(what: impl fmt::Display, e: &std::io::Error) -> Error {
-        if e.kind() == std::io::ErrorKind::StorageFull || e.kind() == std::io::ErrorKind::QuotaExceeded {
+        if e.kind() == std::io::ErrorKind::StorageFull
+            || e.kind() == std::io::ErrorKind::QuotaExceeded
+        {
             Error::DiskFull(what.to_string())
         } else {
             Error::Io { what: what.to_string(), why: e.to_string(), full: false }
@@ -120,7 +135,8 @@ impl Error {
     }
 }
 
-/// Why a synchronous call below `row` could not finish. It has released every latch and changed nothing; wait for what it names and call again.
+/// Why a synchronous call below `row` could not finish. It has released every latch and changed
+/// nothing; wait for what it names and call again.
 #[derive(Debug)]
 pub enum Stall {
     /// The page is not in memory: `BufferPool::load`.
@@ -145,10 +161,14 @@ impl From<Error> for Stall {
 }
 pub type Try<T> = std::result::Result<T, Stall>;
 
-/// A broken promise of the disk or a broken invariant: says why and ends the process, so that nothing false is acknowledged.
-/// The one place where the engine gives up (architecture: "what is never done", 2).
+/// A broken promise of the disk or a broken invariant: says why and ends the process, so that
+/// nothing false is acknowledged. The one place where the engine gives up (architecture: "what is
+/// never done", 2).
 #[cold]
 pub fn poison(why: &str) -> ! {
-    eprintln!("redolith: fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; restart to recover");
+    eprintln!(
+        "redolith: fatal: {why}; the process ends now so that nothing that is not durable is \
+            acknowledged; restart to recover"
+    );
     if cfg!(panic = "abort") { std::process::abort() } else { panic!("poisoned: {why}") }
 }

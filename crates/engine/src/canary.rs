@@ -1,7 +1,8 @@
-//! Planted bugs: each breaks one rule, so that the crash simulation can show that it would find that bug (`crates/sim/tests/canaries.rs`).
+//! Planted bugs: each breaks one rule, so that the crash simulation can show that it would find
+//! that bug (`crates/sim/tests/canaries.rs`).
 //!
-//! Only with the feature `canary`, which the simulation asks for; without it [`planted`] is a constant. A bug is planted for the calling thread: a simulated
-//! machine has one.
+//! Only with the feature `canary`, which the simulation asks for; without it [`planted`] is a
+//! constant. A bug is planted for the calling thread: a simulated machine has one.
 
 /// A rule that is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,8 @@
-//! The structural check behind CHECK TABLE: every page of every tree of a table, both ways between rows and entries, and the space's pages.
+//! The structural check behind CHECK TABLE: every page of every tree of a table, both ways between
+//! rows and entries, and the space's pages.
 //!
-//! The caller holds the table's metadata lock in a mode that keeps writers out; purge is held off here.
+//! The caller holds the table's metadata lock in a mode that keeps writers out; purge is held off
+//! here.
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
 use crate::dict::table::Table;
@@ -64,7 +66,15 @@ impl Engine {
     }
 
     /// Walks a tree level by level.
-    async fn check_tree(&self, t: &Table, no: usize, name: &str, tree: &Tree, reached: &mut HashSet<PageNo>, c: &mut Check) -> Result<()> {
+    async fn check_tree(
+        &self,
+        t: &Table,
+        no: usize,
+        name: &str,
+        tree: &Tree,
+        reached: &mut HashSet<PageNo>,
+        c: &mut Check,
+    ) -> Result<()> {
         let mut level = vec![Expected { no: tree.root, low: Vec::new() }];
         let mut height = None;
         while !level.is_empty() {
@@ -87,9 +97,13 @@ impl Engine {
                 c.pages += 1;
                 c.turn.count(self).await;
                 let id = PageId { space: t.space, no: x.no };
-                let page = self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
+                let page =
+                    self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
                 let at = |what: &str| format!("index '{name}', page {}: {what}", x.no);
-                if !index::is_index(&page) || index::index_id(&page) != tree.index || height.is_some_and(|h| h != index::level(&page)) {
+                if !index::is_index(&page)
+                    || index::index_id(&page) != tree.index
+                    || height.is_some_and(|h| h != index::level(&page))
+                {
                     c.error(at("not a page of this index and level"));
                     continue;
                 }
@@ -105,12 +119,18 @@ impl Engine {
                 let next = index::next_page(&page);
                 let high = index::high_key(&page).map(<[u8]>::to_vec);
                 match (queue.front(), &high) {
-                    (Some(n), Some(h)) if n.no == next && n.low != *h => c.error(at("its high key is not the low key of the next page")),
+                    (Some(n), Some(h)) if n.no == next && n.low != *h => {
+                        c.error(at("its high key is not the low key of the next page"))
+                    }
                     (Some(n), Some(_)) if n.no != next && !index::is_incomplete(&page) => {
                         c.error(at("its right neighbour is not the parent's next child"))
                     }
-                    (_, None) if next != 0 => c.error(at("it has a right neighbour but no high key")),
-                    (None, Some(_)) if !index::is_incomplete(&page) => c.error(at("the last page of its level has a high key")),
+                    (_, None) if next != 0 => {
+                        c.error(at("it has a right neighbour but no high key"))
+                    }
+                    (None, Some(_)) if !index::is_incomplete(&page) => {
+                        c.error(at("the last page of its level has a high key"))
+                    }
                     _ => {}
                 }
                 if index::is_incomplete(&page)
@@ -125,13 +145,17 @@ impl Engine {
                     if index::first_rec(&page).is_none() {
                         c.error(at("a node without children"));
                     }
-                    let children =
-                        index::records(&page).map(|r| Expected { no: index::child(&page, r), low: index::key(&page, r).to_vec() });
+                    let children = index::records(&page).map(|r| Expected {
+                        no: index::child(&page, r),
+                        low: index::key(&page, r).to_vec(),
+                    });
                     below.extend(children);
                 } else if no == 0 {
                     self.check_rows(t, &page, reached, c).await?;
                 } else {
-                    let entries = index::records(&page).map(|r| (index::key(&page, r).to_vec(), index::is_marked(&page, r))).collect();
+                    let entries = index::records(&page)
+                        .map(|r| (index::key(&page, r).to_vec(), index::is_marked(&page, r)))
+                        .collect();
                     self.check_entries(t, no, name, entries, c).await?;
                 }
             }
@@ -141,7 +165,13 @@ impl Engine {
         Ok(())
     }
     /// Every live row has its entry in every secondary index, and its overflow pages.
-    async fn check_rows(&self, t: &Table, page: &index::Page, reached: &mut HashSet<PageNo>, c: &mut Check) -> Result<()> {
+    async fn check_rows(
+        &self,
+        t: &Table,
+        page: &index::Page,
+        reached: &mut HashSet<PageNo>,
+        c: &mut Check,
+    ) -> Result<()> {
         let mut e = Vec::new();
         for r in index::records(page) {
             let (key, payload) = (index::key(page, r), value::payload(index::value(page, r)));
@@ -166,14 +196,25 @@ impl Engine {
                     })
                     .await?;
                 if !there {
-                    c.error(format!("index '{}' lacks the entry of a row of page {}", ix.def.name, u32_at(page, 4)));
+                    c.error(format!(
+                        "index '{}' lacks the entry of a row of page {}",
+                        ix.def.name,
+                        u32_at(page, 4)
+                    ));
                 }
             }
         }
         Ok(())
     }
     /// Every live entry has its row, with the entry's key.
-    async fn check_entries(&self, t: &Table, no: usize, name: &str, entries: Entries, c: &mut Check) -> Result<()> {
+    async fn check_entries(
+        &self,
+        t: &Table,
+        no: usize,
+        name: &str,
+        entries: Entries,
+        c: &mut Check,
+    ) -> Result<()> {
         let ix = &t.indexes[no];
         let mut made = Vec::new();
         for (entry, _) in entries.iter().filter(|(_, marked)| !marked) {
@@ -194,17 +235,31 @@ impl Engine {
         }
         Ok(())
     }
-    async fn check_chain(&self, t: &Table, first: PageNo, reached: &mut HashSet<PageNo>, c: &mut Check) -> Result<()> {
+    async fn check_chain(
+        &self,
+        t: &Table,
+        first: PageNo,
+        reached: &mut HashSet<PageNo>,
+        c: &mut Check,
+    ) -> Result<()> {
         let mut no = first;
         while no != 0 {
-            // A deleted row and its successor may share nothing, but two versions of a row may share a chain.
+            // A deleted row and its successor may share nothing, but two versions of a row may
+            // share a chain.
             if !reached.insert(no) {
                 return Ok(());
             }
             c.pages += 1;
             c.turn.count(self).await;
             let id = PageId { space: t.space, no };
-            let (ty, next) = self.settled(|| self.store.pool.fix(id, Latch::S).map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))).await?;
+            let (ty, next) = self
+                .settled(|| {
+                    self.store
+                        .pool
+                        .fix(id, Latch::S)
+                        .map(|g| (u16_at(&g[..], 12), u32_at(&g[..], 24)))
+                })
+                .await?;
             if ty != kind::OVERFLOW {
                 c.error(format!("page {no} of a long column is not an overflow page"));
                 return Ok(());
@@ -222,7 +277,10 @@ impl Engine {
             let map = bitmap::page_of(no);
             if word.as_ref().is_none_or(|(m, _)| *m != map) {
                 let id = PageId { space: t.space, no: map };
-                word = Some((map, self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?));
+                word = Some((
+                    map,
+                    self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?,
+                ));
             }
             let used = word.as_ref().is_some_and(|(_, p)| bitmap::is_used(p, no));
             match (used, reached.contains(&no)) {
@@ -232,7 +290,10 @@ impl Engine {
             }
         }
         if lost > 0 {
-            c.notes.push(format!("{lost} pages belong to no index (long columns that wait for purge, or were left by a crash)"));
+            c.notes.push(format!(
+                "{lost} pages belong to no index (long columns that wait for \
+                purge, or were left by a crash)"
+            ));
         }
         Ok(())
     }

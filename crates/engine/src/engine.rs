@@ -30,7 +30,8 @@ const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
 const ROOM_WAIT: Duration = Duration::from_secs(50);
 /// How often purge, which waits for it, looks whether it is waited for.
 const ROOM_LOOK: Duration = Duration::from_millis(200);
-/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a definition's change.
+/// When it is said why those wait that cannot give up: rollbacks, purge, what follows a
+/// definition's change.
 const ROOM_TOLD: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.
@@ -101,7 +102,8 @@ pub struct Engine {
     pub undo: UndoPages,
     pub history: History,
     pub counts: crate::metrics::Counts,
-    /// Purge has removed nothing that this view could need: a version by a transaction that it sees is where walks backwards end. Latches are taken before it.
+    /// Purge has removed nothing that this view could need: a version by a transaction that it sees
+    /// is where walks backwards end. Latches are taken before it.
     pub(crate) horizon: RwLock<ReadView>,
     pub dict: Dictionary,
     pub(crate) dict_table: Arc<crate::dict::table::Table>,
@@ -119,7 +121,8 @@ pub struct Engine {
     pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
-/// The futures of rows' operations may move between threads: no latch lives across an await. Never called; the compiler checks it.
+/// The futures of rows' operations may move between threads: no latch lives across an await. Never
+/// called; the compiler checks it.
 #[allow(dead_code)]
 fn futures_are_send(
     trx: &mut Trx,
@@ -161,9 +164,11 @@ impl Engine {
     pub(crate) fn tell_log_full(&self) {
         let log = &self.store.log;
         if log.tell_full() {
-            let (used, capacity) = (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
+            let (used, capacity) =
+                (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
             eprintln!(
-                "redolith: the redo log is full ({used} of {capacity} bytes), and writers, rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
+                "redolith: the redo log is full ({used} of {capacity} bytes), and writers, \
+                    rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
                  see to the data files' disk, or SET GLOBAL innodb_redo_log_capacity to more",
                 log.checkpoint_lsn(),
                 self.flusher.held_by()
@@ -179,7 +184,8 @@ impl Engine {
             }
         }
     }
-    /// [`Engine::settled`] for what can still be given up: `Error::LogFull` if there is no room in the log for too long.
+    /// [`Engine::settled`] for what can still be given up: `Error::LogFull` if there is no room in
+    /// the log for too long.
     pub(crate) async fn settled_in_time<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
         let (log, mut timer) = (&self.store.log, None);
         loop {
@@ -192,7 +198,8 @@ impl Engine {
                     continue;
                 }
             };
-            match in_time(&mut wait, timer.get_or_insert_with(|| self.host.sleep(ROOM_WAIT))).await {
+            match in_time(&mut wait, timer.get_or_insert_with(|| self.host.sleep(ROOM_WAIT))).await
+            {
                 Some(done) => done?,
                 None => {
                     self.tell_log_full();
@@ -201,7 +208,8 @@ impl Engine {
             }
         }
     }
-    /// For purge: waits for ordinary room in the log, or fails with `Error::LogFull` when others wait for purge.
+    /// For purge: waits for ordinary room in the log, or fails with `Error::LogFull` when others
+    /// wait for purge.
     pub(crate) async fn room_for_purge(&self) -> Result<()> {
         let Err(stall) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
         if !matches!(stall, Stall::LogSpace) {
@@ -211,7 +219,11 @@ impl Engine {
         loop {
             match in_time(&mut wait, &mut self.host.sleep(ROOM_LOOK)).await {
                 Some(done) => return done,
-                None if self.history.is_held() || self.closing.load(std::sync::atomic::Ordering::Acquire) => return Err(Error::LogFull),
+                None if self.history.is_held()
+                    || self.closing.load(std::sync::atomic::Ordering::Acquire) =>
+                {
+                    return Err(Error::LogFull);
+                }
                 None if self.disk.now().saturating_sub(begun) >= ROOM_TOLD => self.tell_log_full(),
                 None => {}
             }
@@ -223,8 +235,16 @@ impl Engine {
             Stall::Page(id) => {
                 let cuts = self.undo.truncation.begun();
                 let loaded = self.store.pool.load(id).await;
-                // Who looked for a version when its undo record went with the file (UCUT-1) looks again: the row names another by now.
-                if loaded.is_err() && SpaceId::UNDO.contains(&id.space) && self.undo.truncation.begun() != cuts { Ok(()) } else { loaded }
+                // Who looked for a version when its undo record went with the file (UCUT-1) looks
+                // again: the row names another by now.
+                if loaded.is_err()
+                    && SpaceId::UNDO.contains(&id.space)
+                    && self.undo.truncation.begun() != cuts
+                {
+                    Ok(())
+                } else {
+                    loaded
+                }
             }
             Stall::Frame => {
                 self.store.pool.wait_frame().await;
@@ -285,7 +305,10 @@ impl Engine {
     }
 }
 /// What `f` comes to, or None if the timer ends before it does.
-pub(crate) async fn in_time<F: Future + Unpin>(f: &mut F, timer: &mut BoxFuture<()>) -> Option<F::Output> {
+pub(crate) async fn in_time<F: Future + Unpin>(
+    f: &mut F,
+    timer: &mut BoxFuture<()>,
+) -> Option<F::Output> {
     poll_fn(|cx| match Pin::new(&mut *f).poll(cx) {
         Poll::Ready(x) => Poll::Ready(Some(x)),
         Poll::Pending => timer.as_mut().poll(cx).map(|()| None),

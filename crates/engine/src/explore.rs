@@ -1,13 +1,19 @@
-//! What models under loom share (`--cfg loom`): how they are run, and loom's atomics and mutex in the shape that the engine uses.
+//! What models under loom share (`--cfg loom`): how they are run, and loom's atomics and mutex in
+//! the shape that the engine uses.
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Runs the program in every interleaving that has at most so many preemptions, and with every value that the memory orderings let a load see there. It ends when all
-/// are done: a limit of loom's, which ends an exploration early and calls that a success, is not set, and may not be set from outside.
+/// Runs the program in every interleaving that has at most so many preemptions, and with every
+/// value that the memory orderings let a load see there. It ends when all are done: a limit of
+/// loom's, which ends an exploration early and calls that a success, is not set, and may not be set
+/// from outside.
 #[cfg(test)]
 pub(crate) fn explore(preemptions: usize, program: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    assert!(builder.max_duration.is_none() && builder.max_permutations.is_none(), "LOOM_MAX_* would cut the exploration off");
+    assert!(
+        builder.max_duration.is_none() && builder.max_permutations.is_none(),
+        "LOOM_MAX_* would cut the exploration off"
+    );
     builder.preemption_bound = Some(preemptions);
     let runs = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let counted = runs.clone();
@@ -15,14 +21,21 @@ pub(crate) fn explore(preemptions: usize, program: impl Fn() + Send + Sync + 'st
         counted.fetch_add(1, Relaxed);
         program();
     });
-    println!("{}: all of {} interleavings", std::thread::current().name().unwrap_or_default(), runs.load(Relaxed));
+    println!(
+        "{}: all of {} interleavings",
+        std::thread::current().name().unwrap_or_default(),
+        runs.load(Relaxed)
+    );
 }
 
 /// An atomic of loom's whose every access is a turn that loom tries in every order.
 ///
-/// By itself loom remembers of each atomic only the last access, and takes two loads for independent: of a load, and a load and a store in another thread, it never
-/// tries the store first (github.com/tokio-rs/loom issues 166 and 392). A look before a compare-and-swap hides most interleavings so. Here each access first fails
-/// to swap a word that never changes. For loom that depends on every other access; and as nothing is stored, it orders nothing and hides no missing ordering.
+/// By itself loom remembers of each atomic only the last access, and takes two loads for
+/// independent: of a load, and a load and a store in another thread, it never tries the store first
+/// (github.com/tokio-rs/loom issues 166 and 392). A look before a compare-and-swap hides most
+/// interleavings so. Here each access first fails to swap a word that never changes. For loom that
+/// depends on every other access; and as nothing is stored, it orders nothing and hides no missing
+/// ordering.
 #[derive(Debug)]
 pub(crate) struct InTurn<A> {
     turn: loom::sync::atomic::AtomicU8,

@@ -1,16 +1,22 @@
-//! Redolith's storage engine. Folders are the way of a write: `trx` ► `row` ► `btree` ► `mtr` ► `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
+//! Redolith's storage engine. Folders are the way of a write: `trx` ► `row` ► `btree` ► `mtr` ►
+//! `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
 //!
-//! A program that embeds it: `examples/library.rs`, from `Engine::open` to a durable commit. In short: [`Engine::open`] a directory (one engine at a time has it:
-//! [`Error::InUse`]), [`Engine::create_table`](engine::Engine::create_table) or [`Engine::table`](engine::Engine::table), [`Engine::begin`] a [`Trx`]; then
-//! [`Trx::insert`], a [`Cursor`](row::cursor::Cursor) to get or scan, [`Trx::update`] and [`Trx::delete`] on the row it is at; [`Trx::commit`] gives a
-//! [`CommitTicket`](trx::commit::CommitTicket), to be awaited (`durable`) or waited for (`wait`); [`Engine::close`]. Every call that may wait is a future for any
-//! executor; [`host::block_on`] runs it on the calling thread.
+//! A program that embeds it: `examples/library.rs`, from `Engine::open` to a durable commit. In
+//! short: [`Engine::open`] a directory (one engine at a time has it: [`Error::InUse`]),
+//! [`Engine::create_table`](engine::Engine::create_table) or
+//! [`Engine::table`](engine::Engine::table), [`Engine::begin`] a [`Trx`]; then [`Trx::insert`], a
+//! [`Cursor`](row::cursor::Cursor) to get or scan, [`Trx::update`] and [`Trx::delete`] on the row
+//! it is at; [`Trx::commit`] gives a [`CommitTicket`](trx::commit::CommitTicket), to be awaited
+//! (`durable`) or waited for (`wait`); [`Engine::close`]. Every call that may wait is a future for
+//! any executor; [`host::block_on`] runs it on the calling thread.
 //!
-//! **Errors.** [`Error`] is what a user or a disk can cause; a failed call has changed nothing, and its transaction goes on (except [`Error::Deadlock`]: roll it
-//! back). A disk that breaks a promise (a failed fsync or log write) ends the process instead: see [`poison`].
+//! **Errors.** [`Error`] is what a user or a disk can cause; a failed call has changed nothing, and
+//! its transaction goes on (except [`Error::Deadlock`]: roll it back). A disk that breaks a promise
+//! (a failed fsync or log write) ends the process instead: see [`poison`].
 //!
-//! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a latch; a call that would have to wait gives
-//! back its latches and returns a [`Stall`]. `row` and above is `async`, holds no latch across an `.await`, and makes the call again.
+//! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a
+//! latch; a call that would have to wait gives back its latches and returns a [`Stall`]. `row` and
+//! above is `async`, holds no latch across an `.await`, and makes the call again.
 mod base;
 pub mod btree;
 pub mod buf;

@@ -48,7 +48,11 @@ impl CheckpointSource for NoLimit {
 }
 impl Engine {
     /// Opens the directory, or makes a new instance in it when it is empty. Says what that took.
-    pub async fn open(config: Config, disk: Arc<dyn Disk>, host: Arc<dyn Host>) -> Result<(Arc<Engine>, Report)> {
+    pub async fn open(
+        config: Config,
+        disk: Arc<dyn Disk>,
+        host: Arc<dyn Host>,
+    ) -> Result<(Arc<Engine>, Report)> {
         let begun = disk.now();
         let forced = config.forced;
         let disk = if forced.is_on() { Arc::new(OverlayDisk::new(disk)) } else { disk };
@@ -170,7 +174,8 @@ impl Engine {
     async fn resolve(self: &Arc<Engine>, judged: Judged, report: &mut Report) -> Result<()> {
         judged.undo.enter(&self.undo);
         self.choose_undo();
-        // All unfinished ones count as active before the horizon is set: it must see none of them, or the versions below theirs would count as gone.
+        // All unfinished ones count as active before the horizon is set: it must see none of them,
+        // or the versions below theirs would count as gone.
         let (mut first, mut then) = (Vec::new(), Vec::new());
         for l in judged.undo.logs {
             if l.state == undo_record::ACTIVE && !planted(Canary::NoUndoAtRecovery) {
@@ -189,7 +194,9 @@ impl Engine {
             horizon.close();
         }
         if self.config.forced.is_on() {
-            return self.resolve_forced(judged.definitions, first.into_iter().chain(then), report).await;
+            return self
+                .resolve_forced(judged.definitions, first.into_iter().chain(then), report)
+                .await;
         }
         for mut trx in first {
             // Before the dictionary is read.
@@ -202,7 +209,8 @@ impl Engine {
         self.clear_orphans(&judged.files, report).await?;
         self.free_unfinished().await
     }
-    /// The same of a damaged directory: the dictionary is what could be read of it, and what was unfinished may stay so.
+    /// The same of a damaged directory: the dictionary is what could be read of it, and what was
+    /// unfinished may stay so.
     async fn resolve_forced(
         self: &Arc<Engine>,
         definitions: Vec<Named>,
@@ -231,7 +239,8 @@ impl Engine {
     async fn load_dictionary(self: &Arc<Engine>) -> Result<()> {
         let mut trx = Trx::new(self.clone(), KillFlag::new());
         trx.isolation = Isolation::ReadUncommitted;
-        let mut c = Cursor::new(self.dict_table.clone(), 0, Vec::new(), None, false, Read::Consistent);
+        let mut c =
+            Cursor::new(self.dict_table.clone(), 0, Vec::new(), None, false, Read::Consistent);
         while c.next(&mut trx).await? {
             self.define(record::parse(&self.dict_table, c.payload(&trx).await?)?);
         }
@@ -241,7 +250,9 @@ impl Engine {
         match named {
             Named::Schema(name, r) => self.dict.put_schema(&name, r),
             Named::Table(r) => {
-                let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| TrxId::NONE);
+                let t = record::make_table(&self.dict, (*r).clone(), self.sys.next_id(), |_| {
+                    TrxId::NONE
+                });
                 if let Some(s) = self.store.spaces.get(t.space) {
                     s.set_label(&t.full_name());
                 }
@@ -252,18 +263,26 @@ impl Engine {
             }
         }
     }
-    /// Files of spaces that no table has (DICT-1). Those that the log names were being made or dropped, and go; of others nobody
-    /// knows why they are there: they are set aside, and never deleted.
-    async fn clear_orphans(&self, named_in_log: &HashSet<SpaceId>, report: &mut Report) -> Result<()> {
+    /// Files of spaces that no table has (DICT-1). Those that the log names were being made or
+    /// dropped, and go; of others nobody knows why they are there: they are set aside, and never
+    /// deleted.
+    async fn clear_orphans(
+        &self,
+        named_in_log: &HashSet<SpaceId>,
+        report: &mut Report,
+    ) -> Result<()> {
         let dir = self.store.spaces.tables_dir();
-        let known: HashSet<String> = self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
+        let known: HashSet<String> =
+            self.dict.all_tables().iter().map(|t| format!("{}.rdl", t.space.0)).collect();
         let names = self.disk.list(&dir).map_err(|e| Error::io(dir.display(), &e))?;
         if planted(Canary::OrphansStay) {
             return Ok(());
         }
         for name in names.into_iter().filter(|n| n.ends_with(".rdl") && !known.contains(n)) {
-            let space = name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
-            // Only what the engine names so itself. A file of another name is somebody's, and its number may be a living one.
+            let space =
+                name.trim_end_matches(".rdl").parse().map(SpaceId).unwrap_or(SpaceId::SYSTEM);
+            // Only what the engine names so itself. A file of another name is somebody's, and its
+            // number may be a living one.
             if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
                 eprintln!("redolith: tables/{name} is no file of this server; it is left alone");
             } else if named_in_log.contains(&space) {
@@ -282,19 +301,26 @@ impl Engine {
         let moved = || {
             self.disk.create_dir_all(&dir)?;
             let taken = self.disk.list(&dir)?;
-            let free = std::iter::once(name.to_string()).chain((2..).map(|n| format!("{name}.{n}")));
-            let to = free.into_iter().find(|n| !taken.contains(n)).expect("there is a name that is free");
+            let free =
+                std::iter::once(name.to_string()).chain((2..).map(|n| format!("{name}.{n}")));
+            let to = free
+                .into_iter()
+                .find(|n| !taken.contains(n))
+                .expect("there is a name that is free");
             self.disk.rename(&self.store.spaces.path(space), &dir.join(&to))?;
             self.disk.sync_dir(&dir)?;
             self.disk.sync_dir(&self.store.spaces.tables_dir())?;
             Ok(format!("{ORPHANS_DIR}/{to}"))
         };
-        let to = moved().map_err(|e| Error::io(format_args!("setting tables/{name} aside in {}", dir.display()), &e))?;
+        let to = moved().map_err(|e| {
+            Error::io(format_args!("setting tables/{name} aside in {}", dir.display()), &e)
+        })?;
         self.store.spaces.forget(space);
         Ok(to)
     }
 
-    /// Stops the engine cleanly: what is running must have ended. The next start has nothing to recover.
+    /// Stops the engine cleanly: what is running must have ended. The next start has nothing to
+    /// recover.
     pub async fn close(&self) -> Result<()> {
         self.closing.store(true, Release);
         self.close_step.notify();
@@ -311,7 +337,10 @@ impl Engine {
         self.flusher.sharp().await;
         if let Err(e) = self.stamp_files().await {
             // The stamps before are still true.
-            eprintln!("redolith: files could not be stamped at the end, so copies of them from before would not be told from them: {e}");
+            eprintln!(
+                "redolith: files could not be stamped at the end, so copies of them from before \
+                    would not be told from them: {e}"
+            );
         }
         self.flusher.sharp().await;
         self.flusher.stop().await;
@@ -333,8 +362,13 @@ async fn recover(
     let (_, mut scanner) = Log::recover(disk.clone(), config.log())?;
     report.checkpoint = scanner.checkpoint_lsn();
     // Format 1 had one undo space; and undo that is not read need not be there.
-    let may_miss = |id: SpaceId| scanner.format() == 1 && id == SpaceId::UNDO[1] || !config.forced.reads_undo();
-    let missing: Vec<SpaceId> = SpaceId::UNDO.into_iter().filter(|id| may_miss(*id) && !disk.exists(&spaces.path(*id))).collect();
+    let may_miss = |id: SpaceId| {
+        scanner.format() == 1 && id == SpaceId::UNDO[1] || !config.forced.reads_undo()
+    };
+    let missing: Vec<SpaceId> = SpaceId::UNDO
+        .into_iter()
+        .filter(|id| may_miss(*id) && !disk.exists(&spaces.path(*id)))
+        .collect();
     // I-21: names that an ended process gave, and did not sync.
     for dir in [config.dir.clone(), spaces.tables_dir()].iter().filter(|dir| disk.exists(dir)) {
         disk.sync_dir(dir).map_err(|e| Error::io(format_args!("syncing {}", dir.display()), &e))?;
@@ -375,14 +409,23 @@ async fn recover(
     let settings = Arc::new(FlushSettings::default());
     settings.io_capacity.set(config.io_capacity_max);
     settings.io_capacity_max.set(config.io_capacity_max.saturating_mul(4));
-    let cleaner =
-        Flusher::start(pool.clone(), reading.clone(), dblwr.clone(), disk.clone(), host.clone(), settings, Arc::new(NoLimit), CLEANERS);
+    let cleaner = Flusher::start(
+        pool.clone(),
+        reading.clone(),
+        dblwr.clone(),
+        disk.clone(),
+        host.clone(),
+        settings,
+        Arc::new(NoLimit),
+        CLEANERS,
+    );
     apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced).await?;
     cleaner.stop().await;
     Ok((scanner.finish(host.clone())?, dblwr, judged))
 }
 
-/// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what the engine wants to write.
+/// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what
+/// the engine wants to write.
 async fn without_log(
     config: &Config,
     disk: &Arc<dyn Disk>,
@@ -400,7 +443,12 @@ async fn without_log(
     report.passed_over = std::mem::take(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
     report.mended = copies.repair(&**spaces)?;
-    let dblwr = Doublewrite::open(&**disk, &config.dir.join(DOUBLEWRITE_FILE), DoublewriteMode::Off, DOUBLEWRITE_SEGMENTS)?;
+    let dblwr = Doublewrite::open(
+        &**disk,
+        &config.dir.join(DOUBLEWRITE_FILE),
+        DoublewriteMode::Off,
+        DOUBLEWRITE_SEGMENTS,
+    )?;
     let small = LogConfig { capacity_bytes: 16 << 20, segment_bytes: 4 << 20, ..config.log() };
     for name in disk.list(&small.dir).unwrap_or_default() {
         disk.remove(&small.dir.join(&name)).map_err(|e| Error::io(name, &e))?;
@@ -422,13 +470,16 @@ fn read_register(
             durable = Some(found.durable);
             register = found;
         }
-        Ok(_) => report.notes.push(format!("{} is of another data directory, and is made anew", register::FILE)),
+        Ok(_) => report
+            .notes
+            .push(format!("{} is of another data directory, and is made anew", register::FILE)),
         // A directory of before there was one.
         Err(NoRegister::Missing) if scanner.format() < 3 => {}
         Err(why) => {
             let what = if why == NoRegister::Missing { "missing" } else { "damaged" };
             report.notes.push(format!(
-                "{} is {what}: whether a file was replaced by an older copy cannot be told; it is made anew",
+                "{} is {what}: whether a file was replaced by an older copy cannot be told; it is \
+                    made anew",
                 register::FILE
             ));
         }
@@ -438,16 +489,20 @@ fn read_register(
     Ok(durable)
 }
 
-/// An instance is made where there is none. One whose log is missing is not none; what an interrupted creation leaves is.
+/// An instance is made where there is none. One whose log is missing is not none; what an
+/// interrupted creation leaves is.
 fn refuse_if_used(config: &Config, disk: &Arc<dyn Disk>, spaces: &Spaces) -> Result<()> {
     let tables = if disk.exists(&spaces.tables_dir()) {
-        disk.list(&spaces.tables_dir()).map_err(|e| Error::io(spaces.tables_dir().display(), &e))?.len()
+        disk.list(&spaces.tables_dir())
+            .map_err(|e| Error::io(spaces.tables_dir().display(), &e))?
+            .len()
     } else {
         0
     };
     if tables > 0 || disk.exists(&config.dir.join(register::FILE)) {
         return Err(Error::Incompatible(format!(
-            "{} has been used ({tables} tables) and has no redo log (redo/control): restore it, start on an empty directory, or start with \
+            "{} has been used ({tables} tables) and has no redo log (redo/control): restore it, \
+                start on an empty directory, or start with \
              innodb_force_recovery=6 to read what lies in the files",
             config.dir.display()
         )));
@@ -477,7 +532,12 @@ fn create(
     for id in SpaceId::UNDO {
         spaces.create(id, "undo", &[])?;
     }
-    let dblwr = Doublewrite::open(&**disk, &Path::new(dir).join(DOUBLEWRITE_FILE), mode, DOUBLEWRITE_SEGMENTS)?;
+    let dblwr = Doublewrite::open(
+        &**disk,
+        &Path::new(dir).join(DOUBLEWRITE_FILE),
+        mode,
+        DOUBLEWRITE_SEGMENTS,
+    )?;
     disk.sync_dir(dir).map_err(|e| Error::io(dir.display(), &e))?;
     let log = Log::create(disk.clone(), host.clone(), config.log())?;
     report.created = true;
@@ -485,7 +545,8 @@ fn create(
     Ok((log, dblwr))
 }
 
-/// The first transaction number of this run, and the mark up to which numbers may be handed out, durable.
+/// The first transaction number of this run, and the mark up to which numbers may be handed out,
+/// durable.
 async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
     loop {
         let tried = (|| {
@@ -536,7 +597,10 @@ async fn keep_stamps(engine: Arc<Engine>) {
             Err(e) => {
                 spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!("redolith: files could not be stamped, so older copies of them would not be told from them: {e}");
+                    eprintln!(
+                        "redolith: files could not be stamped, so older copies of them would not \
+                            be told from them: {e}"
+                    );
                 }
                 engine.nap(STAMP_EVERY).await;
             }
@@ -544,7 +608,8 @@ async fn keep_stamps(engine: Arc<Engine>) {
     }
 }
 impl Engine {
-    /// Stamps the files that were written, and enters the stamps in the register. False if it cannot be done now.
+    /// Stamps the files that were written, and enters the stamps in the register. False if it
+    /// cannot be done now.
     async fn stamp_files(&self) -> Result<bool> {
         let (spaces, log) = (&self.store.spaces, &self.store.log);
         let Some(_stamping) = spaces.try_stamping() else { return Ok(false) };
@@ -553,14 +618,21 @@ impl Engine {
         for id in spaces.take_written() {
             let stamped = match late {
                 true => None,
-                false => in_time(&mut pin!(self.settled(|| space::stamp(&self.store, id))), &mut self.host.sleep(STAMP_WAIT)).await,
+                false => {
+                    in_time(
+                        &mut pin!(self.settled(|| space::stamp(&self.store, id))),
+                        &mut self.host.sleep(STAMP_WAIT),
+                    )
+                    .await
+                }
             };
             match stamped {
                 Some(Ok((stamp, end))) => {
                     stamps.push((id, stamp));
                     headers.push((PageId { space: id, no: 0 }, end));
                 }
-                // One that was dropped meanwhile has no age any more; of one that cannot be read the next stamp will say it.
+                // One that was dropped meanwhile has no age any more; of one that cannot be read
+                // the next stamp will say it.
                 Some(Err(_)) => spaces.get(id).iter().for_each(|s| spaces.needs_no_stamp(s)),
                 // The log may be full until a checkpoint comes that waits for this very stamp.
                 None => {
@@ -577,7 +649,8 @@ impl Engine {
         self.flusher.write_now(&headers).await;
         self.host.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
-        let done = spaces.registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
+        let done = spaces
+            .registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
         for s in stamps.iter().filter_map(|(id, _)| spaces.get(*id)) {
             if done.is_ok() { spaces.needs_no_stamp(&s) } else { spaces.written_again(&s) }
         }

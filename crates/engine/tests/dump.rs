@@ -17,7 +17,8 @@ use tables::*;
 
 fn dumped(kind: Kind, path: &Path, from: u64, limit: u64, hex: bool) -> String {
     let mut out = Vec::new();
-    dump(&RealDisk::new(), &Request { kind, path: path.into(), from, limit, hex }, &mut out).unwrap();
+    dump(&RealDisk::new(), &Request { kind, path: path.into(), from, limit, hex }, &mut out)
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 fn whole(kind: Kind, path: &Path) -> String {
@@ -27,16 +28,28 @@ fn damage(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with('!')).count()
 }
 fn table_files(dir: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(dir.join("tables")).unwrap().map(|f| f.unwrap().path()).filter(|f| f.is_file()).collect()
+    std::fs::read_dir(dir.join("tables"))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .filter(|f| f.is_file())
+        .collect()
 }
 /// A directory with 300 rows, an index, long values and undo that purge has left.
 fn written(name: &str) -> Dir {
     let dir = Dir::new(name);
     let (e, _) = open(&dir);
     block_on(async {
-        let t = create(&e, "t", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", false, [1])]).await;
+        let t = create(
+            &e,
+            "t",
+            vec![("k", int()), ("c", text(1000))],
+            vec![IndexDef::secondary("k", false, [1])],
+        )
+        .await;
         e.history.stop();
-        let row = |id: i64, k: i64| encoded(&t, &[Value::Int(id), Value::Int(k), Value::Bytes(vec![b'x'; 500].into())]);
+        let row = |id: i64, k: i64| {
+            encoded(&t, &[Value::Int(id), Value::Int(k), Value::Bytes(vec![b'x'; 500].into())])
+        };
         let mut trx: Trx = e.begin(KillFlag::new());
         for id in 0..300 {
             trx.insert(&t, &row(id, id)).await.unwrap();
@@ -57,13 +70,18 @@ fn written(name: &str) -> Dir {
 fn whole_files_are_told_without_damage() {
     let dir = written("dump-whole");
     let control = whole(Kind::Control, &dir.0.join("redo/control"));
-    assert!(control.contains("stopped cleanly: the log ends") && control.contains("witness at 32768: "), "{control}");
+    assert!(
+        control.contains("stopped cleanly: the log ends") && control.contains("witness at 32768: "),
+        "{control}"
+    );
     assert_eq!(damage(&control), 0, "{control}");
 
     let path = dir.0.join("redo/log_0");
     let log = whole(Kind::Log, &path);
     assert!(
-        log.contains("segment 0 of log") && log.contains("changes, durable then") && log.contains("zeros: nothing was written"),
+        log.contains("segment 0 of log")
+            && log.contains("changes, durable then")
+            && log.contains("zeros: nothing was written"),
         "{log}"
     );
     assert!(log.contains("made anew") && log.contains(", epoch 1\n"), "{log}");
@@ -80,25 +98,39 @@ fn whole_files_are_told_without_damage() {
     let some = dumped(Kind::Log, &path, frames[5].0, 3, true);
     assert_eq!(some.lines().filter_map(frame).collect::<Vec<_>>(), frames[5..8], "{some}");
 
-    let undo: String = ["undo.rdl", "undo2.rdl"].map(|name| whole(Kind::Undo, &dir.0.join(name))).concat();
+    let undo: String =
+        ["undo.rdl", "undo2.rdl"].map(|name| whole(Kind::Undo, &dir.0.join(name))).concat();
     assert_eq!(undo.matches(": change, key ").count(), 20, "{undo}");
     assert!(undo.contains("committed as number") && damage(&undo) == 0, "{undo}");
 
-    let tables: Vec<String> = table_files(&dir.0).iter().map(|path| whole(Kind::Page, path)).collect();
+    let tables: Vec<String> =
+        table_files(&dir.0).iter().map(|path| whole(Kind::Page, path)).collect();
     assert!(tables.iter().any(|t| t.contains("level 1") && t.contains("level 0, ")), "{tables:?}");
-    assert!(tables.iter().all(|t| t.contains("page 0: header") && t.contains("page 1: bitmap") && damage(t) == 0), "{tables:?}");
+    assert!(
+        tables.iter().all(|t| t.contains("page 0: header")
+            && t.contains("page 1: bitmap")
+            && damage(t) == 0),
+        "{tables:?}"
+    );
     let page = dumped(Kind::Page, &dir.0.join("system.rdl"), 1, 1, true);
-    assert!(page.contains("page 1: bitmap") && !page.contains("page 2:") && page.contains("      "), "{page}");
+    assert!(
+        page.contains("page 1: bitmap") && !page.contains("page 2:") && page.contains("      "),
+        "{page}"
+    );
 
     let copies = whole(Kind::Doublewrite, &dir.0.join("doublewrite.rdl"));
     assert!(copies.contains(": whole"), "{copies}");
 }
 
-/// A byte is changed in each of many places, and each file is cut at many: the dump ends, and tells of what it sees.
+/// A byte is changed in each of many places, and each file is cut at many: the dump ends, and tells
+/// of what it sees.
 #[test]
 fn damaged_files_are_printed_as_far_as_they_go() {
     let dir = written("dump-damaged");
-    let table = table_files(&dir.0).into_iter().max_by_key(|path| std::fs::metadata(path).unwrap().len()).unwrap();
+    let table = table_files(&dir.0)
+        .into_iter()
+        .max_by_key(|path| std::fs::metadata(path).unwrap().len())
+        .unwrap();
     let files = [
         (Kind::Control, dir.0.join("redo/control")),
         (Kind::Log, dir.0.join("redo/log_0")),
@@ -143,5 +175,10 @@ fn damaged_files_are_printed_as_far_as_they_go() {
     let stranger = dir.0.join("redo/segment");
     std::fs::write(&stranger, &right).unwrap();
     let request = Request { kind: Kind::Log, path: stranger, from: 0, limit: 1, hex: false };
-    assert!(dump(&RealDisk::new(), &request, &mut Vec::new()).unwrap_err().to_string().contains("log_<number>"));
+    assert!(
+        dump(&RealDisk::new(), &request, &mut Vec::new())
+            .unwrap_err()
+            .to_string()
+            .contains("log_<number>")
+    );
 }

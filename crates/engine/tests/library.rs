@@ -56,7 +56,10 @@ fn a_directory_has_one_engine() {
     let second = error(open(&dir.0));
     assert!(matches!(second, Error::InUse(_)));
     let shown = second.to_string();
-    assert!(shown.contains(dir.0.to_str().unwrap()) && shown.contains("in use by another process"), "{shown}");
+    assert!(
+        shown.contains(dir.0.to_str().unwrap()) && shown.contains("in use by another process"),
+        "{shown}"
+    );
     let other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "another_process_opens", "--ignored", "--nocapture"])
         .env("REDOLITH_LIBRARY_TEST_DIR", &dir.0)
@@ -95,11 +98,16 @@ fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
     drop(engine);
     let control = dir.0.join("redo/control");
     let right = std::fs::read(&control).unwrap();
-    for (at, value, words) in [(8, 4, ["format 4", "formats 1 to 3"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])] {
+    for (at, value, words) in
+        [(8, 4, ["format 4", "formats 1 to 3"]), (56, 4096, ["4096", &PAGE_SIZE.to_string()])]
+    {
         patch_control(&dir.0, at, value);
         let wrong = std::fs::read(&control).unwrap();
         let e = error(open(&dir.0));
-        assert!(matches!(e, Error::Incompatible(_)) && words.iter().all(|w| e.to_string().contains(w)), "{e}");
+        assert!(
+            matches!(e, Error::Incompatible(_)) && words.iter().all(|w| e.to_string().contains(w)),
+            "{e}"
+        );
         assert_eq!(std::fs::read(&control).unwrap(), wrong);
         std::fs::write(&control, &right).unwrap();
     }
@@ -111,10 +119,13 @@ fn a_directory_of_another_version_or_page_size_is_refused_and_left_alone() {
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let of = |dir: PathBuf| std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let all = of(dir.into()).chain(of(dir.join("redo"))).chain(of(dir.join("tables")));
-    all.filter(|path| path.is_file() && !path.ends_with("redolith.lock")).map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    all.filter(|path| path.is_file() && !path.ends_with("redolith.lock"))
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
 }
 
-/// JUDGE-4: pages that are in use and lie behind the end of a file that is cut off are missed before anything is written.
+/// JUDGE-4: pages that are in use and lie behind the end of a file that is cut off are missed
+/// before anything is written.
 #[test]
 fn an_engine_file_that_is_cut_off_anywhere_is_refused_or_not_needed() {
     let dir = Dir::new("cut");
@@ -137,11 +148,15 @@ fn an_engine_file_that_is_cut_off_anywhere_is_refused_or_not_needed() {
                         assert!(e.to_string().contains(name), "{e}");
                         assert!(
                             files(&dir.0) == cut,
-                            "{name} of {pages} pages and {more} bytes: refused, and the directory has changed: {e}"
+                            "{name} of {pages} pages and {more} bytes: refused, and the directory \
+                                has changed: {e}"
                         );
                     }
                     Ok(engine) => {
-                        assert!(engine.dict.schema("s").is_some(), "{name} of {pages} pages and {more} bytes");
+                        assert!(
+                            engine.dict.schema("s").is_some(),
+                            "{name} of {pages} pages and {more} bytes"
+                        );
                         block_on(engine.close()).unwrap();
                     }
                 }
@@ -185,8 +200,16 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
         schema: "s".into(),
         name: "t".into(),
         columns: vec![
-            Column::new("id", SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }).not_null(),
-            Column::new("c", SqlType::VarChar { chars: 4000, collation: Collation::Latin1SwedishCi }).not_null(),
+            Column::new(
+                "id",
+                SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None },
+            )
+            .not_null(),
+            Column::new(
+                "c",
+                SqlType::VarChar { chars: 4000, collation: Collation::Latin1SwedishCi },
+            )
+            .not_null(),
         ],
         indexes: vec![IndexDef::primary([0])],
         collation: DEFAULT_COLLATION,
@@ -218,7 +241,8 @@ fn a_full_disk_fails_the_statement_and_nothing_else() {
         };
         assert!(matches!(&error, Error::DiskFull(what) if what.contains("s.t")), "{error}");
         assert!(error.to_string().starts_with("the disk is full"), "{error}");
-        // The transaction is as it was before the insert; it can still be committed, or rolled back.
+        // The transaction is as it was before the insert; it can still be committed, or rolled
+        // back.
         trx.rollback().await?;
         trx.insert(&t, &encode(2)).await?;
         trx.commit().await?.durable().await;

@@ -1,4 +1,5 @@
-//! Purge takes everything that is obsolete, once, also when something stops it; and what rollbacks and definitions leave to it.
+//! Purge takes everything that is obsolete, once, also when something stops it; and what rollbacks
+//! and definitions leave to it.
 mod common;
 #[path = "common/filling.rs"]
 mod filling;
@@ -31,7 +32,8 @@ fn long_row(t: &Table, id: i64, c: u8) -> Vec<u8> {
     encoded(t, &[Value::Int(id), Value::Bytes(Cow::Owned(vec![c; 36_000]))])
 }
 
-/// A transaction that comes back to an undo page has several parts of its log in it; each is purged, once.
+/// A transaction that comes back to an undo page has several parts of its log in it; each is
+/// purged, once.
 #[test]
 fn purge_finds_every_part_of_a_log() {
     const ROWS: i64 = 40;
@@ -54,7 +56,8 @@ fn purge_finds_every_part_of_a_log() {
         e.history.stop();
         let counted = || e.history.counts.changes.load(SeqCst);
         let (before, mut expected) = (counted(), 0);
-        // What is too long for the rest of a page goes to the next one; what is short comes back to the one before. Then all rows go.
+        // What is too long for the rest of a page goes to the next one; what is short comes back to
+        // the one before. Then all rows go.
         let sizes = [6900, 6900, 6900, 6900, 6900, 6900, 1500, 1500];
         for last in [false, true] {
             for (id, differs) in (0..ROWS).zip(sizes.into_iter().cycle()) {
@@ -71,7 +74,10 @@ fn purge_finds_every_part_of_a_log() {
         let removed = e.history.counts.removed.load(SeqCst);
         e.history.resume();
         purged(&e).await;
-        assert_eq!((counted() - before, e.history.counts.removed.load(SeqCst) - removed), (expected, ROWS as u64));
+        assert_eq!(
+            (counted() - before, e.history.counts.removed.load(SeqCst) - removed),
+            (expected, ROWS as u64)
+        );
         let c = e.check_table(&t).await.unwrap();
         assert_eq!((c.errors, c.notes, c.rows), (vec![], vec![], 0));
         drop(trx);
@@ -79,7 +85,8 @@ fn purge_finds_every_part_of_a_log() {
     });
 }
 
-/// Transactions get their ids when they first write, and commit in another order: the one that makes a long column obsolete may have the lower id.
+/// Transactions get their ids when they first write, and commit in another order: the one that
+/// makes a long column obsolete may have the lower id.
 #[test]
 fn long_columns_of_later_transactions_are_purged_too() {
     let dir = Dir::new("purge-later");
@@ -101,7 +108,8 @@ fn long_columns_of_later_transactions_are_purged_too() {
     });
 }
 
-/// What READ UNCOMMITTED finds of a row with long columns is committed, and their pages stay until it has read them.
+/// What READ UNCOMMITTED finds of a row with long columns is committed, and their pages stay until
+/// it has read them.
 #[test]
 fn long_columns_are_kept_for_dirty_readers_too() {
     let dir = Dir::new("dirty-long");
@@ -137,25 +145,32 @@ fn long_columns_are_kept_for_dirty_readers_too() {
     });
 }
 
-/// The undo record of a deletion names each long column: a row with more of them than it has room for could never go.
+/// The undo record of a deletion names each long column: a row with more of them than it has room
+/// for could never go.
 #[test]
 fn a_row_that_could_not_be_deleted_does_not_come_in() {
     let dir = Dir::new("undeletable");
     let (e, _) = open(&dir);
     block_on(async {
         let names: Vec<String> = (0..400).map(|n| format!("c{n}")).collect();
-        let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![]).await;
+        let t = create(&e, "many", names.iter().map(|n| (n.as_str(), text(200))).collect(), vec![])
+            .await;
         let row = |id: i64, len: usize| {
             let c = vec![b'x'; len];
-            let values: Vec<Value> =
-                [Value::Int(id)].into_iter().chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..])))).collect();
+            let values: Vec<Value> = [Value::Int(id)]
+                .into_iter()
+                .chain(names.iter().map(|_| Value::Bytes(Cow::Borrowed(&c[..]))))
+                .collect();
             encoded(&t, &values)
         };
         let mut trx = e.begin(KillFlag::new());
         assert!(matches!(trx.insert(&t, &row(1, 100)).await, Err(Error::RowTooLarge { .. })));
         trx.insert(&t, &row(2, 15)).await.unwrap();
         let at = locked(&mut trx, &t, 2).await.unwrap();
-        assert!(matches!(trx.update(&t, at.row(), &row(2, 100)).await, Err(Error::RowTooLarge { .. })));
+        assert!(matches!(
+            trx.update(&t, at.row(), &row(2, 100)).await,
+            Err(Error::RowTooLarge { .. })
+        ));
         let at = locked(&mut trx, &t, 2).await.unwrap();
         trx.delete(&t, at.row()).await.unwrap();
         commit(&mut trx).await;
@@ -165,16 +180,19 @@ fn a_row_that_could_not_be_deleted_does_not_come_in() {
     });
 }
 
-/// Undo names indexes by their numbers; those change when one is dropped, and purge finds what it made obsolete all the same.
+/// Undo names indexes by their numbers; those change when one is dropped, and purge finds what it
+/// made obsolete all the same.
 #[test]
 fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
     for restart in [false, true] {
         let dir = Dir::new("purge-numbers");
         let (mut e, _) = open(&dir);
-        let indexes = vec![IndexDef::secondary("a", false, [1]), IndexDef::secondary("b", false, [2])];
+        let indexes =
+            vec![IndexDef::secondary("a", false, [1]), IndexDef::secondary("b", false, [2])];
         block_on(async {
             let t = create(&e, "two", vec![("a", int()), ("b", int())], indexes).await;
-            let row = |id: i64, n: i64| encoded(&t, &[Value::Int(id), Value::Int(n), Value::Int(n)]);
+            let row =
+                |id: i64, n: i64| encoded(&t, &[Value::Int(id), Value::Int(n), Value::Int(n)]);
             let mut trx = e.begin(KillFlag::new());
             for id in 0..10 {
                 trx.insert(&t, &row(id, id)).await.unwrap();
@@ -184,12 +202,20 @@ fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
             e.history.stop();
             for id in 0..10 {
                 let at = locked(&mut trx, &t, id).await.unwrap();
-                if id < 5 { trx.delete(&t, at.row()).await.unwrap() } else { trx.update(&t, at.row(), &row(id, id + 100)).await.unwrap() }
+                if id < 5 {
+                    trx.delete(&t, at.row()).await.unwrap()
+                } else {
+                    trx.update(&t, at.row(), &row(id, id + 100)).await.unwrap()
+                }
             }
             commit(&mut trx).await;
             drop(trx);
             let t = e.drop_indexes(&t, &[1]).await.unwrap();
-            assert_eq!((entries(&e, &t), e.history.len()), (15, 3), "with the marked ones; the definition's own two changes");
+            assert_eq!(
+                (entries(&e, &t), e.history.len()),
+                (15, 3),
+                "with the marked ones; the definition's own two changes"
+            );
             if restart {
                 e.close().await.unwrap();
             }
@@ -210,7 +236,9 @@ fn entries_are_purged_from_indexes_that_have_other_numbers_now() {
 }
 /// Entries of the first secondary index, which has one page.
 fn entries(e: &Arc<Engine>, t: &Arc<Table>) -> usize {
-    let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"")) else { panic!("it is in memory") };
+    let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"")) else {
+        panic!("it is in memory")
+    };
     index::n_recs(&leaf).into()
 }
 
@@ -219,9 +247,11 @@ fn entries(e: &Arc<Engine>, t: &Arc<Table>) -> usize {
 fn purge_leaves_the_reserve_of_the_log_alone() {
     let dir = Dir::new("purge-reserve");
     // What is scarce is the files' capacity, not the buffer.
-    let (e, _) = open_with(&dir, |c| (c.log_capacity_bytes, c.log_buffer_bytes) = (4 << 20, 16 << 20));
+    let (e, _) =
+        open_with(&dir, |c| (c.log_capacity_bytes, c.log_buffer_bytes) = (4 << 20, 16 << 20));
     block_on(async {
-        let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let t =
+            create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
         let row = |id: i64, k: i64| encoded(&t, &[Value::Int(id), Value::Int(k)]);
         let mut trx = e.begin(KillFlag::new());
         for id in 0..20 {
@@ -267,15 +297,24 @@ fn damage(dir: &Dir, space: u32, page: u32) {
     std::fs::write(&file, bytes).unwrap();
 }
 
-/// TRX-C at start: a rollback that a damaged page stops goes on in the background, and nobody takes a unique key that it may bring back.
+/// TRX-C at start: a rollback that a damaged page stops goes on in the background, and nobody takes
+/// a unique key that it may bring back.
 #[test]
 fn a_unique_key_is_not_free_before_the_rollback_of_a_start_is_done() {
     const ROWS: i64 = 100;
     let dir = Dir::new("unique-recovered");
     let (e, _) = open(&dir);
-    let row = |t: &Table, id: i64, k: i64| encoded(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(vec![b'c'; 900]))]);
+    let row = |t: &Table, id: i64, k: i64| {
+        encoded(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(vec![b'c'; 900]))])
+    };
     let (space, page) = block_on(async {
-        let t = create(&e, "u", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", true, [1])]).await;
+        let t = create(
+            &e,
+            "u",
+            vec![("k", int()), ("c", text(1000))],
+            vec![IndexDef::secondary("k", true, [1])],
+        )
+        .await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &row(&t, id, id)).await.unwrap();
@@ -312,15 +351,21 @@ fn an_index_with_a_damaged_page_can_be_dropped() {
     let dir = Dir::new("drop-damaged");
     let (e, _) = open(&dir);
     let (space, page) = block_on(async {
-        let t = create(&e, "t", vec![("c", text(1000))], vec![IndexDef::secondary("c", false, [1])]).await;
+        let t =
+            create(&e, "t", vec![("c", text(1000))], vec![IndexDef::secondary("c", false, [1])])
+                .await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..100 {
             let c = vec![b'a' + (id % 26) as u8; 900];
-            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))])).await.unwrap();
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))]))
+                .await
+                .unwrap();
         }
         commit(&mut trx).await;
         drop(trx);
-        let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"m")) else { panic!("it is in memory") };
+        let Ok(leaf) = t.indexes[1].tree.leaf(&e.store, Seek::Key(b"m")) else {
+            panic!("it is in memory")
+        };
         let page = leaf.id().no;
         drop(leaf);
         assert_ne!(page, t.indexes[1].tree.root);
@@ -338,14 +383,19 @@ fn an_index_with_a_damaged_page_can_be_dropped() {
                 assert_eq!(e.drop_indexes(&t, &[1]).await.unwrap().indexes.len(), 1);
             } else {
                 let c = e.check_table(&t).await.unwrap();
-                assert_eq!((c.errors, c.notes.len(), c.rows), (vec![], 1, 100), "pages of the index are in use");
+                assert_eq!(
+                    (c.errors, c.notes.len(), c.rows),
+                    (vec![], 1, 100),
+                    "pages of the index are in use"
+                );
             }
             e.close().await.unwrap();
         });
     }
 }
 
-/// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change, between two of them, or while it frees long columns.
+/// PURGE-5: on a full disk the log cannot grow, and purge stops where it is: at its first change,
+/// between two of them, or while it frees long columns.
 #[test]
 fn a_purge_that_the_full_disk_stopped_goes_on_when_there_is_room() {
     [0, 100, 300, 600, 1000, 2000].into_iter().for_each(purge_is_stopped_after);
@@ -359,7 +409,8 @@ fn purge_is_stopped_after(spare: usize) {
     let disk = Filling::new(&full);
     let mut c = Config::new(&dir.0);
     // The buffer takes more than the files that there are, so that those are what is scarce.
-    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, SEGMENT, 16 * SEGMENT, 32 << 20);
+    (c.pool_bytes, c.log_segment_bytes, c.log_capacity_bytes, c.log_buffer_bytes) =
+        (8 << 20, SEGMENT, 16 * SEGMENT, 32 << 20);
     let (e, _) = block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap();
     block_on(async {
         let t = long_table(&e).await;
@@ -398,7 +449,11 @@ fn purge_is_stopped_after(spare: usize) {
             assert!(!e.history.is_empty(), "the log has found room on a full disk");
             e.host.sleep(Duration::from_millis(5)).await;
         }
-        assert!(!e.history.is_empty() && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2, "none is passed over");
+        assert!(
+            !e.history.is_empty()
+                && e.history.len() + e.history.purged.load(SeqCst) - before.1 == 2,
+            "none is passed over"
+        );
         full.store(false, SeqCst);
         purged(&e).await;
         drop(held);
@@ -409,7 +464,8 @@ fn purge_is_stopped_after(spare: usize) {
     });
 }
 
-/// A deleted row may be older than an index, with a column that no key can be made of: one that takes its place can be taken back.
+/// A deleted row may be older than an index, with a column that no key can be made of: one that
+/// takes its place can be taken back.
 #[test]
 fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
     let dir = Dir::new("purge-older");
@@ -442,15 +498,19 @@ fn a_row_is_taken_back_over_a_deleted_one_that_is_older_than_the_index() {
     });
 }
 
-/// PURGE-7: a definition does not wait for the end of a long log, and the rest of that is purged afterwards.
+/// PURGE-7: a definition does not wait for the end of a long log, and the rest of that is purged
+/// afterwards.
 #[test]
 fn purge_leaves_a_long_log_to_a_definition_and_goes_on_with_it() {
     const ROWS: i64 = 50_000;
     let dir = Dir::new("purge-leaves");
     let (e, _) = open(&dir);
     block_on(async {
-        let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
-        let other = create(&e, "other", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let t =
+            create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let other =
+            create(&e, "other", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])])
+                .await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Int(id % 100)])).await.unwrap();
@@ -458,7 +518,14 @@ fn purge_leaves_a_long_log_to_a_definition_and_goes_on_with_it() {
         commit(&mut trx).await;
         purged(&e).await;
         e.history.stop();
-        let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+        let mut rows = Cursor::new(
+            t.clone(),
+            0,
+            Vec::new(),
+            None,
+            false,
+            Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
+        );
         while rows.next(&mut trx).await.unwrap() {
             trx.delete(&t, rows.row()).await.unwrap();
         }
@@ -487,8 +554,23 @@ fn versions_on_more_pages_than_the_pool_has() {
     let dir = Dir::new("purge-versions");
     let (e, _) = open_with(&dir, |c| c.pool_bytes = 5 << 20);
     block_on(async {
-        let t = create(&e, "t", vec![("k", int()), ("c", text(7000))], vec![IndexDef::secondary("k", false, [1])]).await;
-        let row = |n: i64| encoded(&t, &[Value::Int(1), Value::Int(n), Value::Bytes(Cow::Owned(vec![b'a' + (n % 26) as u8; 7000]))]);
+        let t = create(
+            &e,
+            "t",
+            vec![("k", int()), ("c", text(7000))],
+            vec![IndexDef::secondary("k", false, [1])],
+        )
+        .await;
+        let row = |n: i64| {
+            encoded(
+                &t,
+                &[
+                    Value::Int(1),
+                    Value::Int(n),
+                    Value::Bytes(Cow::Owned(vec![b'a' + (n % 26) as u8; 7000])),
+                ],
+            )
+        };
         let (mut reader, mut writer) = (e.begin(KillFlag::new()), e.begin(KillFlag::new()));
         writer.insert(&t, &row(0)).await.unwrap();
         commit(&mut writer).await;
@@ -503,7 +585,10 @@ fn versions_on_more_pages_than_the_pool_has() {
             }
         }
         commit(&mut writer).await;
-        assert!(e.store.pool.pages().data + e.store.pool.pages().free < VERSIONS as usize / 2, "or the pool has room for all");
+        assert!(
+            e.store.pool.pages().data + e.store.pool.pages().free < VERSIONS as usize / 2,
+            "or the pool has room for all"
+        );
         let mut again = whole();
         assert!(again.next(&mut reader).await.unwrap());
         assert!(again.payload(&reader).await.unwrap() == row(0));

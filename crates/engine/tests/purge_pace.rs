@@ -23,7 +23,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tables::*;
 
-/// A host with one worker, where everybody who is ready has a turn, in order: as a server's workers under many connections.
+/// A host with one worker, where everybody who is ready has a turn, in order: as a server's workers
+/// under many connections.
 struct Turns {
     disk: Arc<dyn Disk>,
     queue: Mutex<VecDeque<Arc<Task>>>,
@@ -45,7 +46,12 @@ impl Wake for Task {
 struct Handle(Arc<Turns>);
 impl Host for Handle {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
-        Arc::new(Task { future: Mutex::new(Some(task)), queued: AtomicBool::new(false), host: self.0.clone() }).wake();
+        Arc::new(Task {
+            future: Mutex::new(Some(task)),
+            queued: AtomicBool::new(false),
+            host: self.0.clone(),
+        })
+        .wake();
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         let (host, end) = (self.0.clone(), self.0.disk.now() + time);
@@ -72,7 +78,8 @@ impl Turns {
     fn run_until(&self, done: impl Fn() -> bool) {
         while !done() {
             let now = self.disk.now();
-            let due: Vec<_> = self.sleepers.lock().unwrap().extract_if(.., |s| s.0 <= now).collect();
+            let due: Vec<_> =
+                self.sleepers.lock().unwrap().extract_if(.., |s| s.0 <= now).collect();
             due.into_iter().for_each(|s| s.1.wake());
             let Some(task) = self.queue.lock().unwrap().pop_front() else {
                 std::thread::yield_now();
@@ -81,45 +88,68 @@ impl Turns {
             task.queued.store(false, SeqCst);
             let mut future = task.future.lock().unwrap();
             let waker = task.clone().into();
-            if future.as_mut().is_some_and(|f| f.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()) {
+            if future
+                .as_mut()
+                .is_some_and(|f| f.as_mut().poll(&mut Context::from_waker(&waker)).is_ready())
+            {
                 *future = None;
             }
         }
     }
 }
 
-/// A session commits a change of an indexed column in each of its turns, and 256 of them have one before purge has its next: what purge does in
-/// one has to grow with what there is to do.
+/// A session commits a change of an indexed column in each of its turns, and 256 of them have one
+/// before purge has its next: what purge does in one has to grow with what there is to do.
 #[test]
 fn the_history_stays_short_however_many_write() {
     const SESSIONS: i64 = 256;
     const EACH: i64 = 120;
     let dir = Dir::new("purge-pace");
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let turns = Arc::new(Turns { disk: disk.clone(), queue: Mutex::default(), sleepers: Mutex::default() });
+    let turns =
+        Arc::new(Turns { disk: disk.clone(), queue: Mutex::default(), sleepers: Mutex::default() });
     let opened: Arc<Mutex<Option<Arc<Engine>>>> = Arc::default();
     let host = Arc::new(Handle(turns.clone()));
     let (to, config) = (opened.clone(), Config { pool_bytes: 64 << 20, ..Config::new(&dir.0) });
     let its_host: Arc<dyn Host> = host.clone();
-    host.spawn("open", Box::pin(async move { *to.lock().unwrap() = Some(Engine::open(config, disk, its_host).await.unwrap().0) }));
+    host.spawn(
+        "open",
+        Box::pin(async move {
+            *to.lock().unwrap() = Some(Engine::open(config, disk, its_host).await.unwrap().0)
+        }),
+    );
     turns.run_until(|| opened.lock().unwrap().is_some());
     let e = opened.lock().unwrap().take().unwrap();
-    let (committed, longest, ready) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (engine, sessions, c, l, r) = (e.clone(), host.clone(), committed.clone(), longest.clone(), ready.clone());
+    let (committed, longest, ready) = (
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (engine, sessions, c, l, r) =
+        (e.clone(), host.clone(), committed.clone(), longest.clone(), ready.clone());
     let main = async move {
-        let t = create(&engine, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let t =
+            create(&engine, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])])
+                .await;
         let mut trx = engine.begin(KillFlag::new());
         for id in 0..SESSIONS {
             trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Int(0)])).await.unwrap();
         }
         commit(&mut trx).await;
         for id in 0..SESSIONS {
-            let (engine, host, t, c, l) = (engine.clone(), sessions.clone(), t.clone(), c.clone(), l.clone());
+            let (engine, host, t, c, l) =
+                (engine.clone(), sessions.clone(), t.clone(), c.clone(), l.clone());
             let session = async move {
                 let mut trx = engine.begin(KillFlag::new());
                 for n in 1..=EACH {
                     let at = locked(&mut trx, &t, id).await.unwrap();
-                    trx.update(&t, at.row(), &encoded(&t, &[Value::Int(id), Value::Int(n * 7919 % 1000)])).await.unwrap();
+                    trx.update(
+                        &t,
+                        at.row(),
+                        &encoded(&t, &[Value::Int(id), Value::Int(n * 7919 % 1000)]),
+                    )
+                    .await
+                    .unwrap();
                     drop(trx.commit().await.unwrap());
                     c.fetch_add(1, SeqCst);
                     l.fetch_max(engine.history.len(), SeqCst);
@@ -165,9 +195,11 @@ fn records(e: &Engine, t: &Table, no: usize) -> usize {
 fn changes_wait_while_purge_is_too_far_behind() {
     let dir = Dir::new("purge-lag");
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let (e, _) = block_on(Engine::open(Config::new(&dir.0), disk.clone(), Threads::new(disk))).unwrap();
+    let (e, _) =
+        block_on(Engine::open(Config::new(&dir.0), disk.clone(), Threads::new(disk))).unwrap();
     block_on(async {
-        let t = create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
+        let t =
+            create(&e, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])]).await;
         let mut trx = e.begin(KillFlag::new());
         trx.insert(&t, &encoded(&t, &[Value::Int(1), Value::Int(0)])).await.unwrap();
         commit(&mut trx).await;
@@ -185,15 +217,20 @@ fn changes_wait_while_purge_is_too_far_behind() {
         }
         assert_eq!((e.history.len(), e.history.lag.delay()), (20, None));
         e.history.lag.set_max(10);
-        within(&e, "purge tells of the lag, though it is stopped", || e.history.lag.delay().is_some()).await;
+        within(&e, "purge tells of the lag, though it is stopped", || {
+            e.history.lag.delay().is_some()
+        })
+        .await;
         assert_eq!(e.history.lag.delay(), Some(Duration::from_millis(15)));
         assert!(change(&mut trx, 21).await >= Duration::from_millis(15));
         e.history.lag.set_max_delay_us(700);
-        within(&e, "it is bounded", || e.history.lag.delay() == Some(Duration::from_micros(700))).await;
+        within(&e, "it is bounded", || e.history.lag.delay() == Some(Duration::from_micros(700)))
+            .await;
         // Who is killed waits no longer.
         e.history.lag.set_max_delay_us(0);
         e.history.lag.set_max(1);
-        within(&e, "a long delay", || e.history.lag.delay() > Some(Duration::from_millis(100))).await;
+        within(&e, "a long delay", || e.history.lag.delay() > Some(Duration::from_millis(100)))
+            .await;
         let kill = KillFlag::new();
         let mut killed = e.begin(kill.clone());
         kill.kill();
@@ -207,8 +244,9 @@ fn changes_wait_while_purge_is_too_far_behind() {
     });
 }
 
-/// PURGE-8: four tasks purge what four threads change, insert, delete and roll back, in short transactions and in ones of several undo pages;
-/// afterwards each row has its entries, and nothing else is there.
+/// PURGE-8: four tasks purge what four threads change, insert, delete and roll back, in short
+/// transactions and in ones of several undo pages; afterwards each row has its entries, and nothing
+/// else is there.
 #[test]
 fn several_tasks_purge_what_several_threads_change() {
     const ROWS: i64 = 300;
@@ -217,8 +255,15 @@ fn several_tasks_purge_what_several_threads_change() {
     // Whoever helps has something to do.
     let (e, _) = open_with(&dir, |c| c.purge_logs_per_task = 0);
     let t = block_on(async {
-        let columns = vec![("k", int()), ("c", text(600)), ("l", SqlType::Blob { size: LobSize::Long })];
-        let t = create(&e, "t", columns, vec![IndexDef::secondary("k", false, [1]), IndexDef::secondary("c", false, [2, 1])]).await;
+        let columns =
+            vec![("k", int()), ("c", text(600)), ("l", SqlType::Blob { size: LobSize::Long })];
+        let t = create(
+            &e,
+            "t",
+            columns,
+            vec![IndexDef::secondary("k", false, [1]), IndexDef::secondary("c", false, [2, 1])],
+        )
+        .await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..ROWS {
             trx.insert(&t, &wide(&t, id, 0, false)).await.unwrap();
@@ -252,7 +297,15 @@ fn several_tasks_purge_what_several_threads_change() {
 fn wide(t: &Table, id: i64, k: i64, long: bool) -> Vec<u8> {
     let text = vec![b'a' + (k % 26) as u8; 20 + (k % 500) as usize];
     let blob = vec![b'l'; if long { 20_000 } else { 0 }];
-    encoded(t, &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Owned(text)), Value::Bytes(Cow::Owned(blob))])
+    encoded(
+        t,
+        &[
+            Value::Int(id),
+            Value::Int(k),
+            Value::Bytes(Cow::Owned(text)),
+            Value::Bytes(Cow::Owned(blob)),
+        ],
+    )
 }
 async fn change_rows(e: &Arc<Engine>, t: &Arc<Table>, thread: u64, rows: i64, rounds: u64) {
     let mut x = thread + 1;
@@ -269,7 +322,11 @@ async fn change_rows(e: &Arc<Engine>, t: &Arc<Table>, thread: u64, rows: i64, ro
                 let (id, k, long) = (random(rows), random(1000), random(20) == 0);
                 let mut key = Vec::new();
                 t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-                let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+                let mut c = Cursor::point(
+                    t.clone(),
+                    key,
+                    Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
+                );
                 match (c.next(&mut trx).await?, random(4)) {
                     (true, 0) => trx.delete(t, c.row()).await?,
                     (true, _) => trx.update(t, c.row(), &wide(t, id, k, long)).await?,
@@ -281,7 +338,9 @@ async fn change_rows(e: &Arc<Engine>, t: &Arc<Table>, thread: u64, rows: i64, ro
         .await;
         match done {
             Ok(()) if random(8) > 0 => drop(trx.commit().await.unwrap()),
-            Ok(()) | Err(Error::Deadlock | Error::DuplicateKey { .. }) => trx.rollback().await.unwrap(),
+            Ok(()) | Err(Error::Deadlock | Error::DuplicateKey { .. }) => {
+                trx.rollback().await.unwrap()
+            }
             Err(e) => panic!("{e}"),
         }
     }

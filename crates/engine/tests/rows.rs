@@ -31,7 +31,11 @@ fn def(name: &str) -> TableDef {
         columns: vec![
             Column::new("id", int()).not_null(),
             Column::new("k", int()).not_null(),
-            Column::new("c", SqlType::VarChar { chars: 200, collation: Collation::Latin1SwedishCi }).not_null(),
+            Column::new(
+                "c",
+                SqlType::VarChar { chars: 200, collation: Collation::Latin1SwedishCi },
+            )
+            .not_null(),
         ],
         indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
         collation: DEFAULT_COLLATION,
@@ -40,7 +44,10 @@ fn def(name: &str) -> TableDef {
 }
 fn row(t: &Table, id: i64, k: i64, c: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    t.layout.encode(&[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(c.as_bytes()))], &mut out);
+    t.layout.encode(
+        &[Value::Int(id), Value::Int(k), Value::Bytes(Cow::Borrowed(c.as_bytes()))],
+        &mut out,
+    );
     out
 }
 fn key(t: &Table, id: i64) -> Vec<u8> {
@@ -68,7 +75,11 @@ async fn all(trx: &mut Trx, t: &Arc<Table>, index: usize, reverse: bool) -> Vec<
     let mut c = Cursor::new(t.clone(), index, Vec::new(), None, reverse, Read::Consistent);
     let mut out = Vec::new();
     while c.next(trx).await.unwrap() {
-        let (Value::Int(id), Value::Int(k)) = (t.layout.get(c.row().stored, 0), t.layout.get(c.row().stored, 1)) else { panic!() };
+        let (Value::Int(id), Value::Int(k)) =
+            (t.layout.get(c.row().stored, 0), t.layout.get(c.row().stored, 1))
+        else {
+            panic!()
+        };
         out.push((id, k));
     }
     out
@@ -84,9 +95,14 @@ fn write_read_roll_back_and_start_again() {
         let t = e.create_table(def("a"), 1).await.unwrap();
         let mut trx = e.begin(KillFlag::new());
         for id in 0..3000 {
-            trx.insert(&t, &row(&t, id * 7 % 3000, id % 50, &"x".repeat(100 + id as usize % 50))).await.unwrap();
+            trx.insert(&t, &row(&t, id * 7 % 3000, id % 50, &"x".repeat(100 + id as usize % 50)))
+                .await
+                .unwrap();
         }
-        assert!(matches!(trx.insert(&t, &row(&t, 5, 1, "")).await, Err(Error::DuplicateKey { .. })));
+        assert!(matches!(
+            trx.insert(&t, &row(&t, 5, 1, "")).await,
+            Err(Error::DuplicateKey { .. })
+        ));
         trx.commit().await.unwrap().durable().await;
         let rows = all(&mut trx, &t, 0, false).await;
         assert_eq!(rows.iter().map(|r| r.0).collect::<Vec<_>>(), (0..3000).collect::<Vec<_>>());
@@ -100,7 +116,8 @@ fn write_read_roll_back_and_start_again() {
         assert_eq!(down, by_k);
         trx.commit().await.unwrap().durable().await;
 
-        // A reader keeps its view while another transaction changes everything and takes half of it back.
+        // A reader keeps its view while another transaction changes everything and takes half of it
+        // back.
         let mut reader = e.begin(KillFlag::new());
         assert_eq!(all(&mut reader, &t, 1, false).await, by_k);
         let mut w = e.begin(KillFlag::new());
@@ -121,7 +138,11 @@ fn write_read_roll_back_and_start_again() {
         assert_eq!(all(&mut reader, &t, 0, false).await, rows);
         reader.commit().await.unwrap().wait();
         let now = all(&mut reader, &t, 0, false).await;
-        assert!(now.iter().all(|(id, k)| *k == rows[*id as usize].1 + if *id < 1000 { 1000 } else { 0 }) && now.len() == 3000);
+        assert!(
+            now.iter()
+                .all(|(id, k)| *k == rows[*id as usize].1 + if *id < 1000 { 1000 } else { 0 })
+                && now.len() == 3000
+        );
         reader.commit().await.unwrap().wait();
         e.close().await.unwrap();
     });
@@ -137,7 +158,8 @@ fn write_read_roll_back_and_start_again() {
     });
 }
 
-/// Opens a table whose rows have ids that its counter was never told of, as after a crash, and gives the counter's value.
+/// Opens a table whose rows have ids that its counter was never told of, as after a crash, and
+/// gives the counter's value.
 async fn counter_of(e: &Engine, name: &str) -> u64 {
     let t = e.table("test", name).await.unwrap().unwrap();
     t.auto_increment.load(std::sync::atomic::Ordering::Relaxed)
@@ -184,7 +206,8 @@ fn the_counter_is_above_every_id_whichever_index_its_column_leads() {
     });
 }
 
-/// Entries that are marked or purged, and the leaves that this leaves empty, are no reason to stop looking.
+/// Entries that are marked or purged, and the leaves that this leaves empty, are no reason to stop
+/// looking.
 #[test]
 fn the_counter_is_found_behind_rows_that_were_deleted() {
     let dir = Dir::new("counter-behind");
@@ -195,7 +218,10 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
             if !descending {
                 e.create_schema("test", DEFAULT_COLLATION).await.unwrap();
             }
-            let mut def = TableDef { indexes: vec![IndexDef::primary([1]), IndexDef::secondary("id", true, [0])], ..def(name) };
+            let mut def = TableDef {
+                indexes: vec![IndexDef::primary([1]), IndexDef::secondary("id", true, [0])],
+                ..def(name)
+            };
             def.columns[0].auto_increment = true;
             def.indexes[1].columns[0].desc = descending;
             let t = e.create_table(def, 1).await.unwrap();
@@ -221,7 +247,12 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
                 waited += 1;
             }
             // Asked again, as ALTER TABLE .. AUTO_INCREMENT = 1 asks.
-            let to = Alteration { def: t.def.clone(), added: 0, dropped: vec![], auto_increment: Some(1) };
+            let to = Alteration {
+                def: t.def.clone(),
+                added: 0,
+                dropped: vec![],
+                auto_increment: Some(1),
+            };
             e.alter_table(&t, to, KillFlag::new()).await.unwrap();
             assert_eq!(counter_of(&e, name).await, 1001, "{name}");
             e.close().await.unwrap();
@@ -253,7 +284,9 @@ fn concurrent_writers_wait_for_each_other() {
                     while done < 300 {
                         let mut ok = true;
                         for _ in 0..3 {
-                            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                            x = x
+                                .wrapping_mul(6364136223846793005)
+                                .wrapping_add(1442695040888963407);
                             match update_k(&mut trx, &t, (x >> 33) as i64 % 40, 1).await {
                                 Ok(true) => {}
                                 Err(Error::Deadlock) => {
@@ -325,15 +358,22 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
                 match rnd(3) {
                     0 => {
                         let k = rnd(30) as i64;
-                        let done = trx.insert(&t, &row(&t, id, k, &"y".repeat(rnd(199) as usize))).await;
+                        let done =
+                            trx.insert(&t, &row(&t, id, k, &"y".repeat(rnd(199) as usize))).await;
                         assert_eq!(done.is_ok(), !model.contains_key(&id), "{done:?}");
                         model.entry(id).or_insert(k);
                     }
                     1 => {
-                        assert_eq!(update_k(&mut trx, &t, id, 3).await.unwrap(), model.contains_key(&id));
+                        assert_eq!(
+                            update_k(&mut trx, &t, id, 3).await.unwrap(),
+                            model.contains_key(&id)
+                        );
                         model.entry(id).and_modify(|k| *k += 3);
                     }
-                    _ => assert_eq!(delete(&mut trx, &t, id).await.unwrap(), model.remove(&id).is_some()),
+                    _ => assert_eq!(
+                        delete(&mut trx, &t, id).await.unwrap(),
+                        model.remove(&id).is_some()
+                    ),
                 }
             }
             if rnd(4) == 0 {
@@ -364,7 +404,8 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
 }
 
 const CRASH_IN: &str = "REDOLITH_TEST_COUNTER_CRASH";
-/// COUNTER-2: values of rows that were deleted and purged, or rolled back, are not given again after a crash.
+/// COUNTER-2: values of rows that were deleted and purged, or rolled back, are not given again
+/// after a crash.
 #[test]
 fn values_of_rows_that_are_gone_are_not_given_again_after_a_crash() {
     if let Ok(dir) = std::env::var(CRASH_IN) {
@@ -372,14 +413,24 @@ fn values_of_rows_that_are_gone_are_not_given_again_after_a_crash() {
     }
     let dir = Dir::new("counter-crash");
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
-    let child =
-        child.args(["--exact", "values_of_rows_that_are_gone_are_not_given_again_after_a_crash", "--nocapture"]).env(CRASH_IN, &dir.0);
+    let child = child
+        .args([
+            "--exact",
+            "values_of_rows_that_are_gone_are_not_given_again_after_a_crash",
+            "--nocapture",
+        ])
+        .env(CRASH_IN, &dir.0);
     let ended = child.output().unwrap();
-    assert!(!ended.status.success() && String::from_utf8_lossy(&ended.stdout).contains("as it should"), "{ended:?}");
+    assert!(
+        !ended.status.success() && String::from_utf8_lossy(&ended.stdout).contains("as it should"),
+        "{ended:?}"
+    );
     let (e, _) = open(&dir);
     block_on(async {
         // What MySQL 8 goes on with.
-        for (name, next) in [("deleted", 4), ("rolled_back", 3), ("named", 701), ("moved", 801), ("changed", 901)] {
+        for (name, next) in
+            [("deleted", 4), ("rolled_back", 3), ("named", 701), ("moved", 801), ("changed", 901)]
+        {
             assert_eq!(counter_of(&e, name).await, next, "{name}");
         }
         e.close().await.unwrap();
@@ -392,7 +443,10 @@ fn make_rows_go_and_crash(dir: &Dir) {
         let mut trx = e.begin(KillFlag::new());
         for name in ["deleted", "rolled_back", "named", "moved", "changed"] {
             let primary = IndexDef::primary([if name == "changed" { 1 } else { 0 }]);
-            let mut def = TableDef { indexes: vec![primary, IndexDef::secondary("id", false, [0])], ..def(name) };
+            let mut def = TableDef {
+                indexes: vec![primary, IndexDef::secondary("id", false, [0])],
+                ..def(name)
+            };
             def.columns[0].auto_increment = true;
             let t = e.create_table(def, 1).await.unwrap();
             for id in 1..=2 {
@@ -409,7 +463,8 @@ fn make_rows_go_and_crash(dir: &Dir) {
                 "deleted" => trx.insert(&t, &row(&t, 3, 3, "")).await.unwrap(),
                 "named" => trx.insert(&t, &row(&t, 700, 700, "")).await.unwrap(),
                 "rolled_back" => {}
-                // One that a row is given later: where the column is the primary key, and where it is not.
+                // One that a row is given later: where the column is the primary key, and where it
+                // is not.
                 _ => {
                     let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, LOCK);
                     assert!(rows.next(&mut trx).await.unwrap());

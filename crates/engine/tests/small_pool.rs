@@ -1,4 +1,5 @@
-//! Data several times the buffer pool, a small log, many sessions at once: nothing hangs, nothing is lost, and a clean close leaves nothing to redo.
+//! Data several times the buffer pool, a small log, many sessions at once: nothing hangs, nothing
+//! is lost, and a clean close leaves nothing to redo.
 mod common;
 
 use common::Dir;
@@ -26,12 +27,20 @@ fn open(dir: &Dir) -> (Arc<Engine>, Report) {
     block_on(Engine::open(c, disk.clone(), Threads::new(disk))).unwrap()
 }
 fn def() -> TableDef {
-    let int = || SqlType::Int { size: IntSize::Int, sign: redolith_types::sql_type::Sign::SIGNED, display: None };
+    let int = || SqlType::Int {
+        size: IntSize::Int,
+        sign: redolith_types::sql_type::Sign::SIGNED,
+        display: None,
+    };
     let text = SqlType::VarChar { chars: 1000, collation: Collation::Latin1SwedishCi };
     TableDef {
         schema: "test".into(),
         name: "big".into(),
-        columns: vec![Column::new("id", int()).not_null(), Column::new("k", int()).not_null(), Column::new("c", text).not_null()],
+        columns: vec![
+            Column::new("id", int()).not_null(),
+            Column::new("k", int()).not_null(),
+            Column::new("c", text).not_null(),
+        ],
         indexes: vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
@@ -40,7 +49,10 @@ fn def() -> TableDef {
 fn row(t: &Table, id: i64) -> Vec<u8> {
     let mut out = Vec::new();
     let c = vec![b'a' + (id % 26) as u8; 900];
-    t.layout.encode(&[Value::Int(id), Value::Int(id * 7919 % ROWS), Value::Bytes(Cow::Borrowed(&c))], &mut out);
+    t.layout.encode(
+        &[Value::Int(id), Value::Int(id * 7919 % ROWS), Value::Bytes(Cow::Borrowed(&c))],
+        &mut out,
+    );
     out
 }
 fn key(t: &Table, id: i64) -> Vec<u8> {
@@ -50,7 +62,11 @@ fn key(t: &Table, id: i64) -> Vec<u8> {
 }
 /// Moves the row far away in the secondary index.
 async fn change(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<(), Error> {
-    let mut c = Cursor::point(t.clone(), key(t, id), Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+    let mut c = Cursor::point(
+        t.clone(),
+        key(t, id),
+        Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
+    );
     assert!(c.next(trx).await?);
     let Value::Int(k) = t.layout.get(c.row().stored, 1) else { panic!("k is an int") };
     let mut new = Vec::new();
@@ -94,7 +110,9 @@ fn data_beyond_the_pool_under_many_sessions() {
                     while done < TRANSACTIONS {
                         let mut result = Ok(());
                         for _ in 0..CHANGES {
-                            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                            x = x
+                                .wrapping_mul(6364136223846793005)
+                                .wrapping_add(1442695040888963407);
                             result = change(&mut trx, &t, (x >> 33) as i64 % ROWS).await;
                             if result.is_err() {
                                 break;
@@ -128,7 +146,10 @@ fn data_beyond_the_pool_under_many_sessions() {
     };
     verify(&e);
     assert_eq!(e.store.pool.pages().dirty, 0);
-    assert!(e.store.pool.counters.pages_evicted.get() > 1000 && e.store.pool.counters.checkpoints.get() > 3);
+    assert!(
+        e.store.pool.counters.pages_evicted.get() > 1000
+            && e.store.pool.counters.checkpoints.get() > 3
+    );
     drop(e);
     let (e, report) = open(&dir);
     assert_eq!((report.frames, report.mended.len()), (0, 0), "{report}");

@@ -1,4 +1,5 @@
-//! What grows and shrinks again: the history and the undo file while purge is stopped and after, the redo log when its capacity changes.
+//! What grows and shrinks again: the history and the undo file while purge is stopped and after,
+//! the redo log when its capacity changes.
 mod common;
 #[path = "common/tables.rs"]
 #[allow(dead_code)] // each test program uses its part
@@ -24,7 +25,13 @@ async fn table(e: &Arc<Engine>) -> Arc<Table> {
     if let Some(t) = e.table("test", "t").await.unwrap() {
         return t;
     }
-    create(e, "t", vec![("k", int()), ("c", text(1000))], vec![IndexDef::secondary("k", false, [1])]).await
+    create(
+        e,
+        "t",
+        vec![("k", int()), ("c", text(1000))],
+        vec![IndexDef::secondary("k", false, [1])],
+    )
+    .await
 }
 fn row(t: &Table, id: i64, k: i64) -> Vec<u8> {
     let c = vec![b'a' + (k % 26) as u8; 800];
@@ -106,7 +113,9 @@ async fn seen(trx: &mut Trx, t: &Arc<Table>) -> Vec<i64> {
     let mut c = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Consistent);
     let mut out = Vec::new();
     while c.next(trx).await.unwrap() {
-        let Value::Int(k) = t.layout.get(c.payload(trx).await.unwrap(), 1) else { panic!("k is an int") };
+        let Value::Int(k) = t.layout.get(c.payload(trx).await.unwrap(), 1) else {
+            panic!("k is an int")
+        };
         out.push(k);
     }
     out
@@ -117,7 +126,8 @@ fn undo_bytes(dir: &Dir) -> u64 {
 fn truncations(e: &Arc<Engine>) -> u64 {
     e.undo.truncation.count.load(std::sync::atomic::Ordering::Relaxed)
 }
-/// Both files are short, and the truncation has ended: it is counted after the new file has its name.
+/// Both files are short, and the truncation has ended: it is counted after the new file has its
+/// name.
 async fn shrunk(e: &Arc<Engine>, dir: &Dir) {
     within(e, "short undo files", || undo_bytes(dir) < 3 << 20 && e.undo_files().1 == 2).await;
 }
@@ -214,7 +224,8 @@ impl File for HangingFile {
 impl Disk for Hanging {
     fn open(&self, path: &Path, how: OpenHow) -> std::io::Result<Arc<dyn File>> {
         let file = self.disk.open(path, how)?;
-        let is_data = path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
+        let is_data =
+            path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
         Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
     }
     redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
@@ -255,7 +266,9 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
         assert!(!e.store.log.tell_full(), "the reason has been told");
         assert!(e.store.log.tail().0 - e.store.log.checkpoint_lsn().0 <= 2 << 20);
         let mut throttled = 0;
-        e.store.log.counters(|name, n| throttled += if name == "log_throttle_waits" { n } else { 0 });
+        e.store
+            .log
+            .counters(|name, n| throttled += if name == "log_throttle_waits" { n } else { 0 });
         assert!(throttled > 0);
         // Reads go on.
         assert!(seen(&mut e.begin(KillFlag::new()), &t).await.iter().all(|k| *k == committed));
@@ -271,7 +284,9 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
         });
         let end = loop {
             // Rows of its own: the other transaction holds locks.
-            if let Err(err) = other.insert(&t, &row(&t, 1000 + other.undo_records() as i64, 1)).await {
+            if let Err(err) =
+                other.insert(&t, &row(&t, 1000 + other.undo_records() as i64, 1)).await
+            {
                 break err;
             }
         };
@@ -319,7 +334,9 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
     let disk = Arc::new(Hanging { disk: RealDisk::new(), state: Arc::default() });
     let mut c = Config::new(&dir.0);
     (c.pool_bytes, c.log_capacity_bytes, c.log_buffer_bytes) = (8 << 20, 4 << 20, 16 << 20);
-    let (e, _) = block_on(Engine::open(c, disk.clone(), Arc::new(Hasty(Threads::new(disk.clone()))))).unwrap();
+    let (e, _) =
+        block_on(Engine::open(c, disk.clone(), Arc::new(Hasty(Threads::new(disk.clone())))))
+            .unwrap();
     #[allow(clippy::disallowed_methods)] // looks at the engine's files behind its back
     let files = || std::fs::read_dir(&dir.0).unwrap().count();
     block_on(async {
@@ -349,7 +366,9 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         let held = hold_room(log, true, 0);
         let loops = || {
             let mut loops = 0;
-            log.counters(|name, n| loops += if name == "log_on_file_space_wait_loops" { n } else { 0 });
+            log.counters(|name, n| {
+                loops += if name == "log_on_file_space_wait_loops" { n } else { 0 }
+            });
             loops
         };
         let before = loops();
@@ -361,7 +380,10 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         // Each of the two has looked once more than it would without a timer that has ended.
         within(&e, "two waits that look again", || loops() >= before + 4).await;
         assert!(!log.tell_full(), "the reason has been told");
-        assert!(!rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1, "both wait");
+        assert!(
+            !rollback.is_finished() && e.background_rollbacks() == 0 && e.history.len() == 1,
+            "both wait"
+        );
         let failed = e.create_table(another.clone(), 1).await.map(|_| ());
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");
         assert!(!rollback.is_finished() && e.history.len() == 1);
@@ -388,7 +410,10 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
 
         disk.go_on();
         let t = e.table("test", "t").await.unwrap().unwrap();
-        assert!(seen(&mut trx, &t).await.iter().enumerate().all(|(id, k)| *k == i64::from(id < 20)), "the rollback has taken back");
+        assert!(
+            seen(&mut trx, &t).await.iter().enumerate().all(|(id, k)| *k == i64::from(id < 20)),
+            "the rollback has taken back"
+        );
         commit(&mut trx).await;
         let t = e.create_indexes(&t, index(), KillFlag::new()).await.unwrap();
         clean(&e, &t, 200).await;
@@ -408,12 +433,15 @@ fn a_dropped_index_takes_halves_of_splits_along() {
     let dir = Dir::new("half-splits");
     let (e, _) = open(&dir);
     block_on(async {
-        let t = create(&e, "t", vec![("c", text(600))], vec![IndexDef::secondary("c", false, [1])]).await;
+        let t = create(&e, "t", vec![("c", text(600))], vec![IndexDef::secondary("c", false, [1])])
+            .await;
         let mut trx = e.begin(KillFlag::new());
         for id in 0..2000i64 {
             // Keys that differ only at their ends: as long in nodes.
             let c = format!("{}{:04}", "c".repeat(590), id * 7 % 2000).into_bytes();
-            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))])).await.unwrap();
+            trx.insert(&t, &encoded(&t, &[Value::Int(id), Value::Bytes(Cow::Owned(c))]))
+                .await
+                .unwrap();
         }
         commit(&mut trx).await;
         drop(trx);
@@ -421,12 +449,14 @@ fn a_dropped_index_takes_halves_of_splits_along() {
         let tree = &t.indexes[1].tree;
         let mut cut = [0; 2];
         for level in [1, 2] {
-            let mut next = tree.descend(&e.store, Seek::Key(b""), level, Latch::S, None).ok().unwrap().id().no;
+            let mut next =
+                tree.descend(&e.store, Seek::Key(b""), level, Latch::S, None).ok().unwrap().id().no;
             while next != 0 {
                 let id = PageId { space: t.space, no: next };
                 let (children, right) = {
                     let node = e.store.pool.fix(id, Latch::S).ok().unwrap();
-                    let children = index::records(&node).map(|r| (index::key(&node, r).to_vec(), index::child(&node, r)));
+                    let children = index::records(&node)
+                        .map(|r| (index::key(&node, r).to_vec(), index::child(&node, r)));
                     (children.collect::<Vec<_>>(), index::next_page(&node))
                 };
                 // As if nobody had told this node of every other child.
@@ -451,7 +481,8 @@ fn a_dropped_index_takes_halves_of_splits_along() {
     });
 }
 
-/// SPACE-3: who looks for a page in one full part of a file after the other holds none of their maps; two who begin in different parts would wait for each other.
+/// SPACE-3: who looks for a page in one full part of a file after the other holds none of their
+/// maps; two who begin in different parts would wait for each other.
 #[test]
 fn full_parts_of_a_file_are_not_held() {
     use redolith_engine::mtr::Mtr;
@@ -482,7 +513,10 @@ fn full_parts_of_a_file_are_not_held() {
         }
         let mut m = Mtr::begin(&e.store).ok().unwrap();
         let Ok(found) = reserve(&mut m, t.space, 1, 5000) else { panic!("there is one") };
-        assert_eq!((&found.pages[..], m.holds(map(0)), m.holds(map(1))), (&[last][..], false, true));
+        assert_eq!(
+            (&found.pages[..], m.holds(map(0)), m.holds(map(1))),
+            (&[last][..], false, true)
+        );
         found.take(&mut m);
         m.commit();
         for hint in [5000, bitmap::PAGES + 50] {
@@ -494,8 +528,9 @@ fn full_parts_of_a_file_are_not_held() {
     });
 }
 
-/// The first page that is used in a later part of a file need not be near the part's map. A map of zeros is one that a crash kept from being written only where the
-/// whole part is empty; taken for one where undo is, a rollback would miss what that undo has.
+/// The first page that is used in a later part of a file need not be near the part's map. A map of
+/// zeros is one that a crash kept from being written only where the whole part is empty; taken for
+/// one where undo is, a rollback would miss what that undo has.
 #[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
 #[test]
 fn a_map_of_zeros_before_undo_is_damage() {
@@ -507,7 +542,8 @@ fn a_map_of_zeros_before_undo_is_damage() {
     const MAP: usize = bitmap::PAGES as usize / 8;
     let dir = Dir::new("undo-map");
     let (e, _) = open(&dir);
-    let map = |k: u32, which: usize| PageId { space: SpaceId::UNDO[which], no: k * bitmap::PAGES + 1 };
+    let map =
+        |k: u32, which: usize| PageId { space: SpaceId::UNDO[which], no: k * bitmap::PAGES + 1 };
     block_on(async {
         let t = table(&e).await;
         fill(&e, &t, 200).await;
@@ -532,7 +568,11 @@ fn a_map_of_zeros_before_undo_is_damage() {
             e.store.pool.load(map(1, which)).await.unwrap();
             let mut m = Mtr::begin(&e.store).ok().unwrap();
             let at = m.x(map(1, which)).ok().unwrap();
-            let used = |extent: u32| m.page(at)[PAGE_SIZE - MAP..][extent as usize * 8..][..8].iter().any(|byte| *byte != 0);
+            let used = |extent: u32| {
+                m.page(at)[PAGE_SIZE - MAP..][extent as usize * 8..][..8]
+                    .iter()
+                    .any(|byte| *byte != 0)
+            };
             assert!(used(1), "undo space {which} has nothing in its second part");
             drop(m);
             set(which, &before[which]);
@@ -543,7 +583,11 @@ fn a_map_of_zeros_before_undo_is_damage() {
     for (which, name) in [(0, "undo.rdl"), (1, "undo2.rdl")] {
         let path = dir.0.join(name);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        let (at, mut right, mut then) = (u64::from(map(1, which).no) * PAGE_SIZE as u64, vec![0; PAGE_SIZE], vec![0; PAGE_SIZE]);
+        let (at, mut right, mut then) = (
+            u64::from(map(1, which).no) * PAGE_SIZE as u64,
+            vec![0; PAGE_SIZE],
+            vec![0; PAGE_SIZE],
+        );
         file.read_exact_at(&mut right, at).unwrap();
         file.write_all_at(&then, at).unwrap();
         let why = try_open(&dir).map(|_| ()).expect_err("refused").to_string();
@@ -562,7 +606,8 @@ fn a_map_of_zeros_before_undo_is_damage() {
 }
 
 #[allow(clippy::disallowed_methods)] // the files come from behind the engine's back
-/// Only files that the engine names so are what a crash has left: others may have a living one's number.
+/// Only files that the engine names so are what a crash has left: others may have a living one's
+/// number.
 #[test]
 fn strange_files_cost_no_table() {
     let dir = Dir::new("space-strange");
@@ -575,7 +620,13 @@ fn strange_files_cost_no_table() {
     });
     drop(e);
     let file = |name: &str| dir.0.join("tables").join(name);
-    let strange = ["0.rdl".to_string(), "1.rdl".into(), "2.rdl".into(), format!("0{space}.rdl"), "copy.rdl".into()];
+    let strange = [
+        "0.rdl".to_string(),
+        "1.rdl".into(),
+        "2.rdl".into(),
+        format!("0{space}.rdl"),
+        "copy.rdl".into(),
+    ];
     for name in strange.iter().chain([&"9999.rdl".to_string()]) {
         std::fs::write(file(name), b"strange").unwrap();
     }

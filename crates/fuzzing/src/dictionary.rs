@@ -14,8 +14,13 @@ pub fn record(data: &[u8]) {
     table.layout.encode(&[Value::bytes(name), Value::bytes(body)], &mut row);
     let Ok(Named::Table(found)) = record::parse(&table, &row) else { return };
     let again = record::table_row(&table, name, &found);
-    let Ok(Named::Table(same)) = record::parse(&table, &again) else { panic!("what was written is read") };
-    assert_eq!((found.id, found.space, &found.trees, &found.def), (same.id, same.space, &same.trees, &same.def));
+    let Ok(Named::Table(same)) = record::parse(&table, &again) else {
+        panic!("what was written is read")
+    };
+    assert_eq!(
+        (found.id, found.space, &found.trees, &found.def),
+        (same.id, same.space, &same.trees, &same.def)
+    );
 }
 
 pub fn seeds() -> Vec<Vec<u8>> {
@@ -41,7 +46,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let dictionary = Dictionary::default();
     let of = record::dictionary_table(&dictionary);
-    let body = |row: Vec<u8>| of.layout.get(&row, 1).as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
-    let (schema, table) = (body(record::schema_row(&of, b"ds", &schema)), body(record::table_row(&of, b"tt", &table)));
+    let body =
+        |row: Vec<u8>| of.layout.get(&row, 1).as_bytes().map(<[u8]>::to_vec).unwrap_or_default();
+    let (schema, table) = (
+        body(record::schema_row(&of, b"ds", &schema)),
+        body(record::table_row(&of, b"tt", &table)),
+    );
     vec![[b"\x02ds", &schema[..]].concat(), [b"\x02tt", &table[..]].concat()]
 }

@@ -1,7 +1,9 @@
-//! A data directory of which something was changed: control, log, doublewrite file, register of files,
+//! A data directory of which something was changed: control, log, doublewrite file, register of
+//! files,
 //! dictionary, undo or a table. A start refuses it, or every row is read and every table checked.
 //!
-//! An input names a file, a block of it and changes to that block. Unless it asks otherwise the block's
+//! An input names a file, a block of it and changes to that block. Unless it asks otherwise the
+//! block's
 //! checksum is made right again, so that what is behind the checksum is reached.
 use crate::{change, take};
 use redolith_disk::{Disk, SimDisk};
@@ -34,13 +36,23 @@ async fn fill(e: Arc<Engine>) -> Result<()> {
     let int = || SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None };
     let columns = vec![Column::new("id", int()).not_null(), Column::new("k", int())];
     let indexes = vec![IndexDef::primary([0]), IndexDef::secondary("k", true, [1])];
-    let def = TableDef { schema: "d".into(), name: "t".into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() };
+    let def = TableDef {
+        schema: "d".into(),
+        name: "t".into(),
+        columns,
+        indexes,
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    };
     let t = e.create_table(def, 1).await?;
     for round in 0..8 {
         let mut trx = e.begin(KillFlag::new());
         for id in 0..120 {
             let mut row = Vec::new();
-            t.layout.encode(&[Value::Int(round * 120 + id), Value::Int(5000 - (round * 120 + id) * 3)], &mut row);
+            t.layout.encode(
+                &[Value::Int(round * 120 + id), Value::Int(5000 - (round * 120 + id) * 3)],
+                &mut row,
+            );
             trx.insert(&t, &row).await?;
         }
         // The last one is not committed.
@@ -63,12 +75,19 @@ fn made() -> (SimDisk, Vec<PathBuf>) {
         let mut ex = Executor::new(disk.clone(), 1);
         let (its, host) = (disk.clone(), ex.host.clone());
         let main = async move {
-            let (e, _) = Engine::open(config(), Arc::new(its) as Arc<dyn Disk>, host).await.expect("an empty directory");
+            let (e, _) = Engine::open(config(), Arc::new(its) as Arc<dyn Disk>, host)
+                .await
+                .expect("an empty directory");
             fill(e).await.expect("nothing is wrong yet");
         };
         assert!(matches!(ex.run(Box::pin(main)), End::Done));
         disk.kill();
-        let files = disk.files().into_iter().filter(|(_, len)| *len >= BLOCK as u64).map(|(path, _)| path).collect();
+        let files = disk
+            .files()
+            .into_iter()
+            .filter(|(_, len)| *len >= BLOCK as u64)
+            .map(|(path, _)| path)
+            .collect();
         Mutex::new((disk, files))
     });
     let (disk, files) = &*made.lock().expect("a map and a list");
@@ -92,7 +111,8 @@ pub fn start(data: &[u8]) {
     let path = &files[file as usize % files.len()];
     let content = disk.contents(path).expect("listed");
     let name = path.to_string_lossy();
-    let size = if name.contains("redo/") || name.ends_with("files.rdl") { BLOCK } else { PAGE_SIZE };
+    let size =
+        if name.contains("redo/") || name.ends_with("files.rdl") { BLOCK } else { PAGE_SIZE };
     let blocks = content.len() / size;
     if blocks == 0 {
         return;
@@ -107,7 +127,9 @@ pub fn start(data: &[u8]) {
     let mut ex = Executor::new(disk.clone(), 3);
     let host = ex.host.clone();
     ex.run(Box::pin(async move {
-        let Ok((e, _)) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await else { return };
+        let Ok((e, _)) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await else {
+            return;
+        };
         let _ = read(&e).await;
         let _ = e.close().await;
     }));

@@ -1,7 +1,8 @@
 //! Fuzz targets: each takes any bytes through a door by which bytes from outside come in, and may
 //! neither panic nor hang nor take memory without bound.
 //!
-//! `fuzz/` runs them under libFuzzer, with coverage of the code as its guide (`make fuzz`). The test
+//! `fuzz/` runs them under libFuzzer, with coverage of the code as its guide (`make fuzz`). The
+//! test
 //! `regressions` runs them once over the corpus and over every input that ever failed.
 #![forbid(unsafe_code)]
 mod dictionary;
@@ -27,9 +28,24 @@ pub struct Target {
 
 pub const TARGETS: &[Target] = &[
     Target { name: "sql_text", run: sql::text, max_len: 4096, seeds: sql::seeds },
-    Target { name: "packets", run: protocol::packets, max_len: 4096, seeds: protocol::packet_seeds },
-    Target { name: "handshake", run: protocol::handshake, max_len: 1024, seeds: protocol::handshake_seeds },
-    Target { name: "execute", run: protocol::execute, max_len: 1024, seeds: protocol::execute_seeds },
+    Target {
+        name: "packets",
+        run: protocol::packets,
+        max_len: 4096,
+        seeds: protocol::packet_seeds,
+    },
+    Target {
+        name: "handshake",
+        run: protocol::handshake,
+        max_len: 1024,
+        seeds: protocol::handshake_seeds,
+    },
+    Target {
+        name: "execute",
+        run: protocol::execute,
+        max_len: 1024,
+        seeds: protocol::execute_seeds,
+    },
     Target { name: "redo_records", run: redo::records, max_len: 4096, seeds: redo::record_seeds },
     Target { name: "index_page", run: page::index, max_len: 2048, seeds: page::seeds },
     Target { name: "undo_page", run: undo::page, max_len: 2048, seeds: undo::seeds },

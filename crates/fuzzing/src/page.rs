@@ -1,7 +1,9 @@
-//! Index pages: one that is well formed can be read, and one that passes the structural check can be
+//! Index pages: one that is well formed can be read, and one that passes the structural check can
+//! be
 //! changed, whatever the bytes are.
 //!
-//! An input is a list of changes to a page that was well made, because random bytes would never come
+//! An input is a list of changes to a page that was well made, because random bytes would never
+//! come
 //! past the first line of the check.
 use crate::{change, take};
 use redolith_engine::PAGE_SIZE;
@@ -48,7 +50,8 @@ pub fn index(data: &[u8]) {
         assert!(index::check(&sheet.0).is_err());
         return;
     }
-    let keys: Vec<Vec<u8>> = index::records(&sheet.0).map(|r| index::key(&sheet.0, r).to_vec()).collect();
+    let keys: Vec<Vec<u8>> =
+        index::records(&sheet.0).map(|r| index::key(&sheet.0, r).to_vec()).collect();
     assert_eq!(keys.len(), index::n_recs(&sheet.0) as usize);
     let is_right = index::check(&sheet.0).is_ok();
     for (r, key) in index::records(&sheet.0).zip(&keys) {
@@ -62,7 +65,12 @@ pub fn index(data: &[u8]) {
             let _ = (child != index::INFIMUM).then(|| index::child(&sheet.0, child));
         }
     }
-    let _ = (index::search_end(&sheet.0), index::middle(&sheet.0), index::used(&sheet.0), index::high_key(&sheet.0));
+    let _ = (
+        index::search_end(&sheet.0),
+        index::middle(&sheet.0),
+        index::used(&sheet.0),
+        index::high_key(&sheet.0),
+    );
     if !is_right {
         return;
     }

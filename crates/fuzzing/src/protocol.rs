@@ -18,7 +18,12 @@ pub fn packets(data: &[u8]) {
 }
 
 /// Bodies up to the first packet that is refused, and why it was.
-fn bodies(stream: &[u8], step: usize, max_body: usize, trims: bool) -> (Vec<Vec<u8>>, Option<PacketError>) {
+fn bodies(
+    stream: &[u8],
+    step: usize,
+    max_body: usize,
+    trims: bool,
+) -> (Vec<Vec<u8>>, Option<PacketError>) {
     let (mut buffer, mut got, mut sequence) = (PacketBuffer::default(), Vec::new(), 0);
     let mut arrived = 0;
     for part in stream.chunks(step) {
@@ -80,7 +85,10 @@ pub fn handshake_seeds() -> Vec<Vec<u8>> {
         b
     };
     vec![
-        login(0x01ff_a28d, b"root\0\x14aaaaaaaaaaaaaaaaaaaadb\0mysql_native_password\0\x08\x03_os\x03abc"),
+        login(
+            0x01ff_a28d,
+            b"root\0\x14aaaaaaaaaaaaaaaaaaaadb\0mysql_native_password\0\x08\x03_os\x03abc",
+        ),
         login(0x000f_a28d, b"root\0\0mysql_native_password\0"),
         login(0x0020_0200, b"root\0\xfc\x02\0xy"),
     ]
@@ -94,11 +102,17 @@ pub fn execute(data: &[u8]) {
     let known: Vec<ParameterType> = match parameters.types() {
         Some(types) => types.collect(),
         // As of an execution before.
-        None => (0..n).map(|i| ParameterType { field_type: body[i % body.len()], unsigned: i % 2 == 0 }).collect(),
+        None => (0..n)
+            .map(|i| ParameterType { field_type: body[i % body.len()], unsigned: i % 2 == 0 })
+            .collect(),
     };
     assert_eq!(known.len(), n);
     let mut values: Vec<Value<'_>> = Vec::new();
-    let sent = parameters.values(&known, |i| (long as usize == i + 1).then_some(&b"long"[..]), &mut values);
+    let sent = parameters.values(
+        &known,
+        |i| (long as usize == i + 1).then_some(&b"long"[..]),
+        &mut values,
+    );
     assert!(values.len() <= n && (sent.is_err() || values.len() == n));
     for v in &values {
         // Every value can be shown and turned into what columns hold.
@@ -107,7 +121,8 @@ pub fn execute(data: &[u8]) {
 }
 
 pub fn execute_seeds() -> Vec<Vec<u8>> {
-    let mut all: Vec<Vec<u8>> = (0..=255u8).map(|kind| [&[0, 0, 0, 1, kind, 0, 12][..], &[7; 16]].concat()).collect();
+    let mut all: Vec<Vec<u8>> =
+        (0..=255u8).map(|kind| [&[0, 0, 0, 1, kind, 0, 12][..], &[7; 16]].concat()).collect();
     all.push(b"\x01\0\0\x01\x03\0\xfd\0\x07\0\0\0\x03abc".to_vec());
     all.push(b"\x01\x02\x01\0abc".to_vec());
     all

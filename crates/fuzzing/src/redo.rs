@@ -1,5 +1,7 @@
 //! Redo records: what a frame's payload is made of.
-use redolith_engine::mtr::record::{Change, Record, Records, put_file, put_fill, put_init, put_page, put_write};
+use redolith_engine::mtr::record::{
+    Change, Record, Records, put_file, put_fill, put_init, put_page, put_write,
+};
 use redolith_engine::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
 /// A frame's payload: its records, each applied to a page.

@@ -13,9 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 const DEFINITIONS: [&str; 3] = [
-    "CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(100), c DECIMAL(10,2), d DATETIME(3), \
-     e ENUM('x','y','z'), f SET('p','q'), g DOUBLE, h BLOB, i TIME, j YEAR, k BIT(9), KEY ab (a, b), UNIQUE KEY c (c))",
-    "CREATE TABLE u (id INT PRIMARY KEY, t_id BIGINT, v CHAR(10) CHARACTER SET latin1, w DATE, KEY (t_id), KEY (v(3)))",
+    "CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(100), c \
+        DECIMAL(10,2), d DATETIME(3), \
+     e ENUM('x','y','z'), f SET('p','q'), g DOUBLE, h BLOB, i TIME, j YEAR, k BIT(9), KEY ab (a, \
+     b), UNIQUE KEY c (c))",
+    "CREATE TABLE u (id INT PRIMARY KEY, t_id BIGINT, v CHAR(10) CHARACTER SET latin1, w DATE, KEY \
+        (t_id), KEY (v(3)))",
     "CREATE TABLE a (a INT, b TEXT)",
 ];
 
@@ -39,8 +42,15 @@ fn bounds() -> Bounds<'static> {
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let mut tables = Tables::default();
     for sql in DEFINITIONS {
-        let parsed =
-            parse::parse(sql.as_bytes(), 0..sql.len(), None, SqlMode::default(), TextCharsets::UTF8, bounds()).expect("a definition");
+        let parsed = parse::parse(
+            sql.as_bytes(),
+            0..sql.len(),
+            None,
+            SqlMode::default(),
+            TextCharsets::UTF8,
+            bounds(),
+        )
+        .expect("a definition");
         let bound = plan(&tables, &parsed, Params::Marks).expect("a definition");
         if let Statement::Ddl(DdlStmt::CreateTable(create)) = bound.plan.body {
             tables.0.insert(create.def.name.clone(), Arc::new(TableInfo::definition(create.def)));
@@ -72,13 +82,24 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
 /// As a session makes plans of texts: the first row of many stands for them all.
 fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
     if let Some(repeat) = &lifted.repeat
-        && let Ok(parsed) = parse::parse(text, start..lifted.end, Some(repeat.skip.clone()), mode, TextCharsets::UTF8, bounds())
+        && let Ok(parsed) = parse::parse(
+            text,
+            start..lifted.end,
+            Some(repeat.skip.clone()),
+            mode,
+            TextCharsets::UTF8,
+            bounds(),
+        )
         && let ast::Statement::Insert(insert) = &parsed.statement
         && matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1)
     {
         plan(&TABLES, &parsed, Params::Literals { row_stride: Some(repeat.stride as u32) });
     }
-    let Ok(parsed) = parse::parse(text, start..lifted.end, None, mode, TextCharsets::UTF8, bounds()) else { return };
+    let Ok(parsed) =
+        parse::parse(text, start..lifted.end, None, mode, TextCharsets::UTF8, bounds())
+    else {
+        return;
+    };
     plan(&TABLES, &parsed, Params::Literals { row_stride: None });
     plan(&TABLES, &parsed, Params::Marks);
 }
@@ -86,9 +107,18 @@ fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
 /// The first byte chooses the SQL mode; the rest is what COM_QUERY brings. The caller's stack is
 /// as long as a server thread's, against which the parser's limits on depth are measured.
 pub fn text(data: &[u8]) {
-    const MODES: [u64; 4] = [SqlMode::NO_BACKSLASH_ESCAPES, SqlMode::ANSI_QUOTES, SqlMode::PIPES_AS_CONCAT, SqlMode::IGNORE_SPACE];
+    const MODES: [u64; 4] = [
+        SqlMode::NO_BACKSLASH_ESCAPES,
+        SqlMode::ANSI_QUOTES,
+        SqlMode::PIPES_AS_CONCAT,
+        SqlMode::IGNORE_SPACE,
+    ];
     let ([modes], text) = take::<1>(data);
-    let chosen = MODES.iter().enumerate().filter(|(i, _)| modes >> i & 1 == 1).fold(0, |all, (_, mode)| all | mode);
+    let chosen = MODES
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| modes >> i & 1 == 1)
+        .fold(0, |all, (_, mode)| all | mode);
     let mode = SqlMode(SqlMode::default().0 | chosen);
     let (mut start, mut lifted) = (0, Lifted::default());
     for _ in 0..16 {
@@ -96,9 +126,18 @@ pub fn text(data: &[u8]) {
             return;
         }
         let (range, next) = parse::split(text, start, mode);
-        assert_eq!((range.end, next), (lifted.end, lifted.next), "both ways of cutting a text agree");
+        assert_eq!(
+            (range.end, next),
+            (lifted.end, lifted.next),
+            "both ways of cutting a text agree"
+        );
         for token in &lifted.literals {
-            let _ = literal::value(*token, text, !mode.has(SqlMode::NO_BACKSLASH_ESCAPES), TextCharsets::UTF8);
+            let _ = literal::value(
+                *token,
+                text,
+                !mode.has(SqlMode::NO_BACKSLASH_ESCAPES),
+                TextCharsets::UTF8,
+            );
         }
         of_text(text, start, &lifted, mode);
         match next {
@@ -119,7 +158,12 @@ pub fn seeds() -> Vec<Vec<u8>> {
         include_str!("../../sql/tests/cases/syntax.test"),
     ];
     let statement = |block: &str| {
-        let lines: Vec<&str> = block.lines().filter(|l| !l.starts_with('#')).skip(1).take_while(|l| *l != "----").collect();
+        let lines: Vec<&str> = block
+            .lines()
+            .filter(|l| !l.starts_with('#'))
+            .skip(1)
+            .take_while(|l| *l != "----")
+            .collect();
         [b"\0", lines.join("\n").as_bytes()].concat()
     };
     CASES.iter().flat_map(|text| text.split("\n\n")).map(statement).collect()

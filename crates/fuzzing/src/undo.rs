@@ -1,4 +1,5 @@
-//! Undo pages: entries one behind the other, as recovery, rollback, purge and old versions read them.
+//! Undo pages: entries one behind the other, as recovery, rollback, purge and old versions read
+//! them.
 use redolith_engine::undo::record::{self, Entry, Head, Obsolete, OldVersion, RollPtr};
 use redolith_engine::{PAGE_SIZE, TrxId};
 

@@ -10,7 +10,10 @@ const HANGS_S: u64 = 60;
 fn inputs(folder: &str, target: &str) -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(folder).join(target);
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    entries.map(|e| e.unwrap().path()).map(|p| (p.display().to_string(), std::fs::read(&p).unwrap())).collect()
+    entries
+        .map(|e| e.unwrap().path())
+        .map(|p| (p.display().to_string(), std::fs::read(&p).unwrap()))
+        .collect()
 }
 
 /// With a stack as the server's threads have it.
@@ -20,7 +23,8 @@ fn run(target: &'static Target, name: &str, input: Vec<u8>) {
         (target.run)(&input);
         let _ = sender.send(());
     };
-    let thread = std::thread::Builder::new().stack_size(redolith_sql::STACK_BYTES).spawn(body).unwrap();
+    let thread =
+        std::thread::Builder::new().stack_size(redolith_sql::STACK_BYTES).spawn(body).unwrap();
     match done.recv_timeout(std::time::Duration::from_secs(HANGS_S)) {
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{}: {name} hangs", target.name),
         _ => assert!(thread.join().is_ok(), "{}: {name} fails", target.name),

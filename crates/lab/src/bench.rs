@@ -20,7 +20,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A quick run takes no point that would end later than this, and gives up one that does: three minutes, less stopping and writing.
+/// A quick run takes no point that would end later than this, and gives up one that does: three
+/// minutes, less stopping and writing.
 const QUICK_LIMIT: Duration = Duration::from_secs(165);
 const POINT_LIMIT: Duration = Duration::from_secs(3600);
 const PREPARE_LIMIT: Duration = Duration::from_secs(3600);
@@ -71,7 +72,8 @@ impl Bench {
         let device = Device::below(&dir);
         let mut machine = machine::about(&dir, &device);
         machine.insert(0, ("date".into(), crate::clock::day(&stamp)));
-        machine.extend(quota.iter().map(|q| ("CPU quota of each server".to_string(), q.describe())));
+        machine
+            .extend(quota.iter().map(|q| ("CPU quota of each server".to_string(), q.describe())));
         let mut results = Results {
             study: o.study.word().into(),
             title: title(o.study).into(),
@@ -81,11 +83,16 @@ impl Bench {
             ..Results::default()
         };
         if o.peers.contains(&crate::options::Peer::MySql)
-            && programs.mysql_root.as_ref().is_some_and(|root| !machine::same_device(&root.join("tmp"), &dir))
+            && programs
+                .mysql_root
+                .as_ref()
+                .is_some_and(|root| !machine::same_device(&root.join("tmp"), &dir))
         {
-            results
-                .notes
-                .push("mysql: its data are below --mysql-root, on another device than the others'. Its flushes are not counted.".into());
+            results.notes.push(
+                "mysql: its data are below --mysql-root, on another device than the others'. \
+                    Its flushes are not counted."
+                    .into(),
+            );
         }
         let folders = Folders { data: dir.join("data"), sockets, keep_data: o.keep_data };
         Ok(Bench {
@@ -131,7 +138,11 @@ impl Bench {
         for note in &self.results.notes[self.said.min(self.results.notes.len())..] {
             self.screen.line(&format!("note: {note}"));
         }
-        self.screen.line(&format!("after {}: {}", short(self.began.elapsed()), from_here(&self.dir.join("report.html")).display()));
+        self.screen.line(&format!(
+            "after {}: {}",
+            short(self.began.elapsed()),
+            from_here(&self.dir.join("report.html")).display()
+        ));
         done
     }
 
@@ -142,7 +153,11 @@ impl Bench {
             Study::Writers => writers::specs(&self.o),
         };
         let longest = self.longest_guess(&specs);
-        self.screen.line(&format!("about {}; results in {}", short(longest), from_here(&self.dir).display()));
+        self.screen.line(&format!(
+            "about {}; results in {}",
+            short(longest),
+            from_here(&self.dir).display()
+        ));
         for spec in specs {
             self.start(spec)?;
         }
@@ -160,26 +175,50 @@ impl Bench {
 
     /// Before anything is known of the servers: as if all were there.
     fn longest_guess(&self, specs: &[Spec]) -> Duration {
-        let facts: Vec<Facts> = specs.iter().map(|s| Facts { name: s.name, kind: s.kind, knows: redo::VARIABLES.to_vec() }).collect();
+        let facts: Vec<Facts> = specs
+            .iter()
+            .map(|s| Facts { name: s.name, kind: s.kind, knows: redo::VARIABLES.to_vec() })
+            .collect();
         let jobs = match self.o.study {
             Study::Redo => redo::plan(&self.o, &machine::cores(), &facts, &mut Results::default()),
             Study::Writers => writers::plan(&self.o, &facts, &mut Results::default()),
         };
         let rows = f64::from(self.o.tables) * f64::from(self.o.table_size);
-        let prepare = if self.o.study == Study::Redo { Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0) } else { Duration::ZERO };
-        self.groups(&jobs).into_iter().map(|g| self.expected(g)).sum::<Duration>() + (prepare + Duration::from_secs(2)) * specs.len() as u32
+        let prepare = if self.o.study == Study::Redo {
+            Duration::from_secs_f64(rows / redo::LOADED_PER_S + 1.0)
+        } else {
+            Duration::ZERO
+        };
+        self.groups(&jobs).into_iter().map(|g| self.expected(g)).sum::<Duration>()
+            + (prepare + Duration::from_secs(2)) * specs.len() as u32
     }
 
     fn start(&mut self, spec: Spec) -> Result<()> {
         self.screen.now(&format!("starting {}", spec.name));
-        let mut server = Server::start(spec, &self.o.pool, self.quota.as_ref(), &self.programs, &self.folders, &self.stop)?;
+        let mut server = Server::start(
+            spec,
+            &self.o.pool,
+            self.quota.as_ref(),
+            &self.programs,
+            &self.folders,
+            &self.stop,
+        )?;
         server.learn(redo::VARIABLES)?;
         if server.spec.kind == Kind::MySql {
-            server.connect()?.query("SET GLOBAL innodb_monitor_enable = module_log").map_err(failed("mysql: innodb_monitor_enable"))?;
+            server
+                .connect()?
+                .query("SET GLOBAL innodb_monitor_enable = module_log")
+                .map_err(failed("mysql: innodb_monitor_enable"))?;
         }
         if self.o.study == Study::Redo && server.spec.kind != Kind::Null {
-            self.screen.now(&format!("loading {} tables of {} rows into {}", self.o.tables, self.o.table_size, server.spec.name));
-            server.connect()?.query(&format!("CREATE DATABASE {}", sysbench::SCHEMA)).map_err(failed(server.spec.name))?;
+            self.screen.now(&format!(
+                "loading {} tables of {} rows into {}",
+                self.o.tables, self.o.table_size, server.spec.name
+            ));
+            server
+                .connect()?
+                .query(&format!("CREATE DATABASE {}", sysbench::SCHEMA))
+                .map_err(failed(server.spec.name))?;
             self.tables(&server, "prepare")?;
         }
         let cores = crate::cores::list(&server.spec.cores);
@@ -197,10 +236,22 @@ impl Bench {
     /// `prepare` makes and fills the tables, `cleanup` drops them.
     fn tables(&self, server: &Server, verb: &str) -> Result<()> {
         let threads = self.o.tables.min(machine::cores().len() as u32);
-        let words = sysbench::command(&self.load, sysbench::SCRIPTS[0], &server.socket, self.shape(), threads, &[], verb);
+        let words = sysbench::command(
+            &self.load,
+            sysbench::SCRIPTS[0],
+            &server.socket,
+            self.shape(),
+            threads,
+            &[],
+            verb,
+        );
         let out = child::run(&words, &self.stop, self.at_most(PREPARE_LIMIT))?;
         if out.contains("FATAL") {
-            return Err(Failure::Failed(format!("{verb}, {}: {}", server.spec.name, child::tail(&out, 500))));
+            return Err(Failure::Failed(format!(
+                "{verb}, {}: {}",
+                server.spec.name,
+                child::tail(&out, 500)
+            )));
         }
         Ok(())
     }
@@ -212,13 +263,18 @@ impl Bench {
             self.tables(&self.servers[job.server], "prepare")?;
         }
         let script = &self.results.sections[job.section].script;
-        self.worn[job.server] = sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
+        self.worn[job.server] =
+            sysbench::wears(script) && self.servers[job.server].spec.kind != Kind::Null;
         Ok(())
     }
 
     /// So long, or what is left of a quick run.
     fn at_most(&self, limit: Duration) -> Duration {
-        if self.o.quick { limit.min(QUICK_LIMIT.saturating_sub(self.began.elapsed())) } else { limit }
+        if self.o.quick {
+            limit.min(QUICK_LIMIT.saturating_sub(self.began.elapsed()))
+        } else {
+            limit
+        }
     }
 
     fn shape(&self) -> Shape {
@@ -233,7 +289,9 @@ impl Bench {
             if gone[job.server] {
                 continue;
             }
-            if self.o.quick && self.began.elapsed() + estimate.of(self.expected(group)) > QUICK_LIMIT {
+            if self.o.quick
+                && self.began.elapsed() + estimate.of(self.expected(group)) > QUICK_LIMIT
+            {
                 self.results.notes.push(format!(
                     "{} of {} points are left out: a quick run ends within three minutes.",
                     groups[i..].iter().map(|g| g.len()).sum::<usize>(),
@@ -241,7 +299,8 @@ impl Bench {
                 ));
                 break;
             }
-            let left = groups[i..].iter().filter(|g| !gone[g[0].server]).map(|g| self.expected(g)).sum();
+            let left =
+                groups[i..].iter().filter(|g| !gone[g[0].server]).map(|g| self.expected(g)).sum();
             let left = short(estimate.of(left));
             self.screen.now(&self.head(&left, job));
             let began = Instant::now();
@@ -254,16 +313,37 @@ impl Bench {
             };
             let name = self.servers[job.server].spec.name.to_string();
             for (job, figures) in group.iter().zip(all) {
-                self.screen.line(&format!("{}  {}{error}", self.head(&left, job), figures.as_ref().map_or(String::new(), one_line)));
+                self.screen.line(&format!(
+                    "{}  {}{error}",
+                    self.head(&left, job),
+                    figures.as_ref().map_or(String::new(), one_line)
+                ));
                 let section = &self.results.sections[job.section];
-                let (section, row, column) = (section.id.clone(), section.rows[job.row].clone(), section.columns[job.column].clone());
-                let (connections, server, error, turn) = (job.connections, name.clone(), error.clone(), job.turn);
-                self.results.points.push(Point { section, row, column, connections, server, turn, figures, error });
+                let (section, row, column) = (
+                    section.id.clone(),
+                    section.rows[job.row].clone(),
+                    section.columns[job.column].clone(),
+                );
+                let (connections, server, error, turn) =
+                    (job.connections, name.clone(), error.clone(), job.turn);
+                self.results.points.push(Point {
+                    section,
+                    row,
+                    column,
+                    connections,
+                    server,
+                    turn,
+                    figures,
+                    error,
+                });
             }
             let server = &mut self.servers[job.server];
             if !server.alive() {
                 gone[job.server] = true;
-                self.results.notes.push(format!("{name} ended by itself; its later points are left out. It said: {}", server.last_words()));
+                self.results.notes.push(format!(
+                    "{name} ended by itself; its later points are left out. It said: {}",
+                    server.last_words()
+                ));
             }
             report::write(&self.results, &self.dir)?;
         }
@@ -294,21 +374,38 @@ impl Bench {
     fn measured(&mut self, group: &[Job]) -> Result<Vec<Figures>> {
         let job = &group[0];
         self.mend_tables(job)?;
-        // Before the rest: with purge on again, what it was stopped for is worked off now and not in the windows.
+        // Before the rest: with purge on again, what it was stopped for is worked off now and not
+        // in the windows.
         self.servers[job.server].apply(&job.setup)?;
-        servers::settle(&self.servers, if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT }, &self.stop)?;
+        servers::settle(
+            &self.servers,
+            if self.o.quick { SETTLE_LIMIT_QUICK } else { SETTLE_LIMIT },
+            &self.stop,
+        )?;
         let (shape, limit) = (self.shape(), self.at_most(POINT_LIMIT));
         let server = &mut self.servers[job.server];
         match self.o.study {
             Study::Redo => {
                 let script = &self.results.sections[job.section].script;
-                let load = SysbenchLoad { program: &self.load, script, shape, warmup_s: self.o.warmup_s, time_s: self.o.time_s, limit };
+                let load = SysbenchLoad {
+                    program: &self.load,
+                    script,
+                    shape,
+                    warmup_s: self.o.warmup_s,
+                    time_s: self.o.time_s,
+                    limit,
+                };
                 let settings = group.iter().map(|j| &j.setup[..]).collect();
                 let run = Run { connections: job.connections, turn: job.turn, settings };
                 load.measure(server, &run, &self.device, &self.stop)
             }
             Study::Writers => {
-                let load = SlapLoad { program: &self.load, connections: job.connections, writes: self.o.writes, limit };
+                let load = SlapLoad {
+                    program: &self.load,
+                    connections: job.connections,
+                    writes: self.o.writes,
+                    limit,
+                };
                 Ok(vec![load.measure(server, &self.device, &self.stop)?])
             }
         }
@@ -327,7 +424,15 @@ fn one_line(f: &Figures) -> String {
 fn about_load(o: &Options) -> Vec<(String, String)> {
     let mut about = match o.study {
         Study::Redo => vec![
-            ("load".to_string(), format!("sysbench {}, uniform keys, {} tables x {} rows", o.scripts.join(", "), o.tables, o.table_size)),
+            (
+                "load".to_string(),
+                format!(
+                    "sysbench {}, uniform keys, {} tables x {} rows",
+                    o.scripts.join(", "),
+                    o.tables,
+                    o.table_size
+                ),
+            ),
             ("measured".into(), about_windows(o)),
         ],
         Study::Writers => vec![("load".to_string(), slap::as_typed(o.writes))],
@@ -345,7 +450,8 @@ fn about_windows(o: &Options) -> String {
         format!("{} s of each row", w.window_s)
     };
     format!(
-        "{each}, after {} s of warm-up; rows of one server in one load, their windows in turn, {} s between two (both 1 s more per 256 connections)",
+        "{each}, after {} s of warm-up; rows of one server in one load, their windows in turn, {} \
+            s between two (both 1 s more per 256 connections)",
         o.warmup_s, w.gap_s
     )
 }
@@ -378,25 +484,45 @@ fn find_programs(o: &Options) -> Result<(String, Programs)> {
     let mut next = || found.next().unwrap_or_default();
     let load = next();
     let (_, taskset) = (next(), next());
-    let mysql_root = o.mysql_root.as_ref().map(|root| fs::canonicalize(root).map_err(failed(root.display()))).transpose()?;
+    let mysql_root = o
+        .mysql_root
+        .as_ref()
+        .map(|root| fs::canonicalize(root).map_err(failed(root.display())))
+        .transpose()?;
     let mut p = Programs { taskset, mysql_root, ..Programs::default() };
     (p.mariadbd, p.mariadb_install) = (next(), next());
     let own = std::env::current_exe().map_err(failed("where this program is"))?;
     p.redolith = program(o.redolith.clone().unwrap_or(own.clone()), "")?;
     if o.peers.contains(&Peer::Null) && o.study == Study::Redo {
-        let beside = own.parent().and_then(Path::parent).map(|target| target.join("null/release/redolith-null")).unwrap_or_default();
-        p.null = program(o.null_server.clone().unwrap_or(beside), "make bench-build builds it, --null-server=FILE names it")?;
+        let beside = own
+            .parent()
+            .and_then(Path::parent)
+            .map(|target| target.join("null/release/redolith-null"))
+            .unwrap_or_default();
+        p.null = program(
+            o.null_server.clone().unwrap_or(beside),
+            "make bench-build builds it, --null-server=FILE names it",
+        )?;
     }
     if o.peers.contains(&Peer::MySql) {
         let inside = p.mysql_root.as_ref().map(|r| r.join("usr/sbin/mysqld"));
         let mysqld = o.mysqld.clone().or(inside).unwrap_or_else(|| "/usr/sbin/mysqld".into());
-        p.mysqld = program(mysqld, "--mysqld=FILE names it; Debian sid and Ubuntu: apt-get install mysql-server-core")?;
+        p.mysqld = program(
+            mysqld,
+            "--mysqld=FILE names it; Debian sid and Ubuntu: apt-get install mysql-server-core",
+        )?;
         if let Some(root) = &p.mysql_root {
             if !rustix::process::getuid().is_root() {
-                return Err(Failure::Failed("--mysql-root needs root: mysqld is run by chroot".into()));
+                return Err(Failure::Failed(
+                    "--mysql-root needs root: mysqld is run by chroot".into(),
+                ));
             }
             if !Path::new(&p.mysqld).starts_with(root) {
-                return Err(Failure::Failed(format!("{} is not below --mysql-root={}", p.mysqld, root.display())));
+                return Err(Failure::Failed(format!(
+                    "{} is not below --mysql-root={}",
+                    p.mysqld,
+                    root.display()
+                )));
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Programs that the lab starts.
 //!
-//! - **CHILD-1** No child outlives the lab, however the lab ends: each is started through `setpriv --pdeathsig KILL`, and dies with the thread that started it.
-//!   So only the lab's main thread starts children.
-//! - **CHILD-2** Each child leads a process group, so that Ctrl-C at the terminal reaches the lab alone; what ends is that group, never a name.
+//! - **CHILD-1** No child outlives the lab, however the lab ends: each is started through
+//!   `setpriv --pdeathsig KILL`, and dies with the thread that started it. So only the lab's main
+//!   thread starts children.
+//! - **CHILD-2** Each child leads a process group, so that Ctrl-C at the terminal reaches the lab
+//!   alone; what ends is that group, never a name.
 use crate::failure::{Failure, Result, failed};
 use crate::stop::{LOOK, Stop};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -48,12 +50,20 @@ impl Child {
             let out = File::options().create(true).append(true).open(file)?;
             command(words).stdout(out.try_clone()?).stderr(out).spawn()
         };
-        Ok(Child { inner: start().map_err(failed(&words[0]))?, lines: None, name: words[0].clone() })
+        Ok(Child {
+            inner: start().map_err(failed(&words[0]))?,
+            lines: None,
+            name: words[0].clone(),
+        })
     }
 
     /// Its output, both kinds, is read line by line.
     pub fn with_lines(words: &[String]) -> Result<Child> {
-        let mut inner = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed(&words[0]))?;
+        let mut inner = command(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed(&words[0]))?;
         let (to, lines) = channel();
         if let Some(out) = inner.stdout.take() {
             read_lines(out, to.clone());
@@ -143,7 +153,12 @@ pub fn run(words: &[String], stop: &Stop, limit: Duration) -> Result<String> {
     }
     match child.wait(stop, until.saturating_duration_since(Instant::now()))? {
         Some(status) if status.success() => Ok(out),
-        Some(status) => Err(Failure::Failed(format!("{} ended with {}:\n{}", words.join(" "), describe(status), tail(&out, 1500)))),
+        Some(status) => Err(Failure::Failed(format!(
+            "{} ended with {}:\n{}",
+            words.join(" "),
+            describe(status),
+            tail(&out, 1500)
+        ))),
         None => Err(Failure::Failed(format!("{} did not end in time", words[0]))),
     }
 }
@@ -176,20 +191,25 @@ mod tests {
         let stop = Stop::default();
         let both = run(&words(&["sh", "-c", "echo one; echo two >&2"]), &stop, LIMIT).unwrap();
         assert!(["one\ntwo\n", "two\none\n"].contains(&&both[..]), "{both:?}");
-        let why = run(&words(&["sh", "-c", "echo no; exit 3"]), &stop, LIMIT).unwrap_err().to_string();
+        let why =
+            run(&words(&["sh", "-c", "echo no; exit 3"]), &stop, LIMIT).unwrap_err().to_string();
         assert!(why.contains("status 3") && why.ends_with("no"), "{why}");
-        let why = run(&words(&["sleep", "60"]), &stop, Duration::from_millis(50)).unwrap_err().to_string();
+        let why = run(&words(&["sleep", "60"]), &stop, Duration::from_millis(50))
+            .unwrap_err()
+            .to_string();
         assert_eq!(why, "sleep did not end in time");
     }
 
     #[test]
     fn a_dropped_child_takes_its_group_with_it() {
-        let mut child = Child::with_lines(&words(&["sh", "-c", "sleep 600 & echo $!; wait"])).unwrap();
+        let mut child =
+            Child::with_lines(&words(&["sh", "-c", "sleep 600 & echo $!; wait"])).unwrap();
         let grandchild = child.line(&Stop::default(), Instant::now() + LIMIT).unwrap().unwrap();
         assert!(child.alive());
         drop(child);
         // It may be a zombie until init has looked.
-        let state = || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        let state =
+            || std::fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
         let gone = |s: String| s.is_empty() || s.contains(") Z ");
         assert!((0..6000).any(|_| {
             std::thread::sleep(LOOK);
@@ -199,6 +219,9 @@ mod tests {
 
     #[test]
     fn tails() {
-        assert_eq!((tail("abc\n", 2), tail("abc", 9), tail("", 3), tail("aé", 1)), ("bc", "abc", "", ""));
+        assert_eq!(
+            (tail("abc\n", 2), tail("abc", 9), tail("", 3), tail("aé", 1)),
+            ("bc", "abc", "", "")
+        );
     }
 }

@@ -13,10 +13,12 @@ pub fn day(stamp: &str) -> String {
 
 fn stamp_of(unix_s: u64) -> String {
     let (days, s) = (unix_s / 86400, unix_s % 86400);
-    // Years that begin in March end with the leap day; 1970-01-01 is day 719,468 of the calendar's 400-year cycles.
+    // Years that begin in March end with the leap day; 1970-01-01 is day 719,468 of the calendar's
+    // 400-year cycles.
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
@@ -31,8 +33,19 @@ mod tests {
 
     #[test]
     fn days_of_the_calendar() {
-        let of = [0, 951_782_400, 951_868_799, 1_709_164_800, 1_767_225_599, 1_795_280_284].map(stamp_of);
-        assert_eq!(of, ["19700101-000000", "20000229-000000", "20000229-235959", "20240229-000000", "20251231-235959", "20261121-165804"]);
+        let of = [0, 951_782_400, 951_868_799, 1_709_164_800, 1_767_225_599, 1_795_280_284]
+            .map(stamp_of);
+        assert_eq!(
+            of,
+            [
+                "19700101-000000",
+                "20000229-000000",
+                "20000229-235959",
+                "20240229-000000",
+                "20251231-235959",
+                "20261121-165804"
+            ]
+        );
         assert_eq!(day(&of[5]), "2026-11-21");
     }
 }

@@ -17,7 +17,8 @@ pub fn list(cores: &[usize]) -> String {
             _ => runs.push((core, core)),
         }
     }
-    let words: Vec<String> = runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
+    let words: Vec<String> =
+        runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
     words.join(",")
 }
 
@@ -27,7 +28,12 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for (text, cores) in [("0", vec![0]), ("0-1", vec![0, 1]), ("0-2,5,7-8", vec![0, 1, 2, 5, 7, 8]), ("", vec![])] {
+        for (text, cores) in [
+            ("0", vec![0]),
+            ("0-1", vec![0, 1]),
+            ("0-2,5,7-8", vec![0, 1, 2, 5, 7, 8]),
+            ("", vec![]),
+        ] {
             assert_eq!(parse(text), Some(cores.clone()));
             assert_eq!(list(&cores), text);
         }

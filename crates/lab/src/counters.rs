@@ -17,7 +17,8 @@ pub enum Source {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counter {
     pub count: f64,
-    /// It only grows: a difference makes sense. Otherwise it is a gauge, and says how something is at the moment.
+    /// It only grows: a difference makes sense. Otherwise it is a gauge, and says how something is
+    /// at the moment.
     pub grows: bool,
 }
 pub type Reading = BTreeMap<String, Counter>;
@@ -53,9 +54,14 @@ fn from_rows(rows: Vec<Vec<Option<String>>>, source: Source) -> Reading {
         let count = count.parse().ok()?;
         let name = name.to_lowercase();
         match source {
-            Source::Status => Some((name.strip_prefix("innodb_").unwrap_or(&name).to_string(), Counter { count, grows: !is_gauge(&name) })),
+            Source::Status => Some((
+                name.strip_prefix("innodb_").unwrap_or(&name).to_string(),
+                Counter { count, grows: !is_gauge(&name) },
+            )),
             _ => {
-                let grows = kind.as_deref().is_some_and(|kind| kind != "value" && !is_gauge_in_mysql(&name, kind));
+                let grows = kind
+                    .as_deref()
+                    .is_some_and(|kind| kind != "value" && !is_gauge_in_mysql(&name, kind));
                 Some((name, Counter { count, grows }))
             }
         }
@@ -63,8 +69,8 @@ fn from_rows(rows: Vec<Vec<Option<String>>>, source: Source) -> Reading {
     rows.into_iter().filter_map(one).collect()
 }
 
-/// Rows that MySQL (8.0, 9.7) gives the type of a counter, and sets to what is the case now: last values, averages over the last moments
-/// (innodb_flushing_avg_loops), rates, percentages, sizes.
+/// Rows that MySQL (8.0, 9.7) gives the type of a counter, and sets to what is the case now: last
+/// values, averages over the last moments (innodb_flushing_avg_loops), rates, percentages, sizes.
 const MYSQL_GAUGES: &[&str] = &[
     "log_flush_avg_time",
     "log_flush_max_time",
@@ -90,10 +96,14 @@ const MYSQL_GAUGES: &[&str] = &[
 ];
 
 fn is_gauge_in_mysql(name: &str, kind: &str) -> bool {
-    // The members of a set are how many calls there were (a counter), and what the last of them did.
-    let of_last_call = kind == "set_member" && (name.ends_with("_per_call") || name.ends_with("_pages"));
-    // buffer_flush_adaptive_avg_time_slot, buffer_flush_avg_page_rate, buffer_lru_batch_flush_avg_pass, ...
-    let flush_average = name.starts_with("buffer_") && name.contains("flush_") && name.contains("_avg_");
+    // The members of a set are how many calls there were (a counter), and what the last of them
+    // did.
+    let of_last_call =
+        kind == "set_member" && (name.ends_with("_per_call") || name.ends_with("_pages"));
+    // buffer_flush_adaptive_avg_time_slot, buffer_flush_avg_page_rate,
+    // buffer_lru_batch_flush_avg_pass, ...
+    let flush_average =
+        name.starts_with("buffer_") && name.contains("flush_") && name.contains("_avg_");
     of_last_call || flush_average || MYSQL_GAUGES.contains(&name)
 }
 
@@ -124,7 +134,13 @@ fn is_gauge(name: &str) -> bool {
 pub fn differences(before: &Reading, after: &Reading) -> Vec<Counted> {
     let both = after.iter().filter_map(|(name, a)| Some((name, before.get(name)?, a)));
     // Whatever its type says: what has become less does not only grow.
-    both.map(|(name, b, a)| Counted { name: name.clone(), before: b.count, after: a.count, grows: a.grows && a.count >= b.count }).collect()
+    both.map(|(name, b, a)| Counted {
+        name: name.clone(),
+        before: b.count,
+        after: a.count,
+        grows: a.grows && a.count >= b.count,
+    })
+    .collect()
 }
 
 /// Of the same counters over one more stretch, which need not follow at once.
@@ -175,8 +191,15 @@ pub const STUDY_1: &[&str] = &[
     "log_on_write_wait_loops",
 ];
 /// What ours and others' tables show besides.
-pub const BESIDES: &[&str] =
-    &["log_flushes", "log_groups", "log_flush_waiters", "os_log_fsyncs", "os_log_written", "log_checkpoints", "buffer_pages_written"];
+pub const BESIDES: &[&str] = &[
+    "log_flushes",
+    "log_groups",
+    "log_flush_waiters",
+    "os_log_fsyncs",
+    "os_log_written",
+    "log_checkpoints",
+    "buffer_pages_written",
+];
 
 #[cfg(test)]
 mod tests {
@@ -189,7 +212,11 @@ mod tests {
     #[test]
     fn differences_of_what_is_in_both() {
         let before = from_rows(
-            vec![row(&["log_writes", "100", "status_counter"]), row(&["log_lsn_current", "7", "value"]), row(&["gone", "1", "counter"])],
+            vec![
+                row(&["log_writes", "100", "status_counter"]),
+                row(&["log_lsn_current", "7", "value"]),
+                row(&["gone", "1", "counter"]),
+            ],
             Source::Metrics,
         );
         let after = from_rows(
@@ -210,11 +237,31 @@ mod tests {
 
     #[test]
     fn stretches_add_up() {
-        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        let counted = |name: &str, before: f64, after: f64, grows| Counted {
+            name: name.into(),
+            before,
+            after,
+            grows,
+        };
         let mut sum = Vec::new();
-        add(&mut sum, vec![counted("log_writes", 10.0, 15.0, true), counted("log_lsn_current", 1.0, 2.0, false)]);
-        add(&mut sum, vec![counted("log_writes", 40.0, 47.0, true), counted("log_lsn_current", 5.0, 9.0, false)]);
-        assert_eq!(sum, [counted("log_writes", 10.0, 22.0, true), counted("log_lsn_current", 1.0, 9.0, false)]);
+        add(
+            &mut sum,
+            vec![
+                counted("log_writes", 10.0, 15.0, true),
+                counted("log_lsn_current", 1.0, 2.0, false),
+            ],
+        );
+        add(
+            &mut sum,
+            vec![
+                counted("log_writes", 40.0, 47.0, true),
+                counted("log_lsn_current", 5.0, 9.0, false),
+            ],
+        );
+        assert_eq!(
+            sum,
+            [counted("log_writes", 10.0, 22.0, true), counted("log_lsn_current", 1.0, 9.0, false)]
+        );
     }
 
     #[test]
@@ -236,13 +283,27 @@ mod tests {
         };
         let d = differences(&rows("51034"), &rows("77"));
         let growing: Vec<&str> = d.iter().filter(|c| c.grows).map(|c| c.name.as_str()).collect();
-        assert_eq!((d.len(), growing), (9, vec!["buffer_flush_batch_total_pages", "buffer_flush_batches", "log_flush_total_time"]));
+        assert_eq!(
+            (d.len(), growing),
+            (
+                9,
+                vec![
+                    "buffer_flush_batch_total_pages",
+                    "buffer_flush_batches",
+                    "log_flush_total_time"
+                ]
+            )
+        );
     }
 
     #[test]
     fn mariadbs_names_become_the_metrics() {
         let r = from_rows(
-            vec![row(&["Innodb_log_writes", "5"]), row(&["Innodb_buffer_pool_pages_dirty", "6"]), row(&["Ssl_cipher", ""])],
+            vec![
+                row(&["Innodb_log_writes", "5"]),
+                row(&["Innodb_buffer_pool_pages_dirty", "6"]),
+                row(&["Ssl_cipher", ""]),
+            ],
             Source::Status,
         );
         assert_eq!(

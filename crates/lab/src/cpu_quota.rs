@@ -1,9 +1,13 @@
-//! CPU quotas by control groups: the one of `--cpu-quota`, and the one that this process has itself (Linux: sched-bwc.rst, cgroup-v2.rst).
+//! CPU quotas by control groups: the one of `--cpu-quota`, and the one that this process has itself
+//! (Linux: sched-bwc.rst, cgroup-v2.rst).
 //!
-//! - **QUOTA-1** A server is in its group before it is executed, so that each of its threads is; the client never is.
-//! - **QUOTA-2** A group is removed once its server has ended. One that a killed lab has left is removed by the next lab that makes one.
+//! - **QUOTA-1** A server is in its group before it is executed, so that each of its threads is;
+//!   the client never is.
+//! - **QUOTA-2** A group is removed once its server has ended. One that a killed lab has left is
+//!   removed by the next lab that makes one.
 //!
-//! Version 1 has a tree of groups for each controller. There the group is made for `cpuacct` too, because servers look there for what they have used.
+//! Version 1 has a tree of groups for each controller. There the group is made for `cpuacct` too,
+//! because servers look there for what they have used.
 use crate::failure::{Failure, Result, failed};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +36,8 @@ struct Tree {
 fn tree(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Tree> {
     let mount = |line: &str| {
         let (place, kind) = line.split_once(" - ")?;
-        let (place, kind): (Vec<&str>, Vec<&str>) = (place.split(' ').collect(), kind.split(' ').collect());
+        let (place, kind): (Vec<&str>, Vec<&str>) =
+            (place.split(' ').collect(), kind.split(' ').collect());
         let wanted = match controller {
             Some(name) => *kind.first()? == "cgroup" && kind.get(2)?.split(',').any(|o| o == name),
             None => *kind.first()? == "cgroup2",
@@ -41,7 +46,8 @@ fn tree(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Tree> {
     };
     let group = |line: &str| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        let wanted = controller.map_or(controllers.is_empty(), |name| controllers.split(',').any(|c| c == name));
+        let wanted = controller
+            .map_or(controllers.is_empty(), |name| controllers.split(',').any(|c| c == name));
         wanted.then(|| path.to_string())
     };
     let (root, mount) = mounts.lines().find_map(mount)?;
@@ -49,7 +55,11 @@ fn tree(mounts: &str, groups: &str, controller: Option<&str>) -> Option<Tree> {
     // In a container the mount may show but a part of the tree.
     let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or("").trim_start_matches('/');
     let version = if controller.is_some() { Version::V1 } else { Version::V2 };
-    Some(Tree { version, own: if below.is_empty() { mount.clone() } else { mount.join(below) }, mount })
+    Some(Tree {
+        version,
+        own: if below.is_empty() { mount.clone() } else { mount.join(below) },
+        mount,
+    })
 }
 
 fn tree_here(controller: Option<&str>) -> Option<Tree> {
@@ -60,7 +70,15 @@ fn tree_here(controller: Option<&str>) -> Option<Tree> {
 /// What its control groups allow this process, in CPUs; None: there is no limit.
 pub fn of_this_process() -> Option<f64> {
     let trees = [tree_here(Some("cpu")), tree_here(None)].into_iter().flatten();
-    trees.flat_map(|t| t.own.ancestors().take_while(|g| g.starts_with(&t.mount)).filter_map(allowed).collect::<Vec<_>>()).reduce(f64::min)
+    trees
+        .flat_map(|t| {
+            t.own
+                .ancestors()
+                .take_while(|g| g.starts_with(&t.mount))
+                .filter_map(allowed)
+                .collect::<Vec<_>>()
+        })
+        .reduce(f64::min)
 }
 
 fn allowed(group: &Path) -> Option<f64> {
@@ -83,24 +101,31 @@ pub struct CpuQuota {
     accounts: Option<PathBuf>,
 }
 
-const RIGHTS: &str = "it takes root, or a control group that is delegated to this user (systemd-run --user --scope --property=Delegate=yes redolith lab ...), \
+const RIGHTS: &str = "it takes root, or a control group that is delegated to this user \
+    (systemd-run --user --scope --property=Delegate=yes redolith lab ...), \
                       and a cgroup file system that is mounted for writing";
 
 impl CpuQuota {
-    /// Looks where groups can be made, and makes one, so that what is missing is said before anything is started.
+    /// Looks where groups can be made, and makes one, so that what is missing is said before
+    /// anything is started.
     pub fn find(cpus: f64) -> Result<CpuQuota> {
         let (one, two) = (tree_here(Some("cpu")), tree_here(None));
         let quota = match (one, two) {
             (Some(tree), _) => {
                 let below = tree.own.strip_prefix(&tree.mount).unwrap_or(Path::new(""));
-                let accounts =
-                    tree_here(Some("cpuacct")).filter(|a| a.mount != tree.mount).map(|a| a.mount.join(below)).filter(|a| a.is_dir());
+                let accounts = tree_here(Some("cpuacct"))
+                    .filter(|a| a.mount != tree.mount)
+                    .map(|a| a.mount.join(below))
+                    .filter(|a| a.is_dir());
                 CpuQuota { cpus, version: Version::V1, parent: tree.own, accounts }
             }
-            (None, Some(tree)) => CpuQuota { cpus, version: Version::V2, parent: delegating(&tree)?, accounts: None },
+            (None, Some(tree)) => {
+                CpuQuota { cpus, version: Version::V2, parent: delegating(&tree)?, accounts: None }
+            }
             (None, None) => {
                 return Err(Failure::Failed(
-                    "--cpu-quota: no control groups for CPU are mounted. As root: mount -t cgroup2 none /sys/fs/cgroup, or for version 1: \
+                    "--cpu-quota: no control groups for CPU are mounted. As root: mount -t cgroup2 \
+                        none /sys/fs/cgroup, or for version 1: \
                      mkdir -p /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu"
                         .into(),
                 ));
@@ -112,9 +137,14 @@ impl CpuQuota {
     }
 
     pub fn describe(&self) -> String {
-        let version = if self.version == Version::V1 { "v1, cpu.cfs_quota_us" } else { "v2, cpu.max" };
+        let version =
+            if self.version == Version::V1 { "v1, cpu.cfs_quota_us" } else { "v2, cpu.max" };
         let unit = if self.cpus == 1.0 { "CPU" } else { "CPUs" };
-        format!("{} {unit} (cgroup {version}: {} of each {PERIOD_US} us); the client is outside of it", self.cpus, self.quota_us())
+        format!(
+            "{} {unit} (cgroup {version}: {} of each {PERIOD_US} us); the client is outside of it",
+            self.cpus,
+            self.quota_us()
+        )
     }
 
     fn quota_us(&self) -> u64 {
@@ -130,17 +160,26 @@ impl CpuQuota {
         let mut group = Group { folders: Vec::new() };
         for parent in self.parents() {
             let folder = parent.join(format!("{PREFIX}{}-{name}", process::id()));
-            fs::create_dir(&folder)
-                .map_err(|e| Failure::Failed(format!("--cpu-quota: making the control group {}: {e}; {RIGHTS}", folder.display())))?;
+            fs::create_dir(&folder).map_err(|e| {
+                Failure::Failed(format!(
+                    "--cpu-quota: making the control group {}: {e}; {RIGHTS}",
+                    folder.display()
+                ))
+            })?;
             group.folders.push(folder);
         }
         let settings = match self.version {
-            Version::V1 => [("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", self.quota_us().to_string())].to_vec(),
+            Version::V1 => [
+                ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                ("cpu.cfs_quota_us", self.quota_us().to_string()),
+            ]
+            .to_vec(),
             Version::V2 => [("cpu.max", format!("{} {PERIOD_US}", self.quota_us()))].to_vec(),
         };
         for (file, value) in settings {
             let file = group.folders[0].join(file);
-            fs::write(&file, &value).map_err(failed(format!("--cpu-quota: writing {value} to {}", file.display())))?;
+            fs::write(&file, &value)
+                .map_err(failed(format!("--cpu-quota: writing {value} to {}", file.display())))?;
         }
         Ok(group)
     }
@@ -149,7 +188,9 @@ impl CpuQuota {
     fn sweep(&self) {
         for group in self.parents().filter_map(|p| fs::read_dir(p).ok()).flatten().flatten() {
             let name = group.file_name().to_string_lossy().into_owned();
-            let lab = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+            let lab = name
+                .strip_prefix(PREFIX)
+                .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             if lab.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
                 let _ = fs::remove_dir(group.path());
             }
@@ -157,11 +198,19 @@ impl CpuQuota {
     }
 }
 
-/// The nearest group around this process, its own first, whose children may have a quota. One that holds processes itself may not have such children.
+/// The nearest group around this process, its own first, whose children may have a quota. One that
+/// holds processes itself may not have such children.
 fn delegating(tree: &Tree) -> Result<PathBuf> {
-    let lists = |group: &Path, file: &str| fs::read_to_string(group.join(file)).is_ok_and(|l| l.split_whitespace().any(|c| c == "cpu"));
+    let lists = |group: &Path, file: &str| {
+        fs::read_to_string(group.join(file)).is_ok_and(|l| l.split_whitespace().any(|c| c == "cpu"))
+    };
     let mut why = format!("{} has no cpu controller (cgroup.controllers)", tree.own.display());
-    for group in tree.own.ancestors().take_while(|g| g.starts_with(&tree.mount)).filter(|g| lists(g, "cgroup.controllers")) {
+    for group in tree
+        .own
+        .ancestors()
+        .take_while(|g| g.starts_with(&tree.mount))
+        .filter(|g| lists(g, "cgroup.controllers"))
+    {
         let control = group.join("cgroup.subtree_control");
         if lists(group, "cgroup.subtree_control") {
             return Ok(group.to_path_buf());
@@ -184,7 +233,12 @@ impl Group {
     pub fn around(&self, words: Vec<String>) -> Vec<String> {
         const ENTER: &str = "echo $$ > \"$0\" && exec \"$@\"";
         self.folders.iter().fold(words, |words, folder| {
-            let shell = ["/bin/sh".into(), "-c".into(), ENTER.into(), folder.join("cgroup.procs").display().to_string()];
+            let shell = [
+                "/bin/sh".into(),
+                "-c".into(),
+                ENTER.into(),
+                folder.join("cgroup.procs").display().to_string(),
+            ];
             shell.into_iter().chain(words).collect()
         })
     }
@@ -210,21 +264,32 @@ mod tests {
     use crate::child;
     use crate::stop::Stop;
 
-    const HYBRID: &str = "30 25 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n31 30 0:27 / /sys/fs/cgroup/unified rw,relatime shared:3 - cgroup2 cgroup2 rw\n\
-                          35 30 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:7 - cgroup cgroup rw,cpu,cpuacct\n";
+    const HYBRID: &str = "30 25 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n31 30 0:27 / \
+        /sys/fs/cgroup/unified rw,relatime shared:3 - cgroup2 cgroup2 rw\n\
+                          35 30 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:7 - cgroup cgroup \
+                          rw,cpu,cpuacct\n";
 
     #[test]
     fn trees_are_found_where_they_are_mounted() {
         let groups = "5:cpu,cpuacct:/user/a\n4:memory:/x\n0::/user.slice/b\n";
         let one = tree(HYBRID, groups, Some("cpu")).unwrap();
-        assert_eq!((one.version, one.own), (Version::V1, "/sys/fs/cgroup/cpu,cpuacct/user/a".into()));
+        assert_eq!(
+            (one.version, one.own),
+            (Version::V1, "/sys/fs/cgroup/cpu,cpuacct/user/a".into())
+        );
         let two = tree(HYBRID, groups, None).unwrap();
-        assert_eq!((two.version, two.own), (Version::V2, "/sys/fs/cgroup/unified/user.slice/b".into()));
+        assert_eq!(
+            (two.version, two.own),
+            (Version::V2, "/sys/fs/cgroup/unified/user.slice/b".into())
+        );
         assert_eq!(tree(HYBRID, groups, Some("memory")), None);
         assert_eq!(tree("", groups, None), None);
         // A container sees its own group at the mount.
         let inside = "35 30 0:31 /docker/7 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
-        assert_eq!(tree(inside, "5:cpu:/docker/7\n", Some("cpu")).unwrap().own, Path::new("/sys/fs/cgroup/cpu"));
+        assert_eq!(
+            tree(inside, "5:cpu:/docker/7\n", Some("cpu")).unwrap().own,
+            Path::new("/sys/fs/cgroup/cpu")
+        );
     }
 
     #[test]
@@ -252,11 +317,16 @@ mod tests {
         fs::create_dir_all(&own).unwrap();
         let tree = Tree { version: Version::V2, mount: mount.clone(), own: own.clone() };
         let why = delegating(&tree).unwrap_err().to_string();
-        assert!(why.contains("slice/own has no cpu controller (cgroup.controllers)") && why.contains("it takes root"), "{why}");
+        assert!(
+            why.contains("slice/own has no cpu controller (cgroup.controllers)")
+                && why.contains("it takes root"),
+            "{why}"
+        );
         for group in [&own, &slice, &mount] {
             fs::write(group.join("cgroup.controllers"), "cpuset cpu memory\n").unwrap();
         }
-        // A group with processes in it cannot hand the controller down; a folder is as little of a file to write to.
+        // A group with processes in it cannot hand the controller down; a folder is as little of a
+        // file to write to.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         fs::write(slice.join("cgroup.subtree_control"), "memory cpu\n").unwrap();
         assert_eq!(delegating(&tree).unwrap(), slice);
@@ -273,13 +343,21 @@ mod tests {
             // Not everybody may make groups; then that is said.
             Err(why) => return assert!(why.to_string().starts_with("--cpu-quota: "), "{why}"),
         };
-        assert!(quota.describe().starts_with("0.5 CPUs (cgroup v") && quota.describe().contains("50000 of each 100000 us"));
+        assert!(
+            quota.describe().starts_with("0.5 CPUs (cgroup v")
+                && quota.describe().contains("50000 of each 100000 us")
+        );
         let group = quota.group("test").unwrap();
         let folders = group.folders.clone();
         assert_eq!(allowed(&folders[0]), Some(0.5));
         let words = ["cat", "/proc/self/cgroup"].map(String::from).to_vec();
-        let said = child::run(&group.around(words), &Stop::default(), Duration::from_secs(20)).unwrap();
-        assert_eq!(said.matches(&format!("{PREFIX}{}-test\n", process::id())).count(), folders.len(), "{said}");
+        let said =
+            child::run(&group.around(words), &Stop::default(), Duration::from_secs(20)).unwrap();
+        assert_eq!(
+            said.matches(&format!("{PREFIX}{}-test\n", process::id())).count(),
+            folders.len(),
+            "{said}"
+        );
         drop(group);
         assert!(folders.iter().all(|f| !f.exists()));
     }

@@ -1,11 +1,15 @@
 //! The field studies as commands: `redolith lab redo` and `redolith lab writers` (docs/studies).
 //!
-//! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn, and reports. The way through the modules: `options`, then
-//! `bench` (the run), which asks `redo` or `writers` for what to measure (rows, columns, jobs), `servers` to start them, `point` to take a point, `report` to tell it.
+//! A run starts servers on scratch directories, drives sysbench or mysqlslap against each in turn,
+//! and reports. The way through the modules: `options`, then `bench` (the run), which asks `redo`
+//! or `writers` for what to measure (rows, columns, jobs), `servers` to start them, `point` to take
+//! a point, `report` to tell it.
 //!
 //! - **LAB-1** Nothing that the lab starts outlives it (`child`).
-//! - **LAB-2** What was measured is written after each point; a run that is stopped or fails still has its report.
-//! - **LAB-3** What is compared is taken in turn (`schedule`), with equal settings (`servers`), and measured alike (`point`).
+//! - **LAB-2** What was measured is written after each point; a run that is stopped or fails still
+//!   has its report.
+//! - **LAB-3** What is compared is taken in turn (`schedule`), with equal settings (`servers`), and
+//!   measured alike (`point`).
 #![forbid(unsafe_code)]
 // A tool beside the server: it reads /proc and writes reports, and nothing of it is ever simulated.
 #![allow(clippy::disallowed_methods)]
@@ -39,7 +43,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         screen::Screen::default().line(options::USAGE);
         return Ok(());
     };
-    let command = std::iter::once("redolith lab").chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let command = std::iter::once("redolith lab")
+        .chain(args.iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join(" ");
     let run = || bench::Bench::new(options, command, stop::Stop::on_signals()?)?.run();
     run().map_err(|why| why.to_string())
 }

@@ -1,4 +1,5 @@
-//! What the kernel says: the machine, the CPU time of a process, the flushes of a block device. Nothing here names the machine.
+//! What the kernel says: the machine, the CPU time of a process, the flushes of a block device.
+//! Nothing here names the machine.
 use crate::{cores, cpu_quota};
 use rustix::fs::{major, minor};
 use std::fs;
@@ -13,28 +14,40 @@ fn first_line(path: impl AsRef<Path>) -> Option<String> {
 
 fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
-    text.lines().find_map(|l| l.strip_prefix(name)?.trim_start().strip_prefix(':').map(|v| v.trim().to_string()))
+    text.lines().find_map(|l| {
+        l.strip_prefix(name)?.trim_start().strip_prefix(':').map(|v| v.trim().to_string())
+    })
 }
 
 /// The cores that this process may use.
 pub fn cores() -> Vec<usize> {
-    field("/proc/self/status", "Cpus_allowed_list").and_then(|list| cores::parse(&list)).unwrap_or_else(|| vec![0])
+    field("/proc/self/status", "Cpus_allowed_list")
+        .and_then(|list| cores::parse(&list))
+        .unwrap_or_else(|| vec![0])
 }
 
 /// What a reader needs to judge the figures.
 pub fn about(dir: &Path, device: &Device) -> Vec<(String, String)> {
     let cpu = field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
-    let memory = field("/proc/meminfo", "MemTotal").and_then(|m| m.split(' ').next()?.parse::<u64>().ok()).map_or(0, |kib| kib >> 20);
+    let memory = field("/proc/meminfo", "MemTotal")
+        .and_then(|m| m.split(' ').next()?.parse::<u64>().ok())
+        .map_or(0, |kib| kib >> 20);
     let mut about = vec![
         ("cores".to_string(), format!("{} x {cpu}", cores().len())),
-        ("CPU quota around the lab".into(), cpu_quota::of_this_process().map_or("none".into(), |cpus| format!("{cpus:.2} cores"))),
+        (
+            "CPU quota around the lab".into(),
+            cpu_quota::of_this_process().map_or("none".into(), |cpus| format!("{cpus:.2} cores")),
+        ),
         ("memory".into(), format!("{memory} GiB")),
         ("kernel".into(), first_line("/proc/sys/kernel/osrelease").unwrap_or_default()),
         ("file system".into(), file_system(dir).unwrap_or_else(|| "unknown".into())),
         ("device".into(), device.describe()),
     ];
     if let Some(us) = flush_us(dir) {
-        about.push(("one write of 4 KiB, made durable".into(), format!("{us:.0} us (median of {FLUSH_TRIES}, nothing else running)")));
+        about.push((
+            "one write of 4 KiB, made durable".into(),
+            format!("{us:.0} us (median of {FLUSH_TRIES}, nothing else running)"),
+        ));
     }
     about
 }
@@ -100,7 +113,8 @@ impl Device {
     pub fn below(dir: &Path) -> Device {
         let find = || -> Option<String> {
             let dev = fs::metadata(dir).ok()?.dev();
-            let mut node: PathBuf = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(dev), minor(dev))).ok()?;
+            let mut node: PathBuf =
+                fs::canonicalize(format!("/sys/dev/block/{}:{}", major(dev), minor(dev))).ok()?;
             if node.join("partition").exists() {
                 node.pop(); // flushes are counted for the whole disk
             }
@@ -110,14 +124,19 @@ impl Device {
     }
 
     fn describe(&self) -> String {
-        let Some(name) = &self.name else { return "not a block device: its flushes are not counted".into() };
+        let Some(name) = &self.name else {
+            return "not a block device: its flushes are not counted".into();
+        };
         let says = |what: &str| first_line(format!("/sys/block/{name}/{what}"));
         let kind = match says("queue/rotational").as_deref() {
             Some("1") => "spinning",
             _ => "solid state",
         };
         let model = says("device/model").map_or(String::new(), |m| format!("{m}, "));
-        format!("{name}: {model}{kind}, cache {}", says("queue/write_cache").unwrap_or_else(|| "unknown".into()))
+        format!(
+            "{name}: {model}{kind}, cache {}",
+            says("queue/write_cache").unwrap_or_else(|| "unknown".into())
+        )
     }
 
     /// Flushes completed and KiB written so far; None where the kernel does not say.
@@ -127,7 +146,10 @@ impl Device {
 }
 
 fn counts_of(diskstats: &str, name: &str) -> Option<DeviceCounts> {
-    let fields: Vec<&str> = diskstats.lines().map(|l| l.split_whitespace().collect::<Vec<_>>()).find(|f| f.get(2) == Some(&name))?;
+    let fields: Vec<&str> = diskstats
+        .lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>())
+        .find(|f| f.get(2) == Some(&name))?;
     let number = |at: usize| fields.get(at).and_then(|f| f.parse::<u64>().ok());
     Some(DeviceCounts { flushes: number(18)?, written_kib: number(9)? / 2 })
 }
@@ -141,7 +163,8 @@ mod tests {
         let stat = "42 (a ) b) S 1 42 42 0 -1 4194560 1 2 3 4 250 150 7 8 20 0 1 0";
         assert_eq!(cpu_of(stat, 100), Some(Duration::from_secs(4)));
         assert_eq!(cpu_of("", 100), None);
-        let disks = " 254 0 vda 10 1 80 4 20 2 3000 9 0 1 2 0 0 0 0 77 5\n 254 1 vda1 1 1 1 1 1 1 1 1 0 1 2 0 0 0 0 1 5\n";
+        let disks = " 254 0 vda 10 1 80 4 20 2 3000 9 0 1 2 0 0 0 0 77 5\n 254 1 vda1 1 1 1 1 1 1 \
+            1 1 0 1 2 0 0 0 0 1 5\n";
         assert_eq!(counts_of(disks, "vda"), Some(DeviceCounts { flushes: 77, written_kib: 1500 }));
         assert_eq!(counts_of(disks, "sda"), None);
         assert!(!cores().is_empty());

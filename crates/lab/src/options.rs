@@ -3,7 +3,8 @@ use crate::sysbench;
 use std::path::PathBuf;
 
 pub const USAGE: &str = "\
-Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which cores, with and without purge (sysbench)
+Usage: redolith lab redo    [option ...]   study 1: who writes the log, on which cores, with and \
+without purge (sysbench)
        redolith lab writers [option ...]   study 2: innodb_log_writer_threads ON, OFF, auto (mysqlslap)
 
 Starts servers in a scratch directory, takes every point with each of them in turn, and writes report.html, report.md, report.json, points.csv and
@@ -53,8 +54,13 @@ pub enum Part {
     Depth,
 }
 
-const PARTS: &[(&str, Part)] =
-    &[("schemes", Part::Schemes), ("placements", Part::Placements), ("purge", Part::Purge), ("pace", Part::Pace), ("depth", Part::Depth)];
+const PARTS: &[(&str, Part)] = &[
+    ("schemes", Part::Schemes),
+    ("placements", Part::Placements),
+    ("purge", Part::Purge),
+    ("pace", Part::Pace),
+    ("depth", Part::Depth),
+];
 /// How many of them a quick run has time for.
 const QUICK_PARTS: usize = 3;
 
@@ -90,7 +96,8 @@ pub struct Options {
 const MOST_CONNECTIONS: u32 = 3900;
 /// A day.
 const LONGEST_S: u32 = 86_400;
-/// The kernel takes no less than 1 ms of a period; a server that gets so little does not even start in time.
+/// The kernel takes no less than 1 ms of a period; a server that gets so little does not even start
+/// in time.
 const CPU_QUOTAS: std::ops::RangeInclusive<f64> = 0.05..=4096.0;
 /// The connections of the study's four placements.
 const STUDY_PLACEMENT_THREADS: u32 = 128;
@@ -143,7 +150,10 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
         threads: study.threads(quick).to_vec(),
         schemes: study.all_schemes().iter().map(|s| s.to_string()).collect(),
         scripts: Vec::new(),
-        parts: PARTS[..if quick { QUICK_PARTS } else { PARTS.len() }].iter().map(|(_, part)| *part).collect(),
+        parts: PARTS[..if quick { QUICK_PARTS } else { PARTS.len() }]
+            .iter()
+            .map(|(_, part)| *part)
+            .collect(),
         cpu_quota: None,
         repeat: if study == Study::Redo { pick(3, 1) } else { pick(3, 2) },
         time_s: pick(9, 2),
@@ -162,7 +172,8 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
     };
     let mut rest = args[1..].iter();
     while let Some(arg) = rest.next() {
-        let (name, inline) = arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v.to_string())));
+        let (name, inline) =
+            arg.split_once('=').map_or((arg.as_str(), None), |(n, v)| (n, Some(v.to_string())));
         match name {
             "--quick" => continue,
             "--keep-data" => o.keep_data = true,
@@ -171,8 +182,9 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
                 return Err(wrong(format!("'{arg}' is no option of lab")));
             }
             _ => {
-                let value =
-                    inline.or_else(|| rest.next().cloned()).ok_or_else(|| wrong(format!("option '{name}' requires an argument")))?;
+                let value = inline
+                    .or_else(|| rest.next().cloned())
+                    .ok_or_else(|| wrong(format!("option '{name}' requires an argument")))?;
                 set(&mut o, name, value).map_err(wrong)?;
             }
         }
@@ -189,7 +201,8 @@ pub fn parse(args: &[String]) -> Result<Option<Options>, String> {
 
 fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
     let wrong = || format!("{name}: '{value}' is nothing that it takes");
-    let number = || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
+    let number =
+        || value.parse::<u32>().ok().filter(|n| (1..=1_000_000_000).contains(n)).ok_or_else(wrong);
     if o.study != Study::Redo && ["--script", "--sections"].contains(&name) {
         return Err(format!("{name} is an option of lab redo"));
     }
@@ -208,7 +221,10 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
             }
         }
         "--threads" => {
-            let all: Option<Vec<u32>> = value.split(',').map(|n| n.parse().ok().filter(|n| (1..=MOST_CONNECTIONS).contains(n))).collect();
+            let all: Option<Vec<u32>> = value
+                .split(',')
+                .map(|n| n.parse().ok().filter(|n| (1..=MOST_CONNECTIONS).contains(n)))
+                .collect();
             o.threads = all.ok_or_else(wrong)?;
             o.threads.sort_unstable();
             o.threads.dedup();
@@ -228,22 +244,30 @@ fn set(o: &mut Options, name: &str, value: String) -> Result<(), String> {
         "--script" => {
             for wanted in value.split(',') {
                 let known = sysbench::SCRIPTS.iter().find(|s| **s == wanted);
-                let script = known.ok_or_else(|| format!("{name}: '{wanted}': there is {}", sysbench::SCRIPTS.join(", ")))?;
+                let script = known.ok_or_else(|| {
+                    format!("{name}: '{wanted}': there is {}", sysbench::SCRIPTS.join(", "))
+                })?;
                 if !o.scripts.contains(script) {
                     o.scripts.push(script);
                 }
             }
         }
         "--sections" => {
-            let one = |word: &str| PARTS.iter().find(|(name, _)| *name == word).map(|(_, part)| *part);
+            let one =
+                |word: &str| PARTS.iter().find(|(name, _)| *name == word).map(|(_, part)| *part);
             let all: Option<Vec<Part>> = value.split(',').map(one).collect();
             o.parts = all.ok_or_else(|| {
-                format!("{name}: '{value}': there is {}", PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))
+                format!(
+                    "{name}: '{value}': there is {}",
+                    PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+                )
             })?;
         }
         "--cpu-quota" => {
             let cpus = value.parse::<f64>().ok().filter(|n| CPU_QUOTAS.contains(n));
-            o.cpu_quota = Some(cpus.ok_or_else(|| format!("{name}: '{value}': it takes a number of CPUs, 0.05 to 4096"))?);
+            o.cpu_quota = Some(cpus.ok_or_else(|| {
+                format!("{name}: '{value}': it takes a number of CPUs, 0.05 to 4096")
+            })?);
         }
         "--repeat" => o.repeat = number()?,
         "--time" => o.time_s = number()?.min(LONGEST_S),
@@ -278,22 +302,40 @@ mod tests {
             (&[1, 8, 32, 128, 512, 1024][..], 3, 25000, 128)
         );
         // --quick changes the defaults wherever it stands.
-        let quick = read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
+        let quick =
+            read("redo --time 4 --peer mariadb --quick --peer=null,mariadb").unwrap().unwrap();
         assert_eq!(
             (quick.time_s, quick.warmup_s, quick.table_size, quick.peers.as_slice()),
             (4, 1, 2500, &[Peer::MariaDb, Peer::Null][..])
         );
         let some = read("redo --threads=4,1 --schemes=auto,leader,auto").unwrap().unwrap();
-        assert_eq!((some.threads, some.placement_threads, some.schemes), (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()]));
+        assert_eq!(
+            (some.threads, some.placement_threads, some.schemes),
+            (vec![1, 4], 4, vec!["auto".to_string(), "leader".into()])
+        );
         let writers = read("writers --schemes=ON,auto").unwrap().unwrap();
-        assert_eq!((writers.threads[0], writers.schemes, writers.writes), (150, vec!["on".to_string(), "auto".into()], 1000));
-        assert_eq!((full.scripts.as_slice(), full.parts.len(), full.cpu_quota), (&["oltp_write_only"][..], 5, None));
+        assert_eq!(
+            (writers.threads[0], writers.schemes, writers.writes),
+            (150, vec!["on".to_string(), "auto".into()], 1000)
+        );
+        assert_eq!(
+            (full.scripts.as_slice(), full.parts.len(), full.cpu_quota),
+            (&["oltp_write_only"][..], 5, None)
+        );
         assert_eq!(quick.parts, [Part::Schemes, Part::Placements, Part::Purge]);
-        let some =
-            read("redo --quick --script=oltp_update_index --script oltp_insert,oltp_update_index --sections=pace,schemes --cpu-quota=1.5");
+        let some = read(
+            "redo --quick --script=oltp_update_index --script oltp_insert,oltp_update_index \
+                --sections=pace,schemes --cpu-quota=1.5",
+        );
         let some = some.unwrap().unwrap();
-        assert_eq!((some.scripts, some.parts), (vec!["oltp_update_index", "oltp_insert"], vec![Part::Pace, Part::Schemes]));
-        assert_eq!((some.cpu_quota, read("writers --cpu-quota=1").unwrap().unwrap().cpu_quota), (Some(1.5), Some(1.0)));
+        assert_eq!(
+            (some.scripts, some.parts),
+            (vec!["oltp_update_index", "oltp_insert"], vec![Part::Pace, Part::Schemes])
+        );
+        assert_eq!(
+            (some.cpu_quota, read("writers --cpu-quota=1").unwrap().unwrap().cpu_quota),
+            (Some(1.5), Some(1.0))
+        );
         assert_eq!(read("--help").unwrap(), None);
         assert_eq!(read("writers --help").unwrap(), None);
     }
@@ -309,9 +351,13 @@ mod tests {
             ("redo --schemes=on", "--schemes: 'on': there is auto, leader, session, dedicated"),
             (
                 "redo --script=oltp_read_only",
-                "--script: 'oltp_read_only': there is oltp_write_only, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete, oltp_read_write",
+                "--script: 'oltp_read_only': there is oltp_write_only, oltp_update_index, \
+                    oltp_update_non_index, oltp_insert, oltp_delete, oltp_read_write",
             ),
-            ("redo --sections=schemes,speed", "--sections: 'schemes,speed': there is schemes, placements, purge, pace, depth"),
+            (
+                "redo --sections=schemes,speed",
+                "--sections: 'schemes,speed': there is schemes, placements, purge, pace, depth",
+            ),
             ("redo --cpu-quota=0", "--cpu-quota: '0': it takes a number of CPUs, 0.05 to 4096"),
             ("redo --cpu-quota=NaN", "--cpu-quota: 'NaN': it takes a number of CPUs, 0.05 to 4096"),
             ("writers --script=oltp_insert", "--script is an option of lab redo"),

@@ -1,4 +1,5 @@
-//! One point, or some that share a load: a load against one server for a while, and what it cost server, client and device.
+//! One point, or some that share a load: a load against one server for a while, and what it cost
+//! server, client and device.
 use crate::child::{Child, describe, tail};
 use crate::counters;
 use crate::failure::{Failure, Result};
@@ -23,7 +24,12 @@ struct Mark {
 
 impl Mark {
     /// The counters come last: they are a query, and take time under load.
-    fn take(server: &Server, client: Duration, device: &Device, connection: &mut Option<redolith_client::Client>) -> Result<Mark> {
+    fn take(
+        server: &Server,
+        client: Duration,
+        device: &Device,
+        connection: &mut Option<redolith_client::Client>,
+    ) -> Result<Mark> {
         let (at, cpu, device) = (Instant::now(), server.cpu_time(), device.counts());
         let counters = match connection {
             Some(c) => counters::read(c, server.spec.kind.counters())?,
@@ -35,16 +41,22 @@ impl Mark {
 
 /// Of one stretch or more, in which so much was done.
 fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
-    let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0);
+    let sum = |of: &dyn Fn(&Mark, &Mark) -> f64| {
+        stretches.iter().map(|(a, b)| of(a, b)).sum::<f64>() / done.max(1.0)
+    };
     let us = |a: Duration, b: Duration| b.saturating_sub(a).as_secs_f64() * 1e6;
     // Of a device that does not count there is nothing to tell.
     let counts = |of: fn(&DeviceCounts) -> u64| {
         let known = stretches.iter().all(|(a, b)| a.device.is_some() && b.device.is_some());
-        let each = |a: &Mark, b: &Mark| a.device.zip(b.device).map_or(0, |(a, b)| of(&b).saturating_sub(of(&a))) as f64;
+        let each = |a: &Mark, b: &Mark| {
+            a.device.zip(b.device).map_or(0, |(a, b)| of(&b).saturating_sub(of(&a))) as f64
+        };
         known.then(|| sum(&each))
     };
     let mut counted = Vec::new();
-    stretches.iter().for_each(|(a, b)| counters::add(&mut counted, counters::differences(&a.counters, &b.counters)));
+    stretches.iter().for_each(|(a, b)| {
+        counters::add(&mut counted, counters::differences(&a.counters, &b.counters))
+    });
     Figures {
         done,
         server_us: sum(&|a, b| us(a.server, b.server)),
@@ -57,7 +69,11 @@ fn figures(stretches: &[(&Mark, &Mark)], done: f64) -> Figures {
 }
 
 fn counting(server: &Server) -> Result<Option<redolith_client::Client>> {
-    if server.spec.kind.counters() == counters::Source::Nowhere { Ok(None) } else { server.connect().map(Some) }
+    if server.spec.kind.counters() == counters::Source::Nowhere {
+        Ok(None)
+    } else {
+        server.connect().map(Some)
+    }
 }
 
 pub struct SysbenchLoad<'a> {
@@ -78,32 +94,58 @@ pub struct Run<'a> {
 }
 
 impl SysbenchLoad<'_> {
-    /// Measures each of these settings, in turn, in windows between sysbench's checkpoints (ORDER-2).
-    pub fn measure(&self, server: &mut Server, run: &Run, device: &Device, stop: &Stop) -> Result<Vec<Figures>> {
-        let (threads, windows) = (run.connections, Windows::new(run.settings.len(), self.time_s, run.connections));
+    /// Measures each of these settings, in turn, in windows between sysbench's checkpoints
+    /// (ORDER-2).
+    pub fn measure(
+        &self,
+        server: &mut Server,
+        run: &Run,
+        device: &Device,
+        stop: &Stop,
+    ) -> Result<Vec<Figures>> {
+        let (threads, windows) =
+            (run.connections, Windows::new(run.settings.len(), self.time_s, run.connections));
         let warm = rest_s(self.warmup_s, threads);
         let checkpoints: Vec<u32> = windows.bounds().iter().map(|at| warm + at).collect();
         let order = windows.order(run.turn);
         let end = checkpoints[checkpoints.len() - 1];
         let list = checkpoints.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let more = [format!("--time={}", end + 1), "--percentile=95".into(), format!("--report-checkpoints={list}")];
+        let more = [
+            format!("--time={}", end + 1),
+            "--percentile=95".into(),
+            format!("--report-checkpoints={list}"),
+        ];
         server.apply(run.settings[order[0]])?;
         let mut connection = counting(server)?;
-        let mut client =
-            Child::with_lines(&sysbench::command(self.program, self.script, &server.socket, self.shape, threads, &more, "run"))?;
+        let mut client = Child::with_lines(&sysbench::command(
+            self.program,
+            self.script,
+            &server.socket,
+            self.shape,
+            threads,
+            &more,
+            "run",
+        ))?;
         let until = Instant::now() + self.limit.min(Duration::from_secs(u64::from(end) + 60));
         let (mut lines, mut marks) = (Vec::new(), Vec::new());
         while let Some(line) = client.line(stop, until)? {
             if sysbench::is_checkpoint(&line) && marks.len() < checkpoints.len() {
-                let mark = Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?;
+                let mark =
+                    Mark::take(server, machine::cpu_time(client.pid()), device, &mut connection)?;
                 marks.push(mark);
-                // Marks come in twos: a window's begin and end. After its end, the next row's settings.
-                let next = marks.len().is_multiple_of(2).then(|| order.get(marks.len() / 2)).flatten();
+                // Marks come in twos: a window's begin and end. After its end, the next row's
+                // settings.
+                let next =
+                    marks.len().is_multiple_of(2).then(|| order.get(marks.len() / 2)).flatten();
                 if let (Some(connection), Some(row)) = (&mut connection, next) {
                     let began = Instant::now();
                     server.apply_by(connection, run.settings[*row])?;
                     if began.elapsed() > Duration::from_secs(u64::from(windows.gap_s)) {
-                        return Err(Failure::Failed(format!("{}: changing its settings took {:?}", server.spec.name, began.elapsed())));
+                        return Err(Failure::Failed(format!(
+                            "{}: changing its settings took {:?}",
+                            server.spec.name,
+                            began.elapsed()
+                        )));
                     }
                 }
             }
@@ -113,11 +155,15 @@ impl SysbenchLoad<'_> {
         let parts = sysbench::measured(&lines);
         if marks.len() < checkpoints.len() || parts.len() + 1 < checkpoints.len() {
             let said = tail(&lines.join(" "), 300).to_string();
-            return Err(Failure::Failed(format!("sysbench ended with {}: {said}", status.map_or("a kill".into(), describe))));
+            return Err(Failure::Failed(format!(
+                "sysbench ended with {}: {said}",
+                status.map_or("a kill".into(), describe)
+            )));
         }
         let of_row = |row: usize| {
             let own = || (0..order.len()).filter(|i| order[*i] == row);
-            let stretches: Vec<(&Mark, &Mark)> = own().map(|i| (&marks[2 * i], &marks[2 * i + 1])).collect();
+            let stretches: Vec<(&Mark, &Mark)> =
+                own().map(|i| (&marks[2 * i], &marks[2 * i + 1])).collect();
             let parts: Vec<&sysbench::Part> = own().map(|i| &parts[2 * i]).collect();
             of_windows(&stretches, &parts)
         };
@@ -127,8 +173,14 @@ impl SysbenchLoad<'_> {
 
 /// One row's windows, all of the same length.
 fn of_windows(stretches: &[(&Mark, &Mark)], parts: &[&sysbench::Part]) -> Figures {
-    let mean = |of: fn(&sysbench::Part) -> f64| parts.iter().map(|p| of(p)).sum::<f64>() / parts.len() as f64;
-    let done = stretches.iter().zip(parts).map(|((a, b), p)| p.transactions_per_s * b.at.duration_since(a.at).as_secs_f64()).sum();
+    let mean = |of: fn(&sysbench::Part) -> f64| {
+        parts.iter().map(|p| of(p)).sum::<f64>() / parts.len() as f64
+    };
+    let done = stretches
+        .iter()
+        .zip(parts)
+        .map(|((a, b), p)| p.transactions_per_s * b.at.duration_since(a.at).as_secs_f64())
+        .sum();
     Figures {
         per_s: mean(|p| p.transactions_per_s),
         windows: parts.iter().map(|p| p.transactions_per_s).collect(),
@@ -148,14 +200,16 @@ pub struct SlapLoad<'a> {
 }
 
 impl SlapLoad<'_> {
-    /// Runs mysqlslap to its end. CPU, flushes and counters are of the whole run, which also writes as many rows beforehand as one client executes statements.
+    /// Runs mysqlslap to its end. CPU, flushes and counters are of the whole run, which also writes
+    /// as many rows beforehand as one client executes statements.
     pub fn measure(&self, server: &Server, device: &Device, stop: &Stop) -> Result<Figures> {
         let (connections, writes) = (self.connections, self.writes);
         let allow = format!("SET GLOBAL max_connections = {}", connections + 1);
         // Closed before the load begins: those connections are all for mysqlslap.
         server.connect()?.query(&allow).map_err(crate::failure::failed(&allow))?;
         let first = Mark::take(server, Duration::ZERO, device, &mut counting(server)?)?;
-        let mut client = Child::with_lines(&slap::command(self.program, &server.socket, connections, writes))?;
+        let mut client =
+            Child::with_lines(&slap::command(self.program, &server.socket, connections, writes))?;
         let until = Instant::now() + self.limit;
         let (mut cpu, mut out) = (Duration::ZERO, String::new());
         while client.alive() && Instant::now() < until {

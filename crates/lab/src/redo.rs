@@ -1,7 +1,9 @@
 //! Study 1: who writes the redo log, on which cores, with purge and without.
 //!
-//! *Schemes*: a table for each script, each scheme and the peers by connections. *Placements*: the study's four, at the study's connections, with purge and without,
-//! and beside them the other schemes. *Pace* and *depth* are `flushing`'s. A placement needs a server of its own that is kept off the last core; schemes are switched while it runs.
+//! *Schemes*: a table for each script, each scheme and the peers by connections. *Placements*: the
+//! study's four, at the study's connections, with purge and without, and beside them the other
+//! schemes. *Pace* and *depth* are `flushing`'s. A placement needs a server of its own that is kept
+//! off the last core; schemes are switched while it runs.
 use crate::cores;
 use crate::flushing::{self, DEPTH, PACE};
 use crate::options::{Options, Part, Peer};
@@ -12,8 +14,18 @@ use crate::sysbench;
 use std::time::Duration;
 
 /// The variables that make a difference here; what a server does not have is left out and noted.
-pub const VARIABLES: &[&str] =
-    &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, NICE, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS, PACE, DEPTH];
+pub const VARIABLES: &[&str] = &[
+    SCHEME,
+    WRITER_CPUS,
+    FLUSHER_CPUS,
+    NICE,
+    PURGE_STOP,
+    PURGE_RUN,
+    UNDO_TRUNCATE,
+    WRITER_THREADS,
+    PACE,
+    DEPTH,
+];
 pub const SCHEME: &str = "redolith_log_writer";
 const WRITER_CPUS: &str = "redolith_log_writer_cpus";
 const FLUSHER_CPUS: &str = "redolith_log_flusher_cpus";
@@ -33,7 +45,11 @@ pub fn specs(o: &Options, all: &[usize]) -> Vec<Spec> {
     let everywhere = |name, kind| Spec { name, kind, cores: Vec::new() };
     let mut specs = vec![everywhere(SHARED, Kind::Redolith)];
     if o.has(Part::Placements) && o.schemes.iter().any(|s| s == "dedicated") && all.len() > 1 {
-        specs.push(Spec { name: ISOLATED, kind: Kind::Redolith, cores: all[..all.len() - 1].to_vec() });
+        specs.push(Spec {
+            name: ISOLATED,
+            kind: Kind::Redolith,
+            cores: all[..all.len() - 1].to_vec(),
+        });
     }
     specs.extend(peers(o));
     specs
@@ -101,7 +117,11 @@ fn peer_rows(servers: &[Facts]) -> Vec<(String, usize, Vec<String>)> {
             Kind::Null => rows.push((FLOOR.to_string(), i, vec![])),
             Kind::MySql if s.knows(WRITER_THREADS) => {
                 for value in ["ON", "OFF"] {
-                    rows.push((format!("MySQL, writer threads {value}"), i, vec![set(WRITER_THREADS, value)]));
+                    rows.push((
+                        format!("MySQL, writer threads {value}"),
+                        i,
+                        vec![set(WRITER_THREADS, value)],
+                    ));
                 }
             }
             Kind::MySql => rows.push(("MySQL".to_string(), i, vec![])),
@@ -135,24 +155,38 @@ pub fn ours(row: &Ours, server: &Facts) -> Vec<String> {
         s.push(set(NICE, if row.first { FIRST } else { "0" }));
     }
     for variable in [PACE, DEPTH].into_iter().filter(|v| server.knows(v)) {
-        s.push(set(variable, row.flushing.filter(|(of, _)| *of == variable).map_or("DEFAULT", |(_, value)| value)));
+        s.push(set(
+            variable,
+            row.flushing.filter(|(of, _)| *of == variable).map_or("DEFAULT", |(_, value)| value),
+        ));
     }
     s
 }
 
-/// The study's placements on these cores: all share all, then writer, flusher, and both on the last one.
+/// The study's placements on these cores: all share all, then writer, flusher, and both on the last
+/// one.
 fn placements(all: &[usize]) -> Vec<(String, Option<(String, String)>)> {
     let mut rows = vec![("dedicated: all share all cores".to_string(), None)];
     if let Some((last, others)) = all.split_last().filter(|(_, others)| !others.is_empty()) {
         let (last, others) = (last.to_string(), cores::list(others));
-        rows.push((format!("dedicated: log writer alone on core {last}"), Some((last.clone(), others.clone()))));
-        rows.push((format!("dedicated: log flusher alone on core {last}"), Some((others, last.clone()))));
-        rows.push((format!("dedicated: writer and flusher together on core {last}"), Some((last.clone(), last))));
+        rows.push((
+            format!("dedicated: log writer alone on core {last}"),
+            Some((last.clone(), others.clone())),
+        ));
+        rows.push((
+            format!("dedicated: log flusher alone on core {last}"),
+            Some((others, last.clone())),
+        ));
+        rows.push((
+            format!("dedicated: writer and flusher together on core {last}"),
+            Some((last.clone(), last)),
+        ));
     }
     rows
 }
 
-/// How long one point takes beside its measured time: starting sysbench, its last second, coming to rest.
+/// How long one point takes beside its measured time: starting sysbench, its last second, coming to
+/// rest.
 const OVERHEAD: Duration = Duration::from_millis(2500);
 
 pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
@@ -166,7 +200,8 @@ pub fn plan(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results
     jobs.extend(flushing::plan(o, servers, results));
     if jobs.iter().any(|j| results.sections[j.section].script == "oltp_delete") {
         results.notes.push(format!(
-            "oltp_delete puts no row back: each point begins with {} tables of {} rows, and finds ever fewer of them. What finds none writes no log.",
+            "oltp_delete puts no row back: each point begins with {} tables of {} rows, and finds \
+                ever fewer of them. What finds none writes no log.",
             o.tables, o.table_size
         ));
     }
@@ -178,8 +213,15 @@ pub const LOADED_PER_S: f64 = 50_000.0;
 
 pub fn expected(o: &Options, script: &str, threads: u32) -> Duration {
     let rows = f64::from(o.tables) * f64::from(o.table_size);
-    let load = if sysbench::wears(script) { Duration::from_secs_f64(rows / LOADED_PER_S) } else { Duration::ZERO };
-    Duration::from_secs(u64::from(rest_s(o.warmup_s, threads))) + Windows::new(1, o.time_s, threads).all() + OVERHEAD + load
+    let load = if sysbench::wears(script) {
+        Duration::from_secs_f64(rows / LOADED_PER_S)
+    } else {
+        Duration::ZERO
+    };
+    Duration::from_secs(u64::from(rest_s(o.warmup_s, threads)))
+        + Windows::new(1, o.time_s, threads).all()
+        + OVERHEAD
+        + load
 }
 
 pub fn position<T>(list: &[T], is: impl Fn(&T) -> bool) -> Option<usize> {
@@ -202,7 +244,8 @@ fn schemes(o: &Options, script: &str, servers: &[Facts], results: &mut Results) 
     results.sections.push(Section {
         id: if section == 0 { "schemes".into() } else { format!("schemes-{script}") },
         title: format!("Who writes the log, by connections: {script}"),
-        text: "Each scheme of Redolith, switched while the server runs, and the other servers, at each number of connections. Purge is on, all threads share all cores."
+        text: "Each scheme of Redolith, switched while the server runs, and the other servers, at \
+            each number of connections. Purge is on, all threads share all cores."
             .into(),
         load: Load::Sysbench,
         script: script.into(),
@@ -238,7 +281,12 @@ fn position_all<T>(list: &[T], is: impl Fn(&T) -> bool) -> Vec<usize> {
     list.iter().enumerate().filter(|(_, x)| is(x)).map(|(i, _)| i).collect()
 }
 
-fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: &mut Results) -> Vec<Job> {
+fn placements_and_purge(
+    o: &Options,
+    all: &[usize],
+    servers: &[Facts],
+    results: &mut Results,
+) -> Vec<Job> {
     let main = position(servers, |s| s.name == SHARED).unwrap_or(0);
     let isolated = position(servers, |s| s.name == ISOLATED);
     let mut rows: Vec<(String, usize, Vec<String>)> = Vec::new();
@@ -246,13 +294,21 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     let placed = o.has(Part::Placements);
     if o.schemes.iter().any(|s| s == "dedicated") {
         if placed && all.len() < 2 {
-            results.notes.push("Placements are left out: there is one core, and nothing to place.".into());
+            results
+                .notes
+                .push("Placements are left out: there is one core, and nothing to place.".into());
         }
-        for (label, cpus) in placements(all).into_iter().filter(|(_, cpus)| placed || cpus.is_none()) {
+        for (label, cpus) in
+            placements(all).into_iter().filter(|(_, cpus)| placed || cpus.is_none())
+        {
             let server = if cpus.is_some() { isolated.unwrap_or(main) } else { main };
-            let missing = [WRITER_CPUS, FLUSHER_CPUS].into_iter().filter(|v| cpus.is_some() && !servers[server].knows(v));
+            let missing = [WRITER_CPUS, FLUSHER_CPUS]
+                .into_iter()
+                .filter(|v| cpus.is_some() && !servers[server].knows(v));
             if let Some(v) = missing.into_iter().next() {
-                results.notes.push(format!("\"{label}\" is left out: the server has no variable {v} (error 1193)."));
+                results.notes.push(format!(
+                    "\"{label}\" is left out: the server has no variable {v} (error 1193)."
+                ));
                 continue;
             }
             let row = Ours { scheme: "dedicated".into(), cpus, ..Ours::default() };
@@ -262,7 +318,11 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     // In a quick run the placements are all there is time for.
     if !(o.quick && placed) {
         // Only root may set a negative niceness.
-        if placed && o.schemes.iter().any(|s| s == "dedicated") && servers[main].knows(NICE) && rustix::process::getuid().is_root() {
+        if placed
+            && o.schemes.iter().any(|s| s == "dedicated")
+            && servers[main].knows(NICE)
+            && rustix::process::getuid().is_root()
+        {
             let label = "dedicated: all share all cores, log threads at nice -20".to_string();
             let row = Ours { scheme: "dedicated".into(), first: true, ..Ours::default() };
             rows.push((label, main, ours(&row, &servers[main])));
@@ -280,11 +340,15 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
             continue;
         }
         match purge(&servers[i], Purge::Off) {
-            None => results
-                .notes
-                .push(format!("Purge off is left out for {name}: it has neither {PURGE_STOP} nor {UNDO_TRUNCATE} (error 1193).")),
+            None => results.notes.push(format!(
+                "Purge off is left out for {name}: it has neither {PURGE_STOP} nor \
+                    {UNDO_TRUNCATE} (error 1193)."
+            )),
             Some(_) if !servers[i].knows(PURGE_STOP) => {
-                results.notes.push(format!("Purge off, {name}: only {UNDO_TRUNCATE} is OFF; it has no {PURGE_STOP} (error 1193)."));
+                results.notes.push(format!(
+                    "Purge off, {name}: only {UNDO_TRUNCATE} is OFF; it has \
+                    no {PURGE_STOP} (error 1193)."
+                ));
             }
             Some(_) => {}
         }
@@ -294,24 +358,33 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
     }
     let section = results.sections.len();
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
-    let columns: &[(&str, Purge)] =
-        if o.has(Part::Purge) { &[("purge on", Purge::On), ("purge off", Purge::Off)] } else { &[("purge on", Purge::On)] };
+    let columns: &[(&str, Purge)] = if o.has(Part::Purge) {
+        &[("purge on", Purge::On), ("purge off", Purge::Off)]
+    } else {
+        &[("purge on", Purge::On)]
+    };
     let (n, script) = (o.placement_threads, o.scripts[0]);
     let title = match (placed, o.has(Part::Purge)) {
-        (true, true) => format!("Where the log threads run, and purge, at {n} connections: {script}"),
+        (true, true) => {
+            format!("Where the log threads run, and purge, at {n} connections: {script}")
+        }
         (true, false) => format!("Where the log threads run, at {n} connections: {script}"),
         (false, _) => format!("Purge, at {n} connections: {script}"),
     };
     let mut text = Vec::new();
     if placed {
         text.push(
-            "The study's four placements of the dedicated log threads, scaled to the cores there are. Where a core is a log thread's alone, the server's other threads are kept off it \
-             (the server is started on the other cores, and has a worker for each of those); the client may use all cores.",
+            "The study's four placements of the dedicated log threads, scaled to the cores there \
+                are. Where a core is a log thread's alone, the server's other threads are kept off \
+                it \
+             (the server is started on the other cores, and has a worker for each of those); the \
+             client may use all cores.",
         );
     }
     if o.has(Part::Purge) {
         text.push(
-            "Purge off: purge stands still (innodb_purge_stop_now) and undo is not truncated (innodb_undo_log_truncate=OFF), as far as a server has these.",
+            "Purge off: purge stands still (innodb_purge_stop_now) and undo is not truncated \
+                (innodb_undo_log_truncate=OFF), as far as a server has these.",
         );
     }
     results.sections.push(Section {
@@ -335,7 +408,17 @@ fn placements_and_purge(o: &Options, all: &[usize], servers: &[Facts], results: 
         let switch = purge(&servers[*server], columns[column].1)?;
         let setup = [setup.clone(), switch].concat();
         let alone = sysbench::wears(script);
-        Some(Job { section, row, column, turn, server: *server, connections: n, alone, setup, expected: expected(o, script, n) })
+        Some(Job {
+            section,
+            row,
+            column,
+            turn,
+            server: *server,
+            connections: n,
+            alone,
+            setup,
+            expected: expected(o, script, n),
+        })
     };
     let mut cells = order(rows.len(), columns.len(), o.repeat, Compare::RowsAndColumns);
     // Rows of one server beside each other, so that they share a load.
@@ -351,11 +434,14 @@ mod tests {
     fn options(line: &str) -> Options {
         parse(&line.split_whitespace().map(str::to_string).collect::<Vec<_>>()).unwrap().unwrap()
     }
-    const ALL: &[&str] = &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
+    const ALL: &[&str] =
+        &[SCHEME, WRITER_CPUS, FLUSHER_CPUS, PURGE_STOP, PURGE_RUN, UNDO_TRUNCATE, WRITER_THREADS];
 
     #[test]
     fn every_row_and_column_is_taken_in_turn() {
-        let o = options("redo --threads=1,128 --repeat=2 --peer=mysql --sections=schemes,placements,purge");
+        let o = options(
+            "redo --threads=1,128 --repeat=2 --peer=mysql --sections=schemes,placements,purge",
+        );
         let servers = [
             Facts { name: SHARED, kind: Kind::Redolith, knows: ALL.to_vec() },
             Facts { name: ISOLATED, kind: Kind::Redolith, knows: ALL.to_vec() },
@@ -363,11 +449,24 @@ mod tests {
         ];
         let mut r = Results::default();
         let jobs = plan(&o, &[0, 1, 2, 3], &servers, &mut r);
-        assert_eq!(r.sections[0].rows, ["auto", "leader", "session", "dedicated", "MySQL, writer threads ON", "MySQL, writer threads OFF"]);
+        assert_eq!(
+            r.sections[0].rows,
+            [
+                "auto",
+                "leader",
+                "session",
+                "dedicated",
+                "MySQL, writer threads ON",
+                "MySQL, writer threads OFF"
+            ]
+        );
         assert_eq!((r.sections[0].base, r.sections[0].fixed.as_slice()), (Some(0), &[1, 2, 3][..]));
         let of_schemes: Vec<&Job> = jobs.iter().filter(|j| j.section == 0).collect();
         assert_eq!(of_schemes.len(), 6 * 2 * 2);
-        assert_eq!(of_schemes.iter().map(|j| j.row).take(7).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 0]);
+        assert_eq!(
+            of_schemes.iter().map(|j| j.row).take(7).collect::<Vec<_>>(),
+            [0, 1, 2, 3, 4, 5, 0]
+        );
         assert_eq!(of_schemes[4].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
         // 4 placements, 3 other schemes, 2 of MySQL; purge on and off; 2 turns.
         let of_placements: Vec<&Job> = jobs.iter().filter(|j| j.section == 1).collect();
@@ -386,27 +485,54 @@ mod tests {
                 "SET GLOBAL innodb_undo_log_truncate = ON",
             ]
         );
-        assert_eq!(of_placements[9].setup.last().unwrap(), "SET GLOBAL innodb_undo_log_truncate = OFF");
-        assert_eq!(r.notes, ["Purge off, mysql: only innodb_undo_log_truncate is OFF; it has no innodb_purge_stop_now (error 1193)."]);
+        assert_eq!(
+            of_placements[9].setup.last().unwrap(),
+            "SET GLOBAL innodb_undo_log_truncate = OFF"
+        );
+        assert_eq!(
+            r.notes,
+            ["Purge off, mysql: only innodb_undo_log_truncate is OFF; it has no \
+                    innodb_purge_stop_now (error 1193)."]
+        );
     }
 
     #[test]
     fn schemes_are_repeated_for_each_script() {
-        let o = options("redo --quick --threads=4,1 --schemes=auto,leader --script=oltp_update_index --script=oltp_delete");
-        let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, PURGE_STOP] }];
+        let o = options(
+            "redo --quick --threads=4,1 --schemes=auto,leader --script=oltp_update_index \
+                --script=oltp_delete",
+        );
+        let servers =
+            [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, PURGE_STOP] }];
         let mut r = Results::default();
         let jobs = plan(&o, &[0], &servers, &mut r);
-        let sections: Vec<(&str, &str)> = r.sections.iter().map(|s| (s.id.as_str(), s.script.as_str())).collect();
+        let sections: Vec<(&str, &str)> =
+            r.sections.iter().map(|s| (s.id.as_str(), s.script.as_str())).collect();
         // No scheme has log threads to place.
-        assert_eq!(sections, [("schemes", "oltp_update_index"), ("schemes-oltp_delete", "oltp_delete")]);
-        assert!(r.sections.iter().all(|s| s.title == format!("Who writes the log, by connections: {}", s.script)));
+        assert_eq!(
+            sections,
+            [("schemes", "oltp_update_index"), ("schemes-oltp_delete", "oltp_delete")]
+        );
+        assert!(
+            r.sections
+                .iter()
+                .all(|s| s.title == format!("Who writes the log, by connections: {}", s.script))
+        );
         assert_eq!(jobs.iter().map(|j| j.section).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
-        assert!(jobs[4].expected > jobs[0].expected && r.notes.last().unwrap().starts_with("oltp_delete puts no row back"));
-        let o = options("redo --threads=1 --script=oltp_insert --script=oltp_write_only --repeat=1");
+        assert!(
+            jobs[4].expected > jobs[0].expected
+                && r.notes.last().unwrap().starts_with("oltp_delete puts no row back")
+        );
+        let o =
+            options("redo --threads=1 --script=oltp_insert --script=oltp_write_only --repeat=1");
         let mut r = Results::default();
         let jobs = plan(&o, &[0], &servers, &mut r);
-        let of: Vec<(&str, usize)> =
-            r.sections.iter().enumerate().map(|(i, s)| (s.script.as_str(), jobs.iter().filter(|j| j.section == i).count())).collect();
+        let of: Vec<(&str, usize)> = r
+            .sections
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (s.script.as_str(), jobs.iter().filter(|j| j.section == i).count()))
+            .collect();
         assert_eq!(of, [("oltp_insert", 4), ("oltp_write_only", 4), ("oltp_insert", 4 * 2)]);
     }
 
@@ -420,7 +546,8 @@ mod tests {
             let o = options(&format!("redo --threads=1 --repeat=1 --peer=mariadb {line}"));
             let mut r = Results::default();
             let jobs = plan(&o, &[0, 1], &servers, &mut r);
-            let sections: Vec<(String, usize, usize)> = r.sections.iter().map(|s| (s.id.clone(), s.rows.len(), s.columns.len())).collect();
+            let sections: Vec<(String, usize, usize)> =
+                r.sections.iter().map(|s| (s.id.clone(), s.rows.len(), s.columns.len())).collect();
             (sections, jobs.len())
         };
         let section = |id: &str, rows, columns| (id.to_string(), rows, columns);
@@ -429,7 +556,10 @@ mod tests {
         assert_eq!(of("--sections=purge"), (vec![section("purge", 5, 2)], 10));
         assert_eq!(of("--sections=placements"), (vec![section("placements", 8, 1)], 8));
         assert_eq!(of("--sections=placements --quick"), (vec![section("placements", 4, 1)], 4));
-        assert_eq!(of("--quick"), (vec![section("schemes", 5, 1), section("placements", 4, 2)], 13));
+        assert_eq!(
+            of("--quick"),
+            (vec![section("schemes", 5, 1), section("placements", 4, 2)], 13)
+        );
         assert_eq!(specs(&options("redo --sections=purge,pace"), &[0, 1]).len(), 1);
     }
 
@@ -438,8 +568,11 @@ mod tests {
         let servers = [Facts { name: SHARED, kind: Kind::Redolith, knows: vec![SCHEME, NICE] }];
         let mut r = Results::default();
         let jobs = plan(&options("redo --threads=1 --repeat=1"), &[0], &servers, &mut r);
-        let nice: Vec<&str> =
-            jobs.iter().filter_map(|j| j.setup.iter().find(|s| s.contains(NICE))).map(|s| s.rsplit(' ').next().unwrap()).collect();
+        let nice: Vec<&str> = jobs
+            .iter()
+            .filter_map(|j| j.setup.iter().find(|s| s.contains(NICE)))
+            .map(|s| s.rsplit(' ').next().unwrap())
+            .collect();
         let (root, ordinary) = (["0", "0", "0", "0", "0", "-20", "0", "0", "0"], ["0"; 8]);
         assert_eq!(nice, if rustix::process::getuid().is_root() { &root[..] } else { &ordinary });
     }

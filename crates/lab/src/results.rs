@@ -143,7 +143,8 @@ pub const SLAP: &[Metric] = &[
     metric("Client CPU", "us per statement", 1, Better::Neither, false, |f| Some(f.client_us)),
 ];
 /// Which of them have a plot.
-pub const PLOTTED: &[&str] = &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];
+pub const PLOTTED: &[&str] =
+    &["Throughput", "Time", "Latency, 95th percentile", "Server CPU", "Flushes of the device"];
 
 impl Section {
     pub fn metrics(&self) -> &'static [Metric] {
@@ -160,22 +161,49 @@ impl Section {
 
 impl Results {
     /// The points of a cell that did not fail.
-    pub fn figures(&self, section: &Section, row: usize, column: usize) -> impl Iterator<Item = (u32, &Figures)> {
-        let (id, row, column) = (section.id.clone(), section.rows[row].clone(), section.columns[column].clone());
-        let of_cell = self.points.iter().filter(move |p| p.section == id && p.row == row && p.column == column);
+    pub fn figures(
+        &self,
+        section: &Section,
+        row: usize,
+        column: usize,
+    ) -> impl Iterator<Item = (u32, &Figures)> {
+        let (id, row, column) =
+            (section.id.clone(), section.rows[row].clone(), section.columns[column].clone());
+        let of_cell = self
+            .points
+            .iter()
+            .filter(move |p| p.section == id && p.row == row && p.column == column);
         of_cell.filter_map(|p| Some((p.turn, p.figures.as_ref()?)))
     }
 
-    pub fn spread(&self, section: &Section, row: usize, column: usize, metric: &Metric) -> Option<Spread> {
-        let values: Vec<f64> = self.figures(section, row, column).filter_map(|(_, f)| (metric.get)(f)).collect();
+    pub fn spread(
+        &self,
+        section: &Section,
+        row: usize,
+        column: usize,
+        metric: &Metric,
+    ) -> Option<Spread> {
+        let values: Vec<f64> =
+            self.figures(section, row, column).filter_map(|(_, f)| (metric.get)(f)).collect();
         Spread::of(&values)
     }
 
-    /// The throughput of a row over another's. Pairs are what was taken beside each other: windows of one load, or whole turns where each row had a load of its
-    /// own. What the machine did to both falls out.
-    pub fn ratio(&self, section: &Section, (row, base): (usize, usize), column: usize) -> Option<Ratio> {
+    /// The throughput of a row over another's. Pairs are what was taken beside each other: windows
+    /// of one load, or whole turns where each row had a load of its own. What the machine did to
+    /// both falls out.
+    pub fn ratio(
+        &self,
+        section: &Section,
+        (row, base): (usize, usize),
+        column: usize,
+    ) -> Option<Ratio> {
         let of_base: Vec<(u32, &Figures)> = self.figures(section, base, column).collect();
-        let server = |row: usize| self.points.iter().find(|p| p.section == section.id && p.row == section.rows[row]).map(|p| &p.server);
+        let server = |row: usize| {
+            self.points
+                .iter()
+                .find(|p| p.section == section.id && p.row == section.rows[row])
+                .map(|p| &p.server)
+        };
         let one_load = server(row) == server(base) && !sysbench::wears(&section.script);
         let mut pairs = Vec::new();
         for (turn, f) in self.figures(section, row, column) {

@@ -1,9 +1,11 @@
 //! The order of the points, and the time that is left.
 //!
-//! - **ORDER-1** Everything that is compared is taken in turn: for one column, row A, row B, ..., and again for the next turn. Machines drift; rows beside each
-//!   other in time do not drift apart.
-//! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A, B C A, ... Between two windows the settings change, and the
-//!   load comes to rest; that is not counted. A script that wears its tables has a run for each row.
+//! - **ORDER-1** Everything that is compared is taken in turn: for one column, row A, row B, ...,
+//!   and again for the next turn. Machines drift; rows beside each other in time do not drift
+//!   apart.
+//! - **ORDER-2** Rows of one server share one run of the load, in windows in turn: A B C, C B A, B
+//!   C A, ... Between two windows the settings change, and the load comes to rest; that is not
+//!   counted. A script that wears its tables has a run for each row.
 use std::time::Duration;
 
 /// One point that is to be taken.
@@ -34,17 +36,28 @@ pub enum Compare {
 }
 
 /// The cells of a table, as (row, column, turn), in the order in which they are taken.
-pub fn order(rows: usize, columns: usize, turns: u32, compare: Compare) -> Vec<(usize, usize, u32)> {
+pub fn order(
+    rows: usize,
+    columns: usize,
+    turns: u32,
+    compare: Compare,
+) -> Vec<(usize, usize, u32)> {
     let of_column = |column: usize, turn: u32| (0..rows).map(move |row| (row, column, turn));
     match compare {
-        Compare::Rows => (0..columns).flat_map(|c| (0..turns).flat_map(move |t| of_column(c, t))).collect(),
-        Compare::RowsAndColumns => (0..turns).flat_map(|t| (0..columns).flat_map(move |c| of_column(c, t))).collect(),
+        Compare::Rows => {
+            (0..columns).flat_map(|c| (0..turns).flat_map(move |t| of_column(c, t))).collect()
+        }
+        Compare::RowsAndColumns => {
+            (0..turns).flat_map(|t| (0..columns).flat_map(move |c| of_column(c, t))).collect()
+        }
     }
 }
 
-/// The jobs that one run of the load serves: neighbours that are one server's rows of one column and turn.
+/// The jobs that one run of the load serves: neighbours that are one server's rows of one column
+/// and turn.
 pub fn shared(jobs: &[Job]) -> Vec<&[Job]> {
-    let of = |j: &Job| (j.section, j.column, j.turn, j.server, j.connections, j.alone.then_some(j.row));
+    let of =
+        |j: &Job| (j.section, j.column, j.turn, j.server, j.connections, j.alone.then_some(j.row));
     jobs.chunk_by(|a, b| of(a) == of(b)).collect()
 }
 
@@ -73,19 +86,25 @@ impl Windows {
     pub fn count(&self) -> u32 {
         self.rows as u32 * self.rounds
     }
-    /// The row of each window. Every other round, and turn, goes the other way, so that no row is always behind the same one; every second of them begins with
-    /// another row, so that none is always the load's first.
+    /// The row of each window. Every other round, and turn, goes the other way, so that no row is
+    /// always behind the same one; every second of them begins with another row, so that none is
+    /// always the load's first.
     pub fn order(&self, turn: u32) -> Vec<usize> {
         let rows = self.rows;
         let round = |r: u32| {
             let first = (turn / 2 + r / 2) as usize;
-            (0..rows).map(move |i| (first + if (r + turn).is_multiple_of(2) { i } else { rows - 1 - i }) % rows)
+            (0..rows).map(move |i| {
+                (first + if (r + turn).is_multiple_of(2) { i } else { rows - 1 - i }) % rows
+            })
         };
         (0..self.rounds).flat_map(round).collect()
     }
     /// The begin and end of each window, from the first one's begin on.
     pub fn bounds(&self) -> Vec<u32> {
-        (0..self.count()).map(|i| i * (self.window_s + self.gap_s)).flat_map(|begin| [begin, begin + self.window_s]).collect()
+        (0..self.count())
+            .map(|i| i * (self.window_s + self.gap_s))
+            .flat_map(|begin| [begin, begin + self.window_s])
+            .collect()
     }
     pub fn all(&self) -> Duration {
         Duration::from_secs(u64::from(*self.bounds().last().unwrap_or(&0)))
@@ -111,7 +130,11 @@ impl Estimate {
     }
 
     pub fn of(&self, expected: Duration) -> Duration {
-        let scale = if self.expected.is_zero() { 1.0 } else { self.took.as_secs_f64() / self.expected.as_secs_f64() };
+        let scale = if self.expected.is_zero() {
+            1.0
+        } else {
+            self.took.as_secs_f64() / self.expected.as_secs_f64()
+        };
         expected.mul_f64(scale)
     }
 }
@@ -131,10 +154,31 @@ mod tests {
     #[test]
     fn rows_are_taken_in_turn() {
         // ORDER-1
-        assert_eq!(order(2, 2, 2, Compare::Rows), [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (1, 1, 1)]);
+        assert_eq!(
+            order(2, 2, 2, Compare::Rows),
+            [
+                (0, 0, 0),
+                (1, 0, 0),
+                (0, 0, 1),
+                (1, 0, 1),
+                (0, 1, 0),
+                (1, 1, 0),
+                (0, 1, 1),
+                (1, 1, 1)
+            ]
+        );
         assert_eq!(
             order(2, 2, 2, Compare::RowsAndColumns),
-            [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1)]
+            [
+                (0, 0, 0),
+                (1, 0, 0),
+                (0, 1, 0),
+                (1, 1, 0),
+                (0, 0, 1),
+                (1, 0, 1),
+                (0, 1, 1),
+                (1, 1, 1)
+            ]
         );
         assert_eq!(order(3, 0, 2, Compare::Rows), []);
     }
@@ -168,7 +212,10 @@ mod tests {
         let of_three = Windows { rows: 3, rounds: 4, ..w };
         assert_eq!(of_three.order(0), [0, 1, 2, 2, 1, 0, 1, 2, 0, 0, 2, 1]);
         assert_eq!((0..3).map(|turn| of_three.order(turn)[0]).collect::<Vec<_>>(), [0, 2, 1]);
-        assert_eq!((w.bounds(), w.all()), (vec![0, 3, 5, 8, 10, 13, 15, 18], Duration::from_secs(18)));
+        assert_eq!(
+            (w.bounds(), w.all()),
+            (vec![0, 3, 5, 8, 10, 13, 15, 18], Duration::from_secs(18))
+        );
         // All of the time is measured, whatever it is.
         for time in 1..200 {
             let w = Windows::new(5, time, 1);
@@ -185,6 +232,9 @@ mod tests {
         e.learn(s(10), s(20));
         e.learn(s(30), s(40));
         assert_eq!(e.of(s(100)), s(150));
-        assert_eq!((short(s(45)), short(s(150)), short(s(2700))), ("45 s".into(), "3 min".into(), "45 min".into()));
+        assert_eq!(
+            (short(s(45)), short(s(150)), short(s(2700))),
+            ("45 s".into(), "3 min".into(), "45 min".into())
+        );
     }
 }

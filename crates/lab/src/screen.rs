@@ -1,4 +1,5 @@
-//! What the one at the terminal sees: a line per point, and on a terminal a last line that says what goes on.
+//! What the one at the terminal sees: a line per point, and on a terminal a last line that says
+//! what goes on.
 use std::io::{IsTerminal, Write, stdout};
 
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! The servers of a run: ours, its peers, the floor. Each on a scratch directory of its own, all with equal settings.
+//! The servers of a run: ours, its peers, the floor. Each on a scratch directory of its own, all
+//! with equal settings.
 use crate::child::{self, Child};
 use crate::cores;
 use crate::counters::Source;
@@ -17,7 +18,8 @@ pub enum Kind {
     Redolith,
     MariaDb,
     MySql,
-    /// The floor: speaks the protocol, makes commits durable in groups, stores nothing (bench/null).
+    /// The floor: speaks the protocol, makes commits durable in groups, stores nothing
+    /// (bench/null).
     Null,
 }
 
@@ -82,18 +84,27 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const END_LIMIT: Duration = Duration::from_secs(30);
 const ER_UNKNOWN_SYSTEM_VARIABLE: u16 = 1193;
 
-/// Everybody's settings. `pool` and the redo log of 1G hold all that a point writes, so that it is the log that is measured.
+/// Everybody's settings. `pool` and the redo log of 1G hold all that a point writes, so that it is
+/// the log that is measured.
 fn common(pool: &str) -> Vec<String> {
-    let mut o: Vec<String> =
-        ["innodb-log-buffer-size=64M", "innodb-flush-log-at-trx-commit=1", "innodb-doublewrite=ON", "max-connections=4000"]
-            .map(|o| format!("--{o}"))
-            .into();
+    let mut o: Vec<String> = [
+        "innodb-log-buffer-size=64M",
+        "innodb-flush-log-at-trx-commit=1",
+        "innodb-doublewrite=ON",
+        "max-connections=4000",
+    ]
+    .map(|o| format!("--{o}"))
+    .into();
     o.push(format!("--innodb-buffer-pool-size={pool}"));
-    o.extend(["--max-prepared-stmt-count=1048576", "--character-set-server=latin1", "--skip-networking"].map(String::from));
+    o.extend(
+        ["--max-prepared-stmt-count=1048576", "--character-set-server=latin1", "--skip-networking"]
+            .map(String::from),
+    );
     o
 }
 
-/// What MySQL and MariaDB need to be told to do the same: no query cost but the query, no file handles given back and opened again.
+/// What MySQL and MariaDB need to be told to do the same: no query cost but the query, no file
+/// handles given back and opened again.
 const MYSQL_ALIKE: &[&str] = &[
     "--collation-server=latin1_swedish_ci",
     "--innodb-flush-method=O_DIRECT",
@@ -115,7 +126,13 @@ impl Kind {
             Kind::Null => return vec!["--pace-us=0".into()],
             Kind::Redolith => &["--innodb-redo-log-capacity=1G"],
             Kind::MariaDb => &["--innodb-log-file-size=1G", "--skip-ssl"],
-            Kind::MySql => &["--innodb-redo-log-capacity=1G", "--skip-log-bin", "--mysqlx=OFF", "--tls-version=", "--secure-file-priv="],
+            Kind::MySql => &[
+                "--innodb-redo-log-capacity=1G",
+                "--skip-log-bin",
+                "--mysqlx=OFF",
+                "--tls-version=",
+                "--secure-file-priv=",
+            ],
         };
         let alike = if self == Kind::Redolith { &[] } else { MYSQL_ALIKE };
         common(pool).into_iter().chain(alike.iter().chain(own).map(|o| o.to_string())).collect()
@@ -152,13 +169,19 @@ impl Spec {
 
     fn start(&self, programs: &Programs, folders: &Folders) -> Start {
         let file = self.file();
-        let (data, socket) = (folders.data.join(&file), folders.sockets.join(format!("{file}.sock")));
+        let (data, socket) =
+            (folders.data.join(&file), folders.sockets.join(format!("{file}.sock")));
         let mut words = Vec::new();
         if !self.cores.is_empty() {
             words.extend([programs.taskset.clone(), "-c".into(), cores::list(&self.cores)]);
         }
-        let plain =
-            |words, data: PathBuf, socket: PathBuf| Start { words, outer_data: data.clone(), outer_socket: socket.clone(), data, socket };
+        let plain = |words, data: PathBuf, socket: PathBuf| Start {
+            words,
+            outer_data: data.clone(),
+            outer_socket: socket.clone(),
+            data,
+            socket,
+        };
         match self.kind {
             Kind::Redolith => words.extend([programs.redolith.clone(), "server".into()]),
             Kind::Null => words.push(programs.null.clone()),
@@ -168,13 +191,22 @@ impl Spec {
             }
             Kind::MySql => {
                 let root = programs.mysql_root.as_deref();
-                let inside = |p: &Path| root.map_or(p.to_path_buf(), |r| Path::new("/").join(p.strip_prefix(r).unwrap_or(p)));
+                let inside = |p: &Path| {
+                    root.map_or(p.to_path_buf(), |r| {
+                        Path::new("/").join(p.strip_prefix(r).unwrap_or(p))
+                    })
+                };
                 let mysqld = inside(Path::new(&programs.mysqld)).display().to_string();
-                words.extend(root.map(|r| ["chroot".to_string(), r.display().to_string()]).into_iter().flatten());
+                words.extend(
+                    root.map(|r| ["chroot".to_string(), r.display().to_string()])
+                        .into_iter()
+                        .flatten(),
+                );
                 words.extend([mysqld, "--no-defaults".into()]);
                 words.extend(as_root());
                 if let Some(root) = root {
-                    let own = Path::new("/tmp").join(format!("redolith-lab-{}", std::process::id()));
+                    let own =
+                        Path::new("/tmp").join(format!("redolith-lab-{}", std::process::id()));
                     let outer = root.join(own.strip_prefix("/").unwrap_or(&own));
                     return Start {
                         words,
@@ -192,14 +224,26 @@ impl Spec {
 
 impl Server {
     /// Makes its data directory, starts it, and waits until it answers.
-    pub fn start(spec: Spec, pool: &str, quota: Option<&CpuQuota>, programs: &Programs, folders: &Folders, stop: &Stop) -> Result<Server> {
+    pub fn start(
+        spec: Spec,
+        pool: &str,
+        quota: Option<&CpuQuota>,
+        programs: &Programs,
+        folders: &Folders,
+        stop: &Stop,
+    ) -> Result<Server> {
         let start = spec.start(programs, folders);
         let said = folders.data.join(format!("{}.out", spec.file()));
         // In a chroot the folder above holds the socket too.
-        let own = if programs.mysql_root.is_some() && spec.kind == Kind::MySql { start.outer_data.parent() } else { None };
+        let own = if programs.mysql_root.is_some() && spec.kind == Kind::MySql {
+            start.outer_data.parent()
+        } else {
+            None
+        };
         let own = own.unwrap_or(&start.outer_data).to_path_buf();
         let scratch = Scratch(if folders.keep_data { Vec::new() } else { vec![own] });
-        fs::create_dir_all(start.outer_data.parent().unwrap_or(&start.outer_data)).map_err(failed(start.outer_data.display()))?;
+        fs::create_dir_all(start.outer_data.parent().unwrap_or(&start.outer_data))
+            .map_err(failed(start.outer_data.display()))?;
         let data = format!("--datadir={}", start.data.display());
         initialise(&spec, &start, &data, programs, stop)?;
         let options = spec.kind.options(pool);
@@ -238,19 +282,34 @@ impl Server {
         let mut why = String::new();
         while Instant::now() < until {
             if !self.child.alive() {
-                return Err(Failure::Failed(format!("{} did not start:\n{}", self.spec.name, self.last_words())));
+                return Err(Failure::Failed(format!(
+                    "{} did not start:\n{}",
+                    self.spec.name,
+                    self.last_words()
+                )));
             }
             match self.connect() {
                 Ok(mut client) => {
-                    let version = client.query("SELECT VERSION()").ok().and_then(|rows| rows.into_iter().next()?.into_iter().next()?);
-                    self.version = if self.spec.kind == Kind::Null { "bench/null".into() } else { version.unwrap_or_default() };
+                    let version = client
+                        .query("SELECT VERSION()")
+                        .ok()
+                        .and_then(|rows| rows.into_iter().next()?.into_iter().next()?);
+                    self.version = if self.spec.kind == Kind::Null {
+                        "bench/null".into()
+                    } else {
+                        version.unwrap_or_default()
+                    };
                     return Ok(());
                 }
                 Err(e) => why = e.to_string(),
             }
             stop.pause(LOOK)?;
         }
-        Err(Failure::Failed(format!("{} does not answer ({why}):\n{}", self.spec.name, self.last_words())))
+        Err(Failure::Failed(format!(
+            "{} does not answer ({why}):\n{}",
+            self.spec.name,
+            self.last_words()
+        )))
     }
 
     pub fn connect(&self) -> Result<Client> {
@@ -284,7 +343,8 @@ impl Server {
         let mut client = self.connect()?;
         self.apply_by(&mut client, statements)
     }
-    /// Where a new connection would have to wait behind the load. What is applied already is left out.
+    /// Where a new connection would have to wait behind the load. What is applied already is left
+    /// out.
     pub fn apply_by(&mut self, client: &mut Client, statements: &[String]) -> Result<()> {
         let before = std::mem::take(&mut self.applied);
         for s in statements.iter().filter(|s| !before.contains(s)) {
@@ -319,15 +379,31 @@ impl Drop for Server {
 }
 
 /// Where a server does not make its data directory by itself.
-fn initialise(spec: &Spec, start: &Start, data: &str, programs: &Programs, stop: &Stop) -> Result<()> {
+fn initialise(
+    spec: &Spec,
+    start: &Start,
+    data: &str,
+    programs: &Programs,
+    stop: &Stop,
+) -> Result<()> {
     let words = match spec.kind {
         Kind::Redolith => return Ok(()),
-        Kind::Null => return fs::create_dir_all(&start.outer_data).map_err(failed(start.outer_data.display())),
-        Kind::MariaDb => {
-            let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"].map(String::from);
-            [programs.mariadb_install.clone(), "--no-defaults".into(), data.into()].into_iter().chain(as_root()).chain(fixed).collect()
+        Kind::Null => {
+            return fs::create_dir_all(&start.outer_data)
+                .map_err(failed(start.outer_data.display()));
         }
-        Kind::MySql => [start.words.clone(), vec![data.into(), "--initialize-insecure".into()]].concat(),
+        Kind::MariaDb => {
+            let fixed = ["--auth-root-authentication-method=normal", "--skip-test-db", "--force"]
+                .map(String::from);
+            [programs.mariadb_install.clone(), "--no-defaults".into(), data.into()]
+                .into_iter()
+                .chain(as_root())
+                .chain(fixed)
+                .collect()
+        }
+        Kind::MySql => {
+            [start.words.clone(), vec![data.into(), "--initialize-insecure".into()]].concat()
+        }
     };
     child::run(&words, stop, START_LIMIT).map(|_| ())
 }
@@ -343,7 +419,10 @@ pub fn settle(servers: &[Server], limit: Duration, stop: &Stop) -> Result<()> {
     while quiet < 2 && Instant::now() < until {
         let before: Vec<Duration> = servers.iter().map(Server::cpu_time).collect();
         stop.pause(REST_STEP)?;
-        let busy = servers.iter().zip(before).any(|(s, b)| s.cpu_time().saturating_sub(b) > REST_STEP.mul_f64(REST));
+        let busy = servers
+            .iter()
+            .zip(before)
+            .any(|(s, b)| s.cpu_time().saturating_sub(b) > REST_STEP.mul_f64(REST));
         quiet = if busy { 0 } else { quiet + 1 };
     }
     Ok(())
@@ -362,12 +441,16 @@ mod tests {
             ..Programs::default()
         };
         let folders = Folders { data: "/d".into(), sockets: "/s".into(), keep_data: false };
-        let s = Spec { name: "mysql", kind: Kind::MySql, cores: vec![0, 1] }.start(&programs, &folders);
+        let s =
+            Spec { name: "mysql", kind: Kind::MySql, cores: vec![0, 1] }.start(&programs, &folders);
         assert_eq!(s.words[..6], ["taskset", "-c", "0-1", "chroot", "/x/root", "/usr/sbin/mysqld"]);
         assert_eq!(s.outer_data, Path::new("/x/root").join(s.data.strip_prefix("/").unwrap()));
         let plain = Programs { mysql_root: None, ..programs };
         let s = Spec { name: "mysql", kind: Kind::MySql, cores: vec![] }.start(&plain, &folders);
-        assert_eq!((s.words[0].as_str(), s.data, s.socket), ("/x/root/usr/sbin/mysqld", "/d/mysql".into(), "/s/mysql.sock".into()));
+        assert_eq!(
+            (s.words[0].as_str(), s.data, s.socket),
+            ("/x/root/usr/sbin/mysqld", "/d/mysql".into(), "/s/mysql.sock".into())
+        );
     }
 
     #[test]

@@ -63,7 +63,10 @@ impl Ratio {
     }
     /// "0.97 ±0.02".
     pub fn text(&self) -> String {
-        self.error.map_or_else(|| number(self.mean, 2), |e| format!("{} ±{}", number(self.mean, 2), number(e, 2)))
+        self.error.map_or_else(
+            || number(self.mean, 2),
+            |e| format!("{} ±{}", number(self.mean, 2), number(e, 2)),
+        )
     }
 }
 
@@ -87,13 +90,25 @@ mod tests {
 
     #[test]
     fn medians_and_ranges() {
-        assert_eq!((median(&[]), median(&[3.0]), median(&[5.0, 1.0]), median(&[9.0, 1.0, 2.0])), (None, Some(3.0), Some(3.0), Some(2.0)));
-        assert_eq!(Spread::of(&[12_345.4, 12_001.0, 12_700.0]).unwrap().text(0), "12,345 (12,001-12,700)");
+        assert_eq!(
+            (median(&[]), median(&[3.0]), median(&[5.0, 1.0]), median(&[9.0, 1.0, 2.0])),
+            (None, Some(3.0), Some(3.0), Some(2.0))
+        );
+        assert_eq!(
+            Spread::of(&[12_345.4, 12_001.0, 12_700.0]).unwrap().text(0),
+            "12,345 (12,001-12,700)"
+        );
         assert_eq!(Spread::of(&[0.25]).unwrap().text(2), "0.25");
         assert!(Spread::of(&[]).is_none());
-        assert_eq!((Ratio::of(&[]), Ratio::of(&[1.0, 0.0]), Ratio::of(&[0.5]).unwrap().text()), (None, None, "0.50".into()));
+        assert_eq!(
+            (Ratio::of(&[]), Ratio::of(&[1.0, 0.0]), Ratio::of(&[0.5]).unwrap().text()),
+            (None, None, "0.50".into())
+        );
         let ratio = Ratio::of(&[0.5, 2.0, 1.0]).unwrap();
-        assert_eq!((ratio.text(), ratio.inverse().text()), ("1.00 ±0.40".into(), "1.00 ±0.40".into()));
+        assert_eq!(
+            (ratio.text(), ratio.inverse().text()),
+            ("1.00 ±0.40".into(), "1.00 ±0.40".into())
+        );
         assert_eq!(Ratio::of(&[0.49, 0.51]).unwrap().inverse().text(), "2.00 ±0.04");
         assert_eq!(
             (number(1_234_567.0, 0), number(999.5, 1), number(-1000.0, 0), number(0.0, 3)),

@@ -1,4 +1,5 @@
-//! Ctrl-C. The first one (or SIGTERM, SIGHUP) asks the lab to end: every wait of the lab looks here. A second one ends it at once; its children go with it (`child`).
+//! Ctrl-C. The first one (or SIGTERM, SIGHUP) asks the lab to end: every wait of the lab looks
+//! here. A second one ends it at once; its children go with it (`child`).
 use crate::failure::{Failure, Result, failed};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;

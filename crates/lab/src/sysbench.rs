@@ -3,8 +3,14 @@ use std::path::Path;
 
 pub const SCHEMA: &str = "sbtest";
 /// The scripts that write: the study's first.
-pub const SCRIPTS: &[&str] =
-    &["oltp_write_only", "oltp_update_index", "oltp_update_non_index", "oltp_insert", "oltp_delete", "oltp_read_write"];
+pub const SCRIPTS: &[&str] = &[
+    "oltp_write_only",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_insert",
+    "oltp_delete",
+    "oltp_read_write",
+];
 
 /// The tables do not hold as many rows afterwards as before.
 pub fn wears(script: &str) -> bool {
@@ -19,7 +25,15 @@ pub struct Shape {
 }
 
 /// A script with uniform keys, as in the study; `more` are further options.
-pub fn command(program: &str, script: &str, socket: &Path, shape: Shape, threads: u32, more: &[String], verb: &str) -> Vec<String> {
+pub fn command(
+    program: &str,
+    script: &str,
+    socket: &Path,
+    shape: Shape,
+    threads: u32,
+    more: &[String],
+    verb: &str,
+) -> Vec<String> {
     let mut words = vec![
         program.to_string(),
         script.into(),
@@ -56,7 +70,11 @@ pub struct Part {
 /// The numbers behind a label: `transactions: 2232 (2225.28 per sec.)`.
 fn numbers(report: &str, label: &str) -> Option<Vec<f64>> {
     let rest = report.lines().find_map(|l| l.trim().strip_prefix(label))?;
-    Some(rest.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|w| w.parse().ok()).collect())
+    Some(
+        rest.split(|c: char| !c.is_ascii_digit() && c != '.')
+            .filter_map(|w| w.parse().ok())
+            .collect(),
+    )
 }
 
 pub fn parse(report: &str) -> Option<Part> {
@@ -70,9 +88,11 @@ pub fn parse(report: &str) -> Option<Part> {
     })
 }
 
-/// The parts between the first checkpoint and the next ones: what is measured. Fewer, if sysbench did not get that far.
+/// The parts between the first checkpoint and the next ones: what is measured. Fewer, if sysbench
+/// did not get that far.
 pub fn measured(lines: &[String]) -> Vec<Part> {
-    let marks: Vec<usize> = lines.iter().enumerate().filter(|(_, l)| is_checkpoint(l)).map(|(i, _)| i).collect();
+    let marks: Vec<usize> =
+        lines.iter().enumerate().filter(|(_, l)| is_checkpoint(l)).map(|(i, _)| i).collect();
     // A checkpoint's report tells what has happened since the one before.
     let end = |of: usize| marks.get(of + 1).copied().unwrap_or(lines.len());
     (1..marks.len()).map_while(|i| parse(&lines[marks[i]..end(i)].join("\n"))).collect()
@@ -87,7 +107,13 @@ mod tests {
     #[test]
     fn what_was_measured_lies_between_checkpoints() {
         let lines: Vec<String> = RUN.lines().map(str::to_string).collect();
-        let part = Part { transactions: 2579.0, transactions_per_s: 2584.31, queries_per_s: 15499.82, p95_ms: 3.02, ignored_errors: 0 };
+        let part = Part {
+            transactions: 2579.0,
+            transactions_per_s: 2584.31,
+            queries_per_s: 15499.82,
+            p95_ms: 3.02,
+            ignored_errors: 0,
+        };
         assert_eq!(measured(&lines), [part]);
         // Before the second checkpoint there is nothing.
         assert_eq!(measured(&lines[..40]), []);
@@ -96,7 +122,8 @@ mod tests {
 
     #[test]
     fn refused_connections_are_no_result() {
-        let refused = "FATAL: unable to connect to MySQL server on socket 's.sock', aborting...\nFATAL: error 1040: Too many connections";
+        let refused = "FATAL: unable to connect to MySQL server on socket 's.sock', \
+            aborting...\nFATAL: error 1040: Too many connections";
         assert_eq!(parse(refused), None);
     }
 }

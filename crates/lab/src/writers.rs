@@ -13,7 +13,11 @@ pub fn specs(o: &Options) -> Vec<Spec> {
     std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Null)).collect()
 }
 
-fn rows(o: &Options, servers: &[Facts], notes: &mut Vec<String>) -> Vec<(String, usize, Vec<String>)> {
+fn rows(
+    o: &Options,
+    servers: &[Facts],
+    notes: &mut Vec<String>,
+) -> Vec<(String, usize, Vec<String>)> {
     let mut rows = Vec::new();
     for (i, s) in servers.iter().enumerate() {
         match s.kind {
@@ -23,7 +27,11 @@ fn rows(o: &Options, servers: &[Facts], notes: &mut Vec<String>) -> Vec<(String,
                         "auto" => set(SCHEME, "'auto'"),
                         on_or_off => set(WRITER_THREADS, &on_or_off.to_uppercase()),
                     };
-                    rows.push((if scheme == "auto" { scheme.clone() } else { scheme.to_uppercase() }, i, vec![setup]));
+                    rows.push((
+                        if scheme == "auto" { scheme.clone() } else { scheme.to_uppercase() },
+                        i,
+                        vec![setup],
+                    ));
                 }
             }
             Kind::MySql if s.knows(WRITER_THREADS) => {
@@ -32,7 +40,9 @@ fn rows(o: &Options, servers: &[Facts], notes: &mut Vec<String>) -> Vec<(String,
                 }
             }
             Kind::MySql => {
-                notes.push(format!("MySQL has one row: this version has no {WRITER_THREADS} (error 1193)."));
+                notes.push(format!(
+                    "MySQL has one row: this version has no {WRITER_THREADS} (error 1193)."
+                ));
                 rows.push(("MySQL".into(), i, vec![]));
             }
             Kind::MariaDb => rows.push(("MariaDB".into(), i, vec![])),
@@ -49,7 +59,10 @@ fn guess_per_s(kind: Kind) -> f64 {
 
 pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     if o.peers.contains(&Peer::Null) {
-        results.notes.push("The floor is left out: it stores nothing, and mysqlslap reads what it has written.".into());
+        results.notes.push(
+            "The floor is left out: it stores nothing, and mysqlslap reads what it has written."
+                .into(),
+        );
     }
     if o.writes != slap::STUDY_WRITES {
         results.notes.push(format!(
@@ -61,13 +74,17 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     }
     let rows = rows(o, servers, &mut results.notes);
     let labels: Vec<String> = rows.iter().map(|r| r.0.clone()).collect();
-    let ours = |want: fn(&str) -> bool| labels.iter().enumerate().filter(|(_, l)| want(l)).map(|(i, _)| i).collect::<Vec<_>>();
+    let ours = |want: fn(&str) -> bool| {
+        labels.iter().enumerate().filter(|(_, l)| want(l)).map(|(i, _)| i).collect::<Vec<_>>()
+    };
     let section = results.sections.len();
     results.sections.push(Section {
         id: "writers".into(),
         title: "innodb_log_writer_threads, by connections".into(),
-        text: "ON is Redolith's scheme dedicated, OFF is session, auto chooses. Each run is mysqlslap with the study's options after SET GLOBAL max_connections = connections + 1; \
-               the setting is switched while the server runs. Seconds as mysqlslap tells them; CPU and flushes are of the whole run, the rows written beforehand included."
+        text: "ON is Redolith's scheme dedicated, OFF is session, auto chooses. Each run is \
+            mysqlslap with the study's options after SET GLOBAL max_connections = connections + 1; \
+               the setting is switched while the server runs. Seconds as mysqlslap tells them; CPU \
+               and flushes are of the whole run, the rows written beforehand included."
             .into(),
         load: Load::Slap,
         script: String::new(),
@@ -84,8 +101,19 @@ pub fn plan(o: &Options, servers: &[Facts], results: &mut Results) -> Vec<Job> {
     let job = |(row, column, turn): (usize, usize, u32)| {
         let connections = o.threads[column];
         let statements = f64::from(connections) * f64::from(o.writes);
-        let expected = Duration::from_secs_f64(1.5 + statements / guess_per_s(servers[rows[row].1].kind));
-        Job { section, row, column, turn, server: rows[row].1, connections, alone: true, setup: rows[row].2.clone(), expected }
+        let expected =
+            Duration::from_secs_f64(1.5 + statements / guess_per_s(servers[rows[row].1].kind));
+        Job {
+            section,
+            row,
+            column,
+            turn,
+            server: rows[row].1,
+            connections,
+            alone: true,
+            setup: rows[row].2.clone(),
+            expected,
+        }
     };
     order(rows.len(), o.threads.len(), o.repeat, Compare::Rows).into_iter().map(job).collect()
 }
@@ -97,9 +125,15 @@ mod tests {
 
     #[test]
     fn the_studys_table() {
-        let args: Vec<String> = ["writers", "--peer=mysql,mariadb,null", "--repeat=1", "--threads=150"].map(String::from).into();
+        let args: Vec<String> =
+            ["writers", "--peer=mysql,mariadb,null", "--repeat=1", "--threads=150"]
+                .map(String::from)
+                .into();
         let o = parse(&args).unwrap().unwrap();
-        assert_eq!(specs(&o).iter().map(|s| s.name).collect::<Vec<_>>(), ["redolith", "mysql", "mariadb"]);
+        assert_eq!(
+            specs(&o).iter().map(|s| s.name).collect::<Vec<_>>(),
+            ["redolith", "mysql", "mariadb"]
+        );
         let servers = [
             Facts { name: "redolith", kind: Kind::Redolith, knows: vec![SCHEME, WRITER_THREADS] },
             Facts { name: "mysql", kind: Kind::MySql, knows: vec![WRITER_THREADS] },
@@ -109,7 +143,10 @@ mod tests {
         let jobs = plan(&o, &servers, &mut r);
         assert_eq!(r.sections[0].rows, ["ON", "OFF", "auto", "MySQL, ON", "MySQL, OFF", "MariaDB"]);
         assert_eq!((r.sections[0].base, r.sections[0].fixed.as_slice()), (Some(2), &[0, 1][..]));
-        assert_eq!(jobs.iter().map(|j| (j.row, j.server)).collect::<Vec<_>>(), [(0, 0), (1, 0), (2, 0), (3, 1), (4, 1), (5, 2)]);
+        assert_eq!(
+            jobs.iter().map(|j| (j.row, j.server)).collect::<Vec<_>>(),
+            [(0, 0), (1, 0), (2, 0), (3, 1), (4, 1), (5, 2)]
+        );
         assert_eq!(jobs[0].setup, ["SET GLOBAL innodb_log_writer_threads = ON"]);
         assert!(r.notes.iter().any(|n| n.starts_with("Scaled: 1000 statements per client")));
     }

@@ -1,15 +1,18 @@
 //! Long work beside the workers.
 //!
-//! Evaluation of expressions is synchronous, and one call of it may take for ever. A session whose statement has worked for a millisecond at a stretch leaves its worker:
-//! another thread takes the worker's tasks over, and the session goes on, on the thread that it is on, until it waits for something. Then it is a task like the others again.
-//! A statement that is short never comes here.
+//! Evaluation of expressions is synchronous, and one call of it may take for ever. A session whose
+//! statement has worked for a millisecond at a stretch leaves its worker: another thread takes the
+//! worker's tasks over, and the session goes on, on the thread that it is on, until it waits for
+//! something. Then it is a task like the others again. A statement that is short never comes here.
 //!
-//! BESIDE-1: whoever has left calculates only in a seat, of which there are half as many as CPUs: the workers find CPUs whatever is calculated beside them. Seats are
-//! held for a turn, and given to those who have waited longest. Who sleeps or waits for a lock holds none.
+//! BESIDE-1: whoever has left calculates only in a seat, of which there are half as many as CPUs:
+//! the workers find CPUs whatever is calculated beside them. Seats are held for a turn, and given
+//! to those who have waited longest. Who sleeps or waits for a lock holds none.
 //! BESIDE-2: answers that the thread holds back leave before the worker does (OUT-3).
-//! BESIDE-4: who has left has no worker: that another thread has it is looked at, not believed. A worker of somebody who sits here would run nothing for ever.
-//! BESIDE-3: the number of those who have left is limited, and below the number of threads that the runtime may have for what blocks: a worker that is left always finds
-//! a thread.
+//! BESIDE-4: who has left has no worker: that another thread has it is looked at, not believed. A
+//! worker of somebody who sits here would run nothing for ever.
+//! BESIDE-3: the number of those who have left is limited, and below the number of threads that the
+//! runtime may have for what blocks: a worker that is left always finds a thread.
 use crate::outbox;
 use crate::workers::Workers;
 use parking_lot::{Condvar, Mutex};
@@ -28,9 +31,11 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// BESIDE-3
 const MOST_BESIDE: usize = 4096;
-/// How many threads the runtime may have beside its workers: one for each of those, and for each worker that is left.
+/// How many threads the runtime may have beside its workers: one for each of those, and for each
+/// worker that is left.
 pub const MOST_THREADS: usize = 2 * MOST_BESIDE;
-/// A thread for a worker that is left comes in microseconds where CPUs are free. Where none comes at all the session stays on its worker.
+/// A thread for a worker that is left comes in microseconds where CPUs are free. Where none comes
+/// at all the session stays on its worker.
 const HAND_OVER: Duration = Duration::from_millis(100);
 const HAND_OVERS: usize = 50;
 
@@ -113,7 +118,8 @@ impl Beside {
             return true;
         }
         let Ok(runtime) = Handle::try_current() else { return true };
-        if tokio::task::try_id().is_none() || runtime.runtime_flavor() != RuntimeFlavor::MultiThread {
+        if tokio::task::try_id().is_none() || runtime.runtime_flavor() != RuntimeFlavor::MultiThread
+        {
             return true;
         }
         if self.count.fetch_add(1, Relaxed) >= MOST_BESIDE {
@@ -156,7 +162,8 @@ impl Beside {
             self.sit_down();
         }
     }
-    /// Works on this thread while another takes over its worker's tasks. It needs no seat: such work is as long as the text of a statement, and ends.
+    /// Works on this thread while another takes over its worker's tasks. It needs no seat: such
+    /// work is as long as the text of a statement, and ends.
     pub fn work_long(&self, work: &mut dyn FnMut()) {
         self.workers.leave();
         tokio::task::block_in_place(work);
@@ -175,7 +182,8 @@ impl Beside {
 /// Gives the calling thread's worker to another; false if it still is this one's (BESIDE-4).
 fn hand_over(runtime: &Handle) -> bool {
     tokio::task::block_in_place(|| {
-        // The call's end takes the worker back unless another thread has it by then. The runtime begins blocking work in order: when this has begun, so has that, or nearly.
+        // The call's end takes the worker back unless another thread has it by then. The runtime
+        // begins blocking work in order: when this has begun, so has that, or nearly.
         let taken = Arc::new((Mutex::new(false), Condvar::new()));
         let theirs = taken.clone();
         runtime.spawn_blocking(move || {
@@ -190,7 +198,8 @@ fn hand_over(runtime: &Handle) -> bool {
     is_no_worker()
 }
 
-/// Whether the calling thread, in a task's poll, has no worker: then the runtime wakes who steps back at once.
+/// Whether the calling thread, in a task's poll, has no worker: then the runtime wakes who steps
+/// back at once.
 fn is_no_worker() -> bool {
     struct Told(AtomicBool);
     impl Wake for Told {
@@ -258,11 +267,19 @@ mod tests {
     use redolith_engine::host::Host;
 
     fn runtime(workers: usize) -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).max_blocking_threads(64).enable_all().build().unwrap()
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(workers)
+            .max_blocking_threads(64)
+            .enable_all()
+            .build()
+            .unwrap()
     }
     fn host(runtime: &tokio::runtime::Runtime, workers: usize) -> Arc<crate::host::EngineHost> {
         let threads = Workers::new(workers);
-        Arc::new(crate::host::EngineHost(Arc::new(crate::host::TokioHost::new(runtime.handle().clone(), threads))))
+        Arc::new(crate::host::EngineHost(Arc::new(crate::host::TokioHost::new(
+            runtime.handle().clone(),
+            threads,
+        ))))
     }
 
     /// Tasks that hold both workers until another task, which needs a worker, tells them to end.
@@ -337,7 +354,11 @@ mod tests {
                     for _ in 0..100 {
                         assert_eq!(calculating.fetch_add(1, Relaxed), 0, "two CPUs have one seat");
                         calculating.fetch_sub(1, Relaxed);
-                        if n == 0 { host.block_beside(host.sleep(Duration::from_micros(10))) } else { host.breathe() }
+                        if n == 0 {
+                            host.block_beside(host.sleep(Duration::from_micros(10)))
+                        } else {
+                            host.breathe()
+                        }
                     }
                 }))
             })

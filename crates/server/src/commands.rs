@@ -22,7 +22,8 @@ use std::ops::Range;
 /// Parameters held without allocation.
 const FEW_PARAMETERS: usize = 8;
 
-/// Borrows the connection for a command's results. A macro, because `session` and `input` are used beside it.
+/// Borrows the connection for a command's results. A macro, because `session` and `input` are used
+/// beside it.
 macro_rules! wire {
     ($c:ident, $format:expr) => {
         Wire {
@@ -149,7 +150,12 @@ impl<B: Backend> Connection<B> {
         self.channel.output.ok(&OkPacket { status, ..OkPacket::default() });
     }
     pub fn answer_error(&mut self, e: &SqlError) {
-        self.channel.output.error(e.code, &e.sqlstate, &e.message, self.session.results_collation());
+        self.channel.output.error(
+            e.code,
+            &e.sqlstate,
+            &e.message,
+            self.session.results_collation(),
+        );
     }
     fn answer(&mut self, done: Result<(), SqlError>) {
         match done {
@@ -180,12 +186,18 @@ impl<B: Backend> Connection<B> {
             b.push(0);
             b.extend_from_slice(&prepared.warnings.to_le_bytes());
         });
-        self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p)).await?;
+        self.put_definitions(&prepared.params, |b, p: &ExprType| column::put_parameter(b, p))
+            .await?;
         let results = self.session.results_collation();
-        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results)).await
+        self.put_definitions(&prepared.columns, |b, c: &ColumnMeta| column::put(b, c, results))
+            .await
     }
 
-    async fn put_definitions<T: Sync>(&mut self, definitions: &[T], put: impl Fn(&mut Vec<u8>, &T) + Send + Sync) -> Result<(), Ended> {
+    async fn put_definitions<T: Sync>(
+        &mut self,
+        definitions: &[T],
+        put: impl Fn(&mut Vec<u8>, &T) + Send + Sync,
+    ) -> Result<(), Ended> {
         for d in definitions {
             self.channel.output.packet(|b| put(b, d));
             self.channel.drain().await?;
@@ -210,7 +222,8 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::unknown_statement(id, NAME));
         };
         self.channel.process.begin(Command::Execute, self.session.statement_text(id));
-        // A cursor that is asked for is not opened: the rows come at once, and the status flags say so.
+        // A cursor that is asked for is not opened: the rows come at once, and the status flags say
+        // so.
         let long_data = match self.statements.take_long_data(id) {
             Ok(data) => data,
             Err(e) => return self.answer_error(&e),
@@ -238,7 +251,11 @@ impl<B: Backend> Connection<B> {
             if let Err(bad) = decoded {
                 drop(values);
                 let malformed = matches!(bad, BadParameters::Malformed(_));
-                return self.answer_error(&if malformed { error::malformed_packet() } else { error::wrong_arguments(NAME) });
+                return self.answer_error(&if malformed {
+                    error::malformed_packet()
+                } else {
+                    error::wrong_arguments(NAME)
+                });
             }
         }
         let mut wire = wire!(self, Format::Binary);
@@ -292,7 +309,9 @@ impl<B: Backend> Connection<B> {
             return self.answer_error(&error::malformed_packet());
         };
         let mut text = b"SELECT * FROM `".to_vec();
-        table.iter().for_each(|&b| text.extend(std::iter::repeat_n(b, if b == b'`' { 2 } else { 1 })));
+        table
+            .iter()
+            .for_each(|&b| text.extend(std::iter::repeat_n(b, if b == b'`' { 2 } else { 1 })));
         text.push(b'`');
         let columns = match self.session.describe(&text).await {
             Ok(columns) => columns,
@@ -325,7 +344,9 @@ impl<B: Backend> Connection<B> {
                 self.capabilities = self.capabilities.with(Capabilities::MULTI_STATEMENTS, on);
                 self.session.set_multi_statements(on);
                 let status = self.session.status();
-                self.channel.output.eof(self.capabilities, &OkPacket { status, ..OkPacket::default() });
+                self.channel
+                    .output
+                    .eof(self.capabilities, &OkPacket { status, ..OkPacket::default() });
             }
             Ok(_) => self.answer_error(&error::unknown_command()),
             Err(_) => self.answer_error(&error::malformed_packet()),
@@ -335,10 +356,12 @@ impl<B: Backend> Connection<B> {
     /// A new session for another user on the same connection. A refusal ends the connection.
     async fn change_user(&mut self, args: Range<usize>) -> Result<(), Over> {
         let body = self.channel.input.body(args).to_vec();
-        let login = Login::read_change_user(&body, self.capabilities, 0).map_err(|_| Over::Refused(error::malformed_packet()))?;
+        let login = Login::read_change_user(&body, self.capabilities, 0)
+            .map_err(|_| Over::Refused(error::malformed_packet()))?;
         self.session.end().await;
         self.statements.clear();
-        let changed = login::change_user(&self.server, &mut self.channel, &self.peer, &login).await?;
+        let changed =
+            login::change_user(&self.server, &mut self.channel, &self.peer, &login).await?;
         self.session = self.server.backend.session(crate::backend::Client {
             process: self.channel.process.clone(),
             user: changed.user,

@@ -1,9 +1,13 @@
-//! One connection: a task that logs its client in and then answers its commands, one after the other.
+//! One connection: a task that logs its client in and then answers its commands, one after the
+//! other.
 //!
 //! CONN-1: between commands a connection holds no buffer that it has not used for seconds.
-//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows, definitions or results of further statements still come.
-//! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its counts are given back.
-//! CONN-4: its buffers and its long data are in the server's account: before each read from the client they are counted (MEM-1).
+//! CONN-2: an answer is written once, when it is complete, or in parts of 64 KiB while rows,
+//! definitions or results of further statements still come.
+//! CONN-3: whatever ends the connection, its transaction is rolled back and its entry and its
+//! counts are given back.
+//! CONN-4: its buffers and its long data are in the server's account: before each read from the
+//! client they are counted (MEM-1).
 use crate::backend::{Backend, Client, Session};
 use crate::error;
 use crate::login::{self, LoggedIn};
@@ -58,7 +62,8 @@ pub enum Over {
     Ended(Ended),
     /// The client broke the protocol, or may not come in: it is told, and the connection is closed.
     Refused(SqlError),
-    /// There is no memory for a packet (MEM-1), which was read and dropped: the client is told, and goes on.
+    /// There is no memory for a packet (MEM-1), which was read and dropped: the client is told, and
+    /// goes on.
     NoMemory(SqlError),
 }
 impl From<Ended> for Over {
@@ -102,7 +107,8 @@ impl Channel {
         }
     }
 
-    /// Reads the rest of a packet that is too large, so that its error comes where the client looks for the answer.
+    /// Reads the rest of a packet that is too large, so that its error comes where the client looks
+    /// for the answer.
     async fn discard_chain(&mut self) -> Result<(), Ended> {
         self.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         while !self.input.discard(&mut self.output.sequence) {
@@ -117,7 +123,8 @@ impl Channel {
     pub fn count_memory(&mut self) -> Result<(), SqlError> {
         self.memory.set(self.input.capacity() + self.output.buf.capacity() + self.kept_bytes)
     }
-    /// The packet that is being received has no room. Its error comes where the client looks for the answer.
+    /// The packet that is being received has no room. Its error comes where the client looks for
+    /// the answer.
     #[cold]
     async fn no_memory(&mut self, e: SqlError) -> Result<Over, Ended> {
         if self.is_logging_in || !self.input.is_partial() {
@@ -133,7 +140,8 @@ impl Channel {
         self.input.trim();
         self.output.trim();
     }
-    /// Before a wait for the next command: much memory is given back at once, little of it when nothing comes for a while (CONN-1).
+    /// Before a wait for the next command: much memory is given back at once, little of it when
+    /// nothing comes for a while (CONN-1).
     fn settle(&mut self) -> bool {
         let bytes = self.input.capacity() + self.output.buf.capacity();
         if bytes > KEPT_BYTES {
@@ -182,7 +190,13 @@ pub(crate) async fn be_woken_by(process: &Process) {
 }
 
 /// Serves a client from its first byte to its last.
-pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Peer, process: Arc<Process>, seat: LoginSeat) {
+pub async fn serve<B: Backend>(
+    server: Arc<Server<B>>,
+    socket: Socket,
+    peer: Peer,
+    process: Arc<Process>,
+    seat: LoginSeat,
+) {
     let (input, output) = (PacketBuffer::default(), Output::default());
     let timeout = server.backend.limits().connect_timeout_s;
     let mut channel = Channel {
@@ -202,7 +216,13 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
     let _entry = Entry { server: &*server, id };
     let done = login::log_in(&server, &mut channel, &peer).await;
     // It may have given way in the last moment.
-    let done = done.and_then(|login| if channel.process.killed() >= Kill::Connection { Err(Ended::Killed.into()) } else { Ok(login) });
+    let done = done.and_then(|login| {
+        if channel.process.killed() >= Kill::Connection {
+            Err(Ended::Killed.into())
+        } else {
+            Ok(login)
+        }
+    });
     channel.is_logging_in = false;
     match done {
         Err(over) => {
@@ -218,7 +238,12 @@ pub async fn serve<B: Backend>(server: Arc<Server<B>>, socket: Socket, peer: Pee
 }
 
 /// The conversation with a client that has logged in.
-async fn attend<B: Backend>(server: &Arc<Server<B>>, mut channel: Channel, login: LoggedIn, peer: Peer) {
+async fn attend<B: Backend>(
+    server: &Arc<Server<B>>,
+    mut channel: Channel,
+    login: LoggedIn,
+    peer: Peer,
+) {
     let Some(seat) = server.take_seat(login.privileges) else {
         server.status.counters.add(Counter::ConnectionErrorsMaxConnections, 1);
         server.status.counters.add(Counter::AbortedConnects, 1);
@@ -269,7 +294,9 @@ async fn say_goodbye(channel: &mut Channel, over: Over) {
     }
     let error = match over {
         Over::Refused(e) => e,
-        Over::Ended(Ended::Killed) if channel.process.killed() == Kill::Shutdown => error::shutdown(),
+        Over::Ended(Ended::Killed) if channel.process.killed() == Kill::Shutdown => {
+            error::shutdown()
+        }
         _ => return,
     };
     let may_still_send = matches!(error.code, 1153 | 1156);
@@ -335,12 +362,26 @@ mod tests {
         let process = processes.add("h", 10);
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let socket = Socket::new(Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()), process.clone());
-        let (input, output, status) = (PacketBuffer::default(), Output::default(), Arc::new(Status::new()));
+        let socket = Socket::new(
+            Stream::Unix(tokio::net::UnixStream::from_std(ours).unwrap()),
+            process.clone(),
+        );
+        let (input, output, status) =
+            (PacketBuffer::default(), Output::default(), Arc::new(Status::new()));
         let memory = Account::new(&ServerMemory::new());
         let (read_timeout_s, write_timeout_s, is_logging_in, kept_bytes) = (5, 5, false, 0);
-        let channel =
-            Channel { socket, input, output, process, status, read_timeout_s, write_timeout_s, is_logging_in, memory, kept_bytes };
+        let channel = Channel {
+            socket,
+            input,
+            output,
+            process,
+            status,
+            read_timeout_s,
+            write_timeout_s,
+            is_logging_in,
+            memory,
+            kept_bytes,
+        };
         (channel, theirs)
     }
 

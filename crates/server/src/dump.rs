@@ -1,4 +1,5 @@
-//! `redolith dump`: what a file of a data directory holds, as text. It reads, and changes nothing; a damaged file is printed as far as it goes.
+//! `redolith dump`: what a file of a data directory holds, as text. It reads, and changes nothing;
+//! a damaged file is printed as far as it goes.
 use redolith_disk::Disk;
 use redolith_engine::dump::{self, Kind, Request};
 use std::io::{BufWriter, ErrorKind, Write};
@@ -36,8 +37,11 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
 }
 
 fn parse(args: &[String]) -> Result<Request, String> {
-    let (options, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|a| a.starts_with("--"));
-    let [kind, path] = names[..] else { return Err(format!("a kind and a file are needed\n{USAGE}")) };
+    let (options, names): (Vec<&String>, Vec<&String>) =
+        args.iter().partition(|a| a.starts_with("--"));
+    let [kind, path] = names[..] else {
+        return Err(format!("a kind and a file are needed\n{USAGE}"));
+    };
     let Some((_, kind)) = Kind::ALL.into_iter().find(|(name, _)| name == kind) else {
         return Err(format!("there is no kind of file '{kind}'\n{USAGE}"));
     };
@@ -60,10 +64,22 @@ mod tests {
 
     #[test]
     fn arguments_are_read_or_refused() {
-        let parse = |line: &str| super::parse(&line.split(' ').map(String::from).collect::<Vec<_>>());
+        let parse =
+            |line: &str| super::parse(&line.split(' ').map(String::from).collect::<Vec<_>>());
         let r = parse("log redo/log_3 --from=123 --hex --limit=7").unwrap();
-        assert_eq!((r.kind, r.path.to_str(), r.from, r.limit, r.hex), (Kind::Log, Some("redo/log_3"), 123, 7, true));
-        for wrong in ["log", "tree file", "page a b", "page a --from=x", "page a --limit=-1", "page a --from", "undo f --deep"] {
+        assert_eq!(
+            (r.kind, r.path.to_str(), r.from, r.limit, r.hex),
+            (Kind::Log, Some("redo/log_3"), 123, 7, true)
+        );
+        for wrong in [
+            "log",
+            "tree file",
+            "page a b",
+            "page a --from=x",
+            "page a --limit=-1",
+            "page a --from",
+            "undo f --deep",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

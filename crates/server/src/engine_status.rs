@@ -1,4 +1,5 @@
-//! The engine's counters under the names that dashboards read (`Innodb_*`), and all of them under their own (`Redolith_*`).
+//! The engine's counters under the names that dashboards read (`Innodb_*`), and all of them under
+//! their own (`Redolith_*`).
 use redolith_engine::Engine;
 use redolith_engine::metrics::Metric;
 use redolith_sql::status::{Status, StatusValue, log_scheme};
@@ -91,11 +92,16 @@ fn put_all(metrics: &[(Metric, u64)], put: &mut dyn FnMut(&str, StatusValue)) {
     for (name, of) in NAMES {
         put(name, StatusValue::Int(by_name[of]));
     }
-    for (name, n) in [("total", 2), ("implicit", 2), ("explicit", 0), ("active", by_name["undo_spaces_active"])] {
+    for (name, n) in
+        [("total", 2), ("implicit", 2), ("explicit", 0), ("active", by_name["undo_spaces_active"])]
+    {
         put(&format!("Innodb_undo_tablespaces_{name}"), StatusValue::Int(n));
     }
     let resizing = by_name["log_capacity"] != by_name["log_capacity_set"];
-    put("Innodb_redo_log_resize_status", StatusValue::Text(if resizing { "Resizing down" } else { "OK" }.into()));
+    put(
+        "Innodb_redo_log_resize_status",
+        StatusValue::Text(if resizing { "Resizing down" } else { "OK" }.into()),
+    );
     put("Innodb_redo_log_enabled", StatusValue::Text("ON".into()));
     put("Innodb_redo_log_read_only", StatusValue::Text("OFF".into()));
     put("Redolith_log_scheme", StatusValue::Text(log_scheme(by_name["log_scheme"]).into()));

@@ -16,7 +16,11 @@ pub fn bad_handshake() -> SqlError {
 #[cold]
 pub fn access_denied(user: &str, host: &str, using_password: bool) -> SqlError {
     let using = if using_password { "YES" } else { "NO" };
-    error(1045, b"28000", format!("Access denied for user '{user}'@'{host}' (using password: {using})"))
+    error(
+        1045,
+        b"28000",
+        format!("Access denied for user '{user}'@'{host}' (using password: {using})"),
+    )
 }
 #[cold]
 pub fn unknown_command() -> SqlError {
@@ -32,7 +36,8 @@ pub fn unknown_thread(id: u32) -> SqlError {
 }
 #[cold]
 pub fn long_data_too_long() -> SqlError {
-    let what = "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes";
+    let what = "Parameter of prepared statement which is set through mysql_send_long_data() is \
+        longer than 'max_allowed_packet' bytes";
     error(1105, b"HY000", what.into())
 }
 #[cold]

@@ -31,8 +31,8 @@ impl TokioHost {
     pub fn beside(&self) -> &std::sync::Arc<Beside> {
         &self.beside
     }
-    /// Changes where threads of this name run, now and later. Returns what the system refused, or would refuse: where there is no such thread yet, another
-    /// is asked for it.
+    /// Changes where threads of this name run, now and later. Returns what the system refused, or
+    /// would refuse: where there is no such thread yet, another is asked for it.
     pub fn place(&self, name: &'static str, change: impl FnOnce(&mut Placement)) -> Vec<String> {
         let mut placed = self.placed.lock();
         let place = placed.places.entry(name).or_default();
@@ -80,7 +80,10 @@ impl Host for EngineHost {
             block_on(task);
             host.leave(name);
         };
-        std::thread::Builder::new().name(format!("redolith-{name}")).spawn(body).expect("a thread for a background task");
+        std::thread::Builder::new()
+            .name(format!("redolith-{name}"))
+            .spawn(body)
+            .expect("a thread for a background task");
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(tokio::time::sleep(time))
@@ -135,7 +138,10 @@ mod tests {
     async fn what_would_be_refused_is_told_before_there_is_a_thread() {
         let host = TokioHost::new(tokio::runtime::Handle::current(), Workers::new(1));
         let refused = host.place("log-writer", |p| p.cpus = vec![1023]);
-        assert!(refused.len() == 1 && refused[0].starts_with("CPUs [1023]: refused by the system"), "{refused:?}");
+        assert!(
+            refused.len() == 1 && refused[0].starts_with("CPUs [1023]: refused by the system"),
+            "{refused:?}"
+        );
         assert!(host.place("log-writer", |p| p.cpus.clear()).is_empty());
     }
 }

@@ -39,11 +39,17 @@ pub fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<Listener> {
     Ok(Listener::Tcp(socket.listen(backlog)?))
 }
 
-/// Binds a unix socket. A file left by a server that is gone is replaced; one that answers is an error.
+/// Binds a unix socket. A file left by a server that is gone is replaced; one that answers is an
+/// error.
 pub fn bind_unix(disk: &dyn Disk, path: &Path, backlog: u32) -> io::Result<Listener> {
     if disk.exists(path) {
         match BlockingUnixStream::connect(path) {
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another server answers on it")),
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AddrInUse,
+                    "another server answers on it",
+                ));
+            }
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => disk.remove(path)?,
             Err(e) => return Err(e),
         }
@@ -85,17 +91,31 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
 }
 
 /// What to do before the next `accept`, by accept(2).
-async fn accept_failed<B: Backend>(server: &Server<B>, listener: &Listener, complaints: &mut Complaints, e: io::Error) {
+async fn accept_failed<B: Backend>(
+    server: &Server<B>,
+    listener: &Listener,
+    complaints: &mut Complaints,
+    e: io::Error,
+) {
     use rustix::io::Errno;
     match Errno::from_io_error(&e) {
         // One client has gone before it was accepted, or its network has: there may be others.
-        Some(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NOPROTOOPT | Errno::PERM) => {}
-        Some(Errno::NETDOWN | Errno::HOSTDOWN | Errno::NONET | Errno::HOSTUNREACH | Errno::OPNOTSUPP | Errno::NETUNREACH) => {}
+        Some(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::NOPROTOOPT | Errno::PERM) => {
+        }
+        Some(
+            Errno::NETDOWN
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::HOSTUNREACH
+            | Errno::OPNOTSUPP
+            | Errno::NETUNREACH,
+        ) => {}
         // The kernel says this even if no client waits, because it takes a descriptor first.
         Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
             let waits = listener.has_client();
             if waits {
-                let what = "cannot accept a connection, another one that has not logged in gives way";
+                let what =
+                    "cannot accept a connection, another one that has not logged in gives way";
                 complaints.tell(server.now(), &format!("{what}: {e}"));
             }
             server.make_room(waits).await;
@@ -138,14 +158,18 @@ async fn accept_one(listener: &Listener) -> io::Result<(Stream, Peer, String)> {
     match listener {
         Listener::Tcp(l) => {
             let (s, from) = l.accept().await?;
-            // A failure of these two says that the client is gone, which its first read says as well.
+            // A failure of these two says that the client is gone, which its first read says as
+            // well.
             // Answers are written whole: waiting to fill a segment only delays them.
             let _ = s.set_nodelay(true);
-            // A client whose machine is gone says nothing more: the kernel finds out, and its seat is free again.
+            // A client whose machine is gone says nothing more: the kernel finds out, and its seat
+            // is free again.
             let _ = rustix::net::sockopt::set_socket_keepalive(&s, true);
             Ok((Stream::Tcp(s), Peer::Tcp(from.ip()), from.to_string()))
         }
-        Listener::Unix(l) => Ok((Stream::Unix(l.accept().await?.0), Peer::Socket, "localhost".into())),
+        Listener::Unix(l) => {
+            Ok((Stream::Unix(l.accept().await?.0), Peer::Socket, "localhost".into()))
+        }
     }
 }
 
@@ -158,7 +182,10 @@ mod tests {
         let (mut c, at) = (Complaints::default(), Duration::from_secs);
         assert_eq!(c.line(at(5), "x").as_deref(), Some("x"));
         assert_eq!((c.line(at(5), "x"), c.line(at(64), "x")), (None, None));
-        assert_eq!(c.line(at(65), "y").as_deref(), Some("y (2 more such failures since this was last told)"));
+        assert_eq!(
+            c.line(at(65), "y").as_deref(),
+            Some("y (2 more such failures since this was last told)")
+        );
         assert_eq!(c.line(at(125), "x").as_deref(), Some("x"));
     }
 }

@@ -1,4 +1,5 @@
-//! Logging in: greeting, the client's answer, a change of the auth plug-in if need be, and the verdict.
+//! Logging in: greeting, the client's answer, a change of the auth plug-in if need be, and the
+//! verdict.
 use crate::backend::Backend;
 use crate::connection::{Channel, Over};
 use crate::error;
@@ -24,27 +25,41 @@ pub struct LoggedIn {
     pub database: Option<Vec<u8>>,
 }
 
-/// Lets the client in, or says why not. The OK packet is left to the caller, who may still refuse (no seat, no such database).
-pub async fn log_in<B: Backend>(server: &Server<B>, channel: &mut Channel, peer: &Peer) -> Result<LoggedIn, Over> {
+/// Lets the client in, or says why not. The OK packet is left to the caller, who may still refuse
+/// (no seat, no such database).
+pub async fn log_in<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    peer: &Peer,
+) -> Result<LoggedIn, Over> {
     let scramble = server.new_scramble();
     let id = channel.process.id;
     channel.output.packet(|b| handshake::write_greeting(b, id, &scramble));
     channel.flush().await?;
     let body = receive(channel).await?;
-    let login = Login::read(channel.input.body(body)).map_err(|_| Over::Refused(error::bad_handshake()))?;
+    let login =
+        Login::read(channel.input.body(body)).map_err(|_| Over::Refused(error::bad_handshake()))?;
     let (logged_in, answer, plugin) = owned(&login);
     verify(server, channel, peer, logged_in, answer, plugin, &scramble).await
 }
 
-/// COM_CHANGE_USER: `body` is the packet without its first byte. A password is asked for with a scramble of its own.
-pub async fn change_user<B: Backend>(server: &Server<B>, channel: &mut Channel, peer: &Peer, login: &Login<'_>) -> Result<LoggedIn, Over> {
+/// COM_CHANGE_USER: `body` is the packet without its first byte. A password is asked for with a
+/// scramble of its own.
+pub async fn change_user<B: Backend>(
+    server: &Server<B>,
+    channel: &mut Channel,
+    peer: &Peer,
+    login: &Login<'_>,
+) -> Result<LoggedIn, Over> {
     let (logged_in, answer, _) = owned(login);
-    // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts as one of another plug-in.
+    // The scramble of the connection's login has been used (AUTH-1): an answer made from it counts
+    // as one of another plug-in.
     let plugin = if answer.is_empty() { Plugin::Native } else { Plugin::Other };
     // Meanwhile it keeps its seat: it has as long as for a login.
     channel.process.wait_in_command(State::Login, server.backend.limits().connect_timeout_s);
     channel.is_logging_in = true;
-    let verified = verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await;
+    let verified =
+        verify(server, channel, peer, logged_in, answer, plugin, &server.new_scramble()).await;
     channel.is_logging_in = false;
     channel.process.wait_in_command(State::Executing, 0);
     verified
@@ -57,7 +72,8 @@ enum Plugin {
 }
 
 fn owned(login: &Login<'_>) -> (LoggedIn, Vec<u8>, Plugin) {
-    let client = Collation::from_id(login.collation_id).map_or(Charset::Utf8mb4, Collation::charset);
+    let client =
+        Collation::from_id(login.collation_id).map_or(Charset::Utf8mb4, Collation::charset);
     let text = |b: &[u8]| TextCharsets { client, connection: client }.shown(b).into_owned();
     let logged_in = LoggedIn {
         capabilities: login.capabilities,
@@ -91,8 +107,13 @@ async fn verify<B: Backend>(
         let body = receive(channel).await?;
         answer = channel.input.body(body).to_vec();
     }
-    let Some(privileges) = server.accounts.verify(login.user.as_bytes(), peer, scramble, &answer) else {
-        return Err(Over::Refused(error::access_denied(&login.user, &peer.host(), !answer.is_empty())));
+    let Some(privileges) = server.accounts.verify(login.user.as_bytes(), peer, scramble, &answer)
+    else {
+        return Err(Over::Refused(error::access_denied(
+            &login.user,
+            &peer.host(),
+            !answer.is_empty(),
+        )));
     };
     login.privileges = privileges;
     channel.process.set_who(&login.user, &peer.host());

@@ -10,7 +10,8 @@
 //! before half as many others arrive as there are seats is therefore never disturbed, and one that
 //! takes longer still has a chance, which it would not have if the oldest always went.
 //! LOGIN-2: a peer address may hold an eighth of the seats while they are scarce. If some address
-//! holds more, the lot is drawn among the clients of the one that holds most. Without scarcity there
+//! holds more, the lot is drawn among the clients of the one that holds most. Without scarcity
+//! there
 //! is no share: behind a proxy or on one machine all clients come from one address.
 //! LOGIN-3: a client that has been chosen holds no seat any more and is not chosen again.
 use crate::protocol::auth::Peer;
@@ -99,7 +100,8 @@ impl<T> Waiting<T> {
         client
     }
 
-    /// Takes out the client that gives way, where there are `seats` (LOGIN-1, LOGIN-2). `lot` is any
+    /// Takes out the client that gives way, where there are `seats` (LOGIN-1, LOGIN-2). `lot` is
+    /// any
     /// number that clients cannot foresee.
     fn give_way(&mut self, seats: usize, lot: u64) -> Option<T> {
         let share = (seats / SHARE).max(1);
@@ -139,7 +141,13 @@ pub struct LoginSeat {
 impl LoginSeats {
     /// A seat for a client that has just been accepted. Others give way until there are no more
     /// than `seats`.
-    pub fn take(self: &Arc<Self>, peer: &Peer, process: Arc<Process>, seats: usize, mut lot: impl FnMut() -> u64) -> LoginSeat {
+    pub fn take(
+        self: &Arc<Self>,
+        peer: &Peer,
+        process: Arc<Process>,
+        seats: usize,
+        mut lot: impl FnMut() -> u64,
+    ) -> LoginSeat {
         let mut waiting = self.waiting.lock();
         let ticket = waiting.enter(Origin::of(peer), process);
         let mut leaving = Vec::new();
@@ -214,7 +222,12 @@ mod tests {
         }
     }
     /// `n` clients arrive, and whoever is too many gives way.
-    fn arrive(waiting: &mut Waiting<u32>, n: usize, mut origin: impl FnMut() -> Origin, lot: &mut impl FnMut() -> u64) -> Vec<u32> {
+    fn arrive(
+        waiting: &mut Waiting<u32>,
+        n: usize,
+        mut origin: impl FnMut() -> Origin,
+        lot: &mut impl FnMut() -> u64,
+    ) -> Vec<u32> {
         let mut gone = Vec::new();
         for _ in 0..n {
             waiting.enter(origin(), 0);
@@ -267,8 +280,10 @@ mod tests {
     #[test]
     fn an_address_with_more_than_its_share_gives_way_first() {
         let (mut lot, mut waiting) = (lots(), Waiting::default());
-        let others: Vec<u64> =
-            (0..SEATS / SHARE).flat_map(|n| [(address(n as u32), 1), (Origin::Socket, 1)]).map(|(o, c)| waiting.enter(o, c)).collect();
+        let others: Vec<u64> = (0..SEATS / SHARE)
+            .flat_map(|n| [(address(n as u32), 1), (Origin::Socket, 1)])
+            .map(|(o, c)| waiting.enter(o, c))
+            .collect();
         let gone = arrive(&mut waiting, 1000, || address(99), &mut lot);
         assert!(gone.len() >= 1000 - SEATS && !gone.contains(&1));
         assert!(others.into_iter().all(|ticket| waiting.leave(ticket)));
@@ -335,7 +350,8 @@ mod tests {
         let (seats, processes) = (Arc::new(LoginSeats::default()), Processes::new());
         let (leaver, waiter) = (processes.add("h", 10), processes.add("h", 10));
         let seat = seats.take(&Peer::Socket, leaver.clone(), 10, || 0);
-        let _kept: Vec<_> = (1..FEW).map(|_| seats.take(&Peer::Socket, waiter.clone(), 10, || 0)).collect();
+        let _kept: Vec<_> =
+            (1..FEW).map(|_| seats.take(&Peer::Socket, waiter.clone(), 10, || 0)).collect();
         let client = tokio::spawn(async move {
             while leaver.killed() == Kill::None {
                 tokio::task::yield_now().await;

@@ -12,7 +12,12 @@ use std::sync::Arc;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const USAGE: &str = "Usage: redolith server [--option=value ...]   run a database server\n       redolith server --help             its options\n       redolith dump KIND FILE            what a file of a data directory holds: log, control, page, undo, doublewrite\n       redolith top [--socket=FILE ...]   what a running server does, refreshed\n       redolith lab STUDY ...             repeats a field study: starts servers, drives sysbench or mysqlslap, writes a report\n       redolith --version\n";
+const USAGE: &str = "Usage: redolith server [--option=value ...]   run a database server\n       \
+    redolith server --help             its options\n       redolith dump KIND FILE            what \
+    a file of a data directory holds: log, control, page, undo, doublewrite\n       redolith top \
+    [--socket=FILE ...]   what a running server does, refreshed\n       redolith lab STUDY \
+    ...             repeats a field study: starts servers, drives sysbench or mysqlslap, writes a \
+    report\n       redolith --version\n";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -23,7 +28,9 @@ fn main() -> ExitCode {
         Some("lab") => redolith_lab::run(&args[1..]),
         Some("--help" | "-h" | "-?" | "help") => print(USAGE),
         Some("--version" | "-V") => print(&options::version_line()),
-        Some(other) => Err(format!("there is no command '{other}'; there is: server, dump, top, lab\n{USAGE}")),
+        Some(other) => {
+            Err(format!("there is no command '{other}'; there is: server, dump, top, lab\n{USAGE}"))
+        }
         None => Err(format!("a command is needed\n{USAGE}")),
     };
     match done {

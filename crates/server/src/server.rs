@@ -2,7 +2,8 @@
 //!
 //! SRV-1: a client counts towards `max_connections` once it has logged in. Those that have not are
 //! bounded by `redolith_login_seats`, and keep nobody out ([`crate::login_seats`]).
-//! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when a seat is taken: lowering it ends nobody.
+//! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when
+//! a seat is taken: lowering it ends nobody.
 use crate::backend::Backend;
 use crate::give_back::GiveBack;
 use crate::login_seats::{LoginSeat, LoginSeats};
@@ -39,10 +40,14 @@ struct Seats {
     most: AtomicU32,
 }
 impl Seats {
-    /// SRV-2. A client that is refused is never counted, not even for a moment: another that comes meanwhile would be refused for its sake.
+    /// SRV-2. A client that is refused is never counted, not even for a moment: another that comes
+    /// meanwhile would be refused for its sake.
     fn take(self: &Arc<Self>, max: u32, privileges: Privileges) -> Option<Seat> {
         let limit = max.saturating_add(privileges.connection_admin as u32);
-        let before = self.taken.fetch_update(Relaxed, Relaxed, |taken| (taken < limit).then_some(taken + 1)).ok()?;
+        let before = self
+            .taken
+            .fetch_update(Relaxed, Relaxed, |taken| (taken < limit).then_some(taken + 1))
+            .ok()?;
         self.most.fetch_max(before + 1, Relaxed);
         Some(Seat(self.clone()))
     }
@@ -62,7 +67,12 @@ fn most_logins() -> usize {
 }
 
 impl<B: Backend> Server<B> {
-    pub fn new(backend: B, disk: Arc<dyn Disk>, processes: Arc<Processes>, status: Arc<Status>) -> Arc<Server<B>> {
+    pub fn new(
+        backend: B,
+        disk: Arc<dyn Disk>,
+        processes: Arc<Processes>,
+        status: Arc<Status>,
+    ) -> Arc<Server<B>> {
         let server = Server {
             backend,
             processes,
@@ -134,7 +144,8 @@ impl<B: Backend> Server<B> {
         let uptime = (self.disk.now() - self.started).as_secs().max(1);
         let c = |counter| self.status.counters.get(counter);
         format!(
-            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: {}  Opens: {}  Flush tables: 1  Open tables: 0  Queries per second avg: {:.3}",
+            "Uptime: {uptime}  Threads: {}  Questions: {}  Slow queries: {}  Opens: {}  Flush \
+                tables: 1  Open tables: 0  Queries per second avg: {:.3}",
             self.seats.taken.load(Relaxed),
             c(Counter::Questions),
             c(Counter::SlowQueries),
@@ -143,7 +154,8 @@ impl<B: Backend> Server<B> {
         )
     }
 
-    /// Moves the process list's clock and looks for connections that have waited too long, once a second, for ever.
+    /// Moves the process list's clock and looks for connections that have waited too long, once a
+    /// second, for ever.
     pub async fn watch_clock(self: Arc<Self>) {
         let mut give_back = GiveBack::default();
         loop {
@@ -153,11 +165,13 @@ impl<B: Backend> Server<B> {
         }
     }
 
-    /// Ends all connections: idle ones at once, running statements are interrupted. True if all are gone.
+    /// Ends all connections: idle ones at once, running statements are interrupted. True if all are
+    /// gone.
     pub async fn end_connections(&self) -> bool {
         let deadline = self.disk.now() + SHUTDOWN_PATIENCE;
         while !self.processes.is_empty() && self.disk.now() < deadline {
-            // Again and again, because a client may have been between `accept` and its entry in the list.
+            // Again and again, because a client may have been between `accept` and its entry in the
+            // list.
             self.processes.kill_all(Kill::Shutdown);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -178,12 +192,16 @@ mod tests {
         let root = seats.take(3, admin).unwrap();
         assert!(seats.take(3, admin).is_none(), "there is one such seat");
         assert_eq!(seats.most.load(Relaxed), 4);
-        // Raised: seats at once. Lowered: nobody loses one, and nobody gets one until enough have left.
+        // Raised: seats at once. Lowered: nobody loses one, and nobody gets one until enough have
+        // left.
         let more = seats.take(5, ordinary).unwrap();
         assert!(seats.take(2, admin).is_none());
         drop((taken, more));
         assert_eq!(seats.taken.load(Relaxed), 1);
-        assert!(seats.take(1, ordinary).is_none(), "an administrator's is one of them while there are others");
+        assert!(
+            seats.take(1, ordinary).is_none(),
+            "an administrator's is one of them while there are others"
+        );
         assert!(seats.take(2, ordinary).is_some());
         drop(root);
         assert_eq!((seats.taken.load(Relaxed), seats.most.load(Relaxed)), (0, 5));
@@ -197,7 +215,8 @@ mod tests {
                 s.spawn(|| (0..10_000).for_each(|_| drop(seats.take(3, Privileges::default()))));
             }
         });
-        // Four threads with one seat each: a count above three would have been kept by someone who was refused.
+        // Four threads with one seat each: a count above three would have been kept by someone who
+        // was refused.
         assert!(seats.most.load(Relaxed) <= 3);
         assert_eq!(seats.taken.load(Relaxed), 0);
     }

@@ -1,4 +1,5 @@
-//! A client's socket: one system call to read a command, one to write its answer, or a share of one ([`crate::outbox`]).
+//! A client's socket: one system call to read a command, one to write its answer, or a share of one
+//! ([`crate::outbox`]).
 use crate::outbox::{self, Post, Posted, SharedOutbox};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
@@ -10,7 +11,8 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-/// What is read away at once of a client that is told to go: many may be told so, and nothing is done with it.
+/// What is read away at once of a client that is told to go: many may be told so, and nothing is
+/// done with it.
 const READ_AWAY_BYTES: usize = 4 << 10;
 
 pub enum Stream {
@@ -66,7 +68,8 @@ impl Socket {
         Socket { stream, process, post, outbox: None }
     }
 
-    /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the connection ends the wait.
+    /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the
+    /// connection ends the wait.
     pub async fn read(&mut self, buf: &mut Vec<u8>) -> Result<Input, Ended> {
         poll_fn(|cx| {
             if self.process.killed() >= Kill::Connection {
@@ -79,7 +82,9 @@ impl Socket {
                 Poll::Ready(Ok(0)) => Poll::Ready(Err(Ended::Gone)),
                 Poll::Ready(Ok(n)) => Poll::Ready(Ok(Input::Bytes(n))),
                 Poll::Ready(Err(_)) => Poll::Ready(Err(Ended::Gone)),
-                Poll::Pending if self.process.take_trim_request() => Poll::Ready(Ok(Input::TrimBuffers)),
+                Poll::Pending if self.process.take_trim_request() => {
+                    Poll::Ready(Ok(Input::TrimBuffers))
+                }
                 Poll::Pending => Poll::Pending,
             }
         })
@@ -93,7 +98,8 @@ impl Socket {
         }
     }
 
-    /// Sends a whole answer, together with those of other connections where that pays. `answer` is empty afterwards.
+    /// Sends a whole answer, together with those of other connections where that pays. `answer` is
+    /// empty afterwards.
     pub async fn send(&mut self, answer: &mut Vec<u8>, write_timeout_s: u32) -> Result<(), Ended> {
         self.settle(write_timeout_s).await?;
         if answer.len() <= outbox::ANSWER_MAX {
@@ -137,7 +143,8 @@ impl Socket {
         }
     }
 
-    /// Writes all of `bytes`. While the client takes none of them, `write_timeout_s` runs; what was waited for before has its whole time again afterwards.
+    /// Writes all of `bytes`. While the client takes none of them, `write_timeout_s` runs; what was
+    /// waited for before has its whole time again afterwards.
     async fn write(&mut self, mut bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
         let (mut before, mut stands) = (None, false);
         let done = poll_fn(|cx| {
@@ -149,10 +156,13 @@ impl Socket {
                 match polled {
                     Poll::Ready(Ok(n)) if n > 0 => (bytes, stands) = (&bytes[n..], false),
                     Poll::Ready(_) => return Poll::Ready(Err(Ended::Gone)),
-                    Poll::Pending if self.process.killed() >= Kill::Connection => return Poll::Ready(Err(Ended::Killed)),
+                    Poll::Pending if self.process.killed() >= Kill::Connection => {
+                        return Poll::Ready(Err(Ended::Killed));
+                    }
                     Poll::Pending => {
                         before.get_or_insert_with(|| self.process.waits());
-                        // Once: who wakes the task for another reason gives the client no more time.
+                        // Once: who wakes the task for another reason gives the client no more
+                        // time.
                         if !std::mem::replace(&mut stands, true) {
                             self.process.wait_in_command(State::SendingToClient, write_timeout_s);
                         }
@@ -169,7 +179,8 @@ impl Socket {
         done
     }
 
-    /// Tells the client that no more comes, and reads away what it still sends, so that the last answer is not lost in a reset.
+    /// Tells the client that no more comes, and reads away what it still sends, so that the last
+    /// answer is not lost in a reset.
     pub async fn linger(&mut self, at_most: usize) {
         if self.settle(1).await.is_err() {
             return;
@@ -194,7 +205,8 @@ impl Socket {
     }
 }
 
-/// The duty of whoever put the first answer into an outbox; done also when its task ends early (OUT-3).
+/// The duty of whoever put the first answer into an outbox; done also when its task ends early
+/// (OUT-3).
 struct Turn(SharedOutbox);
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -214,7 +226,8 @@ mod tests {
         let process = processes.add("h", 10);
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut socket = Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        let mut socket =
+            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
         process.idle(7, false);
         let answer = vec![1; 4 << 20];
         let all = processes.clone();
@@ -241,7 +254,8 @@ mod tests {
         let process = processes.add("h", 10);
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut socket = Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
+        let mut socket =
+            Socket::new(Stream::Unix(UnixStream::from_std(ours).unwrap()), process.clone());
         crate::connection::be_woken_by(&process).await;
         // It holds buffers, for which the sweeper wakes it again and again.
         process.begin(Command::Ping, b"");

@@ -14,7 +14,12 @@ pub struct SqlBackend(Arc<Database>);
 impl SqlBackend {
     pub fn new(parts: &Parts) -> SqlBackend {
         let Parts { engine, settings, processes, status } = parts;
-        SqlBackend(Database::new(engine.clone(), settings.clone(), status.clone(), processes.clone()))
+        SqlBackend(Database::new(
+            engine.clone(),
+            settings.clone(),
+            status.clone(),
+            processes.clone(),
+        ))
     }
 }
 
@@ -23,10 +28,19 @@ impl Backend for SqlBackend {
 
     fn session(&self, client: Client) -> session::Session {
         let has = |flag| client.capabilities.has(flag);
-        let (found_rows, multi_statements) = (has(Capabilities::FOUND_ROWS), has(Capabilities::MULTI_STATEMENTS));
+        let (found_rows, multi_statements) =
+            (has(Capabilities::FOUND_ROWS), has(Capabilities::MULTI_STATEMENTS));
         let interactive = has(Capabilities::INTERACTIVE);
         let Client { process, user, host, collation_id, .. } = client;
-        let client = session::Client { process, user, host, collation_id, found_rows, multi_statements, interactive };
+        let client = session::Client {
+            process,
+            user,
+            host,
+            collation_id,
+            found_rows,
+            multi_statements,
+            interactive,
+        };
         session::Session::new(self.0.clone(), client)
     }
     fn limits(&self) -> Limits {
@@ -53,7 +67,13 @@ impl Session for session::Session {
     async fn describe(&mut self, text: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
         self.describe(text).await
     }
-    fn execute(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) -> impl Future<Output = ()> + Send {
+    fn execute(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+        binary: &[u32],
+        out: &mut impl ResultSink,
+    ) -> impl Future<Output = ()> + Send {
         self.execute(id, params, binary, out)
     }
     fn close_statement(&mut self, id: u32) {

@@ -33,7 +33,11 @@ pub struct Parts {
 }
 
 /// Runs the server until a signal ends it. An error is for the person who started it.
-pub fn run<B: Backend>(settings: Arc<Settings>, disk: Arc<dyn Disk>, backend: impl FnOnce(&Parts) -> B) -> Result<(), String> {
+pub fn run<B: Backend>(
+    settings: Arc<Settings>,
+    disk: Arc<dyn Disk>,
+    backend: impl FnOnce(&Parts) -> B,
+) -> Result<(), String> {
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -73,7 +77,11 @@ async fn run_inside<B: Backend>(
     let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current(), workers.clone()));
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
-    let opening = Engine::open(engine_config(&settings, &datadir), disk.clone(), Arc::new(EngineHost(host.clone())));
+    let opening = Engine::open(
+        engine_config(&settings, &datadir),
+        disk.clone(),
+        Arc::new(EngineHost(host.clone())),
+    );
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
         _ = signals.stop() => return Err("stopped by a signal while starting".into()),
@@ -81,18 +89,29 @@ async fn run_inside<B: Backend>(
     place_log_threads(&settings, &host);
     apply_to_engine(&settings, &engine);
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
-    let parts = Parts { engine: engine.clone(), settings: settings.clone(), processes: Processes::new(), status: Arc::new(Status::new()) };
+    let parts = Parts {
+        engine: engine.clone(),
+        settings: settings.clone(),
+        processes: Processes::new(),
+        status: Arc::new(Status::new()),
+    };
     engine_status::register(&parts.status, &engine);
     apply_monitors(&parts)?;
-    let server = Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
+    let server =
+        Server::new(backend(&parts), disk.clone(), parts.processes.clone(), parts.status.clone());
     let pid_file = write_pid_file(&settings, &disk, &datadir)?;
     let w = workers.clone();
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
     bound_memory(&settings, server.backend.memory(), redolith_disk::memory_bytes());
     workers.register(&parts.status);
     host.beside().register(&parts.status);
-    let mut tasks = vec![tokio::spawn(server.clone().watch_clock()), tokio::spawn(workers.clone().watch(disk.clone(), host.clone()))];
-    tasks.extend(sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))));
+    let mut tasks = vec![
+        tokio::spawn(server.clone().watch_clock()),
+        tokio::spawn(workers.clone().watch(disk.clone(), host.clone())),
+    ];
+    tasks.extend(
+        sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))),
+    );
 
     let mut metrics_at = None;
     if let Some(listener) = metrics_listener {
@@ -102,11 +121,18 @@ async fn run_inside<B: Backend>(
     }
 
     let ms = (disk.now() - begun).as_millis();
-    eprintln!("redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})", workers.count(), datadir.display());
+    eprintln!(
+        "redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})",
+        workers.count(),
+        datadir.display()
+    );
     eprintln!("  {report}");
     uuid_told.iter().for_each(|told| eprintln!("  {told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
-        eprintln!("  innodb_force_recovery is on: the server only reads, and leaves the data directory as it is");
+        eprintln!(
+            "  innodb_force_recovery is on: the server only reads, and leaves the data directory \
+                as it is"
+        );
     }
     if let Some(address) = metrics_at {
         eprintln!("  counters at http://{address}/metrics");
@@ -117,13 +143,17 @@ async fn run_inside<B: Backend>(
 
     tasks.iter().for_each(|t| t.abort());
     if !server.end_connections().await {
-        // The engine is not closed under them. What they have not committed is rolled back at the next start.
+        // The engine is not closed under them. What they have not committed is rolled back at the
+        // next start.
         let left = server.processes.len();
         engine.store.log.flush_to(engine.store.log.tail()).await;
         return Err(format!("{left} connections have not ended in time; the next start recovers"));
     }
     drop(server);
-    engine.close().await.map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;
+    engine
+        .close()
+        .await
+        .map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;
     drop((sockets.file, pid_file));
     eprintln!("redolith: shutdown complete");
     Ok(())
@@ -143,15 +173,20 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
     }
 }
 
-/// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter: that is
-/// for what nobody counts, and for buffers that are there twice while they grow. The least is for one client.
+/// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter:
+/// that is
+/// for what nobody counts, and for buffers that are there twice while they grow. The least is for
+/// one client.
 fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
     const LEAST: u64 = 256 << 20;
     let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));
-    let of_machine = machine.map_or(u64::MAX, |all| (all.saturating_sub(engine) / 4 * 3).max(LEAST));
+    let of_machine =
+        machine.map_or(u64::MAX, |all| (all.saturating_sub(engine) / 4 * 3).max(LEAST));
     let memory = memory.clone();
     s.on_change(Var::RedolithServerMemory, move |bytes| {
-        memory.set_limit(usize::try_from(if bytes == 0 { of_machine } else { bytes }).unwrap_or(usize::MAX));
+        memory.set_limit(
+            usize::try_from(if bytes == 0 { of_machine } else { bytes }).unwrap_or(usize::MAX),
+        );
     });
 }
 
@@ -176,7 +211,9 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     let log = engine.store.log.clone();
     s.on_change(Var::RedolithLogFlushPaceUs, move |us| {
         // -1: by measurement.
-        log.set_policy(|policy| policy.hold = u64::try_from(us as i64).ok().map(Duration::from_micros));
+        log.set_policy(|policy| {
+            policy.hold = u64::try_from(us as i64).ok().map(Duration::from_micros)
+        });
     });
     let log = engine.store.log.clone();
     s.on_change(Var::InnodbFlushLogAtTimeout, move |seconds| log.set_flush_seconds(seconds));
@@ -220,20 +257,28 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
     flush!(InnodbAdaptiveFlushingLwm, adaptive_lwm, x => hundredths(x));
 }
 
-/// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is told: at the start on standard error, later to who sets it.
+/// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is
+/// told: at the start on standard error, later to who sets it.
 fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
-    let tell = |var: Var, refused: Vec<String>| refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name));
-    const THREADS: [(&str, Var); 2] = [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
+    let tell = |var: Var, refused: Vec<String>| {
+        refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name))
+    };
+    const THREADS: [(&str, Var); 2] =
+        [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
         let h = host.clone();
-        let place = move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
+        let place =
+            move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
         tell(cpus, place(&s.text(cpus).unwrap_or_default()));
         s.on_change_of_place(cpus, move |_, text| place(text));
     }
     let everywhere = |var: Var, change: fn(&mut Placement, i64)| {
         let h = host.clone();
         let place = move |n: u64| {
-            let mut refused: Vec<String> = THREADS.iter().flat_map(|(name, _)| h.place(name, |p| change(p, n as i64))).collect();
+            let mut refused: Vec<String> = THREADS
+                .iter()
+                .flat_map(|(name, _)| h.place(name, |p| change(p, n as i64)))
+                .collect();
             // Of all of them for the same reason.
             refused.dedup();
             refused
@@ -248,13 +293,26 @@ fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
 /// `--innodb-monitor-disable` and its like.
 fn apply_monitors(parts: &Parts) -> Result<(), String> {
     parts.status.monitors.start(parts.engine.disk.wall_us());
-    for var in [Var::InnodbMonitorDisable, Var::InnodbMonitorEnable, Var::InnodbMonitorReset, Var::InnodbMonitorResetAll] {
+    for var in [
+        Var::InnodbMonitorDisable,
+        Var::InnodbMonitorEnable,
+        Var::InnodbMonitorReset,
+        Var::InnodbMonitorResetAll,
+    ] {
         let Some(pattern) = parts.settings.text(var).filter(|p| !p.is_empty()) else { continue };
         let Some(action) = MonitorAction::of(var) else { continue };
         // As in MySQL several may be named here, and only here.
         for pattern in pattern.split([' ', ',', ';']).filter(|p| !p.is_empty()) {
-            if !parts.status.monitors.act(action, pattern, &parts.engine.metrics(), parts.engine.disk.wall_us()) {
-                return Err(format!("--{}: there is no counter or group '{pattern}'", var.get().name.replace('_', "-")));
+            if !parts.status.monitors.act(
+                action,
+                pattern,
+                &parts.engine.metrics(),
+                parts.engine.disk.wall_us(),
+            ) {
+                return Err(format!(
+                    "--{}: there is no counter or group '{pattern}'",
+                    var.get().name.replace('_', "-")
+                ));
             }
         }
     }
@@ -275,9 +333,11 @@ fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, S
         // Like mysqld: relative to the data directory.
         let path = datadir.join(&*named);
         if let Some(folder) = path.parent() {
-            disk.create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+            disk.create_dir_all(folder)
+                .map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         }
-        let listener = listener::bind_unix(&**disk, &path, backlog).map_err(|e| format!("cannot listen on {}: {e}", path.display()))?;
+        let listener = listener::bind_unix(&**disk, &path, backlog)
+            .map_err(|e| format!("cannot listen on {}: {e}", path.display()))?;
         sockets.listeners.push(listener);
         sockets.connect.push(format!("mariadb --no-defaults -uroot -S {}", path.display()));
         sockets.file = Some(SocketFile { disk: disk.clone(), path });
@@ -286,19 +346,29 @@ fn bind(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Sockets, S
     if s.is_on(Var::SkipNetworking) {
         return Ok(sockets);
     }
-    for address in s.text(Var::BindAddress).unwrap_or_default().split(',').map(str::trim).filter(|a| !a.is_empty()) {
+    for address in s
+        .text(Var::BindAddress)
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|a| !a.is_empty())
+    {
         let ip: IpAddr = match address {
             "*" => IpAddr::from([0; 16]),
             "localhost" => IpAddr::from([127, 0, 0, 1]),
-            _ => address.parse().map_err(|_| format!("--bind-address: '{address}' is no IP address"))?,
+            _ => address
+                .parse()
+                .map_err(|_| format!("--bind-address: '{address}' is no IP address"))?,
         };
-        let listener =
-            listener::bind_tcp(SocketAddr::new(ip, port), backlog).map_err(|e| format!("cannot listen on {ip}, port {port}: {e}"))?;
+        let listener = listener::bind_tcp(SocketAddr::new(ip, port), backlog)
+            .map_err(|e| format!("cannot listen on {ip}, port {port}: {e}"))?;
         if let Listener::Tcp(l) = &listener
             && let Ok(local) = l.local_addr()
         {
             let to = if ip.is_unspecified() { IpAddr::from([127, 0, 0, 1]) } else { ip };
-            sockets.connect.push(format!("mariadb --no-defaults -uroot -h {to} -P {}", local.port()));
+            sockets
+                .connect
+                .push(format!("mariadb --no-defaults -uroot -h {to} -P {}", local.port()));
             s.tell(Var::Port, &local.port().to_string());
         }
         sockets.listeners.push(listener);
@@ -316,10 +386,15 @@ impl Drop for PidFile {
     }
 }
 
-fn write_pid_file(s: &Settings, disk: &Arc<dyn Disk>, datadir: &Path) -> Result<Option<PidFile>, String> {
+fn write_pid_file(
+    s: &Settings,
+    disk: &Arc<dyn Disk>,
+    datadir: &Path,
+) -> Result<Option<PidFile>, String> {
     let Some(named) = s.text(Var::PidFile).filter(|p| !p.is_empty()) else { return Ok(None) };
     let path = datadir.join(&*named);
-    write_text(&**disk, &path, &format!("{}\n", std::process::id())).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+    write_text(&**disk, &path, &format!("{}\n", std::process::id()))
+        .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
     Ok(Some(PidFile { disk: disk.clone(), path }))
 }
 
@@ -331,8 +406,9 @@ fn write_text(disk: &dyn Disk, path: &Path, text: &str) -> std::io::Result<()> {
     file.sync()
 }
 
-/// The file `server_uuid`: a UUID, and in a second line the CRC-32C of its 36 characters (files of old have the first line alone).
-/// None if there is no such file. One that was damaged is refused: replicas would take the server for another one.
+/// The file `server_uuid`: a UUID, and in a second line the CRC-32C of its 36 characters (files of
+/// old have the first line alone). None if there is no such file. One that was damaged is refused:
+/// replicas would take the server for another one.
 fn read_uuid(disk: &dyn Disk, path: &Path) -> Result<Option<String>, String> {
     if !disk.exists(path) {
         return Ok(None);
@@ -349,7 +425,10 @@ fn read_uuid(disk: &dyn Disk, path: &Path) -> Result<Option<String>, String> {
     let uuid = lines.next().unwrap_or_default();
     let sum = lines.next().map(|sum| sum == uuid_sum(uuid));
     if !is_uuid(uuid) || sum == Some(false) {
-        return Err(format!("{} is damaged: restore it, or remove it to have a new server_uuid made", path.display()));
+        return Err(format!(
+            "{} is damaged: restore it, or remove it to have a new server_uuid made",
+            path.display()
+        ));
     }
     Ok(Some(uuid.to_string()))
 }
@@ -357,11 +436,20 @@ fn uuid_sum(uuid: &str) -> String {
     format!("{:08x}", crc32c::crc32c(uuid.as_bytes()))
 }
 fn is_uuid(text: &str) -> bool {
-    let right = |(i, b): (usize, u8)| if [8, 13, 18, 23].contains(&i) { b == b'-' } else { b.is_ascii_hexdigit() };
+    let right = |(i, b): (usize, u8)| {
+        if [8, 13, 18, 23].contains(&i) { b == b'-' } else { b.is_ascii_hexdigit() }
+    };
     text.len() == 36 && text.bytes().enumerate().all(right)
 }
-/// `hostname`, and `server_uuid`, which is made once and kept in the data directory. What is to be said of that.
-fn tell_identity(s: &Settings, disk: &dyn Disk, path: &Path, known: Option<String>, is_new: bool) -> Result<Option<String>, String> {
+/// `hostname`, and `server_uuid`, which is made once and kept in the data directory. What is to be
+/// said of that.
+fn tell_identity(
+    s: &Settings,
+    disk: &dyn Disk,
+    path: &Path,
+    known: Option<String>,
+    is_new: bool,
+) -> Result<Option<String>, String> {
     s.tell(Var::Hostname, &rustix::system::uname().nodename().to_string_lossy());
     if let Some(uuid) = known {
         s.tell(Var::ServerUuid, &uuid);
@@ -379,12 +467,21 @@ fn tell_identity(s: &Settings, disk: &dyn Disk, path: &Path, known: Option<Strin
         disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
     };
     write().map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-    Ok((!is_new).then(|| format!("{} was missing: the server has a new server_uuid, {uuid}", path.display())))
+    Ok((!is_new).then(|| {
+        format!("{} was missing: the server has a new server_uuid, {uuid}", path.display())
+    }))
 }
 
 /// RFC 9562, version 4.
 fn random_uuid(a: u64, b: u64) -> String {
-    format!("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", a >> 32, a >> 16 & 0xffff, a & 0xfff, 0x8000 | (b >> 48 & 0x3fff), b & 0xffff_ffff_ffff)
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xffff,
+        a & 0xfff,
+        0x8000 | (b >> 48 & 0x3fff),
+        b & 0xffff_ffff_ffff
+    )
 }
 
 /// Each connection is a file: the soft limit goes up to the hard one, or to what is asked for.
@@ -394,7 +491,9 @@ fn raise_file_limit(wanted: u64) {
     let most = limit.maximum.unwrap_or(1 << 20);
     limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
     if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
-        eprintln!("redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}");
+        eprintln!(
+            "redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}"
+        );
     }
 }
 
@@ -407,7 +506,11 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Signals, String> {
         let take = |kind| signal(kind).map_err(|e| format!("cannot wait for signals: {e}"));
-        Ok(Signals { term: take(SignalKind::terminate())?, int: take(SignalKind::interrupt())?, hup: take(SignalKind::hangup())? })
+        Ok(Signals {
+            term: take(SignalKind::terminate())?,
+            int: take(SignalKind::interrupt())?,
+            hup: take(SignalKind::hangup())?,
+        })
     }
     async fn stop(&mut self) -> &'static str {
         loop {

@@ -1,7 +1,10 @@
-//! What the protocol remembers of a connection's prepared statements: how many parameters, which types they were last bound with, long data.
+//! What the protocol remembers of a connection's prepared statements: how many parameters, which
+//! types they were last bound with, long data.
 //!
-//! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000): lists of parameter types are kept once per connection and pointed at.
-//! STMT-2: long data of all statements together, with an entry for each parameter, takes at most `max_allowed_packet` bytes.
+//! STMT-1: a handle costs 8 bytes here (sysbench holds 288,000): lists of parameter types are kept
+//! once per connection and pointed at.
+//! STMT-2: long data of all statements together, with an entry for each parameter, takes at most
+//! `max_allowed_packet` bytes.
 //! STMT-3: the lists of parameter types take at most `TYPE_LISTS_BYTES`.
 use crate::error;
 use crate::protocol::parameters::ParameterType;
@@ -37,11 +40,13 @@ pub struct Statements {
     /// By statement and parameter.
     long_data: HashMap<u32, BTreeMap<u16, Vec<u8>>>,
     long_data_bytes: usize,
-    /// Statements whose long data was too much, or for a parameter that they do not have: why their next execution fails.
+    /// Statements whose long data was too much, or for a parameter that they do not have: why their
+    /// next execution fails.
     long_data_failed: HashMap<u32, SqlError>,
 }
 
-/// Distinct type lists that a connection may have; one more, and the older ones are forgotten with the bindings that use them.
+/// Distinct type lists that a connection may have; one more, and the older ones are forgotten with
+/// the bindings that use them.
 const MAX_TYPE_LISTS: usize = 4096;
 /// And what they may take: a few dozen of the longest.
 const TYPE_LISTS_BYTES: usize = 4 << 20;
@@ -70,8 +75,14 @@ impl Statements {
         Some(&self.type_lists[(s.types as usize).checked_sub(1)?])
     }
     /// Remembers the types sent with an execution, for executions that send none.
-    pub fn bind(&mut self, id: u32, types: impl ExactSizeIterator<Item = ParameterType> + Clone) -> Statement {
-        let known = |list: &[ParameterType]| list.len() == types.len() && list.iter().copied().eq(types.clone());
+    pub fn bind(
+        &mut self,
+        id: u32,
+        types: impl ExactSizeIterator<Item = ParameterType> + Clone,
+    ) -> Statement {
+        let known = |list: &[ParameterType]| {
+            list.len() == types.len() && list.iter().copied().eq(types.clone())
+        };
         let s = self.map.get(&id).copied().unwrap_or(Statement { params: 0, types: 0 });
         if self.types(s).is_some_and(known) {
             return s;
@@ -80,7 +91,9 @@ impl Statements {
             Some(at) => at,
             None => {
                 let bytes = types.len() * size_of::<ParameterType>();
-                if self.type_lists.len() == MAX_TYPE_LISTS || self.type_lists_bytes + bytes > TYPE_LISTS_BYTES {
+                if self.type_lists.len() == MAX_TYPE_LISTS
+                    || self.type_lists_bytes + bytes > TYPE_LISTS_BYTES
+                {
                     self.type_lists = Vec::new();
                     self.type_lists_bytes = 0;
                     self.map.values_mut().for_each(|s| s.types = 0);
@@ -125,7 +138,8 @@ impl Statements {
             return Ok(TakenLongData::default());
         }
         let taken: Vec<(u16, Vec<u8>)> = self.long_data.remove(&id).into_iter().flatten().collect();
-        self.long_data_bytes -= taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
+        self.long_data_bytes -=
+            taken.iter().map(|(_, data)| ENTRY_BYTES + data.len()).sum::<usize>();
         self.long_data_failed.remove(&id).map_or(Ok(TakenLongData(taken)), Err)
     }
     /// COM_STMT_RESET.
@@ -183,7 +197,10 @@ mod tests {
             let types = (0..u16::MAX).map(|n| ty(if n == 0 { i as u8 } else { 3 }));
             let bound = s.bind(1, types);
             assert_eq!(s.types(bound).unwrap()[0], ty(i as u8));
-            assert!(s.type_lists.iter().map(|l| size_of_val(&**l)).sum::<usize>() <= TYPE_LISTS_BYTES, "STMT-3");
+            assert!(
+                s.type_lists.iter().map(|l| size_of_val(&**l)).sum::<usize>() <= TYPE_LISTS_BYTES,
+                "STMT-3"
+            );
         }
     }
 

@@ -48,7 +48,13 @@ impl Wire<'_> {
 }
 
 fn ok_packet(ok: &OkInfo) -> OkPacket<'_> {
-    OkPacket { affected: ok.affected, last_insert_id: ok.last_insert_id, status: ok.status.0, warnings: ok.warnings, info: &ok.info }
+    OkPacket {
+        affected: ok.affected,
+        last_insert_id: ok.last_insert_id,
+        status: ok.status.0,
+        warnings: ok.warnings,
+        info: &ok.info,
+    }
 }
 
 impl ResultSink for Wire<'_> {
@@ -83,7 +89,9 @@ impl ResultSink for Wire<'_> {
         let column = &self.row.columns[i];
         match self.format {
             Format::Text => row::put_text(&mut self.output.buf, column, value),
-            Format::Binary => row::put_binary(&mut self.output.buf, self.row.packet_at, i, column, value),
+            Format::Binary => {
+                row::put_binary(&mut self.output.buf, self.row.packet_at, i, column, value)
+            }
         }
     }
     #[inline]
@@ -96,7 +104,10 @@ impl ResultSink for Wire<'_> {
     fn finish_rows(&mut self, end: &OkInfo) {
         self.status = end.status.0;
         // Affected rows and the like are those of statements without rows.
-        self.output.eof(self.capabilities, &OkPacket { status: end.status.0, warnings: end.warnings, ..OkPacket::default() });
+        self.output.eof(
+            self.capabilities,
+            &OkPacket { status: end.status.0, warnings: end.warnings, ..OkPacket::default() },
+        );
     }
     fn ok(&mut self, ok: &OkInfo) {
         self.status = ok.status.0;

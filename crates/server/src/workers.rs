@@ -1,16 +1,22 @@
 //! Worker threads on a CPU each, where that is faster.
 //!
-//! The system wakes a thread near the one that wakes it. Where clients share the machine, that puts the worker threads and most clients on one CPU again and again,
-//! while another has nothing to do: with 32 sessions of one-statement transactions on two CPUs a quarter of the machine was idle, and each worker thread waited 0.3 of
-//! the time for a CPU. Bound to a CPU each they leave the clients to go where there is room. With few sessions it is the other way round: there a client and the
-//! thread that answers it are best beside each other, and nobody waits for long; and with all CPUs busy there is nothing to win. So what decides is whether worker
-//! threads wait for a CPU while CPUs are idle (docs/performance.md).
+//! The system wakes a thread near the one that wakes it. Where clients share the machine, that puts
+//! the worker threads and most clients on one CPU again and again, while another has nothing to do:
+//! with 32 sessions of one-statement transactions on two CPUs a quarter of the machine was idle,
+//! and each worker thread waited 0.3 of the time for a CPU. Bound to a CPU each they leave the
+//! clients to go where there is room. With few sessions it is the other way round: there a client
+//! and the thread that answers it are best beside each other, and nobody waits for long; and with
+//! all CPUs busy there is nothing to win. So what decides is whether worker threads wait for a CPU
+//! while CPUs are idle (docs/performance.md).
 //!
-//! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its own: not with a quota of fewer CPUs, nor where log threads have
-//! been given CPUs (`redolith_log_writer_cpus`).
+//! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its
+//! own: not with a quota of fewer CPUs, nor where log threads have been given CPUs
+//! (`redolith_log_writer_cpus`).
 //!
-//! WORKER-2: a thread is a worker from the first time that it has nothing to do: of the runtime's threads only workers come to rest there, while any of them may begin
-//! when a worker is left ([`crate::beside`]), those too that run what blocks and then end. A place that is empty for a while keeps its CPU for the next.
+//! WORKER-2: a thread is a worker from the first time that it has nothing to do: of the runtime's
+//! threads only workers come to rest there, while any of them may begin when a worker is left
+//! ([`crate::beside`]), those too that run what blocks and then end. A place that is empty for a
+//! while keeps its CPU for the next.
 use crate::host::TokioHost;
 use parking_lot::Mutex;
 use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread};
@@ -25,8 +31,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// While nobody waits for a CPU.
 const LOOK_AT_REST: Duration = Duration::from_secs(1);
 const REST_BELOW: f64 = 0.02;
-/// Part of the time that a worker thread waits for a CPU, on average, from which on they are bound; and below which they are free again. Measured: bound, they wait a
-/// third less.
+/// Part of the time that a worker thread waits for a CPU, on average, from which on they are bound;
+/// and below which they are free again. Measured: bound, they wait a third less.
 const BIND: f64 = 0.20;
 const FREE: f64 = 0.12;
 /// The same of idle CPUs, which are fewer then.
@@ -62,7 +68,8 @@ struct State {
     /// The places of the workers. Bound, each has the CPU of its number.
     threads: Vec<Option<Thread>>,
     affinity: Affinity,
-    /// CPUs that the process may use, as last seen; none where they are not its own: other threads have been given some, or a quota allows fewer.
+    /// CPUs that the process may use, as last seen; none where they are not its own: other threads
+    /// have been given some, or a quota allows fewer.
     cpus: Vec<usize>,
     bound: bool,
     /// The system has refused it, with these CPUs.
@@ -78,7 +85,8 @@ struct State {
 #[derive(Clone, Copy)]
 struct Look {
     at: Duration,
-    /// How long all threads together have waited for a CPU since they began, and all CPUs have been idle.
+    /// How long all threads together have waited for a CPU since they began, and all CPUs have been
+    /// idle.
     waited: Duration,
     idle: Duration,
 }
@@ -97,7 +105,8 @@ impl Workers {
             IS_WORKER.set(self.state.lock().take_place(this_thread()));
         }
     }
-    /// The calling thread is no worker any more, or may not be. If it still is one it takes a place again when it rests.
+    /// The calling thread is no worker any more, or may not be. If it still is one it takes a place
+    /// again when it rests.
     pub fn leave(&self) {
         if IS_WORKER.replace(false) {
             self.state.lock().give_place(&this_thread());
@@ -117,17 +126,24 @@ impl Workers {
         loop {
             let (affinity, threads, pause) = {
                 let s = self.state.lock();
-                (s.affinity, s.all_threads(), if s.waiting < REST_BELOW { LOOK_AT_REST } else { LOOK })
+                (
+                    s.affinity,
+                    s.all_threads(),
+                    if s.waiting < REST_BELOW { LOOK_AT_REST } else { LOOK },
+                )
             };
             if affinity != Affinity::Off {
                 // Files are read: not under the mutex.
-                let waited = threads.and_then(|all| all.iter().map(Thread::waited).sum::<Option<Duration>>());
+                let waited = threads
+                    .and_then(|all| all.iter().map(Thread::waited).sum::<Option<Duration>>());
                 let cpus = disk.processors();
                 let enough = cpus.and_then(|c| c.quota).is_none_or(|q| q.cpus >= self.count as f64);
                 let own = if enough && !host.gives_cpus() { process_cpus() } else { Vec::new() };
                 let mut s = self.state.lock();
                 match (waited, cpus) {
-                    (Some(waited), Some(cpus)) => s.look(Look { at: disk.now(), waited, idle: cpus.idle }),
+                    (Some(waited), Some(cpus)) => {
+                        s.look(Look { at: disk.now(), waited, idle: cpus.idle })
+                    }
                     _ => s.before = None,
                 }
                 s.may_use(own);
@@ -141,7 +157,10 @@ impl Workers {
         status.register(Box::new(move |put| {
             let s = workers.state.lock();
             put("Redolith_workers", StatusValue::Int(workers.count as u64));
-            put("Redolith_workers_bound", StatusValue::Int(if s.bound { workers.count as u64 } else { 0 }));
+            put(
+                "Redolith_workers_bound",
+                StatusValue::Int(if s.bound { workers.count as u64 } else { 0 }),
+            );
             put("Redolith_workers_waiting_milli", StatusValue::Int((s.waiting * 1000.0) as u64));
             put("Redolith_workers_idle_cpu_milli", StatusValue::Int((s.idle * 1000.0) as u64));
             put("Redolith_workers_changes", StatusValue::Int(s.changes));
@@ -163,11 +182,14 @@ impl State {
         true
     }
     fn give_place(&mut self, worker: &Thread) {
-        if let Some(place) = self.threads.iter_mut().find(|t| t.as_ref().is_some_and(|t| t.id() == worker.id())) {
+        if let Some(place) =
+            self.threads.iter_mut().find(|t| t.as_ref().is_some_and(|t| t.id() == worker.id()))
+        {
             *place = None;
             self.before = None;
             if self.bound {
-                // Where the system refuses it, which was told when it was bound, the thread goes on where it is.
+                // Where the system refuses it, which was told when it was bound, the thread goes on
+                // where it is.
                 let _ = bind_thread(worker, &[]);
             }
         }
@@ -177,7 +199,9 @@ impl State {
         let Some(before) = self.before.replace(now) else { return };
         // There are as many CPUs as threads, where it matters.
         let all = now.at.saturating_sub(before.at).as_secs_f64() * self.threads.len().max(1) as f64;
-        let part = |now: Duration, before| (now.saturating_sub(before).as_secs_f64() / all.max(1e-6)).min(1.0);
+        let part = |now: Duration, before| {
+            (now.saturating_sub(before).as_secs_f64() / all.max(1e-6)).min(1.0)
+        };
         self.waiting += NEWEST * (part(now.waited, before.waited) - self.waiting);
         self.idle += NEWEST * (part(now.idle, before.idle) - self.idle);
     }
@@ -251,7 +275,12 @@ mod tests {
     }
     fn state() -> State {
         let first = Look { at: LOOK, waited: LOOK, idle: LOOK };
-        State { threads: vec![Some(this_thread()); 2], cpus: vec![0, 1], before: Some(first), ..State::default() }
+        State {
+            threads: vec![Some(this_thread()); 2],
+            cpus: vec![0, 1],
+            before: Some(first),
+            ..State::default()
+        }
     }
 
     #[test]
@@ -293,11 +322,14 @@ mod tests {
         assert!((1..=2).contains(&s.changes), "{}", s.changes);
         // At its worst: bound it looks as if it were not worth it.
         let before = s.changes;
-        (0..400).for_each(|_| if s.bound { looks(&mut s, 1, 0.0, 0.0) } else { looks(&mut s, 1, 0.5, 0.5) });
+        (0..400).for_each(|_| {
+            if s.bound { looks(&mut s, 1, 0.0, 0.0) } else { looks(&mut s, 1, 0.5, 0.5) }
+        });
         assert!(s.changes - before <= 400 / u64::from(REST) + 1, "{}", s.changes);
     }
 
-    /// WORKER-2: threads that run what blocks begin and end beside the workers; the places stay with those who work, and keep their CPUs.
+    /// WORKER-2: threads that run what blocks begin and end beside the workers; the places stay
+    /// with those who work, and keep their CPUs.
     #[test]
     fn places_belong_to_the_threads_that_work() {
         let workers = Workers::new(2);
@@ -323,12 +355,14 @@ mod tests {
                     })
                 })
                 .collect();
-            let mut ids: Vec<u32> = tasks.into_iter().map(|t| runtime.block_on(t).unwrap()).collect();
+            let mut ids: Vec<u32> =
+                tasks.into_iter().map(|t| runtime.block_on(t).unwrap()).collect();
             ids.sort();
             ids
         };
         let placed = || {
-            let mut ids: Vec<u32> = workers.state.lock().threads.iter().flatten().map(Thread::id).collect();
+            let mut ids: Vec<u32> =
+                workers.state.lock().threads.iter().flatten().map(Thread::id).collect();
             ids.sort();
             ids
         };
@@ -356,9 +390,18 @@ mod tests {
     #[test]
     fn threads_are_bound_where_each_has_a_cpu() {
         assert!(state().can());
-        assert!(!State { cpus: vec![0], ..state() }.can() && !State { cpus: vec![0, 1, 2], ..state() }.can());
-        assert!(!State { cpus: Vec::new(), ..state() }.can() && !State { refused: true, ..state() }.can());
-        assert!(!State { threads: vec![Some(this_thread())], cpus: vec![0], ..State::default() }.can(), "there is nothing to choose");
+        assert!(
+            !State { cpus: vec![0], ..state() }.can()
+                && !State { cpus: vec![0, 1, 2], ..state() }.can()
+        );
+        assert!(
+            !State { cpus: Vec::new(), ..state() }.can()
+                && !State { refused: true, ..state() }.can()
+        );
+        assert!(
+            !State { threads: vec![Some(this_thread())], cpus: vec![0], ..State::default() }.can(),
+            "there is nothing to choose"
+        );
         // Other CPUs: they are asked for anew.
         let mut s = State { refused: true, ..state() };
         s.may_use(vec![0, 1]);

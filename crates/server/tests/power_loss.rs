@@ -1,13 +1,17 @@
-//! The whole server, with its threads, on a disk that is recorded; then images of what a power cut at
+//! The whole server, with its threads, on a disk that is recorded; then images of what a power cut
+//! at
 //! some moment of that run could have left, each of them started and read.
 //!
 //! - POWER-1: a start on an image is not refused, and every page of it can be read.
 //! - POWER-2: every transaction whose COMMIT had been answered is there, whole.
-//! - POWER-3: one that was on its way is there whole or not at all; one that was not sent is not there.
+//! - POWER-3: one that was on its way is there whole or not at all; one that was not sent is not
+//!   there.
 //! - POWER-4: the indexes tell the same as the rows, and CHECK TABLE finds nothing.
 //!
-//! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs, `SEED=n`
-//! other ones. What is not repeated by a seed is the order of the threads: a failure leaves its image
+//! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs,
+//! `SEED=n`
+//! other ones. What is not repeated by a seed is the order of the threads: a failure leaves its
+//! image
 //! in a directory that it names.
 #![allow(clippy::disallowed_methods)] // threads and files of the test's own
 use redolith_client::{Client, Place, error_code};
@@ -48,7 +52,8 @@ impl Rng {
     }
 }
 
-/// A commit: its rows, and the moments of the recording before it was sent and after it was answered.
+/// A commit: its rows, and the moments of the recording before it was sent and after it was
+/// answered.
 struct Commit {
     worker: i64,
     rows: i64,
@@ -61,18 +66,27 @@ type Recorder = RecordingDisk<RealDisk>;
 /// One client's work. What a transaction does: some rows with its token, and the client's count of
 /// its transactions.
 fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recorder) -> Commits {
-    let (mut c, mut rng, mut commits) = (Client::connect(place, "root").unwrap(), Rng(seed), Commits::new());
+    let (mut c, mut rng, mut commits) =
+        (Client::connect(place, "root").unwrap(), Rng(seed), Commits::new());
     for n in 0..transactions as i64 {
         let (token, rows) = (worker * 1_000_000 + n, 1 + rng.below(4) as i64);
         let kept = rng.below(10) > 0;
-        let mut steps = vec![format!("UPDATE d.worker SET n = n + {}, last = {token} WHERE id = {worker}", kept as u8)];
+        let mut steps = vec![format!(
+            "UPDATE d.worker SET n = n + {}, last = {token} WHERE id = {worker}",
+            kept as u8
+        )];
         for row in 0..rows {
             let (k, pad) = (rng.below(500), "x".repeat(rng.below(1500) as usize));
             steps.push(format!("INSERT INTO d.token VALUES ({token}, {row}, {k}, '{pad}')"));
         }
         // A row that all clients change.
-        steps.push(format!("UPDATE d.shared SET n = n + {} WHERE id = {}", kept as u8, rng.below(8)));
-        let done = c.query("BEGIN").and_then(|_| steps.iter().try_for_each(|s| c.query(s).map(drop)));
+        steps.push(format!(
+            "UPDATE d.shared SET n = n + {} WHERE id = {}",
+            kept as u8,
+            rng.below(8)
+        ));
+        let done =
+            c.query("BEGIN").and_then(|_| steps.iter().try_for_each(|s| c.query(s).map(drop)));
         match done {
             Ok(()) if kept => {}
             Ok(()) => {
@@ -91,7 +105,12 @@ fn client(place: &Place, worker: i64, transactions: u64, seed: u64, disk: &Recor
         commits.insert(token, commit);
         // More pages to write, and long texts to purge.
         if rng.below(8) == 0 {
-            c.query(&format!("UPDATE d.filler SET pad = REPEAT('y', {}) WHERE id = {}", rng.below(3000), rng.below(300))).unwrap();
+            c.query(&format!(
+                "UPDATE d.filler SET pad = REPEAT('y', {}) WHERE id = {}",
+                rng.below(3000),
+                rng.below(300)
+            ))
+            .unwrap();
         }
     }
     commits
@@ -129,27 +148,34 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     ]
     .to_vec();
     let recorder: Arc<dyn Disk> = Arc::new(disk.clone());
-    let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else { panic!("settings that only print") };
+    let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else {
+        panic!("settings that only print")
+    };
     let server = std::thread::spawn(move || start::run(settings, recorder, SqlBackend::new));
     let place = Place::Socket(dir.join("s"));
     let begun = Instant::now();
     let mut c = loop {
         match Client::connect(&place, "root") {
             Ok(c) => break c,
-            Err(e) => assert!(begun.elapsed() < PATIENCE && !server.is_finished(), "the server is not ready: {e}"),
+            Err(e) => assert!(
+                begun.elapsed() < PATIENCE && !server.is_finished(),
+                "the server is not ready: {e}"
+            ),
         }
         std::thread::sleep(Duration::from_millis(20));
     };
     for s in [
         "CREATE DATABASE d",
-        "CREATE TABLE d.token (token INT, no INT, k INT, pad VARCHAR(2000), PRIMARY KEY (token, no), KEY k (k))",
+        "CREATE TABLE d.token (token INT, no INT, k INT, pad VARCHAR(2000), PRIMARY KEY (token, \
+            no), KEY k (k))",
         "CREATE TABLE d.worker (id INT PRIMARY KEY, n INT, last INT)",
         "CREATE TABLE d.shared (id INT PRIMARY KEY, n INT)",
         "CREATE TABLE d.filler (id INT PRIMARY KEY, pad TEXT)",
     ] {
         c.query(s).unwrap();
     }
-    let values = |n: i64, v: &str| (0..n).map(|id| format!("({id}, {v})")).collect::<Vec<_>>().join(", ");
+    let values =
+        |n: i64, v: &str| (0..n).map(|id| format!("({id}, {v})")).collect::<Vec<_>>().join(", ");
     c.query(&format!("INSERT INTO d.worker VALUES {}", values(CLIENTS, "0, 0"))).unwrap();
     c.query(&format!("INSERT INTO d.shared VALUES {}", values(8, "0"))).unwrap();
     c.query(&format!("INSERT INTO d.filler VALUES {}", values(300, "REPEAT('z', 2000)"))).unwrap();
@@ -157,8 +183,11 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     let commits = std::thread::scope(|s| {
         let passing = s.spawn(|| definitions(&place, &done));
         let (place, disk) = (&place, &disk);
-        let clients: Vec<_> =
-            (0..CLIENTS).map(|n| s.spawn(move || client(place, n, transactions, seed ^ (n as u64 + 1) << 32, disk))).collect();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|n| {
+                s.spawn(move || client(place, n, transactions, seed ^ (n as u64 + 1) << 32, disk))
+            })
+            .collect();
         let commits: Commits = clients.into_iter().flat_map(|c| c.join().unwrap()).collect();
         done.store(true, SeqCst);
         println!("{} commits, {} rounds of definitions", commits.len(), passing.join().unwrap());
@@ -178,12 +207,21 @@ fn number(t: &Table, stored: &[u8], column: usize) -> i64 {
     }
 }
 /// The numbers in some columns of all rows, read through an index.
-async fn read(trx: &mut Trx, t: &Arc<Table>, index: usize, columns: &[usize]) -> BTreeSet<Vec<i64>> {
+async fn read(
+    trx: &mut Trx,
+    t: &Arc<Table>,
+    index: usize,
+    columns: &[usize],
+) -> BTreeSet<Vec<i64>> {
     let mut found = BTreeSet::new();
     let mut c = Cursor::new(t.clone(), index, Vec::new(), None, false, Read::Consistent);
     while c.next(trx).await.unwrap() {
         let row = c.row().stored;
-        assert!(found.insert(columns.iter().map(|i| number(t, row, *i)).collect()), "a row twice in {}", t.full_name());
+        assert!(
+            found.insert(columns.iter().map(|i| number(t, row, *i)).collect()),
+            "a row twice in {}",
+            t.full_name()
+        );
     }
     found
 }
@@ -196,7 +234,8 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
         assert!(c.errors.is_empty(), "CHECK TABLE {}: {:?}", t.full_name(), c.errors);
     }
     let must = commits.values().any(|c| c.answered.is_some_and(|a| a <= at));
-    let (token, worker) = (e.table("d", "token").await.unwrap(), e.table("d", "worker").await.unwrap());
+    let (token, worker) =
+        (e.table("d", "token").await.unwrap(), e.table("d", "worker").await.unwrap());
     let shared = e.table("d", "shared").await.unwrap();
     let (Some(token), Some(worker), Some(shared)) = (token, worker, shared) else {
         assert!(!must, "a table of answered transactions is not there");
@@ -204,21 +243,34 @@ async fn check(e: &Arc<Engine>, at: usize, commits: &Commits) {
     };
     let mut trx = e.begin(KillFlag::new());
     let rows = read(&mut trx, &token, 0, &[0, 1, 2]).await;
-    assert_eq!(read(&mut trx, &token, 1, &[0, 1, 2]).await, rows, "index k tells another story than the rows");
+    assert_eq!(
+        read(&mut trx, &token, 1, &[0, 1, 2]).await,
+        rows,
+        "index k tells another story than the rows"
+    );
     let mut there = BTreeMap::<i64, i64>::new();
     rows.iter().for_each(|r| *there.entry(r[0]).or_default() += 1);
     for (token, n) in &there {
-        let c = commits.get(token).unwrap_or_else(|| panic!("rows of {token}, which was not committed"));
+        let c = commits
+            .get(token)
+            .unwrap_or_else(|| panic!("rows of {token}, which was not committed"));
         assert!(c.sent <= at, "rows of {token}, whose commit was sent later");
         assert_eq!(*n, c.rows, "half of transaction {token}");
     }
     for (token, c) in commits {
-        assert!(c.answered.is_none_or(|a| a > at) || there.contains_key(token), "commit {token} was answered, and is not there");
+        assert!(
+            c.answered.is_none_or(|a| a > at) || there.contains_key(token),
+            "commit {token} was answered, and is not there"
+        );
     }
     let workers = read(&mut trx, &worker, 0, &[0, 1]).await;
     for w in &workers {
         let n = there.keys().filter(|t| commits[t].worker == w[0]).count() as i64;
-        assert_eq!(w[1], n, "client {} counts another number of its transactions than there are", w[0]);
+        assert_eq!(
+            w[1], n,
+            "client {} counts another number of its transactions than there are",
+            w[0]
+        );
     }
     let all: i64 = read(&mut trx, &shared, 0, &[0, 1]).await.iter().map(|r| r[1]).sum();
     assert_eq!(all, there.len() as i64, "the shared counters");
@@ -268,10 +320,12 @@ fn what_a_power_cut_leaves_is_recovered() {
     let data = dir.join("data");
     let (disk, commits) = record(&dir, env("POWER_LOSS_TRANSACTIONS", 60), seed);
     let (end, mut rng) = (disk.position(), Rng(seed));
-    let mut moments: Vec<(usize, u64)> = (0..images).map(|n| (rng.below(end as u64 + 1) as usize, seed << 32 | n)).collect();
+    let mut moments: Vec<(usize, u64)> =
+        (0..images).map(|n| (rng.below(end as u64 + 1) as usize, seed << 32 | n)).collect();
     moments.sort_unstable();
     println!("{end} entries, {} MiB; {images} images", disk.recorded_bytes() >> 20);
-    let (tape, failed) = (Mutex::new((disk.replay(), moments.iter().enumerate())), Mutex::new(Vec::new()));
+    let (tape, failed) =
+        (Mutex::new((disk.replay(), moments.iter().enumerate())), Mutex::new(Vec::new()));
     let next_image = || {
         let (replay, moments) = &mut *tape.lock().unwrap();
         let (n, (at, seed)) = moments.next()?;
@@ -283,10 +337,15 @@ fn what_a_power_cut_leaves_is_recovered() {
             s.spawn(|| {
                 while let Some((n, at, image)) = next_image() {
                     let kept = image.fork(n as u64);
-                    let done = catch_unwind(AssertUnwindSafe(|| try_image(&image, &data, at, &commits)));
+                    let done =
+                        catch_unwind(AssertUnwindSafe(|| try_image(&image, &data, at, &commits)));
                     if let Err(e) = done {
-                        let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
-                        let copy: PathBuf = std::env::temp_dir().join(format!("redolith-power-loss-failed-{}-{n}", std::process::id()));
+                        let why = e
+                            .downcast_ref::<String>()
+                            .cloned()
+                            .or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
+                        let copy: PathBuf = std::env::temp_dir()
+                            .join(format!("redolith-power-loss-failed-{}-{n}", std::process::id()));
                         kept.copy_to(&data, &RealDisk::new(), &copy).unwrap();
                         failed.lock().unwrap().push((at, copy, why.unwrap_or_default()));
                     }
@@ -294,14 +353,24 @@ fn what_a_power_cut_leaves_is_recovered() {
             });
         }
     });
-    // The checks find what they look for: what was there half-way is not what there has to be at the end.
+    // The checks find what they look for: what was there half-way is not what there has to be at
+    // the end.
     let mut half = disk.replay();
     half.advance_to(end / 2);
-    let late = catch_unwind(AssertUnwindSafe(|| try_image(&half.image(seed), &data, end, &commits)));
+    let late =
+        catch_unwind(AssertUnwindSafe(|| try_image(&half.image(seed), &data, end, &commits)));
     let why = late.expect_err("acknowledged commits are missing, and nobody complains");
     let why = why.downcast_ref::<String>().expect("a complaint");
-    assert!(why.contains("was answered, and is not there") || why.contains("a table of answered transactions"), "{why}");
+    assert!(
+        why.contains("was answered, and is not there")
+            || why.contains("a table of answered transactions"),
+        "{why}"
+    );
     let _ = std::fs::remove_dir_all(&dir);
     let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} of {images} images (moment, copy, complaint): {failed:#?}", failed.len());
+    assert!(
+        failed.is_empty(),
+        "{} of {images} images (moment, copy, complaint): {failed:#?}",
+        failed.len()
+    );
 }

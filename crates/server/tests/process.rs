@@ -39,7 +39,13 @@ impl Running {
     }
     fn start_with(dir: &Dir, more: &[&str]) -> Running {
         let mut child = Command::new(env!("CARGO_BIN_EXE_redolith"))
-            .args(["server", "--no-defaults", "--skip-networking", "--innodb-buffer-pool-size=16M", "--innodb-redo-log-capacity=64M"])
+            .args([
+                "server",
+                "--no-defaults",
+                "--skip-networking",
+                "--innodb-buffer-pool-size=16M",
+                "--innodb-redo-log-capacity=64M",
+            ])
             .args(["--innodb-log-buffer-size=1M", "--pid-file=pid"])
             .args([dir.arg("datadir", "data"), dir.arg("socket", "s.sock")])
             .args(more)
@@ -55,7 +61,13 @@ impl Running {
         Running { child, said }
     }
     fn signal(&self, name: &str) {
-        assert!(Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([name, &self.child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
     fn end(mut self, signal: &str) -> String {
         self.signal(signal);
@@ -76,9 +88,15 @@ fn the_command_line() {
     assert!(out.status.success() && text(&out.stdout).contains("8.0.36-redolith-0.1.0"));
     assert!(text(&redolith(&["server", "--help"]).stdout).contains("--innodb-buffer-pool-size"));
     let out = redolith(&["serve"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("there is no command 'serve'; there is: server, dump, top"));
+    assert!(
+        !out.status.success()
+            && text(&out.stderr)
+                .contains("there is no command 'serve'; there is: server, dump, top")
+    );
     let out = redolith(&["server", "--inodb-doublewrite=ON"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("did you mean '--innodb-doublewrite'?"));
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("did you mean '--innodb-doublewrite'?")
+    );
     assert!(!redolith(&[]).status.success());
 }
 
@@ -86,17 +104,47 @@ fn the_command_line() {
 fn start_serve_stop_and_start_again() {
     let dir = Dir::new("start");
     let server = Running::start(&dir);
-    assert!(server.said.contains("is ready") && server.said.contains("new data directory"), "{}", server.said);
-    assert!(server.said.contains(&format!("mariadb --no-defaults -uroot -S {}", dir.0.join("s.sock").display())));
+    assert!(
+        server.said.contains("is ready") && server.said.contains("new data directory"),
+        "{}",
+        server.said
+    );
+    assert!(
+        server.said.contains(&format!(
+            "mariadb --no-defaults -uroot -S {}",
+            dir.0.join("s.sock").display()
+        ))
+    );
     assert!(exists(&dir, "s.sock") && exists(&dir, "data/pid"));
     // The same directory through another socket, and the same socket.
-    let out = redolith(&["server", "--skip-networking", &dir.arg("datadir", "data"), &dir.arg("socket", "t.sock")]);
-    assert!(!out.status.success() && text(&out.stderr).contains("in use by another process"), "{}", text(&out.stderr));
-    let out = redolith(&["server", "--skip-networking", &dir.arg("datadir", "other"), &dir.arg("socket", "s.sock")]);
-    assert!(!out.status.success() && text(&out.stderr).contains("another server answers"), "{}", text(&out.stderr));
+    let out = redolith(&[
+        "server",
+        "--skip-networking",
+        &dir.arg("datadir", "data"),
+        &dir.arg("socket", "t.sock"),
+    ]);
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("in use by another process"),
+        "{}",
+        text(&out.stderr)
+    );
+    let out = redolith(&[
+        "server",
+        "--skip-networking",
+        &dir.arg("datadir", "other"),
+        &dir.arg("socket", "s.sock"),
+    ]);
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("another server answers"),
+        "{}",
+        text(&out.stderr)
+    );
     server.signal("-HUP");
     let said = server.end("-TERM");
-    assert!(said.contains("SIGTERM: shutting down") && said.contains("shutdown complete"), "{said}");
+    assert!(
+        said.contains("SIGTERM: shutting down") && said.contains("shutdown complete"),
+        "{said}"
+    );
     assert!(!exists(&dir, "s.sock") && !exists(&dir, "data/pid"));
     let server = Running::start(&dir);
     assert!(server.said.contains("clean start"), "{}", server.said);
@@ -120,7 +168,12 @@ fn http(address: &str, request: &str) -> String {
     for _ in 0..20 {
         let mut stream = TcpStream::connect(address).unwrap();
         let mut answer = String::new();
-        if stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer)).is_ok() && !answer.is_empty() {
+        if stream
+            .write_all(request.as_bytes())
+            .and_then(|()| stream.read_to_string(&mut answer))
+            .is_ok()
+            && !answer.is_empty()
+        {
             return answer;
         }
     }
@@ -130,12 +183,18 @@ fn http(address: &str, request: &str) -> String {
 #[test]
 fn counters_over_http_and_in_a_terminal() {
     let dir = Dir::new("metrics");
-    let server = Running::start_with(&dir, &["--metrics-address=127.0.0.1:0", "--innodb-monitor-disable=module_dml"]);
+    let server = Running::start_with(
+        &dir,
+        &["--metrics-address=127.0.0.1:0", "--innodb-monitor-disable=module_dml"],
+    );
     let at = server.said.find("counters at http://").unwrap() + "counters at http://".len();
     let address = server.said[at..].split('/').next().unwrap();
     let page = http(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("text/plain; version=0.0.4"),
+        "{head}"
+    );
     assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
     for line in [
         "mysql_up 1\n",
@@ -148,17 +207,31 @@ fn counters_over_http_and_in_a_terminal() {
     assert!(http(address, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(http(address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(http(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    assert!(http(address, &format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(9000))).starts_with("HTTP/1.1 431 "));
+    assert!(
+        http(address, &format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(9000)))
+            .starts_with("HTTP/1.1 431 ")
+    );
     assert!(http(address, "HEAD /metrics HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
 
     let out = redolith(&["top", &dir.arg("socket", "s.sock"), "--interval=0.2"]);
     let page = text(&out.stdout);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    for part in ["1 connections", "transactions/s", "scheme leader", "checkpoint age", "buffer hit rate", "history length"] {
+    for part in [
+        "1 connections",
+        "transactions/s",
+        "scheme leader",
+        "checkpoint age",
+        "buffer hit rate",
+        "history length",
+    ] {
         assert!(page.contains(part), "{part}\n{page}");
     }
     let out = redolith(&["top", &dir.arg("socket", "s.sock"), "--user=nobody"]);
-    assert!(!out.status.success() && text(&out.stderr).contains("error 1045"), "{}", text(&out.stderr));
+    assert!(
+        !out.status.success() && text(&out.stderr).contains("error 1045"),
+        "{}",
+        text(&out.stderr)
+    );
     server.end("-TERM");
     assert!(text(&redolith(&["top", &dir.arg("socket", "s.sock")]).stderr).contains("s.sock: "));
 }
@@ -167,10 +240,19 @@ fn counters_over_http_and_in_a_terminal() {
 fn wrong_settings_of_counters_are_told_at_the_start() {
     let dir = Dir::new("metrics-wrong");
     let start = |option: &str| {
-        let out = redolith(&["server", "--skip-networking", &dir.arg("datadir", "data"), &dir.arg("socket", "s.sock"), option]);
+        let out = redolith(&[
+            "server",
+            "--skip-networking",
+            &dir.arg("datadir", "data"),
+            &dir.arg("socket", "s.sock"),
+            option,
+        ]);
         assert!(!out.status.success());
         text(&out.stderr)
     };
-    assert!(start("--innodb-monitor-enable=nonsense").contains("there is no counter or group 'nonsense'"));
+    assert!(
+        start("--innodb-monitor-enable=nonsense")
+            .contains("there is no counter or group 'nonsense'")
+    );
     assert!(start("--metrics-address=here").contains("not of the form ip:port"));
 }

@@ -27,9 +27,18 @@ fn only_root_without_a_password_comes_in() {
         assert!(raw.try_read().is_err(), "the connection is closed");
         String::from_utf8(answer[3..].to_vec()).unwrap()
     };
-    assert_eq!(refused("root", &[7; 20]), "#28000Access denied for user 'root'@'localhost' (using password: YES)");
-    assert_eq!(refused("nobody", b""), "#28000Access denied for user 'nobody'@'localhost' (using password: NO)");
-    assert_eq!(refused("", b""), "#28000Access denied for user ''@'localhost' (using password: NO)");
+    assert_eq!(
+        refused("root", &[7; 20]),
+        "#28000Access denied for user 'root'@'localhost' (using password: YES)"
+    );
+    assert_eq!(
+        refused("nobody", b""),
+        "#28000Access denied for user 'nobody'@'localhost' (using password: NO)"
+    );
+    assert_eq!(
+        refused("", b""),
+        "#28000Access denied for user ''@'localhost' (using password: NO)"
+    );
     assert_eq!(Raw::connect(&server).login("", 0)[0], 0);
 }
 
@@ -206,7 +215,10 @@ fn small_commands() {
     assert_eq!(raw.ask(0x1b, &[0, 0])[0], 0xfe, "SET_OPTION");
     assert_eq!(raw.ask_error(0x1b, &[7, 0]), 1047);
     assert_eq!(raw.ask_error(0x1b, &[]), 1835);
-    for unknown in [0u8, 5, 6, 7, 8, 0x0a, 0x0b, 0x0d, 0x0f, 0x10, 0x12, 0x13, 0x14, 0x15, 0x1d, 0x1e, 0x20, 0x99, 0xff] {
+    for unknown in [
+        0u8, 5, 6, 7, 8, 0x0a, 0x0b, 0x0d, 0x0f, 0x10, 0x12, 0x13, 0x14, 0x15, 0x1d, 0x1e, 0x20,
+        0x99, 0xff,
+    ] {
         assert_eq!(raw.ask_error(unknown, b"x"), 1047, "{unknown:#x}");
     }
     raw.command(4, b"t\0%");
@@ -253,7 +265,11 @@ fn a_change_of_user_takes_as_long_as_a_login_at_most() {
     raw.command(QUERY, b"WAIT");
     let silent = &mut Raw::logged_in(&server);
     assert_eq!(silent.ask(0x11, BODY)[0], 0xfe);
-    assert_eq!(silent.try_read().unwrap_err().kind(), std::io::ErrorKind::UnexpectedEof, "the connection is closed");
+    assert_eq!(
+        silent.try_read().unwrap_err().kind(),
+        std::io::ErrorKind::UnexpectedEof,
+        "the connection is closed"
+    );
     // Its seat is given back after its socket is closed.
     let processes = &server.server.processes;
     let gone = (0..20_000).any(|_| processes.len() == 1 || pause());
@@ -295,12 +311,17 @@ fn prepared_statements_bind_and_remember_types() {
     let expected = [&[0, 0][..], &(-5i64).to_le_bytes(), b"\x02ab", &9u64.to_le_bytes()].concat();
     assert_eq!(row_of(&mut raw, execute_args(1, &body)), expected);
     let again = [&[0b010, 0][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat();
-    assert_eq!(row_of(&mut raw, execute_args(1, &again)), [&[0, 0b0000_1000][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat());
+    assert_eq!(
+        row_of(&mut raw, execute_args(1, &again)),
+        [&[0, 0b0000_1000][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat()
+    );
     // Long data takes the place of the value.
     raw.command(0x18, b"\x01\0\0\0\x01\0long ");
     raw.command(0x18, b"\x01\0\0\0\x01\0data");
     let with_long = [&[0, 0][..], &7i64.to_le_bytes(), &8u64.to_le_bytes()].concat();
-    assert!(row_of(&mut raw, execute_args(1, &with_long)).windows(10).any(|w| w == b"\x09long data"));
+    assert!(
+        row_of(&mut raw, execute_args(1, &with_long)).windows(10).any(|w| w == b"\x09long data")
+    );
     assert_eq!(raw.ask(0x1a, &1u32.to_le_bytes())[0], 0, "STMT_RESET");
     // CLOSE has no answer: the next answer is the PING's.
     raw.command(0x19, &1u32.to_le_bytes());
@@ -340,7 +361,11 @@ fn malformed_executions_are_errors() {
     assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[])), 1835);
     assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 0, 1])), 1210, "no types yet");
     assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 1, 99, 0, 1])), 1210, "unknown type");
-    assert_eq!(raw.ask_error(EXECUTE, &execute_args(1, &[0, 1, 253, 0, 200, 1])), 1835, "cut string");
+    assert_eq!(
+        raw.ask_error(EXECUTE, &execute_args(1, &[0, 1, 253, 0, 200, 1])),
+        1835,
+        "cut string"
+    );
     assert_eq!(raw.ask_error(0x1c, &[1, 0, 0, 0, 1, 0, 0, 0]), 1421, "no cursor");
     assert_eq!(raw.ask_error(PREPARE, b"FAIL"), 1064);
     assert_eq!(raw.ask(0x0e, b"")[0], 0, "the connection goes on");

@@ -1,4 +1,5 @@
-//! Definitions that change under load and power cuts: each statement is there whole or not at all, its rows with it, and leaves no file behind.
+//! Definitions that change under load and power cuts: each statement is there whole or not at all,
+//! its rows with it, and leaves no file behind.
 use crate::executor::Rng;
 use crate::load::{LOCK, Shared, encode, int, key, number, table};
 use redolith_disk::{Disk, SimDisk};
@@ -16,7 +17,8 @@ use std::time::Duration;
 
 const NAMES: [&str; 4] = ["t0", "t1", "t2", "t3"];
 
-/// A table as it should be: k and the text's length by id, and the index on k, if there is one (unique or not).
+/// A table as it should be: k and the text's length by id, and the index on k, if there is one
+/// (unique or not).
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Def {
     rows: BTreeMap<i64, (i64, usize)>,
@@ -63,14 +65,22 @@ fn draw(rng: &mut Rng, defs: &Defs) -> Statement {
         0 if other != name && defs.contains_key(&other) => Drop(vec![name, other]),
         0 => Drop(vec![name]),
         1 => Truncate(name),
-        2 | 3 if other != name && defs.contains_key(&other) => Rename(vec![(name.clone(), other.clone()), (other, name)]),
+        2 | 3 if other != name && defs.contains_key(&other) => {
+            Rename(vec![(name.clone(), other.clone()), (other, name)])
+        }
         2 | 3 if other != name => Rename(vec![(name, other)]),
-        4 if d.index.is_some() && (other == name || !defs.contains_key(&other)) => Alter(name, rng.chance(2), other),
+        4 if d.index.is_some() && (other == name || !defs.contains_key(&other)) => {
+            Alter(name, rng.chance(2), other)
+        }
         4..7 if d.index.is_some() => DropIndex(name),
         4..7 => AddIndex(name, rng.chance(2)),
         _ => {
             let count = if rng.chance(6) { 150 } else { 1 + rng.below(20) };
-            let put = (0..count).map(|_| (rng.below(600) as i64, (rng.below(100_000) as i64, rng.below(300) as usize))).collect();
+            let put = (0..count)
+                .map(|_| {
+                    (rng.below(600) as i64, (rng.below(100_000) as i64, rng.below(300) as usize))
+                })
+                .collect();
             let gone = (0..rng.below(12)).map(|_| rng.below(600) as i64).collect();
             Write(name, put, gone)
         }
@@ -81,7 +91,9 @@ impl Statement {
     fn expected(&self, before: &Defs) -> Option<Defs> {
         let mut d = before.clone();
         match self {
-            Create(name, index) => drop(d.insert(name.clone(), Def { rows: BTreeMap::new(), index: *index })),
+            Create(name, index) => {
+                drop(d.insert(name.clone(), Def { rows: BTreeMap::new(), index: *index }))
+            }
             Drop(names) => names.iter().for_each(|n| drop(d.remove(n))),
             Truncate(name) => d.get_mut(name)?.rows.clear(),
             Rename(list) => {
@@ -119,9 +131,17 @@ impl Statement {
     async fn run(&self, e: &Arc<Engine>) -> Result<()> {
         match self {
             Create(name, index) => {
-                let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
-                let columns = vec![Column::new("id", int()).not_null(), Column::new("k", int()), Column::new("v", text)];
-                let indexes = [Some(IndexDef::primary([0])), index.map(index_on_k)].into_iter().flatten().collect();
+                let text =
+                    SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
+                let columns = vec![
+                    Column::new("id", int()).not_null(),
+                    Column::new("k", int()),
+                    Column::new("v", text),
+                ];
+                let indexes = [Some(IndexDef::primary([0])), index.map(index_on_k)]
+                    .into_iter()
+                    .flatten()
+                    .collect();
                 e.create_table(table(name, columns, indexes), 1).await.map(drop)
             }
             Drop(names) => {
@@ -139,14 +159,23 @@ impl Statement {
                 }
                 e.rename_tables(&renames).await
             }
-            AddIndex(name, unique) => e.create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new()).await.map(drop),
+            AddIndex(name, unique) => e
+                .create_indexes(&find(e, name).await?, vec![index_on_k(*unique)], KillFlag::new())
+                .await
+                .map(drop),
             DropIndex(name) => e.drop_indexes(&find(e, name).await?, &[1]).await.map(drop),
             Alter(name, unique, to) => {
                 let t = find(e, name).await?;
                 let mut def = t.def.clone();
                 def.name = to.clone();
                 def.indexes[1] = index_on_k(*unique);
-                e.alter_table(&t, Alteration { def, added: 1, dropped: vec![1], auto_increment: None }, KillFlag::new()).await.map(drop)
+                e.alter_table(
+                    &t,
+                    Alteration { def, added: 1, dropped: vec![1], auto_increment: None },
+                    KillFlag::new(),
+                )
+                .await
+                .map(drop)
             }
             Write(name, put, gone) => write(e, &find(e, name).await?, put, gone).await,
         }
@@ -155,11 +184,19 @@ impl Statement {
 async fn find(e: &Arc<Engine>, name: &str) -> Result<Arc<Table>> {
     Ok(e.table("sim", name).await?.unwrap_or_else(|| panic!("table {name} is not there")))
 }
-async fn write(e: &Arc<Engine>, t: &Arc<Table>, put: &[(i64, (i64, usize))], gone: &[i64]) -> Result<()> {
+async fn write(
+    e: &Arc<Engine>,
+    t: &Arc<Table>,
+    put: &[(i64, (i64, usize))],
+    gone: &[i64],
+) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let done = async {
         for (id, (k, len)) in put {
-            let row = encode(t, &[Value::Int(*id), Value::Int(*k), Value::Bytes(Cow::Owned(vec![b'x'; *len]))]);
+            let row = encode(
+                t,
+                &[Value::Int(*id), Value::Int(*k), Value::Bytes(Cow::Owned(vec![b'x'; *len]))],
+            );
             match trx.insert(t, &row).await {
                 Ok(()) | Err(Error::DuplicateKey { .. }) => {}
                 Err(e) => return Err(e),
@@ -180,7 +217,13 @@ async fn write(e: &Arc<Engine>, t: &Arc<Table>, put: &[(i64, (i64, usize))], gon
 }
 
 /// The client that changes definitions.
-pub async fn client(e: Arc<Engine>, mut rng: Rng, count: u64, shared: Shared, known: Definitions) -> Result<()> {
+pub async fn client(
+    e: Arc<Engine>,
+    mut rng: Rng,
+    count: u64,
+    shared: Shared,
+    known: Definitions,
+) -> Result<()> {
     for _ in 0..count {
         let before = known.lock().expect("one thread").acked.clone();
         let s = draw(&mut rng, &before);
@@ -197,11 +240,16 @@ pub async fn client(e: Arc<Engine>, mut rng: Rng, count: u64, shared: Shared, kn
                 let found = loop {
                     match contents(&e).await {
                         Ok(found) => break found,
-                        Err(err) if shared.forgives(&err) => e.host.sleep(Duration::from_millis(20)).await,
+                        Err(err) if shared.forgives(&err) => {
+                            e.host.sleep(Duration::from_millis(20)).await
+                        }
                         Err(err) => return Err(err),
                     }
                 };
-                assert!(found == before || after.is_some_and(|a| a == found), "a statement that failed ({err}) is there in part");
+                assert!(
+                    found == before || after.is_some_and(|a| a == found),
+                    "a statement that failed ({err}) is there in part"
+                );
                 found
             }
             (Err(err), _) => return Err(err),
@@ -264,8 +312,10 @@ pub async fn verify(e: &Arc<Engine>, disk: &SimDisk, known: &Definitions) -> Res
         assert!(c.errors.is_empty(), "{}: {:?}", t.full_name(), c.errors);
     }
     let dir = Path::new("/sim/tables");
-    let files: BTreeSet<String> = disk.list(dir).map_err(|e| Error::io(dir.display(), &e))?.into_iter().collect();
-    let spaces: BTreeSet<String> = e.dict.tables("sim").iter().map(|t| format!("{}.rdl", t.space.0)).collect();
+    let files: BTreeSet<String> =
+        disk.list(dir).map_err(|e| Error::io(dir.display(), &e))?.into_iter().collect();
+    let spaces: BTreeSet<String> =
+        e.dict.tables("sim").iter().map(|t| format!("{}.rdl", t.space.0)).collect();
     assert_eq!(files, spaces, "the files in tables/ and the tables");
     Ok(())
 }

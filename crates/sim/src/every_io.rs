@@ -1,4 +1,5 @@
-//! One fixed run, of which every single operation of the disk goes wrong once, in each of eight ways.
+//! One fixed run, of which every single operation of the disk goes wrong once, in each of eight
+//! ways.
 //!
 //! | damage | what may follow |
 //! |---|---|
@@ -6,7 +7,8 @@
 //! | a bit of it flips | the same, or a refused start, or statements that fail |
 //! | it is reported done and was not done, or was done elsewhere | the same; or rows are older than they should be |
 //!
-//! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has passed
+//! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has
+//! passed
 //! a page's changes, nothing says that there was a newer page than the whole one that is there.
 use crate::executor::Rng;
 use crate::rest::{self, MIXED, OLDER};
@@ -30,7 +32,8 @@ pub enum Harm {
     Full,
 }
 use Harm::*;
-pub const HARMS: [Harm; 8] = [CutBefore, CutAfter, CutInside, Dropped, Flipped, Misdirected, Fails, Full];
+pub const HARMS: [Harm; 8] =
+    [CutBefore, CutAfter, CutInside, Dropped, Flipped, Misdirected, Fails, Full];
 
 /// How a damaged run ended. More is wrong, and a panic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -47,7 +50,8 @@ pub type Outcomes = BTreeMap<(Harm, Outcome), u64>;
 
 /// The run is the one of this seed.
 const SEED: u64 = 20;
-const KIND: Kind = Kind { shared: true, deep: false, wide: false, bulk: false, atomic: false, instances: 1 };
+const KIND: Kind =
+    Kind { shared: true, deep: false, wide: false, bulk: false, atomic: false, instances: 1 };
 /// Transactions of each client.
 const COUNT: u64 = 12;
 
@@ -86,11 +90,16 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
         CutInside => Some(Loss::Sectors),
         _ => None,
     });
-    let lived = catch_unwind(AssertUnwindSafe(|| one_life(&w, &mut Rng(SEED), life(Trouble::OneOperation))));
-    let Err(panic) = lived else { return if lies { after_a_lie(&w, n, file, harm) } else { after_a_failure(&w) } };
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        one_life(&w, &mut Rng(SEED), life(Trouble::OneOperation))
+    }));
+    let Err(panic) = lived else {
+        return if lies { after_a_lie(&w, n, file, harm) } else { after_a_failure(&w) };
+    };
     let why = rest::complaint(panic);
     assert!(lies, "{why}");
-    // Of a table's page that is lost for good clients try to read again and again, and a rollback waits for it.
+    // Of a table's page that is lost for good clients try to read again and again, and a rollback
+    // waits for it.
     let lost = file.to_string_lossy().contains("tables/") && why.contains("no end in sight");
     let told = lost || ["is corrupt", "damaged", "cannot be read"].iter().any(|t| why.contains(t));
     let older = untold(file, harm).iter().any(|o| why.contains(o));
@@ -101,18 +110,25 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
 /// All is right, and goes on.
 fn after_a_failure(w: &World) -> Outcome {
     w.set_loss(None);
-    one_life(w, &mut Rng(SEED + 1), Life { count: Some(COUNT), ..Life::new(Trouble::None, None, false) });
+    one_life(
+        w,
+        &mut Rng(SEED + 1),
+        Life { count: Some(COUNT), ..Life::new(Trouble::None, None, false) },
+    );
     Outcome::Right
 }
 /// What CHECK TABLE says of pages of different ages.
-const CHECKED: [&str; 3] = ["lacks the entry of a row", "has an entry without a row", "is in use but marked free"];
-/// What a disk may leave that has lied about a write of `file`, and what then nothing tells: a page that is older than the others;
-/// the last commits of a log. Of other files it is found.
+const CHECKED: [&str; 3] =
+    ["lacks the entry of a row", "has an entry without a row", "is in use but marked free"];
+/// What a disk may leave that has lied about a write of `file`, and what then nothing tells: a page
+/// that is older than the others; the last commits of a log. Of other files it is found.
 fn untold(file: &Path, harm: Harm) -> Vec<&'static str> {
     let name = file.to_string_lossy();
     match harm {
         Flipped => Vec::new(),
-        _ if name.contains("tables/") || name.contains("undo") => [&OLDER[..], &MIXED, &CHECKED].concat(),
+        _ if name.contains("tables/") || name.contains("undo") => {
+            [&OLDER[..], &MIXED, &CHECKED].concat()
+        }
         _ if name.contains("redo/log") => OLDER.to_vec(),
         _ => Vec::new(),
     }

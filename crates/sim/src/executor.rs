@@ -1,4 +1,5 @@
-//! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and when the disk completes an operation.
+//! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and
+//! when the disk completes an operation.
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::host::{BoxFuture, Host};
 use std::any::Any;
@@ -55,7 +56,12 @@ pub struct SimHost {
 }
 impl SimHost {
     fn new(disk: SimDisk) -> Arc<SimHost> {
-        Arc::new(SimHost { disk, spawned: Mutex::default(), timers: Mutex::default(), off: AtomicBool::new(false) })
+        Arc::new(SimHost {
+            disk,
+            spawned: Mutex::default(),
+            timers: Mutex::default(),
+            off: AtomicBool::new(false),
+        })
     }
 }
 impl Host for SimHost {
@@ -66,7 +72,8 @@ impl Host for SimHost {
         self.spawned.lock().expect("one thread").push((name, task));
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        // The host is kept alive by the run; a sleeper needs the clock and a place among the timers.
+        // The host is kept alive by the run; a sleeper needs the clock and a place among the
+        // timers.
         let end = self.disk.now() + time;
         let mut t = self.timers.lock().expect("one thread");
         t.1 += 1;
@@ -129,7 +136,8 @@ impl Executor {
     fn add(&mut self, name: &'static str, future: BoxFuture<()>) {
         self.tasks.push(Some(Task { name, future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
     }
-    /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then every task is dropped, as a crash would.
+    /// Runs `main` and all that it and the engine spawn, until it is done or the power goes. Then
+    /// every task is dropped, as a crash would.
     pub fn run(&mut self, main: BoxFuture<()>) -> End {
         self.add("main", main);
         let begun = self.disk.now();
@@ -139,8 +147,9 @@ impl Executor {
             if self.disk.is_stopped() {
                 break End::PowerOff;
             }
-            let ready: Vec<usize> =
-                (0..self.tasks.len()).filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst))).collect();
+            let ready: Vec<usize> = (0..self.tasks.len())
+                .filter(|i| self.tasks[*i].as_ref().is_some_and(|t| t.ready.0.load(SeqCst)))
+                .collect();
             let pending = self.disk.pending();
             if ready.is_empty() && pending == 0 {
                 assert!(self.pass_time(begun), "every task waits for nothing: a lost wake-up");
@@ -157,7 +166,9 @@ impl Executor {
             let task = self.tasks[i].as_mut().expect("ready");
             task.ready.0.store(false, SeqCst);
             let waker = Waker::from(task.ready.clone());
-            let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut Context::from_waker(&waker))));
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                task.future.as_mut().poll(&mut Context::from_waker(&waker))
+            }));
             match polled {
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(())) => {
@@ -193,7 +204,8 @@ impl Executor {
     }
     /// Nothing can run: the clock goes to the next timer.
     fn pass_time(&mut self, begun: Duration) -> bool {
-        let next = self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
+        let next =
+            self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
         let Some(next) = next else { return false };
         let now = self.disk.now();
         let waiting = || self.tasks.iter().flatten().map(|t| t.name).collect::<Vec<_>>();

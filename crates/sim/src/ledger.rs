@@ -1,7 +1,8 @@
 //! What is known of rows that many clients change.
 //!
 //! Who changes a row holds its lock to the end of the transaction, so all changes of one row are in
-//! one order: that in which the clients say so here. After a crash some set of the commits that were
+//! one order: that in which the clients say so here. After a crash some set of the commits that
+//! were
 //! not answered has survived. The ledger tries each such set.
 use std::collections::{BTreeMap, HashMap};
 
@@ -144,41 +145,67 @@ impl Ledger {
     /// known of those that had it.
     pub fn may_have(&self, me: Writer, key: Key, u: i64) -> Result<(), String> {
         let mut had = Vec::new();
-        for (k, list) in self.writes.range((key.0, i64::MIN)..=(key.0, i64::MAX)).filter(|(k, _)| **k != key) {
+        for (k, list) in
+            self.writes.range((key.0, i64::MIN)..=(key.0, i64::MAX)).filter(|(k, _)| **k != key)
+        {
             if self.possible(me, *k).iter().flatten().any(|r| r.u == u) {
                 return Ok(());
             }
             if list.iter().any(|w| w.row.is_some_and(|r| r.u == u)) {
-                had.push(format!("{k:?}: {:?}", list.iter().map(|w| (w.by, self.state(w.by), w.row)).collect::<Vec<_>>()));
+                had.push(format!(
+                    "{k:?}: {:?}",
+                    list.iter().map(|w| (w.by, self.state(w.by), w.row)).collect::<Vec<_>>()
+                ));
             }
         }
         Err(format!("writer {me}, row {key:?}; had it: {had:#?}"))
     }
     /// Nothing was answered.
     pub fn is_empty(&self) -> bool {
-        !self.writes.values().flatten().any(|w| w.row.is_some() && self.state(w.by) == State::Answered)
+        !self
+            .writes
+            .values()
+            .flatten()
+            .any(|w| w.row.is_some() && self.state(w.by) == State::Answered)
     }
     /// The ids of a table's rows that were ever written and are remembered.
     pub fn ids(&self, table: usize) -> Vec<i64> {
         self.writes.range((table, i64::MIN)..=(table, i64::MAX)).map(|(key, _)| key.1).collect()
     }
-    /// A row that was read without a lock: it was written so, by somebody whose writes `me` may see.
+    /// A row that was read without a lock: it was written so, by somebody whose writes `me` may
+    /// see.
     pub fn check_seen(&self, me: Writer, key: Key, row: Row, uncommitted: bool) {
-        let Some(w) = self.written.get(&row.token) else { panic!("row {key:?} is {row:?}, which nobody wrote") };
-        assert!(w.key == key && w.row == row, "row {key:?} is {row:?}, and was written as {:?} {:?}", w.key, w.row);
+        let Some(w) = self.written.get(&row.token) else {
+            panic!("row {key:?} is {row:?}, which nobody wrote")
+        };
+        assert!(
+            w.key == key && w.row == row,
+            "row {key:?} is {row:?}, and was written as {:?} {:?}",
+            w.key,
+            w.row
+        );
         let state = self.state(w.by);
         let committed = matches!(state, State::Committing | State::Committed | State::Answered);
-        assert!(uncommitted || committed || w.by == me, "a dirty read: row {key:?} is {row:?}, by a transaction that is {state:?}");
+        assert!(
+            uncommitted || committed || w.by == me,
+            "a dirty read: row {key:?} is {row:?}, by a transaction that is {state:?}"
+        );
     }
 
     /// After a start: what was found is what some set of the commits that were not answered has
     /// left, and what was answered is in it. What is found becomes what is known.
     pub fn verify(&mut self, found: &Rows) -> Result<(), String> {
-        let unsure: Vec<Writer> =
-            self.writers.iter().filter(|(_, s)| matches!(s, State::Committing | State::Committed)).map(|(w, _)| *w).collect();
+        let unsure: Vec<Writer> = self
+            .writers
+            .iter()
+            .filter(|(_, s)| matches!(s, State::Committing | State::Committed))
+            .map(|(w, _)| *w)
+            .collect();
         assert!(unsure.len() <= 12, "each client has one commit on its way");
         let survivors = (0..1_u32 << unsure.len()).rev().map(|set| {
-            let has = |by: Writer| unsure.iter().position(|w| *w == by).is_some_and(|i| set >> i & 1 == 1);
+            let has = |by: Writer| {
+                unsure.iter().position(|w| *w == by).is_some_and(|i| set >> i & 1 == 1)
+            };
             self.left_by(has)
         });
         let mut nearest: Option<(usize, String)> = None;
@@ -194,11 +221,13 @@ impl Ledger {
         }
         let (n, told) = nearest.unwrap_or_default();
         Err(format!(
-            "shared rows: no set of the {} commits on their way explains what is there; the nearest differs in {n}:\n{told}",
+            "shared rows: no set of the {} commits on their way explains what is there; the \
+                nearest differs in {n}:\n{told}",
             unsure.len()
         ))
     }
-    /// The rows if those of the unanswered commits survived that `has` says; None if one of them had
+    /// The rows if those of the unanswered commits survived that `has` says; None if one of them
+    /// had
     /// built on one that has not.
     fn left_by(&self, has: impl Fn(Writer) -> bool) -> Option<Rows> {
         let mut left = Rows::new();
@@ -228,15 +257,23 @@ impl Ledger {
     fn rebase(&mut self, found: &Rows) {
         self.writers.clear();
         self.greatest.clear();
-        self.writes = found.iter().map(|(key, row)| (*key, vec![Write { by: BASE, row: Some(*row) }])).collect();
-        self.written = found.iter().map(|(key, row)| (row.token, Written { key: *key, row: *row, by: BASE })).collect();
+        self.writes = found
+            .iter()
+            .map(|(key, row)| (*key, vec![Write { by: BASE, row: Some(*row) }]))
+            .collect();
+        self.written = found
+            .iter()
+            .map(|(key, row)| (row.token, Written { key: *key, row: *row, by: BASE }))
+            .collect();
     }
 }
 
 fn difference(expected: &Rows, found: &Rows) -> Vec<String> {
     let keys: std::collections::BTreeSet<&Key> = expected.keys().chain(found.keys()).collect();
     let differ = keys.into_iter().filter(|k| expected.get(k) != found.get(k));
-    differ.map(|k| format!("{k:?}: expected {:?}, found {:?}", expected.get(k), found.get(k))).collect()
+    differ
+        .map(|k| format!("{k:?}: expected {:?}, found {:?}", expected.get(k), found.get(k)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -251,7 +288,9 @@ mod tests {
 
     #[test]
     fn a_commit_on_its_way_is_there_whole_or_not() {
-        for (found, right) in [(vec![], true), (vec![A, B], true), (vec![A], false), (vec![B], false)] {
+        for (found, right) in
+            [(vec![], true), (vec![A, B], true), (vec![A], false), (vec![B], false)]
+        {
             let mut l = Ledger::default();
             let w = l.begin();
             l.wrote(w, A, Some(row(1)));

@@ -1,7 +1,8 @@
-//! Whole-engine crash simulation: the real engine under a seeded scheduler on a simulated disk, its power cut at a random operation, recovered, and
-//! compared with a model of what was acknowledged.
+//! Whole-engine crash simulation: the real engine under a seeded scheduler on a simulated disk, its
+//! power cut at a random operation, recovered, and compared with a model of what was acknowledged.
 //!
-//! Everything that happens in a run follows from its seed: `SEED=n cargo test -p redolith-sim one_seed` repeats it.
+//! Everything that happens in a run follows from its seed:
+//! `SEED=n cargo test -p redolith-sim one_seed` repeats it.
 #![forbid(unsafe_code)]
 pub mod ddl;
 pub mod every_io;

@@ -1,8 +1,10 @@
 //! The load of a run, and what is known of it.
 //!
-//! Each client works on keys of its own, so what it should find after a crash follows from its own transactions: all acknowledged ones, and of the one whose
-//! acknowledgement was on its way, all or nothing. Every transaction also adds one to the client's marker and to one of a few shared counters: at any moment, in any
-//! view, the markers and the counters have the same sum. Statements may fail as the life's [`Trouble`] explains; a transaction that failed leaves nothing.
+//! Each client works on keys of its own, so what it should find after a crash follows from its own
+//! transactions: all acknowledged ones, and of the one whose acknowledgement was on its way, all or
+//! nothing. Every transaction also adds one to the client's marker and to one of a few shared
+//! counters: at any moment, in any view, the markers and the counters have the same sum. Statements
+//! may fail as the life's [`Trouble`] explains; a transaction that failed leaves nothing.
 use crate::executor::Rng;
 use crate::run::Seen;
 use crate::scan::{self, is_conflict};
@@ -47,7 +49,14 @@ pub(crate) fn int() -> SqlType {
     SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None }
 }
 pub(crate) fn table(name: &str, columns: Vec<Column>, indexes: Vec<IndexDef>) -> TableDef {
-    TableDef { schema: "sim".into(), name: name.into(), columns, indexes, collation: DEFAULT_COLLATION, comment: String::new() }
+    TableDef {
+        schema: "sim".into(),
+        name: name.into(),
+        columns,
+        indexes,
+        collation: DEFAULT_COLLATION,
+        comment: String::new(),
+    }
 }
 /// The tables, if they are there.
 async fn find(e: &Arc<Engine>) -> Result<Option<Tables>> {
@@ -60,8 +69,17 @@ pub async fn tables(e: &Arc<Engine>) -> Result<Tables> {
         e.create_schema("sim", DEFAULT_COLLATION).await?;
     }
     let text = SqlType::Text { size: LobSize::Long, collation: Collation::Latin1SwedishCi };
-    let rows = vec![Column::new("id", int()).not_null(), Column::new("k", int()), Column::new("u", int()), Column::new("v", text)];
-    let by = vec![IndexDef::primary([0]), IndexDef::secondary("k", false, [1]), IndexDef::secondary("u", true, [2])];
+    let rows = vec![
+        Column::new("id", int()).not_null(),
+        Column::new("k", int()),
+        Column::new("u", int()),
+        Column::new("v", text),
+    ];
+    let by = vec![
+        IndexDef::primary([0]),
+        IndexDef::secondary("k", false, [1]),
+        IndexDef::secondary("u", true, [2]),
+    ];
     let sums = vec![Column::new("id", int()).not_null(), Column::new("n", int()).not_null()];
     let rows = match e.table("sim", "rows").await? {
         Some(t) => t,
@@ -130,13 +148,25 @@ fn random_row(rng: &mut Rng, n: usize, shared: &Shared) -> Row {
     } else {
         rng.below(120)
     };
-    (rng.below(8) as i64, (rng.below(200) * CLIENTS as u64) as i64 + n as i64, len as usize, b'a' + rng.below(26) as u8)
+    (
+        rng.below(8) as i64,
+        (rng.below(200) * CLIENTS as u64) as i64 + n as i64,
+        len as usize,
+        b'a' + rng.below(26) as u8,
+    )
 }
 fn values(id: i64, r: &Row) -> [Value<'static>; 4] {
     [Value::Int(id), Value::Int(r.0), Value::Int(r.1), Value::Bytes(Cow::Owned(vec![r.3; r.2]))]
 }
 /// One change of a client's rows; the model follows if it was made.
-async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows, shared: &Shared) -> Result<()> {
+async fn change(
+    trx: &mut Trx,
+    t: &Tables,
+    n: usize,
+    rng: &mut Rng,
+    model: &mut Rows,
+    shared: &Shared,
+) -> Result<()> {
     let id = (rng.below(KEYS) * CLIENTS as u64) as i64 + n as i64;
     let row = random_row(rng, n, shared);
     let table = &t.rows;
@@ -147,7 +177,9 @@ async fn change(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut 
                 assert!(!there, "row {id} was inserted over one that is there");
                 model.rows.insert(id, row);
             }
-            Err(Error::DuplicateKey { index_no: 0, .. }) => assert!(there, "row {id} is said to be there"),
+            Err(Error::DuplicateKey { index_no: 0, .. }) => {
+                assert!(there, "row {id} is said to be there")
+            }
             Err(Error::DuplicateKey { .. }) => {}
             Err(e) => return Err(e),
         },
@@ -211,7 +243,14 @@ impl Shared {
 }
 
 /// A client's work: `count` transactions.
-pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, count: u64, shared: Shared) -> Result<()> {
+pub async fn client(
+    e: Arc<Engine>,
+    t: Arc<Tables>,
+    n: usize,
+    mut rng: Rng,
+    count: u64,
+    shared: Shared,
+) -> Result<()> {
     let known = &shared.known;
     let mut trx = e.begin(KillFlag::new());
     trx.lock_wait_timeout = Duration::from_millis(200);
@@ -235,7 +274,12 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             trx.rollback().await?;
         }
         let mut model = known.lock().expect("one thread")[n].acked.clone();
-        let levels = [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+        let levels = [
+            Isolation::ReadUncommitted,
+            Isolation::ReadCommitted,
+            Isolation::RepeatableRead,
+            Isolation::Serializable,
+        ];
         trx.isolation = levels[rng.below(4) as usize];
         let ended = match transaction(&mut trx, &t, n, &mut rng, &mut model, &shared).await {
             Ok(true) => {
@@ -261,7 +305,8 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, n: usize, mut rng: Rng, coun
             Ok(()) => {}
             Err(e) if shared.forgives(&e) => {
                 trx.rollback().await?;
-                shared.seen.lock().expect("one thread").rolled_back_later += trx.engine().background_rollbacks() as u64;
+                shared.seen.lock().expect("one thread").rolled_back_later +=
+                    trx.engine().background_rollbacks() as u64;
                 if !is_conflict(&e) {
                     trx.engine().host.sleep(Duration::from_millis(20)).await;
                 }
@@ -310,7 +355,14 @@ async fn look(trx: &mut Trx, t: &Tables, rng: &mut Rng) -> Result<()> {
     }
     Ok(())
 }
-async fn transaction(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &mut Rows, shared: &Shared) -> Result<bool> {
+async fn transaction(
+    trx: &mut Trx,
+    t: &Tables,
+    n: usize,
+    rng: &mut Rng,
+    model: &mut Rows,
+    shared: &Shared,
+) -> Result<bool> {
     let early = rng.chance(2);
     if early {
         add_one(trx, &t.sums, &t.sums, 100 + rng.below(COUNTERS as u64) as i64).await?;
@@ -364,12 +416,17 @@ fn plain(r: &Rows) -> Rows {
     r.rows.values_mut().filter(|x| x.2 == 0).for_each(|x| x.3 = 0);
     r
 }
-/// After a start: everything acknowledged is there, what was not is whole or absent. What is found becomes what is known.
+/// After a start: everything acknowledged is there, what was not is whole or absent. What is found
+/// becomes what is known.
 async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     let found = read(&mut trx, t, 0).await?;
     for index in 1..3 {
-        assert_eq!(read(&mut trx, t, index).await?, found, "index {index} tells another story than the rows");
+        assert_eq!(
+            read(&mut trx, t, index).await?,
+            found,
+            "index {index} tells another story than the rows"
+        );
     }
     if let Some((a, b)) = sum(&mut trx, t).await? {
         assert_eq!(a, b, "markers and counters");
@@ -384,7 +441,8 @@ async fn compare_rows(e: &Arc<Engine>, t: &Tables, known: &Knowledge) -> Result<
             assert_eq!(
                 plain(&k.acked),
                 *here,
-                "client {n}: an acknowledged commit is lost or half a transaction survived; pending: {pending:?}"
+                "client {n}: an acknowledged commit is lost or half a transaction survived; \
+                    pending: {pending:?}"
             );
         }
     }
@@ -395,7 +453,8 @@ pub async fn compare(e: &Arc<Engine>, known: &Knowledge) -> Result<()> {
     match find(e).await? {
         Some(t) => compare_rows(e, &t, known).await,
         None => {
-            let empty = known.lock().expect("one thread").iter().all(|k| k.acked == Rows::default());
+            let empty =
+                known.lock().expect("one thread").iter().all(|k| k.acked == Rows::default());
             assert!(empty, "a table of the clients is not there, and has rows");
             Ok(())
         }

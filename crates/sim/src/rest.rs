@@ -3,8 +3,8 @@
 //! - REST-1: rows are right, or their statement fails. Never are they wrong.
 //! - REST-2: a start that is refused for damage has changed nothing.
 //!
-//! Damage in the last commits of the log, behind which nothing was written, is not told from a crash
-//! (docs/reliability.md): then later commits are lost, and what is left is still whole.
+//! Damage in the last commits of the log, behind which nothing was written, is not told from a
+//! crash (docs/reliability.md): then later commits are lost, and what is left is still whole.
 use crate::executor::{End, Executor, Rng};
 use crate::run::{Seen, World};
 use crate::{ddl, load, shared};
@@ -15,7 +15,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 
 /// Kinds of files, by a part of their path.
-const FILES: [&str; 7] = ["tables/", "undo", "system", "doublewrite", "redo/log", "redo/control", "files.rdl"];
+const FILES: [&str; 7] =
+    ["tables/", "undo", "system", "doublewrite", "redo/log", "redo/control", "files.rdl"];
 /// Complaints that rows are older than they should be, and no more than that.
 pub(crate) const OLDER: [&str; 4] = [
     "an acknowledged commit is lost or half a transaction survived",
@@ -25,7 +26,11 @@ pub(crate) const OLDER: [&str; 4] = [
 ];
 
 /// The same of single pages: what lies in one is older than what lies in another.
-pub(crate) const MIXED: [&str; 3] = ["tells another story than the rows", "markers and counters", "a unique index has a value twice"];
+pub(crate) const MIXED: [&str; 3] = [
+    "tells another story than the rows",
+    "markers and counters",
+    "a unique index has a value twice",
+];
 
 /// What became of it.
 #[derive(Default)]
@@ -40,7 +45,12 @@ pub(crate) struct Found {
 pub(crate) fn flip(world: &World, rng: &mut Rng) {
     let kind = rng.below(FILES.len() as u64) as usize;
     let disk = world.disk.fork(rng.draw());
-    let files: Vec<_> = disk.files().into_iter().map(|(path, _)| path).filter(|p| p.to_string_lossy().contains(FILES[kind])).collect();
+    let files: Vec<_> = disk
+        .files()
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|p| p.to_string_lossy().contains(FILES[kind]))
+        .collect();
     if files.is_empty() {
         return;
     }
@@ -57,7 +67,12 @@ pub(crate) fn flip(world: &World, rng: &mut Rng) {
         Ok(End::Died(_)) => s.flips_reported += 1,
         Ok(End::Done) => match &found.refused {
             Some(e @ (Error::Damaged(_) | Error::Incompatible(_))) => {
-                assert_eq!(disk.digest(), before, "{}", told(&format!("a refused start has changed the directory ({e})")));
+                assert_eq!(
+                    disk.digest(),
+                    before,
+                    "{}",
+                    told(&format!("a refused start has changed the directory ({e})"))
+                );
                 s.flips_refused += 1;
             }
             Some(_) => s.flips_refused += 1,
@@ -66,7 +81,10 @@ pub(crate) fn flip(world: &World, rng: &mut Rng) {
         },
         Err(why) => {
             drop(s);
-            if !(FILES[kind] == "redo/log" && OLDER.iter().any(|o| why.contains(o)) && found.end < undamaged_end(world, seed)) {
+            if !(FILES[kind] == "redo/log"
+                && OLDER.iter().any(|o| why.contains(o))
+                && found.end < undamaged_end(world, seed))
+            {
                 panic!("{}", told(&why));
             }
             world.seen.lock().expect("one thread").flips_took_the_tail += 1;
@@ -90,7 +108,11 @@ fn undamaged_end(world: &World, seed: u64) -> Lsn {
 }
 
 /// Starts, reads all, and ends; the complaint if something was wrong.
-pub(crate) fn start(world: &World, disk: &SimDisk, seed: u64) -> (Found, std::result::Result<End, String>) {
+pub(crate) fn start(
+    world: &World,
+    disk: &SimDisk,
+    seed: u64,
+) -> (Found, std::result::Result<End, String>) {
     let found = Arc::new(Mutex::new(Found::default()));
     let mut ex = Executor::new(disk.clone(), seed);
     let main = live(world.copy(), disk.clone(), ex.host.clone(), seed, found.clone());
@@ -107,7 +129,13 @@ pub(crate) fn complaint(panic: Box<dyn Any + Send>) -> String {
         },
     }
 }
-async fn live(w: World, disk: SimDisk, host: Arc<crate::executor::SimHost>, seed: u64, found: Arc<Mutex<Found>>) {
+async fn live(
+    w: World,
+    disk: SimDisk,
+    host: Arc<crate::executor::SimHost>,
+    seed: u64,
+    found: Arc<Mutex<Found>>,
+) {
     let config = w.kind.config(&mut Rng(seed));
     let (e, report) = match Engine::open(config, Arc::new(disk) as Arc<dyn Disk>, host).await {
         Ok(opened) => opened,

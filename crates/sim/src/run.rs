@@ -1,4 +1,5 @@
-//! One run: some lives of an instance, each but the last ended by a power cut, or by the engine itself when the disk failed it.
+//! One run: some lives of an instance, each but the last ended by a power cut, or by the engine
+//! itself when the disk failed it.
 use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimHost};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
@@ -84,7 +85,8 @@ impl Kind {
     }
     pub fn config(&self, rng: &mut Rng) -> Config {
         let mut c = Config::new("/sim");
-        // Small, so that everything is short of room; a log that wraps after some hundred transactions.
+        // Small, so that everything is short of room; a log that wraps after some hundred
+        // transactions.
         let frames = if rng.chance(2) { 64 } else { 40 };
         c.pool_instances = self.instances;
         c.log_segment_bytes = 64 << 10;
@@ -141,7 +143,11 @@ impl World {
         let known = self.known.lock().expect("one thread").clone();
         let definitions = self.definitions.lock().expect("one thread").clone();
         let ledger = self.ledger.lock().expect("one thread").clone();
-        let (known, definitions, ledger) = (Arc::new(Mutex::new(known)), Arc::new(Mutex::new(definitions)), Arc::new(Mutex::new(ledger)));
+        let (known, definitions, ledger) = (
+            Arc::new(Mutex::new(known)),
+            Arc::new(Mutex::new(definitions)),
+            Arc::new(Mutex::new(ledger)),
+        );
         World { known, definitions, ledger, ..self.clone() }
     }
     fn clear_faults(&self) {
@@ -157,7 +163,8 @@ pub(crate) struct Life {
     pub trouble: Trouble,
     /// Transactions of each client; some, if it does not say.
     pub count: Option<u64>,
-    /// The power goes at one of so many operations after the start; at one of those of the start itself if `early`.
+    /// The power goes at one of so many operations after the start; at one of those of the start
+    /// itself if `early`.
     pub cut: Option<u64>,
     pub early: bool,
     pub opened: Arc<AtomicBool>,
@@ -171,7 +178,8 @@ impl Life {
     }
 }
 
-/// Operations that are reported done and are not, from the first life to the last: for showing that the simulation finds that.
+/// Operations that are reported done and are not, from the first life to the last: for showing that
+/// the simulation finds that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sabotage {
     pub kind: OpKind,
@@ -226,7 +234,8 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }));
     let opened = life.opened.load(SeqCst);
     let s = &mut world.seen.lock().expect("one thread");
-    s.undo_files_cut += life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
+    s.undo_files_cut +=
+        life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
     if life.trouble == Trouble::LogReads {
         s.log_read_errors += disk.faults_fired() - fired;
     }
@@ -244,12 +253,17 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
             s.cuts_in_recovery += !opened as u64;
         }
         End::Died(why) => {
-            assert!(life.trouble.kills() && disk.faults_fired() > 0, "the process ended by itself: {why} (trouble: {:?})", life.trouble);
+            assert!(
+                life.trouble.kills() && disk.faults_fired() > 0,
+                "the process ended by itself: {why} (trouble: {:?})",
+                life.trouble
+            );
             s.died += 1;
             disk.power_off();
         }
     }
-    // After a failed sync the cache pretends to have what the disk has not, and no later sync would tell.
+    // After a failed sync the cache pretends to have what the disk has not, and no later sync would
+    // tell.
     let pretends = life.trouble.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
@@ -259,7 +273,8 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     } else if pretends || !rng.chance(4) {
         disk.restart();
     } else {
-        // The process alone has ended: what it wrote and did not sync is there, until the power goes some other time.
+        // The process alone has ended: what it wrote and did not sync is there, until the power
+        // goes some other time.
         disk.kill();
         s.kills += 1;
     }
@@ -268,9 +283,18 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
 async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()> {
     let mut rng = Rng(seed);
     let disk = &w.disk;
-    let (e, report): (Arc<Engine>, Report) =
-        Engine::open(w.kind.config(&mut rng), Arc::new(disk.clone()) as Arc<dyn Disk>, host.clone()).await?;
-    assert!(report.bad_pages.is_empty(), "pages that recovery could not read: {:?} (trouble: {:?})", report.bad_pages, life.trouble);
+    let (e, report): (Arc<Engine>, Report) = Engine::open(
+        w.kind.config(&mut rng),
+        Arc::new(disk.clone()) as Arc<dyn Disk>,
+        host.clone(),
+    )
+    .await?;
+    assert!(
+        report.bad_pages.is_empty(),
+        "pages that recovery could not read: {:?} (trouble: {:?})",
+        report.bad_pages,
+        life.trouble
+    );
     life.opened.store(true, SeqCst);
     // Undo files are made short all the time, or never; they wait for checkpoints.
     if rng.chance(2) {
@@ -288,7 +312,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.files_removed += report.removed_files.len() as u64;
     }
     let t = Arc::new(load::tables(&e).await?);
-    let shared_tables = if w.kind.shared { Some(Arc::new(shared::tables(&e, w.kind.deep).await?)) } else { None };
+    let shared_tables =
+        if w.kind.shared { Some(Arc::new(shared::tables(&e, w.kind.deep).await?)) } else { None };
     settle(&e).await;
     if life.trouble == Trouble::Reads {
         // Those in the start were that; a check would report the others.
@@ -296,7 +321,13 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     }
     load::verify(&e, &t, &w.known).await?;
     ddl::verify(&e, disk, &w.definitions).await?;
-    let shared = Shared { known: w.known.clone(), trouble: life.trouble, seen: w.seen.clone(), bulk: w.kind.bulk, wide: w.kind.wide };
+    let shared = Shared {
+        known: w.known.clone(),
+        trouble: life.trouble,
+        seen: w.seen.clone(),
+        bulk: w.kind.bulk,
+        wide: w.kind.wide,
+    };
     if let Some(t) = &shared_tables {
         shared::verify(&e, t, &w.ledger).await?;
         if w.kind.deep {
@@ -313,7 +344,10 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     let has_room = Arc::new(AtomicBool::new(life.trouble != Trouble::Full));
     if life.trouble == Trouble::Full {
         w.seen.lock().expect("one thread").full_disks += 1;
-        e.host.spawn("filler", Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())));
+        e.host.spawn(
+            "filler",
+            Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())),
+        );
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
     let drawn = 5 + rng.below(60);
@@ -331,16 +365,38 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         );
     };
     for n in 0..CLIENTS {
-        ended(format!("client {n}"), Box::pin(load::client(e.clone(), t.clone(), n, Rng(rng.draw()), count, shared.clone())));
+        ended(
+            format!("client {n}"),
+            Box::pin(load::client(e.clone(), t.clone(), n, Rng(rng.draw()), count, shared.clone())),
+        );
     }
     if let Some(t) = &shared_tables {
         *running.lock().expect("one thread") += shared::CLIENTS;
         for n in 0..shared::CLIENTS {
             let rng = Rng(rng.draw());
-            ended(format!("sharer {n}"), Box::pin(shared::client(e.clone(), t.clone(), rng, count, shared.clone(), w.ledger.clone())));
+            ended(
+                format!("sharer {n}"),
+                Box::pin(shared::client(
+                    e.clone(),
+                    t.clone(),
+                    rng,
+                    count,
+                    shared.clone(),
+                    w.ledger.clone(),
+                )),
+            );
         }
     }
-    ended("definitions".into(), Box::pin(ddl::client(e.clone(), Rng(rng.draw()), count / 2, shared.clone(), w.definitions.clone())));
+    ended(
+        "definitions".into(),
+        Box::pin(ddl::client(
+            e.clone(),
+            Rng(rng.draw()),
+            count / 2,
+            shared.clone(),
+            w.definitions.clone(),
+        )),
+    );
     while *running.lock().expect("one thread") > 0 || !has_room.load(SeqCst) {
         e.host.sleep(Duration::from_millis(1)).await;
     }
@@ -358,7 +414,8 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     let behind = if w.kind.wide { pages_behind_the_first_bitmap(&e, &t).await? } else { 0 };
     {
         let s = &mut w.seen.lock().expect("one thread");
-        s.transactions += count * (CLIENTS + if w.kind.shared { shared::CLIENTS } else { 0 }) as u64;
+        s.transactions +=
+            count * (CLIENTS + if w.kind.shared { shared::CLIENTS } else { 0 }) as u64;
         s.four_levels += (levels >= 4) as u64;
         s.several_instances += (w.kind.instances > 1) as u64;
         s.no_doublewrite += !e.config.doublewrite as u64;
@@ -366,7 +423,9 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         s.splits += e.store.shape.splits.load(std::sync::atomic::Ordering::Relaxed);
         s.merges += e.store.shape.merges.load(std::sync::atomic::Ordering::Relaxed);
         s.purged += e.history.purged.load(std::sync::atomic::Ordering::Relaxed);
-        e.store.log.counters(|name, n| s.overlapped += if name == "log_writes_overlapped" { n } else { 0 });
+        e.store.log.counters(|name, n| {
+            s.overlapped += if name == "log_writes_overlapped" { n } else { 0 }
+        });
         s.purge_stops += e.history.counts.stops.load(std::sync::atomic::Ordering::Relaxed);
         e.store.log.counters(|name, n| match name {
             "log_segments_recycled" => s.segments_recycled += n,

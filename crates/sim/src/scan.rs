@@ -1,4 +1,5 @@
-//! Ranges read twice in a transaction: what a locking read has seen stays as it is, and no row comes to it (no phantoms); a view does not change.
+//! Ranges read twice in a transaction: what a locking read has seen stays as it is, and no row
+//! comes to it (no phantoms); a view does not change.
 use crate::executor::Rng;
 use crate::load::{CLIENTS, LOCK, Rows, Tables, number};
 use redolith_engine::dict::table::Table;
@@ -17,15 +18,31 @@ fn bound(t: &Table, index: usize, n: i64) -> Vec<u8> {
     t.indexes[index].key.encode_values(&[Value::Int(n)], &mut key);
     key
 }
-async fn collect(trx: &mut Trx, t: &Arc<Table>, index: usize, (low, high): (i64, i64), reverse: bool, read: Read) -> Result<Found> {
-    let mut c = Cursor::new(t.clone(), index, bound(t, index, low), Some(bound(t, index, high)), reverse, read);
+async fn collect(
+    trx: &mut Trx,
+    t: &Arc<Table>,
+    index: usize,
+    (low, high): (i64, i64),
+    reverse: bool,
+    read: Read,
+) -> Result<Found> {
+    let mut c = Cursor::new(
+        t.clone(),
+        index,
+        bound(t, index, low),
+        Some(bound(t, index, high)),
+        reverse,
+        read,
+    );
     let mut found = Found::new();
     while c.next(trx).await? {
         let p = c.row().stored;
         found.push((number(t, p, 0), number(t, p, 1), number(t, p, 2)));
     }
     let by = |r: &(i64, i64, i64)| [r.0, r.1, r.2][index];
-    let sorted = found.windows(2).all(|w| if reverse { by(&w[0]) >= by(&w[1]) } else { by(&w[0]) <= by(&w[1]) });
+    let sorted = found
+        .windows(2)
+        .all(|w| if reverse { by(&w[0]) >= by(&w[1]) } else { by(&w[0]) <= by(&w[1]) });
     assert!(sorted, "index {index} is read out of order: {found:?}");
     Ok(found)
 }
@@ -42,27 +59,41 @@ pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &R
     let range = (low, low + 1 + rng.below(most) as i64);
     let mode = if rng.chance(2) { Mode::S } else { Mode::X };
     let locking = !rng.chance(4);
-    let read = if locking { Read::Locking { mode, conflict: OnConflict::Wait } } else { Read::Consistent };
+    let read =
+        if locking { Read::Locking { mode, conflict: OnConflict::Wait } } else { Read::Consistent };
     let first = collect(trx, table, index, range, rng.chance(2), read).await?;
-    let own: Vec<i64> = first.iter().map(|r| r.0).filter(|id| *id as usize % CLIENTS == n).collect();
+    let own: Vec<i64> =
+        first.iter().map(|r| r.0).filter(|id| *id as usize % CLIENTS == n).collect();
     let of = |id: &i64, r: &crate::load::Row| [*id, r.0, r.1][index];
-    let expected = model.rows.iter().filter(|(id, r)| (range.0..range.1).contains(&of(id, r))).count();
+    let expected =
+        model.rows.iter().filter(|(id, r)| (range.0..range.1).contains(&of(id, r))).count();
     // READ UNCOMMITTED also sees rows of the life before whose rollback the disk holds up.
     if locking || trx.isolation > Isolation::ReadUncommitted {
-        assert_eq!(own.len(), expected, "client {n}: own rows of index {index} in {range:?}: {own:?}");
+        assert_eq!(
+            own.len(),
+            expected,
+            "client {n}: own rows of index {index} in {range:?}: {own:?}"
+        );
     }
     if trx.isolation < Isolation::RepeatableRead {
         return Ok(());
     }
     for _ in 0..rng.below(4) {
         let host = trx.engine().host.clone();
-        if rng.chance(2) { host.yield_now().await } else { host.sleep(Duration::from_millis(rng.below(3))).await }
+        if rng.chance(2) {
+            host.yield_now().await
+        } else {
+            host.sleep(Duration::from_millis(rng.below(3))).await
+        }
     }
     let mut second = collect(trx, table, index, range, rng.chance(2), read).await?;
     let mut first = first;
     first.sort_unstable();
     second.sort_unstable();
-    assert_eq!(first, second, "client {n}: a phantom in {range:?} of index {index}, read with {read:?}");
+    assert_eq!(
+        first, second,
+        "client {n}: a phantom in {range:?} of index {index}, read with {read:?}"
+    );
     Ok(())
 }
 

@@ -27,8 +27,12 @@ const NAMES: [&str; 4] = ["plain", "deep", "auto", "heap"];
 const BY_U: usize = 1;
 /// Bytes of a long key: four to a page.
 const LONG: usize = 3000;
-const ISOLATIONS: [Isolation; 4] =
-    [Isolation::ReadUncommitted, Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+const ISOLATIONS: [Isolation; 4] = [
+    Isolation::ReadUncommitted,
+    Isolation::ReadCommitted,
+    Isolation::RepeatableRead,
+    Isolation::Serializable,
+];
 
 pub type SharedLedger = Arc<Mutex<Ledger>>;
 
@@ -44,9 +48,15 @@ fn definition(no: usize) -> TableDef {
         AUTO => Column { auto_increment: true, ..Column::new("id", int()).not_null() },
         _ => Column::new("id", int()).not_null(),
     };
-    let by_id = if no == HEAP { IndexDef::secondary("id", false, [0]) } else { IndexDef::primary([0]) };
-    let indexes = vec![by_id, IndexDef::secondary("u", true, [1]), IndexDef::secondary("k", false, [2])];
-    table(NAMES[no], vec![id, Column::new("u", int()), Column::new("k", int()), Column::new("token", int())], indexes)
+    let by_id =
+        if no == HEAP { IndexDef::secondary("id", false, [0]) } else { IndexDef::primary([0]) };
+    let indexes =
+        vec![by_id, IndexDef::secondary("u", true, [1]), IndexDef::secondary("k", false, [2])];
+    table(
+        NAMES[no],
+        vec![id, Column::new("u", int()), Column::new("k", int()), Column::new("token", int())],
+        indexes,
+    )
 }
 /// Finds the tables, or makes them. `deep`: so many long keys that their tree has four levels.
 pub async fn tables(e: &Arc<Engine>, deep: bool) -> Result<Tables> {
@@ -71,15 +81,19 @@ impl Tables {
         Value::Int(id)
     }
     fn encode(&self, key: Key, r: &Row) -> Vec<u8> {
-        encode(&self.tables[key.0], &[self.id_value(key), Value::Int(r.u), Value::Int(r.k), Value::Int(r.token)])
+        encode(
+            &self.tables[key.0],
+            &[self.id_value(key), Value::Int(r.u), Value::Int(r.k), Value::Int(r.token)],
+        )
     }
     fn decode(&self, no: usize, stored: &[u8]) -> (i64, Row) {
         let t = &self.tables[no];
         let id = match t.layout.get(stored, 0) {
             Value::Int(n) => n,
-            Value::Bytes(b) => {
-                std::str::from_utf8(&b).ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| panic!("a key of {} bytes", b.len()))
-            }
+            Value::Bytes(b) => std::str::from_utf8(&b)
+                .ok()
+                .and_then(|s| s.parse().ok())
+                .unwrap_or_else(|| panic!("a key of {} bytes", b.len())),
             other => panic!("an id is {other:?}"),
         };
         (id, Row { u: number(t, stored, 1), k: number(t, stored, 2), token: number(t, stored, 3) })
@@ -87,7 +101,9 @@ impl Tables {
     /// The key of the index that a row is found by, for one id and all below another.
     fn bound(&self, no: usize, id: i64) -> Vec<u8> {
         let mut out = Vec::new();
-        self.tables[no].indexes[self.by_id(no)].key.encode_values(&[self.id_value((no, id))], &mut out);
+        self.tables[no].indexes[self.by_id(no)]
+            .key
+            .encode_values(&[self.id_value((no, id))], &mut out);
         out
     }
     fn by_id(&self, no: usize) -> usize {
@@ -96,7 +112,14 @@ impl Tables {
     fn cursor(&self, (no, id): Key, read: Read) -> Cursor {
         let t = self.tables[no].clone();
         if no == HEAP {
-            return Cursor::new(t, 1, self.bound(no, id), Some(self.bound(no, id + 1)), false, read);
+            return Cursor::new(
+                t,
+                1,
+                self.bound(no, id),
+                Some(self.bound(no, id + 1)),
+                false,
+                read,
+            );
         }
         Cursor::point(t, self.bound(no, id), read)
     }
@@ -115,10 +138,15 @@ async fn contents(trx: &mut Trx, t: &Tables, index: usize) -> Result<Rows> {
     let mut all = Rows::new();
     for (no, table) in t.tables.iter().enumerate() {
         let index = index.min(table.indexes.len() - 1);
-        let mut c = Cursor::new(table.clone(), index, Vec::new(), None, index == 1, Read::Consistent);
+        let mut c =
+            Cursor::new(table.clone(), index, Vec::new(), None, index == 1, Read::Consistent);
         while c.next(trx).await? {
             let (id, row) = t.decode(no, c.row().stored);
-            assert!(all.insert((no, id), row).is_none(), "row {id} of {} is there twice", table.def.name);
+            assert!(
+                all.insert((no, id), row).is_none(),
+                "row {id} of {} is there twice",
+                table.def.name
+            );
         }
     }
     Ok(all)
@@ -128,10 +156,15 @@ pub async fn look(e: &Arc<Engine>, t: &Tables) -> Result<Rows> {
     let mut trx = e.begin(KillFlag::new());
     let found = contents(&mut trx, t, 0).await?;
     for index in 1..=3 {
-        assert_eq!(contents(&mut trx, t, index).await?, found, "index {index} of the shared tables tells another story than the rows");
+        assert_eq!(
+            contents(&mut trx, t, index).await?,
+            found,
+            "index {index} of the shared tables tells another story than the rows"
+        );
     }
     trx.commit().await?.durable().await;
-    let values: std::collections::BTreeSet<(usize, i64)> = found.iter().map(|(key, r)| (key.0, r.u)).collect();
+    let values: std::collections::BTreeSet<(usize, i64)> =
+        found.iter().map(|(key, r)| (key.0, r.u)).collect();
     assert_eq!(values.len(), found.len(), "a unique index has a value twice");
     Ok(found)
 }
@@ -188,12 +221,21 @@ impl Work<'_> {
     }
     fn draw_row(&self, no: usize, rng: &mut Rng) -> Row {
         let values = if no == DEEP { 2000 } else { 60 };
-        Row { u: rng.below(values) as i64, k: rng.below(6) as i64, token: self.ledger().new_token() }
+        Row {
+            u: rng.below(values) as i64,
+            k: rng.below(6) as i64,
+            token: self.ledger().new_token(),
+        }
     }
     /// The value that the unique index says is taken has another row; or the other way round.
     fn taken(&self, key: Key, u: i64) {
         let taken = self.ledger().may_have(self.me, key, u);
-        assert!(taken.is_ok(), "u = {u} is said to be taken in {}; {}", NAMES[key.0], taken.unwrap_err());
+        assert!(
+            taken.is_ok(),
+            "u = {u} is said to be taken in {}; {}",
+            NAMES[key.0],
+            taken.unwrap_err()
+        );
         self.shared.seen.lock().expect("one thread").unique_conflicts += 1;
     }
 
@@ -222,7 +264,10 @@ impl Work<'_> {
             }
             Err(Error::DuplicateKey { .. }) => {
                 let possible = self.ledger().possible(self.me, key);
-                assert!(no <= DEEP && possible.iter().any(Option::is_some), "row {key:?} is said to be there");
+                assert!(
+                    no <= DEEP && possible.iter().any(Option::is_some),
+                    "row {key:?} is said to be there"
+                );
                 seen().inserts_met += 1;
                 Ok(())
             }
@@ -241,7 +286,10 @@ impl Work<'_> {
         let found = c.next(trx).await?;
         let old = found.then(|| self.t.decode(no, c.row().stored).1);
         let possible = self.ledger().possible(self.me, key);
-        assert!(possible.contains(&old), "row {key:?}, locked, is {old:?}, and not one of {possible:?}");
+        assert!(
+            possible.contains(&old),
+            "row {key:?}, locked, is {old:?}, and not one of {possible:?}"
+        );
         if !found || looks {
             return Ok(());
         }
@@ -257,7 +305,11 @@ impl Work<'_> {
         }
         self.ledger().announce(self.me, key, row);
         let mut new = Vec::new();
-        t.layout.update(c.row().stored, &[(1, Value::Int(row.u)), (2, Value::Int(row.k)), (3, Value::Int(row.token))], &mut new);
+        t.layout.update(
+            c.row().stored,
+            &[(1, Value::Int(row.u)), (2, Value::Int(row.k)), (3, Value::Int(row.token))],
+            &mut new,
+        );
         match trx.update(t, c.row(), &new).await {
             Ok(()) => self.ledger().wrote(self.me, key, Some(row)),
             Err(Error::DuplicateKey { .. }) => self.taken(key, row.u),
@@ -271,16 +323,32 @@ impl Work<'_> {
         let mut before: Option<Option<Row>> = None;
         for _ in 0..2 {
             let mut c = self.t.cursor(key, Read::Consistent);
-            let row = if c.next(trx).await? { Some(self.t.decode(key.0, c.row().stored).1) } else { None };
+            let row = if c.next(trx).await? {
+                Some(self.t.decode(key.0, c.row().stored).1)
+            } else {
+                None
+            };
             if let Some(row) = row {
-                self.ledger().check_seen(self.me, key, row, trx.isolation == Isolation::ReadUncommitted);
+                self.ledger().check_seen(
+                    self.me,
+                    key,
+                    row,
+                    trx.isolation == Isolation::ReadUncommitted,
+                );
             }
             if trx.isolation >= Isolation::RepeatableRead {
-                assert!(before.is_none_or(|b| b == row), "row {key:?} was {before:?} in the same view, and is {row:?}");
+                assert!(
+                    before.is_none_or(|b| b == row),
+                    "row {key:?} was {before:?} in the same view, and is {row:?}"
+                );
             }
             before = Some(row);
             let host = trx.engine().host.clone();
-            if rng.chance(2) { host.yield_now().await } else { host.sleep(Duration::from_millis(rng.below(3))).await }
+            if rng.chance(2) {
+                host.yield_now().await
+            } else {
+                host.sleep(Duration::from_millis(rng.below(3))).await
+            }
         }
         Ok(())
     }
@@ -289,15 +357,26 @@ impl Work<'_> {
         let no = rng.below(2) as usize;
         let low = rng.below(self.t.ids[no] as u64) as i64;
         let high = low + 1 + rng.below(8) as i64;
-        let mut c = Cursor::new(self.t.tables[no].clone(), 0, self.t.bound(no, low), Some(self.t.bound(no, high)), rng.chance(2), LOCK);
+        let mut c = Cursor::new(
+            self.t.tables[no].clone(),
+            0,
+            self.t.bound(no, low),
+            Some(self.t.bound(no, high)),
+            rng.chance(2),
+            LOCK,
+        );
         let mut found = BTreeMap::new();
         while c.next(trx).await? {
             let (id, row) = self.t.decode(no, c.row().stored);
-            assert!((low..high).contains(&id) && found.insert(id, row).is_none(), "row {id} in {low}..{high}");
+            assert!(
+                (low..high).contains(&id) && found.insert(id, row).is_none(),
+                "row {id} in {low}..{high}"
+            );
         }
         let all = trx.isolation >= Isolation::RepeatableRead;
         for id in low..high {
-            let (row, possible) = (found.get(&id).copied(), self.ledger().possible(self.me, (no, id)));
+            let (row, possible) =
+                (found.get(&id).copied(), self.ledger().possible(self.me, (no, id)));
             // Without locks on ranges a row may have come since.
             assert!(
                 possible.contains(&row) || !all && row.is_none(),
@@ -353,7 +432,14 @@ impl Work<'_> {
 }
 
 /// A client's work: `count` transactions.
-pub async fn client(e: Arc<Engine>, t: Arc<Tables>, mut rng: Rng, count: u64, shared: Shared, ledger: SharedLedger) -> Result<()> {
+pub async fn client(
+    e: Arc<Engine>,
+    t: Arc<Tables>,
+    mut rng: Rng,
+    count: u64,
+    shared: Shared,
+    ledger: SharedLedger,
+) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     trx.lock_wait_timeout = Duration::from_millis(200);
     for _ in 0..count {
@@ -385,7 +471,12 @@ pub async fn client(e: Arc<Engine>, t: Arc<Tables>, mut rng: Rng, count: u64, sh
     Ok(())
 }
 /// Fills the table of long keys, some rows to a transaction.
-pub async fn fill(e: &Arc<Engine>, t: &Tables, shared: &Shared, ledger: &SharedLedger) -> Result<()> {
+pub async fn fill(
+    e: &Arc<Engine>,
+    t: &Tables,
+    shared: &Shared,
+    ledger: &SharedLedger,
+) -> Result<()> {
     let mut trx = e.begin(KillFlag::new());
     for first in (0..t.ids[DEEP]).step_by(20) {
         let me = ledger.lock().expect("one thread").begin();

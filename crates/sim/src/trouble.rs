@@ -1,7 +1,7 @@
 //! What goes wrong with the disk in one life of an instance, besides the power.
 //!
-//! A failed write or sync of the log or of a page ends the process, and never lets a commit be acknowledged; a failed read, and a full disk, fail
-//! statements, and nothing else.
+//! A failed write or sync of the log or of a page ends the process, and never lets a commit be
+//! acknowledged; a failed read, and a full disk, fail statements, and nothing else.
 use crate::executor::{Rng, SimHost};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
@@ -37,7 +37,8 @@ impl Trouble {
             _ => Trouble::None,
         }
     }
-    /// Plans it. `from`: how many operations of its kind go well first, at most. `early`: it begins with the start.
+    /// Plans it. `from`: how many operations of its kind go well first, at most. `early`: it begins
+    /// with the start.
     pub fn begin(self, disk: &SimDisk, rng: &mut Rng, from: u64, early: bool) {
         let nth = 1 + rng.below(from);
         let bad = [Damage::Eio, Damage::Short, Damage::Torn][rng.below(3) as usize];
@@ -46,7 +47,9 @@ impl Trouble {
         match self {
             Trouble::None | Trouble::Full | Trouble::OneOperation => {}
             Trouble::Log => {
-                let kind = [OpKind::DurableWrite, OpKind::DurableWrite, OpKind::Write, OpKind::Sync][rng.below(4) as usize];
+                let kind =
+                    [OpKind::DurableWrite, OpKind::DurableWrite, OpKind::Write, OpKind::Sync]
+                        [rng.below(4) as usize];
                 let damage = if rng.chance(4) { Damage::NoSpace } else { bad };
                 disk.fail(Fault::new(kind, damage).on("redo/").nth(nth));
             }
@@ -57,17 +60,28 @@ impl Trouble {
             Trouble::LogReads => {
                 for _ in 0..1 + rng.below(3) {
                     let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
-                    disk.fail(Fault::new(OpKind::Read, damage).on("redo/").nth(nth).times(1 + rng.below(2)));
+                    disk.fail(
+                        Fault::new(OpKind::Read, damage)
+                            .on("redo/")
+                            .nth(nth)
+                            .times(1 + rng.below(2)),
+                    );
                 }
             }
             Trouble::Reads => {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
                     let nth = 1 + rng.below(from);
-                    // Long enough, sometimes, for the rollback of what it failed to meet it too. In a start not so long: a page that is bad
-                    // all the time is damage, which is reported and passed over, not trouble.
+                    // Long enough, sometimes, for the rollback of what it failed to meet it too. In
+                    // a start not so long: a page that is bad all the time is damage, which is
+                    // reported and passed over, not trouble.
                     let times = if rng.chance(2) || early { 1 + rng.below(3) } else { 100 };
-                    disk.fail(Fault::new(OpKind::Read, damage).on(files[rng.below(3) as usize]).nth(nth).times(times));
+                    disk.fail(
+                        Fault::new(OpKind::Read, damage)
+                            .on(files[rng.below(3) as usize])
+                            .nth(nth)
+                            .times(times),
+                    );
                 }
             }
         }
@@ -80,9 +94,15 @@ impl Trouble {
             Trouble::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
             Trouble::OneOperation => {
                 let of_the_disk = matches!(e, Error::Io { .. } | Error::DiskFull(_));
-                of_the_disk || matches!(e, Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_))
+                of_the_disk
+                    || matches!(
+                        e,
+                        Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_)
+                    )
             }
-            Trouble::LogReads => matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_)),
+            Trouble::LogReads => {
+                matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_))
+            }
             // A segment or a table's file in the making.
             Trouble::Log | Trouble::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
         }
@@ -94,7 +114,12 @@ impl Trouble {
 }
 
 /// Fills the disk once some operations have been done, and later gives room again.
-pub async fn fill(disk: SimDisk, host: Arc<SimHost>, mut rng: Rng, done: Arc<std::sync::atomic::AtomicBool>) {
+pub async fn fill(
+    disk: SimDisk,
+    host: Arc<SimHost>,
+    mut rng: Rng,
+    done: Arc<std::sync::atomic::AtomicBool>,
+) {
     let scale = 1 << (4 + rng.below(8));
     let (begin, latest) = (disk.ops() + rng.below(scale), disk.now() + Duration::from_secs(2));
     while disk.ops() < begin && disk.now() < latest {

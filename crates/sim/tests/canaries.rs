@@ -1,6 +1,8 @@
-//! Planted bugs: the simulation finds each within some seeds, and for the right reason, or the simulation is broken.
+//! Planted bugs: the simulation finds each within some seeds, and for the right reason, or the
+//! simulation is broken.
 //!
-//! Each names the complaints that count as finding it; a run that fails with another is passed over.
+//! Each names the complaints that count as finding it; a run that fails with another is passed
+//! over.
 //! `CANARY_SEEDS=n` sets how many seeds it may take; `BUG=name` looks for one alone.
 use redolith_disk::sim::OpKind;
 use redolith_engine::canary::{Canary, plant};
@@ -82,7 +84,11 @@ fn find(bug: Bug, complaints: &[&str], most: u64) -> Search {
     let mut search = Search { found: None, other: (0, String::new()) };
     for seed in 0..most {
         let Err(e) = std::panic::catch_unwind(|| run_sabotaged(seed, sabotage)) else { continue };
-        let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default();
+        let why = e
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()))
+            .unwrap_or_default();
         if complaints.iter().any(|c| why.contains(c)) {
             search.found = Some((seed, why));
             break;
@@ -112,9 +118,15 @@ fn every_planted_bug_is_found() {
                 while let Some((bug, complaints)) = bugs.get(next.fetch_add(1, Relaxed)) {
                     let search = find(*bug, complaints, most);
                     let (n, other) = &search.other;
-                    let besides = if *n > 0 { format!(" ({n} others, as: {})", head(other)) } else { String::new() };
+                    let besides = if *n > 0 {
+                        format!(" ({n} others, as: {})", head(other))
+                    } else {
+                        String::new()
+                    };
                     match &search.found {
-                        Some((seed, why)) => println!("{bug:?}: seed {seed}: {}{besides}", head(why)),
+                        Some((seed, why)) => {
+                            println!("{bug:?}: seed {seed}: {}{besides}", head(why))
+                        }
                         None => missed.lock().unwrap().push(format!("{bug:?}{besides}")),
                     }
                 }
@@ -123,6 +135,10 @@ fn every_planted_bug_is_found() {
     });
     let _ = std::panic::take_hook();
     let missed = missed.into_inner().unwrap();
-    println!("{} planted bugs, {} found for the right reason", bugs.len(), bugs.len() - missed.len());
+    println!(
+        "{} planted bugs, {} found for the right reason",
+        bugs.len(),
+        bugs.len() - missed.len()
+    );
     assert!(missed.is_empty(), "not found within {most} seeds: {missed:#?}");
 }

@@ -1,5 +1,5 @@
-//! Every operation of a fixed run goes wrong once in each of eight ways. `EVERY_IO=n` takes every n-th operation only (1: all);
-//! `IO=n HARM=name` repeats one.
+//! Every operation of a fixed run goes wrong once in each of eight ways. `EVERY_IO=n` takes every
+//! n-th operation only (1: all); `IO=n HARM=name` repeats one.
 use redolith_sim::every_io::{HARMS, Outcome, Outcomes, operations, run};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,8 +19,10 @@ fn every_operation_goes_wrong_once() {
     let step = env("EVERY_IO").unwrap_or(40);
     let operations = operations();
     let total = operations.len();
-    let cases: Vec<_> = (1..=total as u64).step_by(step as usize).flat_map(|n| HARMS.map(|h| (n, h))).collect();
-    let (next, outcomes, failed) = (AtomicUsize::new(0), Mutex::new(Outcomes::new()), Mutex::new(Vec::new()));
+    let cases: Vec<_> =
+        (1..=total as u64).step_by(step as usize).flat_map(|n| HARMS.map(|h| (n, h))).collect();
+    let (next, outcomes, failed) =
+        (AtomicUsize::new(0), Mutex::new(Outcomes::new()), Mutex::new(Vec::new()));
     let older = Mutex::new(Vec::new());
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|s| {
@@ -32,12 +34,24 @@ fn every_operation_goes_wrong_once() {
                         Ok(outcome) => {
                             *outcomes.lock().unwrap().entry((*harm, outcome)).or_default() += 1;
                             if outcome == Outcome::Older {
-                                older.lock().unwrap().push(format!("IO={n} HARM={harm:?}: {kind:?} {}", path.display()));
+                                older.lock().unwrap().push(format!(
+                                    "IO={n} HARM={harm:?}: {kind:?} {}",
+                                    path.display()
+                                ));
                             }
                         }
                         Err(e) => {
-                            let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
-                            failed.lock().unwrap().push((*n, *harm, *kind, path.clone(), why.unwrap_or_default()));
+                            let why = e
+                                .downcast_ref::<String>()
+                                .cloned()
+                                .or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
+                            failed.lock().unwrap().push((
+                                *n,
+                                *harm,
+                                *kind,
+                                path.clone(),
+                                why.unwrap_or_default(),
+                            ));
                         }
                     }
                 }
@@ -45,8 +59,18 @@ fn every_operation_goes_wrong_once() {
         }
     });
     let _ = std::panic::take_hook();
-    println!("{} of {total} operations, each in {} ways: {:?}", cases.len() / HARMS.len(), HARMS.len(), outcomes.lock().unwrap());
+    println!(
+        "{} of {total} operations, each in {} ways: {:?}",
+        cases.len() / HARMS.len(),
+        HARMS.len(),
+        outcomes.lock().unwrap()
+    );
     println!("older rows after lies of the disk: {:#?}", older.lock().unwrap());
     let failed = failed.into_inner().unwrap();
-    assert!(failed.is_empty(), "{} fail; repeat one with IO=n HARM=name: {:#?}", failed.len(), &failed[..failed.len().min(10)]);
+    assert!(
+        failed.is_empty(),
+        "{} fail; repeat one with IO=n HARM=name: {:#?}",
+        failed.len(),
+        &failed[..failed.len().min(10)]
+    );
 }

@@ -25,7 +25,10 @@ fn many_seeds() {
                     match std::panic::catch_unwind(|| run(seed)) {
                         Ok(end) => *all.lock().unwrap() += end.seen,
                         Err(e) => {
-                            let why = e.downcast_ref::<String>().cloned().or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
+                            let why = e
+                                .downcast_ref::<String>()
+                                .cloned()
+                                .or_else(|| e.downcast_ref::<&str>().map(|s| s.to_string()));
                             failed.lock().unwrap().push((seed, why.unwrap_or_default()));
                         }
                     }
@@ -37,11 +40,16 @@ fn many_seeds() {
     let failed = failed.into_inner().unwrap();
     let seen = all.into_inner().unwrap();
     println!("{count} seeds from {first}: {seen:?}");
-    assert!(failed.is_empty(), "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): {failed:#?}");
+    assert!(
+        failed.is_empty(),
+        "seeds failed (repeat one with SEED=n cargo test -p redolith-sim one_seed -- --nocapture): \
+            {failed:#?}"
+    );
     if count >= 1000 {
         // Too rare to be asked for. Of rollbacks that fail tests/faults.py has one.
         let rare = ["rolled_back_later", "flips_took_the_tail"];
-        let missing: Vec<_> = seen.each().into_iter().filter(|(name, n)| *n == 0 && !rare.contains(name)).collect();
+        let missing: Vec<_> =
+            seen.each().into_iter().filter(|(name, n)| *n == 0 && !rare.contains(name)).collect();
         assert!(missing.is_empty(), "the batch did not meet all it should: {missing:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! What one increment of each kind of counter costs: nanoseconds of CPU on one thread, and on all of them at once, where a line that threads share would show.
+//! What one increment of each kind of counter costs: nanoseconds of CPU on one thread, and on all
+//! of them at once, where a line that threads share would show.
 //!
 //!     cargo run --release -p redolith-sql --example counting
 //!
@@ -21,12 +22,14 @@ struct Line(AtomicU64);
 
 fn main() {
     let disk = RealDisk::new();
-    let (status, sharded, histogram) = (Counters::default(), Sharded::default(), Histogram::default());
+    let (status, sharded, histogram) =
+        (Counters::default(), Sharded::default(), Histogram::default());
     let lines: Vec<Line> = (0..64).map(|_| Line::default()).collect();
     let threads = available_parallelism().map_or(1, |n| n.get());
     let each = |add: &dyn Fn(u64)| (0..ROUNDS).for_each(add);
     for n in [1, threads] {
-        // The loop and the call are in it: what comes out is more than an increment costs where it is.
+        // The loop and the call are in it: what comes out is more than an increment costs where it
+        // is.
         let kinds: [(&str, &(dyn Fn(usize) + Sync)); 4] = [
             ("status", &|_| each(&|i| status.add(Counter::ComSelect, black_box(i) & 1))),
             ("sharded", &|_| each(&|i| sharded.add(black_box(i) & 1))),
@@ -35,7 +38,9 @@ fn main() {
                     lines[t % 64].0.fetch_add(black_box(i) & 1, Relaxed);
                 })
             }),
-            ("histogram", &|_| each(&|i| histogram.record(Duration::from_micros(black_box(i) & 1023)))),
+            ("histogram", &|_| {
+                each(&|i| histogram.record(Duration::from_micros(black_box(i) & 1023)))
+            }),
         ];
         for (name, work) in kinds {
             println!("{name} {n} {:.2} ns", ns(&disk, n, work));
@@ -43,7 +48,8 @@ fn main() {
     }
 }
 
-/// CPU nanoseconds of one increment, on `threads` threads at once; of the slowest thread, the best of five times.
+/// CPU nanoseconds of one increment, on `threads` threads at once; of the slowest thread, the best
+/// of five times.
 fn ns(disk: &RealDisk, threads: usize, work: &(dyn Fn(usize) + Sync)) -> f64 {
     let thread = |t| {
         let begun = disk.thread_cpu();

@@ -1,13 +1,15 @@
 //! How the binder sees databases and tables.
 //!
-//! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped, under the table's exclusive metadata lock.
+//! **CAT-1** A `TableInfo` never changes: DDL makes a new table and marks the old one dropped,
+//! under the table's exclusive metadata lock.
 use redolith_engine::dict::table::Table;
 use redolith_types::{Collation, TableDef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 pub trait Catalog: Send + Sync {
-    /// The database's default collation, if there is such a database. Names are case-sensitive (lower_case_table_names = 0).
+    /// The database's default collation, if there is such a database. Names are case-sensitive
+    /// (lower_case_table_names = 0).
     fn schema(&self, name: &str) -> Option<Collation>;
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>>;
 }

@@ -1,7 +1,9 @@
-//! Errors as clients see them: MySQL's number, SQLSTATE and wording. The only file where a message of MySQL's is spelt.
+//! Errors as clients see them: MySQL's number, SQLSTATE and wording. The only file where a message
+//! of MySQL's is spelt.
 //!
-//! Constructors are named after what went wrong and take the parts of the message. `From<redolith_engine::Error>` is the border to the engine;
-//! where the statement knows more than the engine (the value of a duplicate key), the executor builds the error itself.
+//! Constructors are named after what went wrong and take the parts of the message.
+//! `From<redolith_engine::Error>` is the border to the engine; where the statement knows more than
+//! the engine (the value of a duplicate key), the executor builds the error itself.
 use redolith_engine::Error as EngineError;
 use std::fmt::{self, Display};
 
@@ -28,10 +30,12 @@ impl std::error::Error for SqlError {}
 const fn sqlstate(code: u16) -> &'static [u8; 5] {
     match code {
         1022 | 1048 | 1052 | 1062 => b"23000",
-        1044 | 1049 | 1055 | 1056 | 1059 | 1061 | 1063 | 1064 | 1065 | 1066 | 1067 | 1068 | 1069 | 1070 | 1071 | 1072 | 1073 | 1074
-        | 1075 => b"42000",
-        1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170 | 1171 | 1176 => b"42000",
-        1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1253 | 1305 | 1425 | 1426 | 1427 | 1439 | 1461 | 1582 => b"42000",
+        1044 | 1049 | 1055 | 1056 | 1059 | 1061 | 1063 | 1064 | 1065 | 1066 | 1067 | 1068
+        | 1069 | 1070 | 1071 | 1072 | 1073 | 1074 | 1075 => b"42000",
+        1090 | 1091 | 1101 | 1102 | 1103 | 1110 | 1113 | 1115 | 1118 | 1140 | 1166 | 1170
+        | 1171 | 1176 => b"42000",
+        1227 | 1230 | 1231 | 1232 | 1235 | 1239 | 1248 | 1253 | 1305 | 1425 | 1426 | 1427
+        | 1439 | 1461 | 1582 => b"42000",
         1045 => b"28000",
         1046 => b"3D000",
         1047 | 1053 | 1153 => b"08S01",
@@ -82,25 +86,29 @@ impl SqlError {
         SqlError { code, sqlstate: *sqlstate(code), message: message.into().into_boxed_str() }
     }
 
-    /// 1064 with the place: `near` is the statement from the token that was not understood on; `line` counts from 1.
+    /// 1064 with the place: `near` is the statement from the token that was not understood on;
+    /// `line` counts from 1.
     #[cold]
     pub fn syntax(near: &str, line: usize) -> SqlError {
         let near = shown(near);
         SqlError::new(
             1064,
             format!(
-                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{near}' at line {line}"
+                "You have an error in your SQL syntax; check the manual that corresponds to your \
+                    MySQL server version for the right syntax to use near '{near}' at line {line}"
             ),
         )
     }
 
-    /// 1292 for a value that is not to be stored in a column (`Truncated incorrect INTEGER value: 'x'`).
+    /// 1292 for a value that is not to be stored in a column
+    /// (`Truncated incorrect INTEGER value: 'x'`).
     #[cold]
     pub fn truncated_wrong_value(kind: impl Display, value: impl Display) -> SqlError {
         SqlError::new(1292, format!("Truncated incorrect {kind} value: '{value}'"))
     }
 
-    /// Whether the transaction was rolled back by the error (MySQL: a deadlock, too many locks; a lock wait timeout only ends the statement).
+    /// Whether the transaction was rolled back by the error (MySQL: a deadlock, too many locks; a
+    /// lock wait timeout only ends the statement).
     pub fn ends_transaction(&self) -> bool {
         matches!(self.code, 1206 | 1213)
     }
@@ -111,7 +119,8 @@ errors! {
     cannot_drop_database(name) = 1008, "Can't drop database '{name}'; database doesn't exist";
     error_writing(file, errno, why) = 1026, "Error writing file '{file}' (errno: {errno} - {why})";
     engine_failure(number, why) = 1030, "Got error {number} - '{why}' from storage engine";
-    access_denied_database(user, host, database) = 1044, "Access denied for user '{user}'@'{host}' to database '{database}'";
+    access_denied_database(user, host, database) = 1044, "Access denied for user '{user}'@'{host}' \
+        to database '{database}'";
     no_database() = 1046, "No database selected";
     unknown_command() = 1047, "Unknown command";
     column_cannot_be_null(column) = 1048, "Column '{column}' cannot be null";
@@ -122,7 +131,10 @@ errors! {
     ambiguous_column(column, clause) = 1052, "Column '{column}' in {clause} is ambiguous";
     shutdown() = 1053, "Server shutdown in progress";
     unknown_column(column, clause) = 1054, "Unknown column '{column}' in '{clause}'";
-    not_in_group_by(position, clause, column) = 1055, "Expression #{position} of {clause} is not in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally dependent on columns in GROUP BY clause; this is incompatible with sql_mode=only_full_group_by";
+    not_in_group_by(position, clause, column) = 1055, "Expression #{position} of {clause} is not \
+        in GROUP BY clause and contains nonaggregated column '{column}' which is not functionally \
+        dependent on columns in GROUP BY clause; this is incompatible with \
+        sql_mode=only_full_group_by";
     cannot_group_on(name) = 1056, "Can't group on '{name}'";
     name_too_long(name) = 1059, "Identifier name '{name}' is too long";
     duplicate_column(name) = 1060, "Duplicate column name '{name}'";
@@ -138,16 +150,23 @@ errors! {
     too_many_key_parts(max) = 1070, "Too many key parts specified; max {max} parts allowed";
     key_too_long(max) = 1071, "Specified key was too long; max key length is {max} bytes";
     key_column_missing(column) = 1072, "Key column '{column}' doesn't exist in table";
-    column_too_long(column, max) = 1074, "Column length too big for column '{column}' (max = {max}); use BLOB or TEXT instead";
-    wrong_auto_key() = 1075, "Incorrect table definition; there can be only one auto column and it must be defined as a key";
-    wrong_prefix_key() = 1089, "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys";
-    cannot_remove_all_columns() = 1090, "You can't delete all columns with ALTER TABLE; use DROP TABLE instead";
+    column_too_long(column, max) = 1074, "Column length too big for column '{column}' (max = \
+        {max}); use BLOB or TEXT instead";
+    wrong_auto_key() = 1075, "Incorrect table definition; there can be only one auto column and it \
+        must be defined as a key";
+    wrong_prefix_key() = 1089, "Incorrect prefix key; the used key part isn't a string, the used \
+        length is longer than the key part, or the storage engine doesn't support unique prefix \
+        keys";
+    cannot_remove_all_columns() = 1090, "You can't delete all columns with ALTER TABLE; use DROP \
+        TABLE instead";
     cannot_drop(name) = 1091, "Can't DROP '{name}'; check that column/key exists";
     no_such_thread(id) = 1094, "Unknown thread id: {id}";
     no_tables_used() = 1096, "No tables used";
-    table_locked_for_read(table) = 1099, "Table '{table}' was locked with a READ lock and can't be updated";
+    table_locked_for_read(table) = 1099, "Table '{table}' was locked with a READ lock and can't be \
+        updated";
     table_not_locked(table) = 1100, "Table '{table}' was not locked with LOCK TABLES";
-    blob_default(column) = 1101, "BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a default value";
+    blob_default(column) = 1101, "BLOB, TEXT, GEOMETRY or JSON column '{column}' can't have a \
+        default value";
     wrong_database_name(name) = 1102, "Incorrect database name '{name}'";
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
@@ -162,32 +181,46 @@ errors! {
     /// `max` tables of one FROM clause.
     too_many_tables(max) = 1116, "Too many tables; MySQL can only use {max} tables in a join";
     too_many_columns() = 1117, "Too many columns";
-    row_too_large(max) = 1118, "Row size too large. The maximum row size for the used table type, not counting BLOBs, is {max}. This includes storage overhead, check the manual. You have to change some columns to TEXT or BLOBs";
+    row_too_large(max) = 1118, "Row size too large. The maximum row size for the used table type, \
+        not counting BLOBs, is {max}. This includes storage overhead, check the manual. You have \
+        to change some columns to TEXT or BLOBs";
     column_count(row) = 1136, "Column count doesn't match value count at row {row}";
-    nonaggregated_column(position, clause, column) = 1140, "In aggregated query without GROUP BY, expression #{position} of {clause} contains nonaggregated column '{column}'; this is incompatible with sql_mode=only_full_group_by";
+    nonaggregated_column(position, clause, column) = 1140, "In aggregated query without GROUP BY, \
+        expression #{position} of {clause} contains nonaggregated column '{column}'; this is \
+        incompatible with sql_mode=only_full_group_by";
     no_such_table(schema, table) = 1146, "Table '{schema}.{table}' doesn't exist";
-    result_over_packet(function, most_bytes) = 1301, "Result of {function}() was larger than max_allowed_packet ({most_bytes}) - truncated";
+    result_over_packet(function, most_bytes) = 1301, "Result of {function}() was larger than \
+        max_allowed_packet ({most_bytes}) - truncated";
     nested_too_deeply() = 1436, "Thread stack overrun: the expression is nested too deeply";
     packet_too_large() = 1153, "Got a packet bigger than 'max_allowed_packet' bytes";
     wrong_column_name(name) = 1166, "Incorrect column name '{name}'";
-    blob_key_without_length(column) = 1170, "BLOB/TEXT column '{column}' used in key specification without a key length";
-    primary_cannot_be_null() = 1171, "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead";
+    blob_key_without_length(column) = 1170, "BLOB/TEXT column '{column}' used in key specification \
+        without a key length";
+    primary_cannot_be_null() = 1171, "All parts of a PRIMARY KEY must be NOT NULL; if you need \
+        NULL in a key, use UNIQUE instead";
     no_such_key(key, table) = 1176, "Key '{key}' doesn't exist in table '{table}'";
-    lock_or_active_transaction() = 1192, "Can't execute the given command because you have active locked tables or an active transaction";
+    lock_or_active_transaction() = 1192, "Can't execute the given command because you have active \
+        locked tables or an active transaction";
     unknown_variable(name) = 1193, "Unknown system variable '{name}'";
     lock_wait_timeout() = 1205, "Lock wait timeout exceeded; try restarting transaction";
-    log_full() = 1205, "Lock wait timeout exceeded; try restarting transaction (the redo log is full and its checkpoint does not advance: see the error log)";
+    log_full() = 1205, "Lock wait timeout exceeded; try restarting transaction (the redo log is \
+        full and its checkpoint does not advance: see the error log)";
     wrong_arguments(of) = 1210, "Incorrect arguments to {of}";
     /// Row locks are bounded by the memory of all sessions.
-    lock_table_full() = 1206, "The total number of locks exceeds the lock table size ('redolith_server_memory')";
+    lock_table_full() = 1206, "The total number of locks exceeds the lock table size \
+        ('redolith_server_memory')";
     deadlock() = 1213, "Deadlock found when trying to get lock; try restarting transaction";
     wrong_usage(one, other) = 1221, "Incorrect usage of {one} and {other}";
     wrong_select_columns() = 1222, "The used SELECT statements have a different number of columns";
-    privilege_needed(privilege) = 1227, "Access denied; you need (at least one of) the {privilege} privilege(s) for this operation";
-    session_variable(name) = 1228, "Variable '{name}' is a SESSION variable and can't be used with SET GLOBAL";
-    global_variable(name) = 1229, "Variable '{name}' is a GLOBAL variable and should be set with SET GLOBAL";
+    privilege_needed(privilege) = 1227, "Access denied; you need (at least one of) the {privilege} \
+        privilege(s) for this operation";
+    session_variable(name) = 1228, "Variable '{name}' is a SESSION variable and can't be used with \
+        SET GLOBAL";
+    global_variable(name) = 1229, "Variable '{name}' is a GLOBAL variable and should be set with \
+        SET GLOBAL";
     no_variable_default(name) = 1230, "Variable '{name}' doesn't have a default value";
-    wrong_variable_value(name, value) = 1231, "Variable '{name}' can't be set to the value of '{value}'";
+    wrong_variable_value(name, value) = 1231, "Variable '{name}' can't be set to the value of \
+        '{value}'";
     wrong_variable_type(name) = 1232, "Incorrect argument type to variable '{name}'";
     /// Known to MySQL, not (yet) to this server. `what` is the feature in MySQL's terms.
     unsupported(what) = 1235, "This version of MySQL doesn't yet support '{what}'";
@@ -195,17 +228,22 @@ errors! {
     read_only_variable(name, kind) = 1238, "Variable '{name}' is a {kind} variable";
     operand_columns(n) = 1241, "Operand should contain {n} column(s)";
     subquery_many_rows() = 1242, "Subquery returns more than 1 row";
-    unknown_statement_handler(name, command) = 1243, "Unknown prepared statement handler ({name}) given to {command}";
+    unknown_statement_handler(name, command) = 1243, "Unknown prepared statement handler ({name}) \
+        given to {command}";
     reference_not_supported(name, why) = 1247, "Reference '{name}' not supported ({why})";
     derived_needs_alias() = 1248, "Every derived table must have its own alias";
-    collation_charset_mismatch(collation, charset) = 1253, "COLLATION '{collation}' is not valid for CHARACTER SET '{charset}'";
+    collation_charset_mismatch(collation, charset) = 1253, "COLLATION '{collation}' is not valid \
+        for CHARACTER SET '{charset}'";
     out_of_range(column, row) = 1264, "Out of range value for column '{column}' at row {row}";
     data_truncated(column, row) = 1265, "Data truncated for column '{column}' at row {row}";
-    illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation '{operation}'";
+    illegal_mix_of_collations(operation) = 1267, "Illegal mix of collations for operation \
+        '{operation}'";
     unknown_collation(name) = 1273, "Unknown collation: '{name}'";
-    option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it cannot execute this statement";
+    option_prevents(option) = 1290, "The MySQL server is running with the {option} option so it \
+        cannot execute this statement";
     /// Dates and times that are not: `kind` is "date", "datetime", "time".
-    incorrect_temporal(kind, value, column, row) = 1292, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
+    incorrect_temporal(kind, value, column, row) = 1292, "Incorrect {kind} value: '{value}' for \
+        column '{column}' at row {row}";
     invalid_on_update(column) = 1294, "Invalid ON UPDATE clause for '{column}' column";
     not_preparable() = 1295, "This command is not supported in the prepared statement protocol yet";
     unknown_time_zone(name) = 1298, "Unknown or incorrect time zone: '{name}'";
@@ -213,41 +251,58 @@ errors! {
     /// `kind` is SAVEPOINT, FUNCTION, PROCEDURE.
     does_not_exist(kind, name) = 1305, "{kind} {name} does not exist";
     interrupted() = 1317, "Query execution was interrupted";
-    query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
+    query_timeout() = 3024, "Query execution was interrupted, maximum statement execution time \
+        exceeded";
     no_default(column) = 1364, "Field '{column}' doesn't have a default value";
     division_by_zero() = 1365, "Division by 0";
     no_logarithm() = 3020, "Invalid argument for logarithm";
     /// Numbers and strings that are not: `kind` is "integer", "decimal", "double", "string".
-    incorrect_value(kind, value, column, row) = 1366, "Incorrect {kind} value: '{value}' for column '{column}' at row {row}";
+    incorrect_value(kind, value, column, row) = 1366, "Incorrect {kind} value: '{value}' for \
+        column '{column}' at row {row}";
     too_many_placeholders() = 1390, "Prepared statement contains too many placeholders";
     data_too_long(column, row) = 1406, "Data too long for column '{column}' at row {row}";
     table_changed() = 1412, "Table definition has changed, please retry transaction";
-    too_big_scale(scale, column, max) = 1425, "Too big scale {scale} specified for column '{column}'. Maximum is {max}.";
-    too_big_precision(precision, column, max) = 1426, "Too-big precision {precision} specified for '{column}'. Maximum is {max}.";
-    scale_over_precision(column) = 1427, "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{column}').";
-    too_big_display_width(column, max) = 1439, "Display width out of range for column '{column}' (max = {max})";
-    too_many_statements(max) = 1461, "Can't create more than max_prepared_stmt_count statements (current value: {max})";
+    too_big_scale(scale, column, max) = 1425, "Too big scale {scale} specified for column \
+        '{column}'. Maximum is {max}.";
+    too_big_precision(precision, column, max) = 1426, "Too-big precision {precision} specified for \
+        '{column}'. Maximum is {max}.";
+    scale_over_precision(column) = 1427, "For float(M,D), double(M,D) or decimal(M,D), M must be \
+        >= D (column '{column}').";
+    too_big_display_width(column, max) = 1439, "Display width out of range for column '{column}' \
+        (max = {max})";
+    too_many_statements(max) = 1461, "Can't create more than max_prepared_stmt_count statements \
+        (current value: {max})";
     auto_increment_failed() = 1467, "Failed to read auto-increment value from storage engine";
     no_partition(value) = 1526, "Table has no partition for value {value}";
-    transaction_in_progress() = 1568, "Transaction characteristics can't be changed while a transaction is in progress";
-    wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native function '{function}'";
+    transaction_in_progress() = 1568, "Transaction characteristics can't be changed while a \
+        transaction is in progress";
+    wrong_parameter_count(function) = 1582, "Incorrect parameter count in the call to native \
+        function '{function}'";
     /// `kind` is "BIGINT", "BIGINT UNSIGNED", "DOUBLE", "DECIMAL"; `expression` its text.
     value_out_of_range(kind, expression) = 1690, "{kind} value is out of range in '{expression}'";
     /// A mistake in this server that ends only the statement.
     internal(what) = 1815, "Internal error: {what}";
     forced_recovery() = 1881, "Operation not allowed when innodb_force_recovery > 0.";
     read_only_transaction() = 1792, "Cannot execute statement in a READ ONLY transaction.";
-    not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} is not in SELECT list, references column '{column}' which is not in SELECT list; this is incompatible with {what}";
-    execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement execution time exceeded";
-    capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for '{setting}' exceeded. {what}";
-    invalid_json(why, position) = 3140, "Invalid JSON text: \"{why}\" at position {position} in value for column '(null)'.";
-    lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and NOWAIT is set.";
-    default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a disallowed function.";
+    not_in_select_list(position, clause, column, what) = 3065, "Expression #{position} of {clause} \
+        is not in SELECT list, references column '{column}' which is not in SELECT list; this is \
+        incompatible with {what}";
+    execution_time_exceeded() = 3024, "Query execution was interrupted, maximum statement \
+        execution time exceeded";
+    capacity_exceeded(bytes, setting, what) = 3170, "Memory capacity of {bytes} bytes for \
+        '{setting}' exceeded. {what}";
+    invalid_json(why, position) = 3140, "Invalid JSON text: \"{why}\" at position {position} in \
+        value for column '(null)'.";
+    lock_nowait() = 3572, "Statement aborted because lock(s) could not be acquired immediately and \
+        NOWAIT is set.";
+    default_not_allowed(column) = 3769, "Default value expression of column '{column}' contains a \
+        disallowed function.";
 }
 
 impl From<EngineError> for SqlError {
     fn from(e: EngineError) -> SqlError {
-        // The engine's table names are "schema/table" or "schema.table"; MySQL quotes them with a dot.
+        // The engine's table names are "schema/table" or "schema.table"; MySQL quotes them with a
+        // dot.
         let dotted = |name: &str| name.replacen('/', ".", 1);
         match e {
             // The executor, which knows the row, words the value; here it is unknown.
@@ -260,9 +315,13 @@ impl From<EngineError> for SqlError {
             EngineError::Deadlock => SqlError::deadlock(),
             EngineError::LockNoWait => SqlError::lock_nowait(),
             EngineError::Interrupted => SqlError::interrupted(),
-            EngineError::NoSuchTable(name) => SqlError::new(1146, format!("Table '{}' doesn't exist", dotted(&name))),
+            EngineError::NoSuchTable(name) => {
+                SqlError::new(1146, format!("Table '{}' doesn't exist", dotted(&name)))
+            }
             EngineError::TableChanged(_) => SqlError::table_changed(),
-            EngineError::TableExists(name) => SqlError::table_exists(name.rsplit(['/', '.']).next().unwrap_or_default()),
+            EngineError::TableExists(name) => {
+                SqlError::table_exists(name.rsplit(['/', '.']).next().unwrap_or_default())
+            }
             EngineError::NoSuchDatabase(name) => SqlError::unknown_database(name),
             EngineError::DatabaseExists(name) => SqlError::database_exists(name),
             EngineError::NoSuchIndex(name) => SqlError::cannot_drop(name),
@@ -274,13 +333,18 @@ impl From<EngineError> for SqlError {
             EngineError::Corrupt { page, file, table, why } => SqlError::new(
                 1034,
                 format!(
-                    "Incorrect key file for table '{}'; page {page} of file {file} is corrupt ({why}); try to repair it",
+                    "Incorrect key file for table '{}'; page {page} of file {file} is corrupt \
+                        ({why}); try to repair it",
                     dotted(&table)
                 ),
             ),
             EngineError::Io { what, why, full: true } => SqlError::error_writing(what, 28, why),
-            EngineError::Io { what, why, full: false } => SqlError::engine_failure(168, format!("{what}: {why}")),
-            EngineError::InUse(_) | EngineError::Incompatible(_) | EngineError::Damaged(_) => SqlError::unknown_error(e),
+            EngineError::Io { what, why, full: false } => {
+                SqlError::engine_failure(168, format!("{what}: {why}"))
+            }
+            EngineError::InUse(_) | EngineError::Incompatible(_) | EngineError::Damaged(_) => {
+                SqlError::unknown_error(e)
+            }
             EngineError::ForcedRecovery => SqlError::forced_recovery(),
             EngineError::ReadOnly => SqlError::read_only_transaction(),
             EngineError::NoSuchSavepoint(name) => SqlError::does_not_exist("SAVEPOINT", name),
@@ -299,14 +363,20 @@ mod tests {
         assert_eq!((e.code, &e.sqlstate), (1064, b"42000"));
         assert!(e.message.ends_with("use near 'FORM t' at line 2"));
         let e = SqlError::duplicate_entry(7, "t.PRIMARY");
-        assert_eq!((e.code, &e.sqlstate, &*e.message), (1062, b"23000", "Duplicate entry '7' for key 't.PRIMARY'"));
+        assert_eq!(
+            (e.code, &e.sqlstate, &*e.message),
+            (1062, b"23000", "Duplicate entry '7' for key 't.PRIMARY'")
+        );
         assert_eq!(&SqlError::deadlock().sqlstate, b"40001");
     }
 
     #[test]
     fn engine_errors_get_numbers() {
         assert_eq!(SqlError::from(EngineError::DiskFull("test/t1".into())).code, 1114);
-        assert_eq!(&*SqlError::from(EngineError::NoSuchTable("test/t1".into())).message, "Table 'test.t1' doesn't exist");
+        assert_eq!(
+            &*SqlError::from(EngineError::NoSuchTable("test/t1".into())).message,
+            "Table 'test.t1' doesn't exist"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Statements to plans to rows. Text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ► [`sink::ResultSink`]; [`session`] is the way in.
+//! Statements to plans to rows. Text ► `parse` ► `bind` ► [`plan::Plan`] ► `exec` ►
+//! [`sink::ResultSink`]; [`session`] is the way in.
 #![forbid(unsafe_code)]
 pub mod bind;
 pub mod catalog;
@@ -16,8 +17,8 @@ pub mod sink;
 pub mod sql_mode;
 pub mod status;
 
-/// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of it (`session::deep`); pages that no statement
-/// reaches cost nothing.
+/// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of
+/// it (`session::deep`); pages that no statement reaches cost nothing.
 pub const STACK_BYTES: usize = 32 << 20;
 
 pub use catalog::{Catalog, TableInfo};

@@ -1,18 +1,25 @@
 //! What clients make grow in memory, in one account: statement within session within server.
 //!
-//! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long strings,
-//! variables, locks, packets. Each of these is charged to an [`Account`] before it grows further, and
-//! an account takes what it is charged from the [`ServerMemory`] that all share. Whoever would pass a
+//! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long
+//! strings,
+//! variables, locks, packets. Each of these is charged to an [`Account`] before it grows further,
+//! and
+//! an account takes what it is charged from the [`ServerMemory`] that all share. Whoever would pass
+//! a
 //! bound gets error 3170, which names the setting; the statement ends, the session goes on.
 //!
-//! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts together
+//! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts
+//! together
 //! at most `redolith_server_memory`: what is refused has not been charged.
-//! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when the
+//! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when
+//! the
 //! statement has ended, however it has ended.
-//! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the server
+//! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the
+//! server
 //! in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never charged.
 //!
-//! Charges are of what a structure holds, not of what the allocator does for it: a buffer that grows
+//! Charges are of what a structure holds, not of what the allocator does for it: a buffer that
+//! grows
 //! is there twice for a moment. Whoever sets the limits leaves room for that.
 use crate::error::{Result, SqlError};
 use crate::status::{Status, StatusValue};
@@ -80,7 +87,10 @@ impl ServerMemory {
         let (told, reset) = (self.clone(), self.clone());
         status.register(Box::new(move |put| {
             let limit = told.limit();
-            put("Redolith_memory_limit", StatusValue::Int(if limit == usize::MAX { 0 } else { limit as u64 }));
+            put(
+                "Redolith_memory_limit",
+                StatusValue::Int(if limit == usize::MAX { 0 } else { limit as u64 }),
+            );
             put("Redolith_memory_peak", StatusValue::Int(told.peak() as u64));
             put("Redolith_memory_refusals", StatusValue::Int(told.refusals()));
             put("Redolith_memory_used", StatusValue::Int(told.used() as u64));
@@ -99,7 +109,11 @@ impl ServerMemory {
                 }
                 Ok(())
             }
-            Err(_) => Err(self.refuse(limit, "redolith_server_memory", "All sessions together would hold more.")),
+            Err(_) => Err(self.refuse(
+                limit,
+                "redolith_server_memory",
+                "All sessions together would hold more.",
+            )),
         }
     }
     fn give(&self, bytes: usize) {
@@ -158,7 +172,8 @@ impl Account {
         self.used = used;
         Ok(())
     }
-    /// Charges the difference between what something held when it was last counted, and holds `now`.
+    /// Charges the difference between what something held when it was last counted, and holds
+    /// `now`.
     #[inline]
     pub fn recount(&mut self, counted: &mut usize, now: usize) -> Result<()> {
         if now > *counted {
@@ -169,7 +184,8 @@ impl Account {
         *counted = now;
         Ok(())
     }
-    /// The account of one thing, which holds `bytes` now. No slack stays: it may be long until the next change.
+    /// The account of one thing, which holds `bytes` now. No slack stays: it may be long until the
+    /// next change.
     pub fn set(&mut self, bytes: usize) -> Result<()> {
         if bytes >= self.used {
             return self.charge(bytes - self.used);
@@ -232,7 +248,8 @@ const RANGE_BYTES: usize = 256;
 pub struct SessionMemory {
     /// What the statement that runs holds; nothing between statements.
     pub statement: Account,
-    /// The tokens of the text that runs, its tree and its plan. Their own bound is `parser_max_mem_size`.
+    /// The tokens of the text that runs, its tree and its plan. Their own bound is
+    /// `parser_max_mem_size`.
     pub text: Account,
     /// What stays: the values of user variables.
     pub kept: Account,
@@ -261,7 +278,8 @@ impl SessionMemory {
     pub fn watch_locks(&mut self, held: Arc<TrxLocks>) {
         self.held = Some(held);
     }
-    /// Counts the row locks that the transaction holds now. Called before each of its statements, and
+    /// Counts the row locks that the transaction holds now. Called before each of its statements,
+    /// and
     /// now and then in long ones.
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
@@ -275,7 +293,8 @@ impl SessionMemory {
         self.savepoints.settle(0);
         self.locks.settle(0);
     }
-    /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in it: they
+    /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in
+    /// it: they
     /// are as many as the rows that a transaction changes, whatever its statements hold.
     pub fn set_limit(&mut self, bytes: usize) {
         self.statement.set_limit(bytes);
@@ -299,7 +318,11 @@ mod tests {
         assert_eq!(server.used(), CHUNK);
         let e = a.charge(1 << 20).unwrap_err();
         assert_eq!((e.code, a.used(), server.used()), (3170, CREDIT + 1, CHUNK), "MEM-1");
-        assert!(e.message.contains("1048576 bytes for 'redolith_statement_memory'"), "{}", e.message);
+        assert!(
+            e.message.contains("1048576 bytes for 'redolith_statement_memory'"),
+            "{}",
+            e.message
+        );
         a.charge((1 << 20) - CREDIT - 1).unwrap();
         assert_eq!((server.used(), server.peak()), (1 << 20, 1 << 20));
         a.settle(CREDIT);

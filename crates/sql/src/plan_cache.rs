@@ -1,13 +1,19 @@
 //! Plans by text, for all connections.
 //!
-//! Prepared statements are found by their text; text statements by their *shape* (see [`lift`](crate::parse::lift)) and, where plans depend on them, the
-//! text of pinned literals. What a text means also depends on its [`PlanContext`].
+//! Prepared statements are found by their text; text statements by their *shape* (see
+//! [`lift`](crate::parse::lift)) and, where plans depend on them, the text of pinned literals. What
+//! a text means also depends on its [`PlanContext`].
 //!
-//! **CACHE-1** A plan that is not current (PLAN-2) is not given out; whoever meets it makes a new one and puts it in its place.
-//! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An entry that a prepared statement holds lives on with it.
-//! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept: a text statement is bound again, a prepared one is
-//! held by its handle alone. Neither are long shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new lengths.
-//! **CACHE-4** Prepared statements live as long as clients want, so each is in the server's account with its text and plan ([`crate::memory`]).
+//! **CACHE-1** A plan that is not current (PLAN-2) is not given out; whoever meets it makes a new
+//! one and puts it in its place.
+//! **CACHE-2** The number of entries is bounded; those not used since the last sweep go first. An
+//! entry that a prepared statement holds lives on with it.
+//! **CACHE-3** So are their bytes, in each shard. What would take a large part of one is not kept:
+//! a text statement is bound again, a prepared one is held by its handle alone. Neither are long
+//! shapes kept, which hardly ever come again: rows of a dump that differ, IN lists of ever new
+//! lengths.
+//! **CACHE-4** Prepared statements live as long as clients want, so each is in the server's account
+//! with its text and plan ([`crate::memory`]).
 use crate::error::Result;
 use crate::memory::{Account, ServerMemory};
 use crate::parse::charsets::TextCharsets;
@@ -83,7 +89,8 @@ struct Variant {
 }
 impl Variant {
     fn new(literals: Vec<Box<[u8]>>, plan: Arc<Plan>) -> Variant {
-        let bytes = plan.bytes() + literals.iter().map(|text| size_of_val(text) + text.len()).sum::<usize>();
+        let bytes = plan.bytes()
+            + literals.iter().map(|text| size_of_val(text) + text.len()).sum::<usize>();
         Variant { literals, plan, bytes }
     }
 }
@@ -118,7 +125,14 @@ impl Entry {
     }
     fn new(kind: Kind, context: &PlanContext, text: &[u8], memory: &Arc<ServerMemory>) -> Entry {
         let memory = Mutex::new(Account::exact(memory));
-        Entry { kind, context: context.clone(), text: text.into(), used: AtomicBool::new(false), variants: RwLock::default(), memory }
+        Entry {
+            kind,
+            context: context.clone(),
+            text: text.into(),
+            used: AtomicBool::new(false),
+            variants: RwLock::default(),
+            memory,
+        }
     }
     /// CACHE-4.
     fn count(self: Arc<Self>) -> Result<Arc<Entry>> {
@@ -165,25 +179,42 @@ impl PlanCache {
     fn find(&self, kind: Kind, context: &PlanContext, text: &[u8]) -> Option<Arc<Entry>> {
         let hash = self.hash(kind, context, text);
         let shard = self.shards[hash as usize % SHARDS].read();
-        let entry = shard.entries.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context)?;
+        let entry = shard
+            .entries
+            .find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context)?;
         if !entry.used.load(Relaxed) {
             entry.used.store(true, Relaxed);
         }
         Some(entry.clone())
     }
 
-    /// Changes the plans of an entry, which is made if it is not there. `more`: the bytes that it may grow by.
-    fn put(&self, kind: Kind, context: &PlanContext, text: &[u8], more: usize, change: impl FnOnce(&mut Variants)) -> Arc<Entry> {
+    /// Changes the plans of an entry, which is made if it is not there. `more`: the bytes that it
+    /// may grow by.
+    fn put(
+        &self,
+        kind: Kind,
+        context: &PlanContext,
+        text: &[u8],
+        more: usize,
+        change: impl FnOnce(&mut Variants),
+    ) -> Arc<Entry> {
         let hash = self.hash(kind, context, text);
         let mut shard = self.shards[hash as usize % SHARDS].write();
-        if shard.entries.len() >= self.max_entries_per_shard || shard.bytes + more > self.max_bytes_per_shard {
+        if shard.entries.len() >= self.max_entries_per_shard
+            || shard.bytes + more > self.max_bytes_per_shard
+        {
             shard.sweep(self.max_entries_per_shard, self.max_bytes_per_shard.saturating_sub(more));
         }
-        let found = shard.entries.find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context).cloned();
+        let found = shard
+            .entries
+            .find(hash, |e| e.kind == kind && *e.text == *text && e.context == *context)
+            .cloned();
         let entry = found.unwrap_or_else(|| {
             let entry = Arc::new(Entry::new(kind, context, text, &self.memory));
             shard.bytes += entry.bytes();
-            shard.entries.insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
+            shard
+                .entries
+                .insert_unique(hash, entry.clone(), |e| self.hash(e.kind, &e.context, &e.text));
             entry
         });
         let before = entry.bytes();
@@ -205,10 +236,17 @@ impl PlanCache {
         }
         self.find(Kind::Prepared, context, text)
     }
-    pub fn insert_prepared(&self, context: &PlanContext, text: &[u8], plan: Arc<Plan>) -> Result<Arc<Entry>> {
+    pub fn insert_prepared(
+        &self,
+        context: &PlanContext,
+        text: &[u8],
+        plan: Arc<Plan>,
+    ) -> Result<Arc<Entry>> {
         let variant = Variant::new(Vec::new(), plan);
         let entry = match self.room_for(text, &variant) {
-            Some(more) => self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant]),
+            Some(more) => {
+                self.put(Kind::Prepared, context, text, more, |v| v.plans = vec![variant])
+            }
             None => {
                 let entry = Entry::new(Kind::Prepared, context, text, &self.memory);
                 entry.variants.write().plans.push(variant);
@@ -219,18 +257,32 @@ impl PlanCache {
     }
 
     /// The plan of a text statement. `literal` gives the text of its literals by number.
-    pub fn text<'l>(&self, context: &PlanContext, shape: &[u8], literal: impl Fn(u32) -> &'l [u8]) -> Option<Arc<Plan>> {
+    pub fn text<'l>(
+        &self,
+        context: &PlanContext,
+        shape: &[u8],
+        literal: impl Fn(u32) -> &'l [u8],
+    ) -> Option<Arc<Plan>> {
         if shape.len() > MAX_SHAPE_BYTES {
             return None;
         }
         let entry = self.find(Kind::Text, context, shape)?;
         let variants = entry.variants.read();
-        let same = |v: &&Variant| variants.pinned.iter().zip(&v.literals).all(|(n, text)| *literal(*n) == **text);
+        let same = |v: &&Variant| {
+            variants.pinned.iter().zip(&v.literals).all(|(n, text)| *literal(*n) == **text)
+        };
         variants.plans.iter().find(same).map(|v| v.plan.clone()).filter(|p| p.is_current())
     }
 
     /// `pinned` (ascending) are the literals that this plan depends on.
-    pub fn insert_text<'l>(&self, context: &PlanContext, shape: &[u8], pinned: &[u32], literal: impl Fn(u32) -> &'l [u8], plan: Arc<Plan>) {
+    pub fn insert_text<'l>(
+        &self,
+        context: &PlanContext,
+        shape: &[u8],
+        pinned: &[u32],
+        literal: impl Fn(u32) -> &'l [u8],
+        plan: Arc<Plan>,
+    ) {
         if shape.len() > MAX_SHAPE_BYTES {
             return;
         }
@@ -242,10 +294,15 @@ impl PlanCache {
             all.sort_unstable();
             all.dedup();
             if all != variants.pinned {
-                // Plans made so far did not look at these literals, or looked at others: start again.
+                // Plans made so far did not look at these literals, or looked at others: start
+                // again.
                 *variants = Variants { pinned: all, ..Variants::default() };
             }
-            let variant = if variants.pinned == pinned { variant } else { Variant::new(texts(&variants.pinned), variant.plan) };
+            let variant = if variants.pinned == pinned {
+                variant
+            } else {
+                Variant::new(texts(&variants.pinned), variant.plan)
+            };
             if variant.bytes <= more {
                 variants.put(variant);
             }
@@ -278,7 +335,8 @@ impl Shard {
         });
         let mut count = entries.len();
         entries.retain(|e| {
-            let stays = count <= max_entries - max_entries / 8 && *bytes <= max_bytes - max_bytes / 8;
+            let stays =
+                count <= max_entries - max_entries / 8 && *bytes <= max_bytes - max_bytes / 8;
             if !stays {
                 count -= 1;
                 *bytes -= e.bytes();
@@ -320,7 +378,10 @@ mod tests {
         let cache = PlanCache::new(100, 1 << 20, ServerMemory::new());
         let made = plan();
         cache.insert_prepared(&context("a"), b"SELECT ?", made.clone()).unwrap();
-        assert!(Arc::ptr_eq(&cache.prepared(&context("a"), b"SELECT ?").unwrap().plan().unwrap(), &made));
+        assert!(Arc::ptr_eq(
+            &cache.prepared(&context("a"), b"SELECT ?").unwrap().plan().unwrap(),
+            &made
+        ));
         assert!(cache.prepared(&context("b"), b"SELECT ?").is_none());
         assert!(cache.text(&context("a"), b"SELECT ?", |_| b"").is_none());
     }
@@ -383,7 +444,8 @@ mod tests {
         assert!(fullest > (1 << 16) - (11 << 10), "{fullest}");
         assert!(Arc::ptr_eq(&kept, &cache.prepared(&cx, b"kept").unwrap()));
         // What is swept away is subtracted.
-        let sum = |shard: &RwLock<Shard>| shard.read().entries.iter().map(|e| e.bytes()).sum::<usize>();
+        let sum =
+            |shard: &RwLock<Shard>| shard.read().entries.iter().map(|e| e.bytes()).sum::<usize>();
         assert_eq!(cache.shards.iter().map(sum).sum::<usize>(), cache.bytes());
     }
 

@@ -1,9 +1,12 @@
 //! The process list: who is connected and what they do, and how KILL reaches them.
 //!
-//! PROC-1: an entry is written by its own connection only; what it does for each command is a few relaxed stores and one copy of the
-//! statement's beginning under a lock that nobody else holds, unless someone looks at the list.
-//! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the flag in every poll: no kill is lost.
-//! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins is cleared. A kill of the connection stays.
+//! PROC-1: an entry is written by its own connection only; what it does for each command is a few
+//! relaxed stores and one copy of the statement's beginning under a lock that nobody else holds,
+//! unless someone looks at the list.
+//! PROC-2: `kill` stores its flag before it wakes the connection's task, and the task looks at the
+//! flag in every poll: no kill is lost.
+//! PROC-3: a KILL QUERY ends one statement at most: whatever of it a statement finds when it begins
+//! is cleared. A kill of the connection stays.
 use crate::error::SqlError;
 use crate::parse::charsets::TextCharsets;
 use hashbrown::HashMap;
@@ -12,7 +15,9 @@ use redolith_engine::lock::KillFlag;
 use redolith_types::{Charset, Collation};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed, Ordering::SeqCst,
+};
 use std::task::Waker;
 
 /// How much of a statement the list shows.
@@ -103,7 +108,8 @@ pub struct Process {
     who: Mutex<Who>,
     command: AtomicU8,
     since_s: AtomicU32,
-    /// Seconds after which the current wait on the client ends the connection; 0 while a command runs.
+    /// Seconds after which the current wait on the client ends the connection; 0 while a command
+    /// runs.
     limit_s: AtomicU32,
     /// The connection holds buffers that it could give back.
     holds_buffers: AtomicBool,
@@ -236,14 +242,16 @@ impl Process {
     pub fn forget_kill_query(&self) {
         self.forget_kill_query_between(|| {});
     }
-    /// `others` runs before each step: for the test, which lets kills come in between. A KILL that was interrupted after its first step may do its
-    /// second one only after the statement it was for: then the interrupt is set and `kill` is not.
+    /// `others` runs before each step: for the test, which lets kills come in between. A KILL that
+    /// was interrupted after its first step may do its second one only after the statement it was
+    /// for: then the interrupt is set and `kill` is not.
     #[inline]
     fn forget_kill_query_between(&self, mut others: impl FnMut()) {
         others();
         let seen = self.kill.load(SeqCst);
         others();
-        if seen < Kill::Connection as u8 && (seen != Kill::None as u8 || self.interrupt.is_killed()) {
+        if seen < Kill::Connection as u8 && (seen != Kill::None as u8 || self.interrupt.is_killed())
+        {
             others();
             self.interrupt.clear();
             others();
@@ -271,7 +279,8 @@ impl Process {
         self.client.store(charset.default_collation().id(), Relaxed);
     }
     fn charsets(&self) -> TextCharsets {
-        let client = Collation::from_id(self.client.load(Relaxed)).map_or(Charset::Utf8mb4, Collation::charset);
+        let client = Collation::from_id(self.client.load(Relaxed))
+            .map_or(Charset::Utf8mb4, Collation::charset);
         TextCharsets { client, connection: client }
     }
 
@@ -287,7 +296,11 @@ impl Process {
         let has_info = !info.is_empty() && !self.is_idle();
         ProcessRow {
             id: self.id,
-            user: if who.user.is_empty() { "unauthenticated user".into() } else { who.user.clone() },
+            user: if who.user.is_empty() {
+                "unauthenticated user".into()
+            } else {
+                who.user.clone()
+            },
             host: who.host.clone(),
             schema: who.schema.clone(),
             command: Command::ALL[self.command.load(Relaxed) as usize].1,
@@ -315,7 +328,8 @@ impl Processes {
         Arc::default()
     }
 
-    /// A new connection from `host`, not logged in yet: it has `connect_timeout_s` to do so. The entry lives until `remove`.
+    /// A new connection from `host`, not logged in yet: it has `connect_timeout_s` to do so. The
+    /// entry lives until `remove`.
     pub fn add(&self, host: &str, connect_timeout_s: u32) -> Arc<Process> {
         let mut map = self.map.write();
         let id = loop {
@@ -379,7 +393,8 @@ impl Processes {
         self.map.read().values().filter(|p| !p.is_idle()).count()
     }
 
-    /// Called once a second: ends connections that have waited for their client for too long, and wakes idle ones that hold buffers.
+    /// Called once a second: ends connections that have waited for their client for too long, and
+    /// wakes idle ones that hold buffers.
     pub fn tick(&self, now_s: u32) {
         self.clock.store(now_s, Relaxed);
         let (mut late, mut trim) = (Vec::new(), Vec::new());
@@ -419,9 +434,18 @@ mod tests {
         a.set_schema(Some("test".into()));
         a.begin(Command::Query, &[b'x'; 3000]);
         let rows = all.rows();
-        assert_eq!((rows[0].id, &*rows[0].user, rows[0].command, rows[0].state), (a.id, "root", "Query", "executing"));
-        assert_eq!((rows[0].schema.as_deref(), rows[0].info.as_ref().map(String::len)), (Some("test"), Some(1024)));
-        assert_eq!((&*rows[1].user, rows[1].command, &rows[1].info), ("unauthenticated user", "Connect", &None));
+        assert_eq!(
+            (rows[0].id, &*rows[0].user, rows[0].command, rows[0].state),
+            (a.id, "root", "Query", "executing")
+        );
+        assert_eq!(
+            (rows[0].schema.as_deref(), rows[0].info.as_ref().map(String::len)),
+            (Some("test"), Some(1024))
+        );
+        assert_eq!(
+            (&*rows[1].user, rows[1].command, &rows[1].info),
+            ("unauthenticated user", "Connect", &None)
+        );
         a.idle(100, false);
         assert_eq!((all.rows()[0].command, &all.rows()[0].info), ("Sleep", &None));
         assert_eq!(all.running(), 1);
@@ -435,7 +459,10 @@ mod tests {
         let (p, wakes) = (all.add("h", 0), Arc::new(Wakes::default()));
         p.set_waker(&Waker::from(wakes.clone()));
         assert!(all.kill(p.id, Kill::Query));
-        assert_eq!((p.killed(), wakes.0.load(SeqCst), p.interrupt.is_killed()), (Kill::Query, 1, true));
+        assert_eq!(
+            (p.killed(), wakes.0.load(SeqCst), p.interrupt.is_killed()),
+            (Kill::Query, 1, true)
+        );
         p.forget_kill_query();
         assert_eq!((p.killed(), p.interrupt.is_killed()), (Kill::None, false));
         all.kill(p.id, Kill::Connection);
@@ -445,8 +472,9 @@ mod tests {
         assert!(!all.kill(p.id + 1, Kill::Query));
     }
 
-    /// Runs `forget_kill_query` once, with the steps of `kills` done before its steps of the numbers in `at` (all of the rest after it), and then once
-    /// more undisturbed. A kill has two steps: its entry in `kill`, then the interrupt.
+    /// Runs `forget_kill_query` once, with the steps of `kills` done before its steps of the
+    /// numbers in `at` (all of the rest after it), and then once more undisturbed. A kill has two
+    /// steps: its entry in `kill`, then the interrupt.
     fn interleave(kills: &[Kill], order: &[usize], at: &[usize]) {
         let p = Processes::new().add("h", 0);
         let mut begun = vec![false; kills.len()];
@@ -467,7 +495,10 @@ mod tests {
         });
         run(usize::MAX);
         let case = format!("{kills:?} in the order {order:?} at {at:?}");
-        assert!(p.killed() == Kill::None || p.interrupt.is_killed(), "a kill has lost its interrupt: {case}");
+        assert!(
+            p.killed() == Kill::None || p.interrupt.is_killed(),
+            "a kill has lost its interrupt: {case}"
+        );
         p.forget_kill_query();
         let stays = if kills.contains(&Kill::Connection) { Kill::Connection } else { Kill::None };
         assert_eq!((p.killed(), p.interrupt.is_killed()), (stays, stays != Kill::None), "{case}");
@@ -477,7 +508,12 @@ mod tests {
     fn rising(len: usize, n: usize, f: &mut impl FnMut(&[usize])) {
         let mut all = vec![vec![]];
         for _ in 0..len {
-            all = all.iter().flat_map(|l: &Vec<usize>| (l.last().copied().unwrap_or(0)..n).map(move |x| [&l[..], &[x]].concat())).collect();
+            all = all
+                .iter()
+                .flat_map(|l: &Vec<usize>| {
+                    (l.last().copied().unwrap_or(0)..n).map(move |x| [&l[..], &[x]].concat())
+                })
+                .collect();
         }
         all.iter().for_each(|l| f(l));
     }
@@ -487,7 +523,9 @@ mod tests {
         const STEPS: usize = 6;
         for kill in [Kill::Query, Kill::Connection] {
             rising(2, STEPS, &mut |at| interleave(&[kill], &[0, 0], at));
-            for order in [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]] {
+            for order in
+                [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 0, 0]]
+            {
                 rising(4, STEPS, &mut |at| interleave(&[Kill::Query, kill], &order, at));
             }
         }
@@ -502,7 +540,10 @@ mod tests {
         all.tick(10);
         assert_eq!(login.killed(), Kill::None);
         all.tick(11);
-        assert_eq!((login.killed(), idle.killed(), busy.killed()), (Kill::Connection, Kill::None, Kill::None));
+        assert_eq!(
+            (login.killed(), idle.killed(), busy.killed()),
+            (Kill::Connection, Kill::None, Kill::None)
+        );
         all.tick(21);
         assert_eq!((idle.killed(), busy.killed()), (Kill::Connection, Kill::None));
     }

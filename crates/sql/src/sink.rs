@@ -1,8 +1,11 @@
-//! Where results go: the server's packet writer, or a vector in tests. The executor pushes values straight into it; nothing is kept between.
+//! Where results go: the server's packet writer, or a vector in tests. The executor pushes values
+//! straight into it; nothing is kept between.
 //!
-//! **SINK-1** The order of calls for one statement is either `ok`, or `error`, or `columns (begin_row value* end_row)* finish_rows`, where `error` may
-//! take the place of anything after `columns`.
-//! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink encodes a value by its *column's* type.
+//! **SINK-1** The order of calls for one statement is either `ok`, or `error`, or
+//! `columns (begin_row value* end_row)* finish_rows`, where `error` may take the place of anything
+//! after `columns`.
+//! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink
+//! encodes a value by its *column's* type.
 use crate::error::SqlError;
 use crate::plan::ty::{ExprType, Kind};
 use redolith_types::{Collation, Value};
@@ -28,7 +31,15 @@ impl ColumnMeta {
         let none: Arc<str> = Arc::from("");
         let mut flags = ColumnFlags::of_type(&ty);
         flags.set(ColumnFlags::NOT_NULL, !ty.nullable);
-        ColumnMeta { schema: none.clone(), table: none.clone(), org_table: none.clone(), name: Arc::from(name), org_name: none, ty, flags }
+        ColumnMeta {
+            schema: none.clone(),
+            table: none.clone(),
+            org_table: none.clone(),
+            name: Arc::from(name),
+            org_name: none,
+            ty,
+            flags,
+        }
     }
 }
 
@@ -102,7 +113,8 @@ impl StatusFlags {
     }
 }
 
-/// The end of a statement: the OK packet, or the EOF (or OK with header 0xfe) after rows, which has `warnings` and `status` only.
+/// The end of a statement: the OK packet, or the EOF (or OK with header 0xfe) after rows, which has
+/// `warnings` and `status` only.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OkInfo {
     pub affected: u64,
@@ -114,7 +126,8 @@ pub struct OkInfo {
 }
 
 pub trait ResultSink: Send {
-    /// The character set that results are sent in from now on, as [`Session::results_collation`](crate::Session::results_collation) has it.
+    /// The character set that results are sent in from now on, as
+    /// [`Session::results_collation`](crate::Session::results_collation) has it.
     fn results_in(&mut self, _results: Option<Collation>) {}
     fn columns(&mut self, columns: &[ColumnMeta]);
     fn begin_row(&mut self);

@@ -1,5 +1,6 @@
-//! `@@sql_mode`: the flags that change how statements are read and how strict values are taken, with MySQL's bit numbers. Those that this server does
-//! not obey are not known to it, but for a few that change nothing here or that scripts set as a matter of course (docs/compatibility.md).
+//! `@@sql_mode`: the flags that change how statements are read and how strict values are taken,
+//! with MySQL's bit numbers. Those that this server does not obey are not known to it, but for a
+//! few that change nothing here or that scripts set as a matter of course (docs/compatibility.md).
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SqlMode(pub u64);
@@ -56,7 +57,8 @@ impl SqlMode {
     pub fn strict(self) -> bool {
         self.has(SqlMode::STRICT_TRANS_TABLES | SqlMode::STRICT_ALL_TABLES)
     }
-    /// The part that decides what a text means: plans made under different values are different plans.
+    /// The part that decides what a text means: plans made under different values are different
+    /// plans.
     pub fn parsing_part(self) -> u64 {
         self.0
             & (SqlMode::REAL_AS_FLOAT
@@ -73,11 +75,15 @@ impl SqlMode {
                 | SqlMode::NO_ZERO_IN_DATE
                 | SqlMode::NO_ENGINE_SUBSTITUTION)
     }
-    /// From the comma-separated list SET takes; combinations expand. The offending name if one is unknown.
+    /// From the comma-separated list SET takes; combinations expand. The offending name if one is
+    /// unknown.
     pub fn parse(list: &str) -> Result<SqlMode, &str> {
         let mut mode = 0;
         for name in list.split(',').filter(|n| !n.is_empty()) {
-            let (_, bit) = SqlMode::NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name.trim())).ok_or(name)?;
+            let (_, bit) = SqlMode::NAMES
+                .iter()
+                .find(|(n, _)| n.eq_ignore_ascii_case(name.trim()))
+                .ok_or(name)?;
             mode |= bit;
         }
         Ok(SqlMode(mode).expanded())
@@ -103,7 +109,12 @@ impl SqlMode {
         SqlMode(mode)
     }
     pub fn to_list(self) -> String {
-        SqlMode::NAMES.iter().filter(|(_, bit)| self.has(*bit)).map(|(name, _)| *name).collect::<Vec<_>>().join(",")
+        SqlMode::NAMES
+            .iter()
+            .filter(|(_, bit)| self.has(*bit))
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(",")
     }
 }
 

@@ -1,4 +1,5 @@
-//! Statements as data, as far as they need no engine: what is understood, what is refused and how, which index is chosen, what columns are called.
+//! Statements as data, as far as they need no engine: what is understood, what is refused and how,
+//! which index is chosen, what columns are called.
 //!
 //! A case is a directive, SQL up to a blank line or `----`, and what is expected:
 //! - `ok`: understood. CREATE TABLE and CREATE DATABASE take effect, for the cases after it.
@@ -55,9 +56,18 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
     };
     let mut lifted = Lifted::default();
     lifted.read(sql.as_bytes(), 0, mode, bounds)?;
-    let parsed = parse::parse(sql.as_bytes(), 0..lifted.end, None, mode, parse::charsets::TextCharsets::UTF8, bounds)?;
+    let parsed = parse::parse(
+        sql.as_bytes(),
+        0..lifted.end,
+        None,
+        mode,
+        parse::charsets::TextCharsets::UTF8,
+        bounds,
+    )?;
     let bound = bind(&parsed, &cx, params)?;
-    let text = |n: &u32| String::from_utf8_lossy(parsed.literals[*n as usize].text(sql.as_bytes())).into_owned();
+    let text = |n: &u32| {
+        String::from_utf8_lossy(parsed.literals[*n as usize].text(sql.as_bytes())).into_owned()
+    };
     let pinned = bound.pinned.iter().map(text).collect();
     Ok((bound.plan, pinned))
 }
@@ -84,7 +94,9 @@ fn result_of(tables: &mut Tables, directive: &str, sql: &str) -> Result<Vec<Stri
             let cell = |v: &Value<'_>| if v.is_null() { "-".to_string() } else { v.to_string() };
             rows.iter().map(|r| [2, 4, 6, 7, 8, 11].map(|c| cell(&r[c])).join("|")).collect()
         }
-        "columns" => plan(tables, sql, literals)?.0.columns.iter().map(|c| c.name.to_string()).collect(),
+        "columns" => {
+            plan(tables, sql, literals)?.0.columns.iter().map(|c| c.name.to_string()).collect()
+        }
         "types" => {
             let plan = plan(tables, sql, literals)?.0;
             let describe = |t: &ExprType| {
@@ -130,14 +142,23 @@ fn run(name: &str, text: &str) {
                     failures.push(format!("{sql}\n  expected {argument}\n  got {e}"));
                 }
             }
-            ("error", Ok(_)) => failures.push(format!("{sql}\n  expected {argument}, but it was accepted")),
+            ("error", Ok(_)) => {
+                failures.push(format!("{sql}\n  expected {argument}, but it was accepted"))
+            }
             (_, Err(e)) => failures.push(format!("{sql}\n  {e}")),
-            (_, Ok(lines)) if lines != expected => failures.push(format!("{sql}\n  expected {expected:#?}\n  got {lines:#?}")),
+            (_, Ok(lines)) if lines != expected => {
+                failures.push(format!("{sql}\n  expected {expected:#?}\n  got {lines:#?}"))
+            }
             _ => {}
         }
     }
     assert!(cases > 0, "{name} holds no cases");
-    assert!(failures.is_empty(), "{name}: {} of {cases} failed\n\n{}", failures.len(), failures.join("\n\n"));
+    assert!(
+        failures.is_empty(),
+        "{name}: {} of {cases} failed\n\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
 }
 
 macro_rules! files {
@@ -162,7 +183,11 @@ fn a_stored_default_with_a_subquery_is_refused_where_it_is_read() {
     };
     let mut tables = Tables::default();
     tables.tables.insert(("test".into(), "d".into()), Arc::new(TableInfo::definition(def)));
-    for sql in ["INSERT INTO d (a) VALUES (DEFAULT)", "INSERT INTO d () VALUES ()", "UPDATE d SET a = DEFAULT"] {
+    for sql in [
+        "INSERT INTO d (a) VALUES (DEFAULT)",
+        "INSERT INTO d () VALUES ()",
+        "UPDATE d SET a = DEFAULT",
+    ] {
         assert_eq!(plan(&tables, sql, Params::Marks).unwrap_err().code, 3769, "{sql}");
     }
     assert!(plan(&tables, "SELECT a FROM d", Params::Marks).is_ok());

@@ -1,12 +1,15 @@
-//! Collations: comparison and weights of strings. A string's *weight bytes* order as the strings do under memcmp, once both are padded with spaces
-//! (all collations but `binary`). They are what index keys hold.
+//! Collations: comparison and weights of strings. A string's *weight bytes* order as the strings do
+//! under memcmp, once both are padded with spaces (all collations but `binary`). They are what
+//! index keys hold.
 //!
 //! - `binary`: the bytes, nothing padded.
 //! - `*_bin`: the bytes; UTF-8 orders as its code points do.
 //! - `latin1_swedish_ci`, `ascii_general_ci`: one weight byte per character.
-//! - `utf8mb4_general_ci`: the character's weight (`general_ci`), written as UTF-8 would write it: order is kept and ASCII takes one byte.
+//! - `utf8mb4_general_ci`: the character's weight (`general_ci`), written as UTF-8 would write it:
+//!   order is kept and ASCII takes one byte.
 //!
-//! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte each in both.
+//! COLL-1: `compare` and the weight bytes agree. Bytes that are not valid UTF-8 weigh 0xff00 + byte
+//! each in both.
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::Hasher;
@@ -41,7 +44,8 @@ const fn upper_case_table() -> [u8; 256] {
 
 const ASCII_CI: [u8; 256] = upper_case_table();
 
-/// Swedish order: Å, Ä = Æ, Ö after Z; Ü = Y; other accents off. Compared byte by byte with a server's WEIGHT_STRING().
+/// Swedish order: Å, Ä = Æ, Ö after Z; Ü = Y; other accents off. Compared byte by byte with a
+/// server's WEIGHT_STRING().
 const SWEDISH_CI: [u8; 256] = {
     let mut table = upper_case_table();
     // Weights of 0xc0..=0xdf; 0xe0..=0xff are their lower case, except × ÷ ß ÿ.
@@ -157,9 +161,11 @@ impl Collation {
     #[inline]
     fn weights(self) -> Weights {
         match self {
-            Collation::Binary | Collation::Utf8mb4Bin | Collation::Utf8mb3Bin | Collation::Latin1Bin | Collation::AsciiBin => {
-                Weights::Identity
-            }
+            Collation::Binary
+            | Collation::Utf8mb4Bin
+            | Collation::Utf8mb3Bin
+            | Collation::Latin1Bin
+            | Collation::AsciiBin => Weights::Identity,
             Collation::Latin1SwedishCi => Weights::Table(&SWEDISH_CI),
             Collation::AsciiGeneralCi => Weights::Table(&ASCII_CI),
             Collation::Utf8mb4GeneralCi | Collation::Utf8mb3GeneralCi => Weights::General,
@@ -182,7 +188,8 @@ impl Collation {
         a == b || self.compare(a, b) == Ordering::Equal
     }
 
-    /// The weight of the character at the start of non-empty `bytes`, and its length; for LIKE and LOCATE.
+    /// The weight of the character at the start of non-empty `bytes`, and its length; for LIKE and
+    /// LOCATE.
     #[inline]
     pub fn char_weight(self, bytes: &[u8]) -> (u32, usize) {
         match self.weights() {
@@ -191,7 +198,9 @@ impl Collation {
                 let (weight, len) = general_weight(bytes);
                 (u32::from(weight), len)
             }
-            Weights::Identity if self.charset().is_utf8() => decode_utf8(bytes).unwrap_or((0xff00 + u32::from(bytes[0]), 1)),
+            Weights::Identity if self.charset().is_utf8() => {
+                decode_utf8(bytes).unwrap_or((0xff00 + u32::from(bytes[0]), 1))
+            }
             Weights::Identity => (u32::from(bytes[0]), 1),
         }
     }
@@ -206,11 +215,18 @@ impl Collation {
         }
     }
 
-    /// The weight bytes with trailing spaces, to look for strings in strings: where they are UTF-8 no character's begin inside another's.
+    /// The weight bytes with trailing spaces, to look for strings in strings: where they are UTF-8
+    /// no character's begin inside another's.
     pub fn weight_bytes(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         match self.weights() {
-            Weights::Table(table) => bytes.iter().map(|byte| table[usize::from(*byte)]).collect::<Vec<u8>>().into(),
-            Weights::Identity if !self.charset().is_utf8() || std::str::from_utf8(bytes).is_ok() => Cow::Borrowed(bytes),
+            Weights::Table(table) => {
+                bytes.iter().map(|byte| table[usize::from(*byte)]).collect::<Vec<u8>>().into()
+            }
+            Weights::Identity
+                if !self.charset().is_utf8() || std::str::from_utf8(bytes).is_ok() =>
+            {
+                Cow::Borrowed(bytes)
+            }
             Weights::Identity => self.chars(bytes).collect::<String>().into_bytes().into(),
             Weights::General => {
                 let mut out = Vec::with_capacity(bytes.len());
@@ -228,14 +244,16 @@ impl Collation {
         })
     }
 
-    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash joins): with the weight bytes, in blocks whose borders do
-    /// not depend on the characters.
+    /// Feeds a hasher so that strings which compare equal hash equal (GROUP BY, DISTINCT, hash
+    /// joins): with the weight bytes, in blocks whose borders do not depend on the characters.
     pub fn hash(self, bytes: &[u8], state: &mut impl Hasher) {
         let bytes = if self.pads() { trim_spaces(bytes) } else { bytes };
         let mut block = Block { bytes: [0; BLOCK + 2], len: 0 };
         match self.weights() {
             Weights::Identity => state.write(bytes),
-            Weights::Table(table) => bytes.iter().for_each(|byte| block.push(&[table[usize::from(*byte)]], state)),
+            Weights::Table(table) => {
+                bytes.iter().for_each(|byte| block.push(&[table[usize::from(*byte)]], state))
+            }
             Weights::General => each_general(bytes, |weight| block.push(weight, state)),
         }
         state.write(&block.bytes[..block.len]);
@@ -245,7 +263,8 @@ impl Collation {
 
 const BLOCK: usize = 64;
 
-/// Weight bytes on their way to a hasher. A weight has at most 3 bytes, so 2 may stand over the end.
+/// Weight bytes on their way to a hasher. A weight has at most 3 bytes, so 2 may stand over the
+/// end.
 struct Block {
     bytes: [u8; BLOCK + 2],
     len: usize,
@@ -279,8 +298,17 @@ fn compare_padded(a: &[u8], b: &[u8], weight: impl Fn(u8) -> u8) -> Ordering {
         }
     }
     let common = a.len().min(b.len());
-    let versus_spaces = |rest: &[u8]| rest.iter().map(|byte| weight(*byte).cmp(&b' ')).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
-    if a.len() > common { versus_spaces(&a[common..]) } else { versus_spaces(&b[common..]).reverse() }
+    let versus_spaces = |rest: &[u8]| {
+        rest.iter()
+            .map(|byte| weight(*byte).cmp(&b' '))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal)
+    };
+    if a.len() > common {
+        versus_spaces(&a[common..])
+    } else {
+        versus_spaces(&b[common..]).reverse()
+    }
 }
 
 #[inline]
@@ -330,12 +358,17 @@ fn each_general(bytes: &[u8], mut visit: impl FnMut(&[u8])) {
         match weight {
             0..=0x7f => visit(&[weight as u8]),
             0x80..=0x7ff => visit(&[0xc0 | (weight >> 6) as u8, 0x80 | (weight & 0x3f) as u8]),
-            _ => visit(&[0xe0 | (weight >> 12) as u8, 0x80 | (weight >> 6 & 0x3f) as u8, 0x80 | (weight & 0x3f) as u8]),
+            _ => visit(&[
+                0xe0 | (weight >> 12) as u8,
+                0x80 | (weight >> 6 & 0x3f) as u8,
+                0x80 | (weight & 0x3f) as u8,
+            ]),
         }
     }
 }
 
-/// As that of the standard library, which looks at what is left of 64 bytes one by one: strings of some tens are what there is most of.
+/// As that of the standard library, which looks at what is left of 64 bytes one by one: strings of
+/// some tens are what there is most of.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -374,7 +407,16 @@ mod tests {
     #[test]
     fn weights_of_many_bytes_are_those_of_each() {
         let ascii: String = (0..128u8).map(char::from).collect();
-        for text in ["", "a", &ascii, "abcdéfgh", "ééééééééé", "0123456é", "ab\u{1f600}cdefghijkl", "straße und so weiter"] {
+        for text in [
+            "",
+            "a",
+            &ascii,
+            "abcdéfgh",
+            "ééééééééé",
+            "0123456é",
+            "ab\u{1f600}cdefghijkl",
+            "straße und so weiter",
+        ] {
             for cut in 0..=text.len() {
                 let (mut fast, mut slow) = (Vec::new(), Vec::new());
                 append_general(&text.as_bytes()[..cut], &mut fast);
@@ -390,7 +432,10 @@ mod tests {
             let equal = collation.equal(b"a", b"a  ");
             assert_eq!(equal, collation != Collation::Binary, "{collation:?}");
             // A character below the space sorts before the padded string.
-            assert_eq!(collation.compare(b"a\t", b"a"), if collation.pads() { Ordering::Less } else { Ordering::Greater });
+            assert_eq!(
+                collation.compare(b"a\t", b"a"),
+                if collation.pads() { Ordering::Less } else { Ordering::Greater }
+            );
         }
     }
 
@@ -404,7 +449,9 @@ mod tests {
         };
         let general = Collation::Utf8mb4GeneralCi;
         let (long, accented) = ("e".repeat(200), "é".repeat(200));
-        for (a, b) in [("straSe", "STRAßE  "), (&long[..], &accented[..]), ("", "   "), ("東E", "東é")] {
+        for (a, b) in
+            [("straSe", "STRAßE  "), (&long[..], &accented[..]), ("", "   "), ("東E", "東é")]
+        {
             assert!(general.equal(a.as_bytes(), b.as_bytes()));
             assert_eq!(hash(general, a), hash(general, b), "{a} {b}");
         }
@@ -416,15 +463,19 @@ mod tests {
     #[test]
     fn weight_bytes_are_weights_one_after_the_other() {
         for collation in Collation::ALL {
-            for text in
-                ["", "aB c  ", "éßж東😀", "caf\u{e9} \u{ff80}"].map(str::as_bytes).into_iter().chain([&b"a\x80\xe6\x9d"[..], b"\xa9\xc3"])
+            for text in ["", "aB c  ", "éßж東😀", "caf\u{e9} \u{ff80}"]
+                .map(str::as_bytes)
+                .into_iter()
+                .chain([&b"a\x80\xe6\x9d"[..], b"\xa9\xc3"])
             {
                 let (mut rest, mut wanted) = (text, Vec::new());
                 while !rest.is_empty() {
                     let (weight, len) = collation.char_weight(rest);
                     rest = &rest[len..];
                     match char::from_u32(weight) {
-                        Some(c) if collation.charset().is_utf8() => wanted.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+                        Some(c) if collation.charset().is_utf8() => {
+                            wanted.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
+                        }
                         _ => wanted.push(weight as u8),
                     }
                 }

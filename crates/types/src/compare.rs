@@ -1,5 +1,6 @@
-//! Comparison of values of different kinds, by MySQL's rules: two exact numbers exactly, a number and anything else as doubles, temporal values as
-//! moments, a temporal value and a string as moments where the string is one.
+//! Comparison of values of different kinds, by MySQL's rules: two exact numbers exactly, a number
+//! and anything else as doubles, temporal values as moments, a temporal value and a string as
+//! moments where the string is one.
 use std::cmp::Ordering;
 
 use crate::convert::{exact_number, to_f64};
@@ -29,7 +30,9 @@ pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>, collation: Collation) -> Ord
             Some(parsed) => time.cmp(&parsed.value),
             None => as_text(a, text, collation),
         },
-        (V::Bytes(_), V::Date(_) | V::DateTime(_) | V::Time(_)) => compare(b, a, collation).reverse(),
+        (V::Bytes(_), V::Date(_) | V::DateTime(_) | V::Time(_)) => {
+            compare(b, a, collation).reverse()
+        }
         _ => match (exact_number(a), exact_number(b)) {
             (Some(a), Some(b)) => a.cmp(&b),
             // -0.0 equals 0.0.
@@ -72,7 +75,11 @@ mod tests {
             (Value::text("a "), Value::text("A")),
         ];
         for (a, b) in equal {
-            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Equal, Ordering::Equal), "{a:?} {b:?}");
+            assert_eq!(
+                (compare(&a, &b, collation), compare(&b, &a, collation)),
+                (Ordering::Equal, Ordering::Equal),
+                "{a:?} {b:?}"
+            );
         }
         let less = [
             (Value::Null, Value::Int(i64::MIN)),
@@ -84,7 +91,11 @@ mod tests {
             (day.clone(), Value::text("2024-01-02 00:00:01")),
         ];
         for (a, b) in less {
-            assert_eq!((compare(&a, &b, collation), compare(&b, &a, collation)), (Ordering::Less, Ordering::Greater), "{a:?} {b:?}");
+            assert_eq!(
+                (compare(&a, &b, collation), compare(&b, &a, collation)),
+                (Ordering::Less, Ordering::Greater),
+                "{a:?} {b:?}"
+            );
         }
     }
 }

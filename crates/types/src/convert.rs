@@ -1,5 +1,6 @@
-//! Values as other kinds, the way expressions convert them: never an error, but `truncated` tells that something was left out or clamped, which is a
-//! warning (1292 "Truncated incorrect INTEGER value: 'x'"). NULL converts to 0 or None: test for it first.
+//! Values as other kinds, the way expressions convert them: never an error, but `truncated` tells
+//! that something was left out or clamped, which is a warning (1292 "Truncated incorrect INTEGER
+//! value: 'x'"). NULL converts to 0 or None: test for it first.
 use std::borrow::Cow;
 
 use crate::temporal::{self, FIRST_WITH_DATE, Parsed, parse_date, parse_datetime, parse_time};
@@ -30,7 +31,8 @@ pub fn text_to_f64(text: &[u8]) -> Converted<f64> {
     Converted { value: clamped, truncated: clamped != value || !ends_there(text, used) }
 }
 
-/// The integer at the start of a text; a fraction is cut off without rounding, as CAST('1.9' AS SIGNED) does.
+/// The integer at the start of a text; a fraction is cut off without rounding, as CAST('1.9' AS
+/// SIGNED) does.
 fn text_to_integer(text: &[u8]) -> Converted<i128> {
     let trimmed = text.trim_ascii_start();
     let skipped = text.len() - trimmed.len();
@@ -80,8 +82,8 @@ pub fn to_f64(value: &Value<'_>) -> Converted<f64> {
     }
 }
 
-/// Decimals, doubles and temporal values round to the nearest integer; text is cut off at its first other character. CAST AS SIGNED / UNSIGNED
-/// is this with `as`; `to_i64` and `to_u64` clamp.
+/// Decimals, doubles and temporal values round to the nearest integer; text is cut off at its first
+/// other character. CAST AS SIGNED / UNSIGNED is this with `as`; `to_i64` and `to_u64` clamp.
 pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
     match value {
         Value::Null => clean(0),
@@ -92,7 +94,9 @@ pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
         Value::Double(v) => clean(v.round_ties_even() as i128),
         value => match exact_number(value).map(|d| (d.to_i128(), d.is_negative())) {
             Some((Some(number), _)) => clean(number),
-            Some((None, negative)) => Converted { value: if negative { i128::MIN } else { i128::MAX }, truncated: true },
+            Some((None, negative)) => {
+                Converted { value: if negative { i128::MIN } else { i128::MAX }, truncated: true }
+            }
             None => clean(0),
         },
     }
@@ -117,7 +121,10 @@ pub fn to_u64(value: &Value<'_>) -> Converted<u64> {
 
 /// Numbers of more than 65 digits become 65 nines.
 pub fn to_decimal(value: &Value<'_>) -> Converted<Decimal> {
-    let limit = |negative| Converted { value: Decimal::max_value(crate::decimal::MAX_PRECISION, 0, negative), truncated: true };
+    let limit = |negative| Converted {
+        value: Decimal::max_value(crate::decimal::MAX_PRECISION, 0, negative),
+        truncated: true,
+    };
     match value {
         Value::Float(_) | Value::Double(_) => {
             // The digits of a FLOAT are those that it has as a DOUBLE.
@@ -145,7 +152,8 @@ pub fn to_bool(value: &Value<'_>) -> Option<bool> {
     }
 }
 
-/// A value in a numeric context: strings as doubles, temporal values as integers or, with a fraction, decimals, FLOAT as double.
+/// A value in a numeric context: strings as doubles, temporal values as integers or, with a
+/// fraction, decimals, FLOAT as double.
 pub fn to_number(value: &Value<'_>) -> Converted<Value<'static>> {
     match value {
         Value::Bytes(text) => {
@@ -155,7 +163,11 @@ pub fn to_number(value: &Value<'_>) -> Converted<Value<'static>> {
         Value::Float(v) => clean(Value::Double(f64::from(*v))),
         Value::Time(_) | Value::DateTime(_) | Value::Date(_) => {
             let number = exact_number(value).unwrap_or(Decimal::ZERO);
-            clean(if number.scale() > 0 { Value::Decimal(number) } else { Value::Int(number.to_i64().unwrap_or(0)) })
+            clean(if number.scale() > 0 {
+                Value::Decimal(number)
+            } else {
+                Value::Int(number.to_i64().unwrap_or(0))
+            })
         }
         Value::Null => clean(Value::Null),
         Value::Int(v) => clean(Value::Int(*v)),
@@ -169,10 +181,19 @@ fn whole<T>(value: T) -> Option<Parsed<T>> {
     Some(Parsed { value, fsp: 0, truncated: false })
 }
 
-/// None: NULL, or not a date (1292 "Incorrect datetime value"). A TIME is taken on `today`; a zone in a text is brought to `to_offset_secs`.
-pub fn to_datetime(value: &Value<'_>, today: Date, to_offset_secs: i32) -> Option<Parsed<DateTime>> {
+/// None: NULL, or not a date (1292 "Incorrect datetime value"). A TIME is taken on `today`; a zone
+/// in a text is brought to `to_offset_secs`.
+pub fn to_datetime(
+    value: &Value<'_>,
+    today: Date,
+    to_offset_secs: i32,
+) -> Option<Parsed<DateTime>> {
     match value {
-        Value::DateTime(v) => Some(Parsed { value: *v, fsp: if v.microsecond() == 0 { 0 } else { 6 }, truncated: false }),
+        Value::DateTime(v) => Some(Parsed {
+            value: *v,
+            fsp: if v.microsecond() == 0 { 0 } else { 6 },
+            truncated: false,
+        }),
         Value::Date(v) => whole(v.at(0)),
         Value::Time(v) => whole(today.at(0).add_time(*v)?),
         Value::Bytes(text) => parse_datetime(text, to_offset_secs),
@@ -184,7 +205,11 @@ pub fn to_datetime(value: &Value<'_>, today: Date, to_offset_secs: i32) -> Optio
                 return None;
             }
             let seconds = DateTime::from_number(number.round_to(0, true).ok()?.to_i64()?)?;
-            Some(Parsed { value: seconds.with_fraction(fraction_us(&number))?, fsp: number.scale().min(6), truncated: false })
+            Some(Parsed {
+                value: seconds.with_fraction(fraction_us(&number))?,
+                fsp: number.scale().min(6),
+                truncated: false,
+            })
         }
     }
 }
@@ -196,7 +221,11 @@ pub fn to_date(value: &Value<'_>, today: Date) -> Option<Parsed<Date>> {
         Value::Bytes(text) => parse_date(text),
         value => {
             let at = to_datetime(value, today, 0)?;
-            Some(Parsed { value: at.value.date(), fsp: 0, truncated: at.truncated || at.value.us_of_day() != 0 })
+            Some(Parsed {
+                value: at.value.date(),
+                fsp: 0,
+                truncated: at.truncated || at.value.us_of_day() != 0,
+            })
         }
     }
 }
@@ -204,16 +233,29 @@ pub fn to_date(value: &Value<'_>, today: Date) -> Option<Parsed<Date>> {
 /// None: NULL, or not a time. Out of range: clamped and `truncated`.
 pub fn to_time(value: &Value<'_>) -> Option<Parsed<Time>> {
     match value {
-        Value::Time(v) => Some(Parsed { value: *v, fsp: if v.microseconds() == 0 { 0 } else { 6 }, truncated: false }),
-        Value::DateTime(v) => Some(Parsed { value: v.time(), fsp: if v.microsecond() == 0 { 0 } else { 6 }, truncated: false }),
+        Value::Time(v) => Some(Parsed {
+            value: *v,
+            fsp: if v.microseconds() == 0 { 0 } else { 6 },
+            truncated: false,
+        }),
+        Value::DateTime(v) => Some(Parsed {
+            value: v.time(),
+            fsp: if v.microsecond() == 0 { 0 } else { 6 },
+            truncated: false,
+        }),
         Value::Date(_) => whole(Time::ZERO),
         Value::Bytes(text) => parse_time(text),
         Value::Null => None,
         value => {
             let number = to_decimal(value).value;
-            let whole = number.round_to(0, true).ok()?.to_i64().unwrap_or(if number.is_negative() { i64::MIN } else { i64::MAX / 10_000 });
+            let whole = number
+                .round_to(0, true)
+                .ok()?
+                .to_i64()
+                .unwrap_or(if number.is_negative() { i64::MIN } else { i64::MAX / 10_000 });
             let (time, clamped) = Time::from_number(whole)?;
-            let us = if number.is_negative() { -fraction_us(&number) } else { fraction_us(&number) };
+            let us =
+                if number.is_negative() { -fraction_us(&number) } else { fraction_us(&number) };
             let (value, over) = Time::clamped(time.us() + us);
             Some(Parsed { value, fsp: number.scale().min(6), truncated: clamped || over })
         }
@@ -257,11 +299,21 @@ mod tests {
 
     #[test]
     fn text_converts_up_to_its_first_other_character() {
-        let f = |text: &str| (text_to_f64(text.as_bytes()).value, text_to_f64(text.as_bytes()).truncated);
-        assert_eq!([f("1.5"), f(" 1.5 "), f("1.5x"), f("x"), f("")], [(1.5, false), (1.5, false), (1.5, true), (0.0, true), (0.0, true)]);
+        let f = |text: &str| {
+            (text_to_f64(text.as_bytes()).value, text_to_f64(text.as_bytes()).truncated)
+        };
+        assert_eq!(
+            [f("1.5"), f(" 1.5 "), f("1.5x"), f("x"), f("")],
+            [(1.5, false), (1.5, false), (1.5, true), (0.0, true), (0.0, true)]
+        );
         assert_eq!(f("1e400"), (f64::MAX, true));
-        let i = |text: &'static str| (to_i64(&Value::text(text)).value, to_i64(&Value::text(text)).truncated);
-        assert_eq!([i("12"), i("-12 "), i("1.9"), i("x1")], [(12, false), (-12, false), (1, true), (0, true)]);
+        let i = |text: &'static str| {
+            (to_i64(&Value::text(text)).value, to_i64(&Value::text(text)).truncated)
+        };
+        assert_eq!(
+            [i("12"), i("-12 "), i("1.9"), i("x1")],
+            [(12, false), (-12, false), (1, true), (0, true)]
+        );
         assert_eq!(i("9223372036854775808"), (i64::MAX, true));
         assert_eq!(to_u64(&Value::text("18446744073709551615")), clean(u64::MAX));
     }
@@ -286,6 +338,9 @@ mod tests {
         assert_eq!(to_number(&Value::DateTime(at)).value.to_string(), "20240102030405.250000");
         assert_eq!(to_time(&Value::Double(-12.5)).unwrap().value.us(), -12_500_000);
         assert_eq!(to_time(&Value::Int(99)), None);
-        assert_eq!(to_date(&Value::text("2024-01-02 10:00"), Date::ZERO).map(|p| p.truncated), Some(true));
+        assert_eq!(
+            to_date(&Value::text("2024-01-02 10:00"), Date::ZERO).map(|p| p.truncated),
+            Some(true)
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! Index keys: bytes whose memcmp order is the order of the index.
 //!
-//! KEY-1: memcmp of two keys of one layout orders as their columns' values do, in collation, NULL first, DESC columns turned round.
-//! KEY-2: no column's bytes are a proper prefix of another value's bytes of that column, so columns can simply follow each other.
+//! KEY-1: memcmp of two keys of one layout orders as their columns' values do, in collation, NULL
+//! first, DESC columns turned round.
+//! KEY-2: no column's bytes are a proper prefix of another value's bytes of that column, so columns
+//! can simply follow each other.
 //!
 //! | column | bytes |
 //! |---|---|
@@ -72,7 +74,9 @@ impl Kind {
         match ty {
             SqlType::Int { size, sign, .. } if sign.unsigned => Kind::UInt(*size),
             SqlType::Int { size, .. } => Kind::Int(*size),
-            SqlType::Decimal { precision, scale, .. } => Kind::Decimal { precision: *precision, scale: *scale },
+            SqlType::Decimal { precision, scale, .. } => {
+                Kind::Decimal { precision: *precision, scale: *scale }
+            }
             SqlType::Float { .. } => Kind::Float,
             SqlType::Double { .. } => Kind::Double,
             SqlType::Date => Kind::Date,
@@ -82,7 +86,10 @@ impl Kind {
             SqlType::Year => Kind::Year,
             SqlType::Enum { .. } => Kind::Enum,
             SqlType::Bit { .. } | SqlType::Set { .. } => Kind::Bits,
-            ty => Kind::String { collation: ty.compare_collation(), chars: prefix.unwrap_or(u32::MAX) },
+            ty => Kind::String {
+                collation: ty.compare_collation(),
+                chars: prefix.unwrap_or(u32::MAX),
+            },
         }
     }
 
@@ -107,7 +114,9 @@ impl Kind {
                 let flipped = (*v as u64) ^ 1 << (8 * n - 1);
                 out.extend_from_slice(&flipped.to_be_bytes()[8 - n..]);
             }
-            (Kind::UInt(size), Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()[8 - size.bytes()..]),
+            (Kind::UInt(size), Value::UInt(v)) => {
+                out.extend_from_slice(&v.to_be_bytes()[8 - size.bytes()..])
+            }
             (Kind::Float, Value::Float(v)) => {
                 let bits = (v + 0.0).to_bits();
                 let flip = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };
@@ -124,25 +133,37 @@ impl Kind {
                 v.pack(precision, scale, &mut out[start..]);
             }
             (Kind::Date, Value::Date(v)) => out.extend_from_slice(&v.packed().to_be_bytes()),
-            (Kind::Time, Value::Time(v)) => out.extend_from_slice(&(v.us() as u64 ^ 1 << 63).to_be_bytes()),
-            (Kind::DateTime, Value::DateTime(v)) => out.extend_from_slice(&v.packed().to_be_bytes()),
-            (Kind::Timestamp, Value::DateTime(v)) => out.extend_from_slice(&(timestamp_us(*v) as u64 ^ 1 << 63).to_be_bytes()),
+            (Kind::Time, Value::Time(v)) => {
+                out.extend_from_slice(&(v.us() as u64 ^ 1 << 63).to_be_bytes())
+            }
+            (Kind::DateTime, Value::DateTime(v)) => {
+                out.extend_from_slice(&v.packed().to_be_bytes())
+            }
+            (Kind::Timestamp, Value::DateTime(v)) => {
+                out.extend_from_slice(&(timestamp_us(*v) as u64 ^ 1 << 63).to_be_bytes())
+            }
             (Kind::Year, Value::UInt(v)) => out.push(v.saturating_sub(1900) as u8),
             (Kind::Enum, Value::UInt(v)) => out.extend_from_slice(&(*v as u16).to_be_bytes()),
             (Kind::Bits, Value::UInt(v)) => out.extend_from_slice(&v.to_be_bytes()),
             (Kind::String { collation, chars }, Value::Bytes(bytes)) => {
-                let bytes = if chars == u32::MAX { bytes } else { &bytes[..collation.charset().prefix_len(bytes, chars as usize)] };
+                let bytes = if chars == u32::MAX {
+                    bytes
+                } else {
+                    &bytes[..collation.charset().prefix_len(bytes, chars as usize)]
+                };
                 encode_string(collation, bytes, out);
             }
             (kind, value) => panic!("KEY: the column is {kind:?}, the value {value:?}"),
         }
     }
 
-    /// The number at the start of `key`; None: the column is not of a type that AUTO_INCREMENT can have.
+    /// The number at the start of `key`; None: the column is not of a type that AUTO_INCREMENT can
+    /// have.
     fn number(self, key: &[u8], desc: bool) -> Option<Value<'static>> {
         let flip = if desc { 0xff } else { 0 };
         let width = self.width()?;
-        let bits = |key: &[u8]| key[..width].iter().fold(0u64, |n, byte| n << 8 | u64::from(byte ^ flip));
+        let bits =
+            |key: &[u8]| key[..width].iter().fold(0u64, |n, byte| n << 8 | u64::from(byte ^ flip));
         Some(match self {
             Kind::UInt(_) => Value::UInt(bits(key)),
             Kind::Int(_) => {
@@ -163,9 +184,13 @@ impl Kind {
 
     /// Bytes of this column at the start of `key`, which is not NULL.
     fn skip(self, key: &[u8], desc: bool) -> usize {
-        let Kind::String { collation, .. } = self else { return self.width().expect("not a string") };
+        let Kind::String { collation, .. } = self else {
+            return self.width().expect("not a string");
+        };
         let flip = if desc { 0xff } else { 0 };
-        let more = |flag: u8| if collation.pads() { flag != EQUAL_TO_SPACES } else { flag == MORE_FOLLOWS };
+        let more = |flag: u8| {
+            if collation.pads() { flag != EQUAL_TO_SPACES } else { flag == MORE_FOLLOWS }
+        };
         let mut len = CHUNK + 1;
         while more(key[len - 1] ^ flip) {
             len += CHUNK + 1;
@@ -189,7 +214,8 @@ pub fn encode_string(collation: Collation, bytes: &[u8], out: &mut Vec<u8>) {
     let mut flag = if pads { EQUAL_TO_SPACES } else { in_last as u8 };
     for n in (0..=before_last).rev() {
         if n < before_last {
-            // The chunk before is told how the one behind it compares with spaces, or what was told to that one if it is spaces.
+            // The chunk before is told how the one behind it compares with spaces, or what was told
+            // to that one if it is spaces.
             flag = match u64::from_be_bytes(chunk).cmp(&SPACES) {
                 _ if !pads => MORE_FOLLOWS,
                 Ordering::Less => LESS_THAN_SPACES,
@@ -229,7 +255,8 @@ impl Part {
     }
 
     fn skip(&self, key: &[u8]) -> usize {
-        self.value_in(key).map_or(0, |value| self.kind.skip(value, self.desc)) + usize::from(self.nullable)
+        self.value_in(key).map_or(0, |value| self.kind.skip(value, self.desc))
+            + usize::from(self.nullable)
     }
 }
 
@@ -237,7 +264,12 @@ impl KeyLayout {
     pub fn new(columns: &[Column], index: &IndexDef) -> KeyLayout {
         let part = |c: &crate::IndexColumn| {
             let column = &columns[c.column];
-            Part { column: c.column as u32, kind: Kind::of(&column.ty, c.prefix), nullable: column.nullable, desc: c.desc }
+            Part {
+                column: c.column as u32,
+                kind: Kind::of(&column.ty, c.prefix),
+                nullable: column.nullable,
+                desc: c.desc,
+            }
         };
         KeyLayout { parts: index.columns.iter().map(part).collect() }
     }
@@ -293,7 +325,8 @@ impl KeyLayout {
         self.parts[..n].iter().fold(0, |at, part| at + part.skip(&key[at..]))
     }
 
-    /// Turns a prefix of keys into the least key after all keys with that prefix. False (and empty): there is none.
+    /// Turns a prefix of keys into the least key after all keys with that prefix. False (and
+    /// empty): there is none.
     pub fn successor(prefix: &mut Vec<u8>) -> bool {
         while prefix.pop_if(|byte| *byte == 0xff).is_some() {}
         match prefix.last_mut() {
@@ -303,11 +336,20 @@ impl KeyLayout {
         true
     }
 
-    /// Bounds of the keys whose first columns are `values` and whose next one, a string, starts with `prefix` (LIKE 'prefix%'): low inclusive, high
-    /// exclusive (empty: none). They may take in a few keys more: the filter is applied anyway.
-    pub fn encode_prefix_range(&self, values: &[Value<'_>], prefix: &[u8], low: &mut Vec<u8>, high: &mut Vec<u8>) {
+    /// Bounds of the keys whose first columns are `values` and whose next one, a string, starts
+    /// with `prefix` (LIKE 'prefix%'): low inclusive, high exclusive (empty: none). They may take
+    /// in a few keys more: the filter is applied anyway.
+    pub fn encode_prefix_range(
+        &self,
+        values: &[Value<'_>],
+        prefix: &[u8],
+        low: &mut Vec<u8>,
+        high: &mut Vec<u8>,
+    ) {
         let (low_start, part) = (low.len(), self.parts[values.len()]);
-        let Kind::String { collation, chars } = part.kind else { panic!("KEY: a prefix of {:?}", part.kind) };
+        let Kind::String { collation, chars } = part.kind else {
+            panic!("KEY: a prefix of {:?}", part.kind)
+        };
         self.encode_values(values, low);
         let part_start = low.len();
         if part.nullable {
@@ -316,12 +358,15 @@ impl KeyLayout {
         let prefix = &prefix[..collation.charset().prefix_len(prefix, chars as usize)];
         let chunks_start = low.len();
         encode_string(collation, prefix, low);
-        // What stands after the prefix is not known, so neither is the last chunk's padding and flag; nor the flags before trailing spaces, which
-        // `append_weights` takes off. Keep the bytes that every such key has.
+        // What stands after the prefix is not known, so neither is the last chunk's padding and
+        // flag; nor the flags before trailing spaces, which `append_weights` takes off. Keep the
+        // bytes that every such key has.
         let mut weights = Vec::with_capacity(prefix.len());
         collation.append_weights(prefix, &mut weights);
         let known = weights.len() / CHUNK * (CHUNK + 1) + weights.len() % CHUNK;
-        low.truncate(chunks_start + if weights.len() % CHUNK == 0 { known.saturating_sub(1) } else { known });
+        low.truncate(
+            chunks_start + if weights.len() % CHUNK == 0 { known.saturating_sub(1) } else { known },
+        );
         if part.desc {
             low[part_start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
@@ -338,7 +383,11 @@ impl KeyLayout {
             // No character's weight takes more bytes than the longest character of its set.
             let of_chars = |chars: u64| chars * u64::from(charset.max_len());
             let ty = &columns[part.column as usize].ty;
-            let bytes = if chars == u32::MAX { ty.max_bytes().filter(|_| !ty.is_lob())? } else { of_chars(u64::from(chars)) };
+            let bytes = if chars == u32::MAX {
+                ty.max_bytes().filter(|_| !ty.is_lob())?
+            } else {
+                of_chars(u64::from(chars))
+            };
             Some((bytes as usize).div_ceil(CHUNK).max(1) * (CHUNK + 1))
         };
         self.parts.iter().map(|part| Some(part_len(part)? + usize::from(part.nullable))).sum()

@@ -1,6 +1,8 @@
-//! Numbers as MySQL prints them: doubles with the fewest digits that read back as the same, floats with six.
+//! Numbers as MySQL prints them: doubles with the fewest digits that read back as the same, floats
+//! with six.
 //!
-//! Exponent form ("1.5e20", "1e-16") is used when the decimal point would stand after the 15th digit or more than 14 places before the first.
+//! Exponent form ("1.5e20", "1e-16") is used when the decimal point would stand after the 15th
+//! digit or more than 14 places before the first.
 
 use std::io::Write;
 
@@ -66,8 +68,13 @@ pub fn fit_f64(value: f64, width: usize) -> (Vec<u8>, bool) {
         _ if point < len => len + 1,
         _ => point,
     };
-    let is_plain = PLAIN_POINTS.contains(&point) && (plain_len <= room || (-2..=room).contains(&point));
-    let (mut text, fits) = if is_plain { plain(value.abs(), room, len, point) } else { scientific(value.abs(), room, len, point) };
+    let is_plain =
+        PLAIN_POINTS.contains(&point) && (plain_len <= room || (-2..=room).contains(&point));
+    let (mut text, fits) = if is_plain {
+        plain(value.abs(), room, len, point)
+    } else {
+        scientific(value.abs(), room, len, point)
+    };
     if negative && text != b"0" {
         text.insert(0, b'-');
     }
@@ -101,7 +108,8 @@ fn plain(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
 
 fn scientific(value: f64, room: i32, len: i32, point: i32) -> (Vec<u8>, bool) {
     let exponent = point - 1;
-    let exponent_len = exponent.unsigned_abs().checked_ilog10().unwrap_or(0) as i32 + 1 + i32::from(exponent < 0);
+    let exponent_len =
+        exponent.unsigned_abs().checked_ilog10().unwrap_or(0) as i32 + 1 + i32::from(exponent < 0);
     let room = room - 1 - exponent_len - i32::from(len > 1);
     let (digits, point) = significant(value, room.clamp(1, len) as usize);
     let (first, rest) = digits.split_at(1);
@@ -117,7 +125,10 @@ fn write_scientific(text: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(text);
         return;
     };
-    let (mantissa, exponent) = (&text[..e], std::str::from_utf8(&text[e + 1..]).ok().and_then(|t| t.parse::<i32>().ok()).unwrap_or(0));
+    let (mantissa, exponent) = (
+        &text[..e],
+        std::str::from_utf8(&text[e + 1..]).ok().and_then(|t| t.parse::<i32>().ok()).unwrap_or(0),
+    );
     let mut digits = [0u8; 40];
     let mut len = 0;
     for b in mantissa.iter().filter(|b| b.is_ascii_digit()) {
@@ -228,7 +239,11 @@ mod tests {
             (0.1, 20, "0.1", true),
         ];
         for (value, width, wanted, fits) in fitted {
-            assert_eq!(fit_f64(value, width), (wanted.as_bytes().to_vec(), fits), "{value} in {width}");
+            assert_eq!(
+                fit_f64(value, width),
+                (wanted.as_bytes().to_vec(), fits),
+                "{value} in {width}"
+            );
         }
         for value in [0, 7, 10, u64::MAX] {
             assert_eq!(text(|out| write_u64(value, out)), value.to_string());

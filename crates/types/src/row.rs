@@ -10,9 +10,11 @@
 //! | rest | variable bytes: CHAR (without trailing spaces), VARCHAR, TEXT, BINARY (full length), VARBINARY, BLOB; NULL takes none; an external one |
 //! | | is {page_no u32, len u64}, 12 bytes |
 //!
-//! ROW-1: a payload has exactly the bytes its last end tells. ROW-2: `WIDE` is set only if the variable bytes are over 0x7fff. ROW-3: a NULL column's
-//! fixed bytes are zero, so equal rows have equal payloads.
-//! Values must be of the column's kind (`convert_for_column` makes them so): anything else is a bug and panics.
+//! ROW-1: a payload has exactly the bytes its last end tells. ROW-2: `WIDE` is set only if the
+//! variable bytes are over 0x7fff. ROW-3: a NULL column's fixed bytes are zero, so equal rows have
+//! equal payloads.
+//! Values must be of the column's kind (`convert_for_column` makes them so): anything else is a bug
+//! and panics.
 use crate::collation::trim_spaces;
 use crate::decimal::packed_len;
 use crate::{Column, Date, DateTime, Decimal, IntSize, SqlType, Time, Value};
@@ -51,13 +53,17 @@ impl Kind {
         match ty {
             SqlType::Int { size, sign, .. } if sign.unsigned => Kind::UInt(*size),
             SqlType::Int { size, .. } => Kind::Int(*size),
-            SqlType::Decimal { precision, scale, .. } => Kind::Decimal { precision: *precision, scale: *scale },
+            SqlType::Decimal { precision, scale, .. } => {
+                Kind::Decimal { precision: *precision, scale: *scale }
+            }
             SqlType::Float { .. } => Kind::Float,
             SqlType::Double { .. } => Kind::Double,
             SqlType::Char { .. } => Kind::Char,
-            SqlType::VarChar { .. } | SqlType::Text { .. } | SqlType::Binary { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => {
-                Kind::Variable
-            }
+            SqlType::VarChar { .. }
+            | SqlType::Text { .. }
+            | SqlType::Binary { .. }
+            | SqlType::VarBinary { .. }
+            | SqlType::Blob { .. } => Kind::Variable,
             SqlType::Date => Kind::Date,
             SqlType::Time { .. } => Kind::Time,
             SqlType::DateTime { .. } => Kind::DateTime,
@@ -75,7 +81,12 @@ impl Kind {
             Kind::Int(size) | Kind::UInt(size) => size.bytes(),
             Kind::Float | Kind::Date => 4,
             Kind::Decimal { precision, scale } => packed_len(precision, scale),
-            Kind::Double | Kind::Time | Kind::DateTime | Kind::Timestamp | Kind::Bit | Kind::Set => 8,
+            Kind::Double
+            | Kind::Time
+            | Kind::DateTime
+            | Kind::Timestamp
+            | Kind::Bit
+            | Kind::Set => 8,
             Kind::Year => 1,
             Kind::Enum => 2,
             Kind::Variable | Kind::Char => return None,
@@ -86,7 +97,8 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     kind: Kind,
-    /// Offset in the payload of a fixed column; number among the variable ones of a variable column.
+    /// Offset in the payload of a fixed column; number among the variable ones of a variable
+    /// column.
     at: u32,
 }
 
@@ -178,23 +190,36 @@ impl RowLayout {
             Kind::Int(size) => Value::Int(match size {
                 IntSize::Tiny => i64::from(payload[at] as i8),
                 IntSize::Small => i64::from(i16::from_le_bytes(le(payload, at))),
-                IntSize::Medium => i64::from(i32::from_le_bytes([0, payload[at], payload[at + 1], payload[at + 2]]) >> 8),
+                IntSize::Medium => i64::from(
+                    i32::from_le_bytes([0, payload[at], payload[at + 1], payload[at + 2]]) >> 8,
+                ),
                 IntSize::Int => i64::from(i32::from_le_bytes(le(payload, at))),
                 IntSize::Big => i64::from_le_bytes(le(payload, at)),
             }),
             Kind::UInt(size) => Value::UInt(match size {
                 IntSize::Tiny => u64::from(payload[at]),
                 IntSize::Small => u64::from(u16::from_le_bytes(le(payload, at))),
-                IntSize::Medium => u64::from(u32::from_le_bytes([payload[at], payload[at + 1], payload[at + 2], 0])),
+                IntSize::Medium => u64::from(u32::from_le_bytes([
+                    payload[at],
+                    payload[at + 1],
+                    payload[at + 2],
+                    0,
+                ])),
                 IntSize::Int => u64::from(u32::from_le_bytes(le(payload, at))),
                 IntSize::Big => u64::from_le_bytes(le(payload, at)),
             }),
             Kind::Float => Value::Float(f32::from_le_bytes(le(payload, at))),
             Kind::Double => Value::Double(f64::from_le_bytes(le(payload, at))),
-            Kind::Decimal { precision, scale } => Value::Decimal(Decimal::unpack(precision, scale, &payload[at..])),
+            Kind::Decimal { precision, scale } => {
+                Value::Decimal(Decimal::unpack(precision, scale, &payload[at..]))
+            }
             Kind::Date => Value::Date(Date::from_packed(u32::from_le_bytes(le(payload, at)))),
-            Kind::Time => Value::Time(Time::from_us(i64::from_le_bytes(le(payload, at))).unwrap_or_default()),
-            Kind::DateTime => Value::DateTime(DateTime::from_packed(u64::from_le_bytes(le(payload, at)))),
+            Kind::Time => {
+                Value::Time(Time::from_us(i64::from_le_bytes(le(payload, at))).unwrap_or_default())
+            }
+            Kind::DateTime => {
+                Value::DateTime(DateTime::from_packed(u64::from_le_bytes(le(payload, at))))
+            }
             Kind::Timestamp => Value::DateTime(match i64::from_le_bytes(le(payload, at)) {
                 0 => DateTime::ZERO,
                 us => DateTime::from_unix_us(us, 0).unwrap_or_default(),
@@ -225,7 +250,8 @@ impl RowLayout {
         }
     }
 
-    /// Appends the payload of the row with some columns changed. External columns that are not changed stay external.
+    /// Appends the payload of the row with some columns changed. External columns that are not
+    /// changed stay external.
     pub fn update(&self, old: &[u8], changes: &[(usize, Value<'_>)], out: &mut Vec<u8>) {
         let start = out.len();
         if changes.iter().all(|(col, _)| !self.is_variable(*col)) {
@@ -240,7 +266,9 @@ impl RowLayout {
             self.write_variable(out, start, |variable| {
                 let col = self.variable[variable] as usize;
                 match changes.iter().rev().find(|(changed, _)| *changed == col) {
-                    Some((_, value)) => Piece { bytes: self.variable_bytes(col, value), external: false, room: 0 },
+                    Some((_, value)) => {
+                        Piece { bytes: self.variable_bytes(col, value), external: false, room: 0 }
+                    }
                     None => self.piece(old, variable),
                 }
             });
@@ -260,25 +288,44 @@ impl RowLayout {
             return None;
         }
         let piece = self.piece(payload, self.slots[col].at as usize);
-        piece.external.then(|| (u32::from_le_bytes(le(piece.bytes, 0)), u64::from_le_bytes(le(piece.bytes, 4))))
+        piece.external.then(|| {
+            (u32::from_le_bytes(le(piece.bytes, 0)), u64::from_le_bytes(le(piece.bytes, 4)))
+        })
     }
 
     /// External columns: (column, first page, length).
-    pub fn externals<'a>(&'a self, payload: &'a [u8]) -> impl Iterator<Item = (usize, u32, u64)> + 'a {
+    pub fn externals<'a>(
+        &'a self,
+        payload: &'a [u8],
+    ) -> impl Iterator<Item = (usize, u32, u64)> + 'a {
         let columns = if self.has_externals(payload) { &self.variable[..] } else { &[] };
-        columns.iter().filter_map(move |col| self.external(payload, *col as usize).map(|(page, len)| (*col as usize, page, len)))
+        columns.iter().filter_map(move |col| {
+            self.external(payload, *col as usize).map(|(page, len)| (*col as usize, page, len))
+        })
     }
 
-    /// (column, bytes in the row) of the variable columns that are in the row and not NULL: what may be moved out of it.
-    pub fn inline_lens<'a>(&'a self, payload: &'a [u8]) -> impl Iterator<Item = (usize, usize)> + 'a {
+    /// (column, bytes in the row) of the variable columns that are in the row and not NULL: what
+    /// may be moved out of it.
+    pub fn inline_lens<'a>(
+        &'a self,
+        payload: &'a [u8],
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
         self.variable.iter().enumerate().filter_map(move |(i, col)| {
             let piece = self.piece(payload, i);
-            (!piece.external && !self.is_null(payload, *col as usize)).then_some((*col as usize, piece.bytes.len()))
+            (!piece.external && !self.is_null(payload, *col as usize))
+                .then_some((*col as usize, piece.bytes.len()))
         })
     }
 
     /// Appends the payload with a column replaced by a reference to where it is stored.
-    pub fn externalize(&self, payload: &[u8], col: usize, page_no: u32, len: u64, out: &mut Vec<u8>) {
+    pub fn externalize(
+        &self,
+        payload: &[u8],
+        col: usize,
+        page_no: u32,
+        len: u64,
+        out: &mut Vec<u8>,
+    ) {
         let mut reference = [0; EXTERNAL_LEN];
         reference[..4].copy_from_slice(&page_no.to_le_bytes());
         reference[4..].copy_from_slice(&len.to_le_bytes());
@@ -290,34 +337,48 @@ impl RowLayout {
         self.replace(payload, col, Piece { bytes, external: false, room: 0 }, out);
     }
 
-    /// Appends the payload with room for the external columns, whose bytes are zeros yet: where in `out` the bytes of each begin and end, and its
-    /// first page. Together they have less than 2 GiB.
+    /// Appends the payload with room for the external columns, whose bytes are zeros yet: where in
+    /// `out` the bytes of each begin and end, and its first page. Together they have less than 2
+    /// GiB.
     pub fn make_room(&self, payload: &[u8], out: &mut Vec<u8>) -> Vec<(Range<usize>, u32)> {
         let start = out.len();
         out.extend_from_slice(&payload[..self.ends]);
         out[start] = 0;
-        self.write_variable(out, start, |variable| match self.external(payload, self.variable[variable] as usize) {
-            Some((_, len)) => Piece { bytes: &[], external: false, room: len as usize },
-            None => self.piece(payload, variable),
+        self.write_variable(out, start, |variable| {
+            match self.external(payload, self.variable[variable] as usize) {
+                Some((_, len)) => Piece { bytes: &[], external: false, room: len as usize },
+                None => self.piece(payload, variable),
+            }
         });
         let row = &out[start..];
-        let place = |(col, page, _): (usize, u32, u64)| (self.variable_range(row, self.slots[col].at as usize), page);
+        let place = |(col, page, _): (usize, u32, u64)| {
+            (self.variable_range(row, self.slots[col].at as usize), page)
+        };
         let moved = |(r, page): (Range<usize>, u32)| (start + r.start..start + r.end, page);
         self.externals(payload).map(place).map(moved).collect()
     }
 
     fn replace(&self, payload: &[u8], col: usize, new: Piece<'_>, out: &mut Vec<u8>) {
-        assert!(self.is_variable(col) && !self.is_null(payload, col), "ROW: column {col} has no variable bytes");
+        assert!(
+            self.is_variable(col) && !self.is_null(payload, col),
+            "ROW: column {col} has no variable bytes"
+        );
         let (start, wanted) = (out.len(), self.slots[col].at as usize);
         out.extend_from_slice(&payload[..self.ends]);
         out[start] = 0;
-        self.write_variable(out, start, |variable| if variable == wanted { new } else { self.piece(payload, variable) });
+        self.write_variable(out, start, |variable| {
+            if variable == wanted { new } else { self.piece(payload, variable) }
+        });
     }
 
-    /// Whether the bytes can be a payload of this layout (ROW-1 and ends in order), for CHECK TABLE and recovery.
+    /// Whether the bytes can be a payload of this layout (ROW-1 and ends in order), for CHECK TABLE
+    /// and recovery.
     pub fn is_well_formed(&self, payload: &[u8]) -> bool {
         let width = if payload.first().is_some_and(|flags| flags & WIDE != 0) { 4 } else { 2 };
-        let Some(variable_len) = payload.len().checked_sub(self.ends + self.variable.len() * width) else { return false };
+        let Some(variable_len) = payload.len().checked_sub(self.ends + self.variable.len() * width)
+        else {
+            return false;
+        };
         let mut before = 0;
         for i in 0..self.variable.len() {
             let (end, external) = self.end(payload, i);
@@ -340,14 +401,18 @@ impl RowLayout {
         let to = &mut payload[at..at + width];
         match (self.slots[col].kind, value) {
             (Kind::Int(_), Value::Int(v)) => to.copy_from_slice(&v.to_le_bytes()[..width]),
-            (Kind::UInt(_) | Kind::Bit | Kind::Enum | Kind::Set, Value::UInt(v)) => to.copy_from_slice(&v.to_le_bytes()[..width]),
+            (Kind::UInt(_) | Kind::Bit | Kind::Enum | Kind::Set, Value::UInt(v)) => {
+                to.copy_from_slice(&v.to_le_bytes()[..width])
+            }
             (Kind::Float, Value::Float(v)) => to.copy_from_slice(&v.to_le_bytes()),
             (Kind::Double, Value::Double(v)) => to.copy_from_slice(&v.to_le_bytes()),
             (Kind::Decimal { precision, scale }, Value::Decimal(v)) => v.pack(precision, scale, to),
             (Kind::Date, Value::Date(v)) => to.copy_from_slice(&v.packed().to_le_bytes()),
             (Kind::Time, Value::Time(v)) => to.copy_from_slice(&v.us().to_le_bytes()),
             (Kind::DateTime, Value::DateTime(v)) => to.copy_from_slice(&v.packed().to_le_bytes()),
-            (Kind::Timestamp, Value::DateTime(v)) => to.copy_from_slice(&timestamp_us(*v).to_le_bytes()),
+            (Kind::Timestamp, Value::DateTime(v)) => {
+                to.copy_from_slice(&timestamp_us(*v).to_le_bytes())
+            }
             (Kind::Year, Value::UInt(v)) => to[0] = v.saturating_sub(1900) as u8,
             (kind, value) => panic!("ROW: column {col} is {kind:?}, the value {value:?}"),
         }
@@ -362,8 +427,14 @@ impl RowLayout {
         }
     }
 
-    /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets the flags.
-    fn write_variable<'a>(&self, out: &mut Vec<u8>, start: usize, piece: impl Fn(usize) -> Piece<'a>) {
+    /// Appends ends and variable bytes after the fixed part, which is at `out[start..]`, and sets
+    /// the flags.
+    fn write_variable<'a>(
+        &self,
+        out: &mut Vec<u8>,
+        start: usize,
+        piece: impl Fn(usize) -> Piece<'a>,
+    ) {
         let n = self.variable.len();
         let total: usize = (0..n).map(&piece).map(|p| p.bytes.len() + p.room).sum();
         assert!(total < 1 << 31, "ROW: variable bytes");

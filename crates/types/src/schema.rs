@@ -1,4 +1,5 @@
-//! Tables, columns and indexes as the dictionary stores them. The engine puts a version in front of the encoded record.
+//! Tables, columns and indexes as the dictionary stores them. The engine puts a version in front of
+//! the encoded record.
 use serde::{Deserialize, Serialize};
 
 use crate::{Collation, SqlType};
@@ -90,7 +91,11 @@ impl IndexDef {
         IndexDef { name: "PRIMARY".into(), unique: true, primary: true, columns }
     }
 
-    pub fn secondary(name: impl Into<String>, unique: bool, columns: impl IntoIterator<Item = usize>) -> IndexDef {
+    pub fn secondary(
+        name: impl Into<String>,
+        unique: bool,
+        columns: impl IntoIterator<Item = usize>,
+    ) -> IndexDef {
         let columns = columns.into_iter().map(IndexColumn::new).collect();
         IndexDef { name: name.into(), unique, primary: false, columns }
     }
@@ -102,12 +107,14 @@ impl TableDef {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
     }
 
-    /// The index rows are clustered by, whose columns every other index ends in: the primary key; None: a hidden row id.
+    /// The index rows are clustered by, whose columns every other index ends in: the primary key;
+    /// None: a hidden row id.
     pub fn clustered_index(&self) -> Option<usize> {
         self.indexes.iter().position(|i| i.primary)
     }
 
-    /// The index that clients are told is the primary key: that, else the first unique index over NOT NULL columns in full, as in MySQL.
+    /// The index that clients are told is the primary key: that, else the first unique index over
+    /// NOT NULL columns in full, as in MySQL.
     pub fn shown_as_primary(&self) -> Option<usize> {
         let whole = |c: &IndexColumn| !self.columns[c.column].nullable && c.prefix.is_none();
         let fits = |index: &IndexDef| index.unique && index.columns.iter().all(whole);
@@ -125,7 +132,8 @@ mod tests {
 
     #[test]
     fn rows_are_clustered_by_the_primary_key_alone() {
-        let columns = vec![Column::new("a", SqlType::INT), Column::new("B", SqlType::INT).not_null()];
+        let columns =
+            vec![Column::new("a", SqlType::INT), Column::new("B", SqlType::INT).not_null()];
         let mut table = TableDef {
             schema: "s".into(),
             name: "t".into(),

@@ -1,4 +1,5 @@
-//! Column types: their limits, their text in SHOW CREATE TABLE, and how a stored value is presented. `wire` has the protocol's view of them.
+//! Column types: their limits, their text in SHOW CREATE TABLE, and how a stored value is
+//! presented. `wire` has the protocol's view of them.
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -94,7 +95,8 @@ pub enum SqlType {
     Bit {
         bits: u8,
     },
-    /// Names in UTF-8. A stored value is `Value::UInt`: the position from 1; 0 is the empty error value.
+    /// Names in UTF-8. A stored value is `Value::UInt`: the position from 1; 0 is the empty error
+    /// value.
     Enum {
         names: Vec<String>,
         collation: Collation,
@@ -176,11 +178,14 @@ impl LobSize {
 }
 
 impl SqlType {
-    pub const BIGINT: SqlType = SqlType::Int { size: IntSize::Big, sign: Sign::SIGNED, display: None };
-    pub const BIGINT_UNSIGNED: SqlType = SqlType::Int { size: IntSize::Big, sign: Sign::UNSIGNED, display: None };
+    pub const BIGINT: SqlType =
+        SqlType::Int { size: IntSize::Big, sign: Sign::SIGNED, display: None };
+    pub const BIGINT_UNSIGNED: SqlType =
+        SqlType::Int { size: IntSize::Big, sign: Sign::UNSIGNED, display: None };
     pub const INT: SqlType = SqlType::Int { size: IntSize::Int, sign: Sign::SIGNED, display: None };
     /// BOOL is TINYINT(1).
-    pub const BOOL: SqlType = SqlType::Int { size: IntSize::Tiny, sign: Sign::SIGNED, display: Some(1) };
+    pub const BOOL: SqlType =
+        SqlType::Int { size: IntSize::Tiny, sign: Sign::SIGNED, display: Some(1) };
     pub const DOUBLE: SqlType = SqlType::Double { digits: None, sign: Sign::SIGNED };
 
     /// The type name alone (DATA_TYPE of INFORMATION_SCHEMA.COLUMNS): "varchar", "mediumtext".
@@ -236,7 +241,11 @@ impl SqlType {
                 let _ = write!(out, "({n})");
                 Sign::SIGNED
             }
-            SqlType::Time { fsp: n } | SqlType::DateTime { fsp: n } | SqlType::Timestamp { fsp: n } if *n > 0 => {
+            SqlType::Time { fsp: n }
+            | SqlType::DateTime { fsp: n }
+            | SqlType::Timestamp { fsp: n }
+                if *n > 0 =>
+            {
                 let _ = write!(out, "({n})");
                 Sign::SIGNED
             }
@@ -245,7 +254,8 @@ impl SqlType {
                 Sign::SIGNED
             }
             SqlType::Enum { names, .. } | SqlType::Set { names, .. } => {
-                let quoted: Vec<String> = names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
+                let quoted: Vec<String> =
+                    names.iter().map(|name| format!("'{}'", name.replace('\'', "''"))).collect();
                 let _ = write!(out, "({})", quoted.join(","));
                 Sign::SIGNED
             }
@@ -256,14 +266,17 @@ impl SqlType {
         out
     }
 
-    /// The type as SHOW CREATE TABLE prints it: with character set and collation where they differ from the table's.
+    /// The type as SHOW CREATE TABLE prints it: with character set and collation where they differ
+    /// from the table's.
     pub fn create_text(&self, table: Collation) -> String {
         let mut out = self.text();
         if let Some(collation) = self.collation() {
             if collation.charset() != table.charset() {
                 let _ = write!(out, " CHARACTER SET {}", collation.charset().name());
             }
-            if !collation.is_default() || (collation != table && collation.charset() == table.charset()) {
+            if !collation.is_default()
+                || (collation != table && collation.charset() == table.charset())
+            {
                 let _ = write!(out, " COLLATE {}", collation.name());
             }
         }
@@ -309,18 +322,31 @@ impl SqlType {
     }
 
     pub fn is_numeric(&self) -> bool {
-        matches!(self, SqlType::Int { .. } | SqlType::Decimal { .. } | SqlType::Float { .. } | SqlType::Double { .. })
+        matches!(
+            self,
+            SqlType::Int { .. }
+                | SqlType::Decimal { .. }
+                | SqlType::Float { .. }
+                | SqlType::Double { .. }
+        )
     }
 
     pub fn is_temporal(&self) -> bool {
-        matches!(self, SqlType::Date | SqlType::Time { .. } | SqlType::DateTime { .. } | SqlType::Timestamp { .. })
+        matches!(
+            self,
+            SqlType::Date
+                | SqlType::Time { .. }
+                | SqlType::DateTime { .. }
+                | SqlType::Timestamp { .. }
+        )
     }
 
     pub fn is_unsigned(&self) -> bool {
         match self {
-            SqlType::Int { sign, .. } | SqlType::Decimal { sign, .. } | SqlType::Float { sign, .. } | SqlType::Double { sign, .. } => {
-                sign.unsigned
-            }
+            SqlType::Int { sign, .. }
+            | SqlType::Decimal { sign, .. }
+            | SqlType::Float { sign, .. }
+            | SqlType::Double { sign, .. } => sign.unsigned,
             SqlType::Year | SqlType::Bit { .. } => true,
             _ => false,
         }
@@ -328,9 +354,10 @@ impl SqlType {
 
     pub fn is_zerofill(&self) -> bool {
         match self {
-            SqlType::Int { sign, .. } | SqlType::Decimal { sign, .. } | SqlType::Float { sign, .. } | SqlType::Double { sign, .. } => {
-                sign.zerofill
-            }
+            SqlType::Int { sign, .. }
+            | SqlType::Decimal { sign, .. }
+            | SqlType::Float { sign, .. }
+            | SqlType::Double { sign, .. } => sign.zerofill,
             _ => false,
         }
     }
@@ -355,17 +382,29 @@ impl SqlType {
         }
     }
 
-    /// A stored value as an expression sees it: ENUM and SET become their text (in the column's character set), BIT its bytes; the rest stays.
+    /// A stored value as an expression sees it: ENUM and SET become their text (in the column's
+    /// character set), BIT its bytes; the rest stays.
     pub fn present<'a>(&'a self, value: Value<'a>) -> Value<'a> {
         match (self, value) {
             (SqlType::Enum { names, collation }, Value::UInt(index)) => {
-                let name = usize::try_from(index).ok().and_then(|i| names.get(i.wrapping_sub(1))).map_or("", String::as_str);
+                let name = usize::try_from(index)
+                    .ok()
+                    .and_then(|i| names.get(i.wrapping_sub(1)))
+                    .map_or("", String::as_str);
                 Value::Bytes(Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset()))
             }
             (SqlType::Set { names, collation }, Value::UInt(bits)) => {
-                let members: Vec<&str> =
-                    names.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1).map(|(_, name)| name.as_str()).collect();
-                Value::Bytes(Cow::Owned(Charset::Utf8mb4.convert_lossy(members.join(",").as_bytes(), collation.charset()).into_owned()))
+                let members: Vec<&str> = names
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| bits >> i & 1 == 1)
+                    .map(|(_, name)| name.as_str())
+                    .collect();
+                Value::Bytes(Cow::Owned(
+                    Charset::Utf8mb4
+                        .convert_lossy(members.join(",").as_bytes(), collation.charset())
+                        .into_owned(),
+                ))
             }
             (SqlType::Bit { bits }, Value::UInt(value)) => {
                 let bytes = usize::from(*bits).div_ceil(8);
@@ -375,12 +414,15 @@ impl SqlType {
         }
     }
 
-    /// Appends a stored value as the text protocol sends it, in the column's character set: with ZEROFILL, (M,D) and all digits of a fraction.
-    /// NULL appends nothing.
+    /// Appends a stored value as the text protocol sends it, in the column's character set: with
+    /// ZEROFILL, (M,D) and all digits of a fraction. NULL appends nothing.
     pub fn write_text(&self, value: &Value<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         match (self, value) {
-            (SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp }, value) => value.write_text(Some(*fsp), out),
+            (
+                SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp },
+                value,
+            ) => value.write_text(Some(*fsp), out),
             (SqlType::Float { digits: Some((_, scale)), .. }, Value::Float(f)) => {
                 let _ = write!(TextOut(out), "{f:.*}", usize::from(*scale));
             }
@@ -390,16 +432,24 @@ impl SqlType {
             (SqlType::Year, Value::UInt(year)) => {
                 let _ = write!(TextOut(out), "{year:04}");
             }
-            (SqlType::Enum { .. } | SqlType::Set { .. } | SqlType::Bit { .. }, value) => self.present(value.borrow()).write_text(None, out),
+            (SqlType::Enum { .. } | SqlType::Set { .. } | SqlType::Bit { .. }, value) => {
+                self.present(value.borrow()).write_text(None, out)
+            }
             (_, value) => value.write_text(None, out),
         }
         let zerofill_width = match self {
             SqlType::Int { size, sign: Sign { zerofill: true, unsigned }, display } => {
                 display.unwrap_or_else(|| size.default_display(*unsigned))
             }
-            SqlType::Decimal { precision, scale, sign: Sign { zerofill: true, .. } } => precision + u8::from(*scale > 0),
-            SqlType::Float { digits, sign: Sign { zerofill: true, .. } } => digits.map_or(12, |(m, _)| m),
-            SqlType::Double { digits, sign: Sign { zerofill: true, .. } } => digits.map_or(22, |(m, _)| m),
+            SqlType::Decimal { precision, scale, sign: Sign { zerofill: true, .. } } => {
+                precision + u8::from(*scale > 0)
+            }
+            SqlType::Float { digits, sign: Sign { zerofill: true, .. } } => {
+                digits.map_or(12, |(m, _)| m)
+            }
+            SqlType::Double { digits, sign: Sign { zerofill: true, .. } } => {
+                digits.map_or(22, |(m, _)| m)
+            }
             _ => return,
         };
         let missing = usize::from(zerofill_width).saturating_sub(out.len() - start);
@@ -431,20 +481,32 @@ mod tests {
             (SqlType::INT, "int"),
             (SqlType::BOOL, "tinyint(1)"),
             (SqlType::BIGINT_UNSIGNED, "bigint unsigned"),
-            (SqlType::Int { size: IntSize::Int, sign: zerofill, display: Some(5) }, "int(5) unsigned zerofill"),
+            (
+                SqlType::Int { size: IntSize::Int, sign: zerofill, display: Some(5) },
+                "int(5) unsigned zerofill",
+            ),
             (SqlType::Decimal { precision: 10, scale: 2, sign: Sign::SIGNED }, "decimal(10,2)"),
             (SqlType::VarChar { chars: 20, collation }, "varchar(20)"),
             (SqlType::Text { size: LobSize::Medium, collation }, "mediumtext"),
             (SqlType::DateTime { fsp: 6 }, "datetime(6)"),
             (SqlType::Timestamp { fsp: 0 }, "timestamp"),
-            (SqlType::Enum { names: vec!["a".into(), "it's".into()], collation }, "enum('a','it''s')"),
+            (
+                SqlType::Enum { names: vec!["a".into(), "it's".into()], collation },
+                "enum('a','it''s')",
+            ),
         ];
         for (ty, text) in texts {
             assert_eq!(ty.text(), text);
         }
         let latin1_bin = SqlType::Char { chars: 3, collation: Collation::Latin1Bin };
-        assert_eq!(latin1_bin.create_text(collation), "char(3) CHARACTER SET latin1 COLLATE latin1_bin");
-        assert_eq!(latin1_bin.create_text(Collation::Latin1SwedishCi), "char(3) COLLATE latin1_bin");
+        assert_eq!(
+            latin1_bin.create_text(collation),
+            "char(3) CHARACTER SET latin1 COLLATE latin1_bin"
+        );
+        assert_eq!(
+            latin1_bin.create_text(Collation::Latin1SwedishCi),
+            "char(3) COLLATE latin1_bin"
+        );
         assert_eq!(SqlType::VarChar { chars: 3, collation }.create_text(collation), "varchar(3)");
     }
 
@@ -461,7 +523,13 @@ mod tests {
         assert_eq!(text(&SqlType::Set { names, collation }, Value::UInt(5)), "x,z");
         assert_eq!(text(&SqlType::Bit { bits: 9 }, Value::UInt(0x141)), "\u{1}A");
         let zerofill = Sign { unsigned: true, zerofill: true };
-        assert_eq!(text(&SqlType::Int { size: IntSize::Int, sign: zerofill, display: Some(5) }, Value::UInt(42)), "00042");
+        assert_eq!(
+            text(
+                &SqlType::Int { size: IntSize::Int, sign: zerofill, display: Some(5) },
+                Value::UInt(42)
+            ),
+            "00042"
+        );
         assert_eq!(text(&SqlType::Year, Value::UInt(0)), "0000");
     }
 }

@@ -1,5 +1,7 @@
-//! Values made fit for a column, by MySQL's rules for INSERT and UPDATE. In strict mode what does not fit is an error; else it is clamped, cut or
-//! zeroed and the same error becomes the warning. Some losses are only a note in both modes (`Rounded`). `sql` gives column and row to the messages.
+//! Values made fit for a column, by MySQL's rules for INSERT and UPDATE. In strict mode what does
+//! not fit is an error; else it is clamped, cut or zeroed and the same error becomes the warning.
+//! Some losses are only a note in both modes (`Rounded`). `sql` gives column and row to the
+//! messages.
 use std::borrow::Cow;
 
 use crate::collation::trim_spaces;
@@ -63,9 +65,19 @@ pub struct StoreMode {
 }
 
 impl StoreMode {
-    pub const STRICT: StoreMode =
-        StoreMode { strict: true, no_zero_date: true, no_zero_in_date: true, zone_offset_secs: 0, today: Date::ZERO };
-    pub const LENIENT: StoreMode = StoreMode { strict: false, no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
+    pub const STRICT: StoreMode = StoreMode {
+        strict: true,
+        no_zero_date: true,
+        no_zero_in_date: true,
+        zone_offset_secs: 0,
+        today: Date::ZERO,
+    };
+    pub const LENIENT: StoreMode = StoreMode {
+        strict: false,
+        no_zero_date: false,
+        no_zero_in_date: false,
+        ..StoreMode::STRICT
+    };
 }
 
 /// A value fit for its column. Without strict mode, or for notes, what was lost.
@@ -92,43 +104,66 @@ impl StoreMode {
     }
 }
 
-/// Makes `value` fit for a column of type `ty`; strings in it are in `from` (`Binary` for binary strings). NULL stays NULL: whether it is allowed is
-/// the caller's to check. Text that is not changed still borrows.
-pub fn convert_for_column<'a>(value: Value<'a>, ty: &SqlType, from: Charset, mode: StoreMode) -> Outcome<'a> {
+/// Makes `value` fit for a column of type `ty`; strings in it are in `from` (`Binary` for binary
+/// strings). NULL stays NULL: whether it is allowed is the caller's to check. Text that is not
+/// changed still borrows.
+pub fn convert_for_column<'a>(
+    value: Value<'a>,
+    ty: &SqlType,
+    from: Charset,
+    mode: StoreMode,
+) -> Outcome<'a> {
     match (ty, &value) {
         (_, Value::Null) => fit(value),
-        (SqlType::Int { size, sign, .. }, Value::Int(v)) if !sign.unsigned && (size.min_signed()..=size.max_signed()).contains(v) => {
+        (SqlType::Int { size, sign, .. }, Value::Int(v))
+            if !sign.unsigned && (size.min_signed()..=size.max_signed()).contains(v) =>
+        {
             fit(value)
         }
         (SqlType::Int { size, sign, .. }, _) => store_int(&value, *size, sign.unsigned, mode),
-        (SqlType::Decimal { precision, scale, sign }, _) => store_decimal(&value, *precision, *scale, sign.unsigned, mode),
+        (SqlType::Decimal { precision, scale, sign }, _) => {
+            store_decimal(&value, *precision, *scale, sign.unsigned, mode)
+        }
         (SqlType::Float { digits, sign }, _) => {
             let stored = store_double(&value, f64::from(f32::MAX), *digits, sign.unsigned, mode)?;
             let Value::Double(double) = stored.value else { return Ok(stored) };
             Ok(Stored { value: Value::Float(double as f32), ..stored })
         }
-        (SqlType::Double { digits, sign }, _) => store_double(&value, f64::MAX, *digits, sign.unsigned, mode),
+        (SqlType::Double { digits, sign }, _) => {
+            store_double(&value, f64::MAX, *digits, sign.unsigned, mode)
+        }
         (SqlType::Char { chars, collation }, _) => {
             let stored = store_text(value, *collation, Limit::Chars(*chars), from, mode)?;
             // Trailing spaces of a CHAR go without a note.
             let warning = stored.warning.filter(|w| !w.is_note());
             Ok(Stored { value: trimmed(stored.value), warning })
         }
-        (SqlType::VarChar { chars, collation }, _) => store_text(value, *collation, Limit::Chars(*chars), from, mode),
-        (SqlType::Text { size, collation }, _) => store_text(value, *collation, Limit::Bytes(size.max_bytes()), from, mode),
+        (SqlType::VarChar { chars, collation }, _) => {
+            store_text(value, *collation, Limit::Chars(*chars), from, mode)
+        }
+        (SqlType::Text { size, collation }, _) => {
+            store_text(value, *collation, Limit::Bytes(size.max_bytes()), from, mode)
+        }
         (SqlType::Binary { len }, _) => {
-            let stored = store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode)?;
+            let stored =
+                store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode)?;
             Ok(Stored { value: zero_padded(stored.value, *len as usize), ..stored })
         }
-        (SqlType::VarBinary { len }, _) => store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode),
-        (SqlType::Blob { size }, _) => store_text(value, Collation::Binary, Limit::Bytes(size.max_bytes()), from, mode),
+        (SqlType::VarBinary { len }, _) => {
+            store_text(value, Collation::Binary, Limit::Bytes(u64::from(*len)), from, mode)
+        }
+        (SqlType::Blob { size }, _) => {
+            store_text(value, Collation::Binary, Limit::Bytes(size.max_bytes()), from, mode)
+        }
         (SqlType::Date, _) => store_date(&value, mode),
         (SqlType::Time { fsp }, _) => store_time(&value, *fsp, mode),
         (SqlType::DateTime { fsp }, _) => store_datetime(&value, *fsp, mode),
         (SqlType::Timestamp { fsp }, _) => store_timestamp(&value, *fsp, mode),
         (SqlType::Year, _) => store_year(&value, mode),
         (SqlType::Bit { bits }, _) => store_bit(&value, *bits, mode),
-        (SqlType::Enum { names, collation }, _) => store_enum(&value, names, *collation, from, mode),
+        (SqlType::Enum { names, collation }, _) => {
+            store_enum(&value, names, *collation, from, mode)
+        }
         (SqlType::Set { names, collation }, _) => store_set(&value, names, *collation, from, mode),
     }
 }
@@ -137,7 +172,8 @@ fn incorrect(kind: &'static str, value: &Value<'_>) -> ConvertError {
     ConvertError::Incorrect { kind, value: value.to_string() }
 }
 
-/// A value as an exact number to be rounded by the column, and what is wrong with its text. Err: the sign of a number with too many digits.
+/// A value as an exact number to be rounded by the column, and what is wrong with its text. Err:
+/// the sign of a number with too many digits.
 fn number(value: &Value<'_>, kind: &'static str) -> (Result<Decimal, bool>, Option<ConvertError>) {
     match value {
         Value::Bytes(text) => {
@@ -152,7 +188,14 @@ fn number(value: &Value<'_>, kind: &'static str) -> (Result<Decimal, bool>, Opti
         }
         Value::Float(_) | Value::Double(_) => {
             let converted = to_decimal(value);
-            (if converted.truncated { Err(converted.value.is_negative()) } else { Ok(converted.value) }, None)
+            (
+                if converted.truncated {
+                    Err(converted.value.is_negative())
+                } else {
+                    Ok(converted.value)
+                },
+                None,
+            )
         }
         value => (Ok(exact_number(value).unwrap_or(Decimal::ZERO)), None),
     }
@@ -172,7 +215,11 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
         value => {
             let (number, error) = number(value, "integer");
             let whole = match number {
-                Ok(number) => number.to_i128().unwrap_or(if number.is_negative() { i128::MIN } else { i128::MAX }),
+                Ok(number) => number.to_i128().unwrap_or(if number.is_negative() {
+                    i128::MIN
+                } else {
+                    i128::MAX
+                }),
                 Err(true) => i128::MIN,
                 Err(false) => i128::MAX,
             };
@@ -180,7 +227,8 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
         }
     };
     // A negative DECIMAL has a sign even where it rounds to nothing; a DOUBLE loses it first.
-    let is_negative = unsigned && matches!(value, Value::Decimal(d) if d.is_negative() && !d.is_zero());
+    let is_negative =
+        unsigned && matches!(value, Value::Decimal(d) if d.is_negative() && !d.is_zero());
     let whole = if is_negative { whole.min(-1) } else { whole };
     let clamped = whole.clamp(min, max);
     match error {
@@ -190,7 +238,13 @@ fn store_int<'a>(value: &Value<'_>, size: IntSize, unsigned: bool, mode: StoreMo
     }
 }
 
-fn store_decimal<'a>(value: &Value<'_>, precision: u8, scale: u8, unsigned: bool, mode: StoreMode) -> Outcome<'a> {
+fn store_decimal<'a>(
+    value: &Value<'_>,
+    precision: u8,
+    scale: u8,
+    unsigned: bool,
+    mode: StoreMode,
+) -> Outcome<'a> {
     let (number, error) = number(value, "decimal");
     let clamped = |negative: bool| match negative && unsigned {
         true => Decimal::ZERO.round(scale).unwrap_or(Decimal::ZERO),
@@ -198,25 +252,45 @@ fn store_decimal<'a>(value: &Value<'_>, precision: u8, scale: u8, unsigned: bool
     };
     let number = match number {
         Ok(number) => number,
-        Err(negative) => return mode.lose(Value::Decimal(clamped(negative)), ConvertError::OutOfRange),
+        Err(negative) => {
+            return mode.lose(Value::Decimal(clamped(negative)), ConvertError::OutOfRange);
+        }
     };
-    let fitting = number.round(scale).ok().filter(|n| n.fits(precision, scale) && !(unsigned && n.is_negative()));
+    let fitting = number
+        .round(scale)
+        .ok()
+        .filter(|n| n.fits(precision, scale) && !(unsigned && n.is_negative()));
     match (fitting, error) {
         (None, Some(error)) => mode.lose(Value::Decimal(clamped(number.is_negative())), error),
-        (None, None) => mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange),
+        (None, None) => {
+            mode.lose(Value::Decimal(clamped(number.is_negative())), ConvertError::OutOfRange)
+        }
         (Some(rounded), Some(error)) => mode.lose(Value::Decimal(rounded), error),
         // A double has no digits to lose: rounding it is no news.
-        (Some(rounded), None) => noted(Value::Decimal(rounded), rounded != number && !matches!(value, Value::Float(_) | Value::Double(_))),
+        (Some(rounded), None) => noted(
+            Value::Decimal(rounded),
+            rounded != number && !matches!(value, Value::Float(_) | Value::Double(_)),
+        ),
     }
 }
 
-fn store_double<'a>(value: &Value<'_>, max: f64, digits: Option<(u8, u8)>, unsigned: bool, mode: StoreMode) -> Outcome<'a> {
+fn store_double<'a>(
+    value: &Value<'_>,
+    max: f64,
+    digits: Option<(u8, u8)>,
+    unsigned: bool,
+    mode: StoreMode,
+) -> Outcome<'a> {
     let (mut number, mut error) = match value {
         Value::Double(v) => (*v, None),
         Value::Float(v) => (f64::from(*v), None),
         Value::Bytes(text) => {
             let converted = text_to_f64(text);
-            let error = if converted.value.abs() == f64::MAX { ConvertError::OutOfRange } else { ConvertError::Truncated };
+            let error = if converted.value.abs() == f64::MAX {
+                ConvertError::OutOfRange
+            } else {
+                ConvertError::Truncated
+            };
             (converted.value, converted.truncated.then_some(error))
         }
         value => (crate::convert::to_f64(value).value, None),
@@ -228,7 +302,8 @@ fn store_double<'a>(value: &Value<'_>, max: f64, digits: Option<(u8, u8)>, unsig
         number = if rounded.is_finite() { rounded } else { number };
         max = max.min(10f64.powi(i32::from(precision) - i32::from(scale)) - 1.0 / unit);
     }
-    let clamped = if number.is_nan() { 0.0 } else { number.clamp(if unsigned { 0.0 } else { -max }, max) };
+    let clamped =
+        if number.is_nan() { 0.0 } else { number.clamp(if unsigned { 0.0 } else { -max }, max) };
     if clamped != number {
         error = error.or(Some(ConvertError::OutOfRange));
     }
@@ -277,7 +352,13 @@ fn shown_bytes(bytes: &[u8]) -> String {
     out + if bytes.len() > 6 { "..." } else { "" }
 }
 
-fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Charset, mode: StoreMode) -> Outcome<'a> {
+fn store_text<'a>(
+    value: Value<'a>,
+    collation: Collation,
+    limit: Limit,
+    from: Charset,
+    mode: StoreMode,
+) -> Outcome<'a> {
     let to = collation.charset();
     let bytes: Cow<'a, [u8]> = match value {
         Value::Bytes(bytes) => bytes,
@@ -293,8 +374,10 @@ fn store_text<'a>(value: Value<'a>, collation: Collation, limit: Limit, from: Ch
         Ok(None) => (bytes, None),
         Ok(Some(converted)) => (Cow::Owned(converted), None),
         Err(at) => {
-            let error = ConvertError::Incorrect { kind: "string", value: shown_bytes(&bytes[at.0..]) };
-            let stored = mode.lose(Value::owned(from.convert_lossy(&bytes, to).into_owned()), error)?;
+            let error =
+                ConvertError::Incorrect { kind: "string", value: shown_bytes(&bytes[at.0..]) };
+            let stored =
+                mode.lose(Value::owned(from.convert_lossy(&bytes, to).into_owned()), error)?;
             let Value::Bytes(bytes) = stored.value else { return Ok(stored) };
             (bytes, stored.warning)
         }
@@ -348,11 +431,21 @@ fn whole_chars(bytes: &[u8], len: usize, charset: Charset) -> usize {
 
 /// Checks a date against NO_ZERO_DATE and NO_ZERO_IN_DATE.
 fn allowed(date: Date, mode: StoreMode) -> bool {
-    if date.is_zero() { !mode.no_zero_date } else { !mode.no_zero_in_date || (date.month() > 0 && date.day() > 0) }
+    if date.is_zero() {
+        !mode.no_zero_date
+    } else {
+        !mode.no_zero_in_date || (date.month() > 0 && date.day() > 0)
+    }
 }
 
 /// What is lost of a temporal value has one error in strict mode, and warnings of two kinds.
-fn lose_temporal<'a>(kind: &'static str, value: &Value<'_>, instead: Value<'a>, warning: ConvertError, mode: StoreMode) -> Outcome<'a> {
+fn lose_temporal<'a>(
+    kind: &'static str,
+    value: &Value<'_>,
+    instead: Value<'a>,
+    warning: ConvertError,
+    mode: StoreMode,
+) -> Outcome<'a> {
     if mode.strict {
         return Err(ConvertError::IncorrectTemporal { kind, value: value.to_string() });
     }
@@ -360,8 +453,11 @@ fn lose_temporal<'a>(kind: &'static str, value: &Value<'_>, instead: Value<'a>, 
 }
 
 fn store_date<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
-    let lose = |date| lose_temporal("date", value, Value::Date(date), ConvertError::Truncated, mode);
-    match to_datetime(value, mode.today, mode.zone_offset_secs).filter(|p| allowed(p.value.date(), mode)) {
+    let lose =
+        |date| lose_temporal("date", value, Value::Date(date), ConvertError::Truncated, mode);
+    match to_datetime(value, mode.today, mode.zone_offset_secs)
+        .filter(|p| allowed(p.value.date(), mode))
+    {
         None => lose(Date::ZERO),
         Some(parsed) if parsed.truncated => lose(parsed.value.date()),
         Some(parsed) => noted(Value::Date(parsed.value.date()), parsed.value.us_of_day() != 0),
@@ -371,11 +467,13 @@ fn store_date<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
 /// A DATETIME rounded to `fsp`, or why not.
 fn datetime(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Option<Parsed<DateTime>> {
     let parsed = to_datetime(value, mode.today, mode.zone_offset_secs)?;
-    Some(Parsed { value: parsed.value.round(fsp)?, ..parsed }).filter(|p| allowed(p.value.date(), mode))
+    Some(Parsed { value: parsed.value.round(fsp)?, ..parsed })
+        .filter(|p| allowed(p.value.date(), mode))
 }
 
 fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
-    let lose = |at| lose_temporal("datetime", value, Value::DateTime(at), ConvertError::Truncated, mode);
+    let lose =
+        |at| lose_temporal("datetime", value, Value::DateTime(at), ConvertError::Truncated, mode);
     match datetime(value, fsp, mode) {
         None => lose(DateTime::ZERO),
         Some(parsed) if parsed.truncated => lose(parsed.value),
@@ -383,16 +481,21 @@ fn store_datetime<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a
     }
 }
 
-/// Microseconds since 1970 UTC that a TIMESTAMP can hold beside the zero date: up to the end of 2038-01-19 03:14:07.
+/// Microseconds since 1970 UTC that a TIMESTAMP can hold beside the zero date: up to the end of
+/// 2038-01-19 03:14:07.
 pub const TIMESTAMP_US: std::ops::Range<i64> = 1_000_000..(i32::MAX as i64 + 1) * 1_000_000;
 
 fn store_timestamp<'a>(value: &Value<'_>, fsp: u8, mode: StoreMode) -> Outcome<'a> {
     let lose = |at, warning| lose_temporal("datetime", value, Value::DateTime(at), warning, mode);
-    let Some(parsed) = datetime(value, fsp, mode) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
+    let Some(parsed) = datetime(value, fsp, mode) else {
+        return lose(DateTime::ZERO, ConvertError::Truncated);
+    };
     if parsed.value.is_zero() {
         return fit(Value::DateTime(DateTime::ZERO));
     }
-    let Some(us) = parsed.value.to_unix_us(mode.zone_offset_secs) else { return lose(DateTime::ZERO, ConvertError::Truncated) };
+    let Some(us) = parsed.value.to_unix_us(mode.zone_offset_secs) else {
+        return lose(DateTime::ZERO, ConvertError::Truncated);
+    };
     match DateTime::from_unix_us(us, 0).filter(|_| TIMESTAMP_US.contains(&us)) {
         None => lose(DateTime::ZERO, ConvertError::OutOfRange),
         Some(utc) if parsed.truncated => lose(utc, ConvertError::Truncated),
@@ -437,8 +540,14 @@ fn store_year<'a>(value: &Value<'_>, mode: StoreMode) -> Outcome<'a> {
         }
     };
     let year = match (number, value) {
-        // The text '0' (or '00') is 2000, as two digits of a year; the number 0 and the text '0000' are the year 0.
-        (0, Value::Bytes(text)) if !matches!(error, Some(ConvertError::Incorrect { .. })) && text.trim_ascii().len() != 4 => 2000,
+        // The text '0' (or '00') is 2000, as two digits of a year; the number 0 and the text '0000'
+        // are the year 0.
+        (0, Value::Bytes(text))
+            if !matches!(error, Some(ConvertError::Incorrect { .. }))
+                && text.trim_ascii().len() != 4 =>
+        {
+            2000
+        }
         (1..=69, _) => number + 2000,
         (70..=99, _) => number + 1900,
         _ => number,
@@ -458,7 +567,9 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
             let fits = significant.len() <= 8;
             fits.then(|| significant.iter().fold(0u64, |n, b| n << 8 | u64::from(*b)))
         }
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_bit(&as_text(value), bits, mode),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
+            return store_bit(&as_text(value), bits, mode);
+        }
         Value::Int(v) => Some(*v as u64),
         Value::Float(_) | Value::Double(_) => Some(cut_off(value) as u64),
         value => match to_decimal(value).value.to_i128() {
@@ -469,13 +580,19 @@ fn store_bit<'a>(value: &Value<'_>, bits: u8, mode: StoreMode) -> Outcome<'a> {
     match number.filter(|n| *n <= max) {
         Some(number) => fit(Value::UInt(number)),
         // As MySQL has it: too long in strict mode, out of range without.
-        None => mode.lose(Value::UInt(max), if mode.strict { ConvertError::TooLong } else { ConvertError::OutOfRange }),
+        None => mode.lose(
+            Value::UInt(max),
+            if mode.strict { ConvertError::TooLong } else { ConvertError::OutOfRange },
+        ),
     }
 }
 
 /// Position of a name, equal under the collation.
 fn position(names: &[String], wanted: &[u8], collation: Collation) -> Option<usize> {
-    let same = |name: &String| collation.equal(&Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset()), wanted);
+    let same = |name: &String| {
+        collation
+            .equal(&Charset::Utf8mb4.convert_lossy(name.as_bytes(), collation.charset()), wanted)
+    };
     names.iter().position(same)
 }
 
@@ -484,7 +601,13 @@ fn as_text(value: &Value<'_>) -> Value<'static> {
     Value::owned(value.to_bytes().into_owned())
 }
 
-fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, from: Charset, mode: StoreMode) -> Outcome<'a> {
+fn store_enum<'a>(
+    value: &Value<'_>,
+    names: &[String],
+    collation: Collation,
+    from: Charset,
+    mode: StoreMode,
+) -> Outcome<'a> {
     let index = match value {
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
@@ -492,7 +615,9 @@ fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, fro
             let by_number = || std::str::from_utf8(text).ok()?.trim().parse::<usize>().ok();
             position(names, &converted, collation).map(|i| i + 1).or_else(by_number)
         }
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_enum(&as_text(value), names, collation, from, mode),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
+            return store_enum(&as_text(value), names, collation, from, mode);
+        }
         Value::UInt(v) => usize::try_from(*v).ok(),
         Value::Int(v) => usize::try_from(*v).ok(),
         value => usize::try_from(cut_off(value)).ok(),
@@ -503,14 +628,23 @@ fn store_enum<'a>(value: &Value<'_>, names: &[String], collation: Collation, fro
     }
 }
 
-fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from: Charset, mode: StoreMode) -> Outcome<'a> {
+fn store_set<'a>(
+    value: &Value<'_>,
+    names: &[String],
+    collation: Collation,
+    from: Charset,
+    mode: StoreMode,
+) -> Outcome<'a> {
     let all = u64::MAX.checked_shr(64 - names.len() as u32).unwrap_or(0);
     let (bits, whole) = match value {
         Value::Bytes(text) if text.is_empty() => (0, true),
         Value::Bytes(text) => {
             let converted = from.convert_lossy(text, collation.charset());
             let found = |member: &[u8]| position(names, member, collation);
-            let bits = converted.split(|b| *b == b',').filter_map(found).fold(0u64, |bits, i| bits | 1 << i);
+            let bits = converted
+                .split(|b| *b == b',')
+                .filter_map(found)
+                .fold(0u64, |bits, i| bits | 1 << i);
             let whole = converted.split(|b| *b == b',').all(|member| found(member).is_some());
             let number = || std::str::from_utf8(text).ok()?.trim().parse::<u64>().ok();
             match number().filter(|n| !whole && *n <= all) {
@@ -518,7 +652,9 @@ fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from
                 None => (bits, whole),
             }
         }
-        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => return store_set(&as_text(value), names, collation, from, mode),
+        Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
+            return store_set(&as_text(value), names, collation, from, mode);
+        }
         value => {
             let number = match value {
                 Value::UInt(v) => *v,
@@ -528,5 +664,9 @@ fn store_set<'a>(value: &Value<'_>, names: &[String], collation: Collation, from
             (number & all, number <= all)
         }
     };
-    if whole { fit(Value::UInt(bits)) } else { mode.lose(Value::UInt(bits), ConvertError::Truncated) }
+    if whole {
+        fit(Value::UInt(bits))
+    } else {
+        mode.lose(Value::UInt(bits), ConvertError::Truncated)
+    }
 }

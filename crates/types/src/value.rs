@@ -1,6 +1,7 @@
-//! A SQL value. Strings borrow from the row or packet they came from; `into_owned` cuts them loose. A value carries no type: integers are `Int` or
-//! `UInt` (by the column's sign), strings and binary strings `Bytes` in the column's character set, ENUM, SET, BIT and YEAR `UInt`, TIMESTAMP a `DateTime`
-//! in UTC.
+//! A SQL value. Strings borrow from the row or packet they came from; `into_owned` cuts them loose.
+//! A value carries no type: integers are `Int` or `UInt` (by the column's sign), strings and binary
+//! strings `Bytes` in the column's character set, ENUM, SET, BIT and YEAR `UInt`, TIMESTAMP a
+//! `DateTime` in UTC.
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -91,7 +92,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the value as MySQL prints it; NULL appends nothing. `fsp`: digits of a fractional second; None: six if there is a fraction.
+    /// Appends the value as MySQL prints it; NULL appends nothing. `fsp`: digits of a fractional
+    /// second; None: six if there is a fraction.
     pub fn write_text(&self, fsp: Option<u8>, out: &mut Vec<u8>) {
         let digits = |us: u32| fsp.unwrap_or(if us == 0 { 0 } else { 6 });
         match self {
@@ -113,8 +115,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A total order for sorting: NULL first, strings by `collation`, numbers by value whatever their kinds; a number and a string compare as
-    /// doubles, a temporal value and a string as moments (or as text, if it is not one), as MySQL does.
+    /// A total order for sorting: NULL first, strings by `collation`, numbers by value whatever
+    /// their kinds; a number and a string compare as doubles, a temporal value and a string as
+    /// moments (or as text, if it is not one), as MySQL does.
     pub fn compare(&self, other: &Value<'_>, collation: Collation) -> Ordering {
         match (self, other) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -152,7 +155,8 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Same kind and same bits, NaN and zeros included: what a codec must keep. SQL equality is `compare`.
+/// Same kind and same bits, NaN and zeros included: what a codec must keep. SQL equality is
+/// `compare`.
 impl PartialEq for Value<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

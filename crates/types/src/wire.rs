@@ -1,7 +1,9 @@
-//! What the client/server protocol says of a column's type: type code, flags, length and character set, as MySQL reports them.
+//! What the client/server protocol says of a column's type: type code, flags, length and character
+//! set, as MySQL reports them.
 use crate::{Charset, Collation, IntSize, LobSize, SqlType};
 
-/// Column definition flags. Those of `type_info` come from the type; NOT_NULL, keys, AUTO_INCREMENT and defaults are the table's to add.
+/// Column definition flags. Those of `type_info` come from the type; NOT_NULL, keys, AUTO_INCREMENT
+/// and defaults are the table's to add.
 pub mod flags {
     pub const NOT_NULL: u16 = 1;
     pub const PRI_KEY: u16 = 2;
@@ -57,7 +59,8 @@ pub struct WireType {
 }
 
 impl SqlType {
-    /// `results`: the collation text is sent in (character_set_results' default); None: the column's own (character_set_results = NULL).
+    /// `results`: the collation text is sent in (character_set_results' default); None: the
+    /// column's own (character_set_results = NULL).
     pub fn wire(&self, results: Option<Collation>) -> WireType {
         use SqlType as T;
         let fraction = |fsp: u8| if fsp == 0 { 0 } else { 1 + u32::from(fsp) };
@@ -73,13 +76,26 @@ impl SqlType {
                 (code, u32::from(display.unwrap_or_else(|| size.default_display(sign.unsigned))), 0)
             }
             T::Decimal { precision, scale, sign } => {
-                let length = u32::from(*precision) + u32::from(*scale > 0) + u32::from(!sign.unsigned);
+                let length =
+                    u32::from(*precision) + u32::from(*scale > 0) + u32::from(!sign.unsigned);
                 (code::DECIMAL, length, *scale)
             }
-            T::Float { digits, .. } => (code::FLOAT, digits.map_or(12, |(m, _)| m.into()), digits.map_or(NOT_FIXED_DECIMALS, |(_, d)| d)),
-            T::Double { digits, .. } => (code::DOUBLE, digits.map_or(22, |(m, _)| m.into()), digits.map_or(NOT_FIXED_DECIMALS, |(_, d)| d)),
-            T::Char { chars, .. } => (code::STRING, self.text_length(u64::from(*chars), results), 0),
-            T::VarChar { chars, .. } => (code::VAR_STRING, self.text_length(u64::from(*chars), results), 0),
+            T::Float { digits, .. } => (
+                code::FLOAT,
+                digits.map_or(12, |(m, _)| m.into()),
+                digits.map_or(NOT_FIXED_DECIMALS, |(_, d)| d),
+            ),
+            T::Double { digits, .. } => (
+                code::DOUBLE,
+                digits.map_or(22, |(m, _)| m.into()),
+                digits.map_or(NOT_FIXED_DECIMALS, |(_, d)| d),
+            ),
+            T::Char { chars, .. } => {
+                (code::STRING, self.text_length(u64::from(*chars), results), 0)
+            }
+            T::VarChar { chars, .. } => {
+                (code::VAR_STRING, self.text_length(u64::from(*chars), results), 0)
+            }
             T::Text { size: LobSize::Long, .. } => (code::BLOB, u32::MAX, 0),
             T::Text { size, .. } => (code::BLOB, self.text_length(size.max_bytes(), results), 0),
             T::Binary { len } => (code::STRING, *len, 0),
@@ -124,9 +140,14 @@ impl SqlType {
         };
         binary
             | match self {
-                T::Int { sign, .. } | T::Decimal { sign, .. } | T::Float { sign, .. } | T::Double { sign, .. } => of_sign(sign),
+                T::Int { sign, .. }
+                | T::Decimal { sign, .. }
+                | T::Float { sign, .. }
+                | T::Double { sign, .. } => of_sign(sign),
                 T::Text { .. } | T::Blob { .. } => flags::BLOB,
-                T::Date | T::Time { .. } | T::DateTime { .. } | T::Timestamp { .. } => flags::BINARY,
+                T::Date | T::Time { .. } | T::DateTime { .. } | T::Timestamp { .. } => {
+                    flags::BINARY
+                }
                 T::Year => flags::NUM | flags::UNSIGNED | flags::ZEROFILL,
                 T::Bit { .. } => flags::UNSIGNED,
                 T::Enum { .. } => flags::ENUM,
@@ -152,14 +173,26 @@ mod tests {
         assert_eq!(wire(SqlType::INT), (3, 32768, 11, 63, 0));
         assert_eq!(wire(SqlType::BIGINT_UNSIGNED), (8, 32800, 20, 63, 0));
         assert_eq!(wire(SqlType::BOOL), (1, 32768, 1, 63, 0));
-        assert_eq!(wire(SqlType::Decimal { precision: 10, scale: 2, sign: Sign::SIGNED }), (246, 32768, 12, 63, 2));
+        assert_eq!(
+            wire(SqlType::Decimal { precision: 10, scale: 2, sign: Sign::SIGNED }),
+            (246, 32768, 12, 63, 2)
+        );
         assert_eq!(wire(SqlType::DOUBLE), (5, 32768, 22, 63, 31));
         assert_eq!(wire(SqlType::VarChar { chars: 20, collation }), (253, 0, 80, 45, 0));
-        assert_eq!(wire(SqlType::Char { chars: 3, collation: Collation::Utf8mb4Bin }), (254, 128, 12, 45, 0));
-        assert_eq!(wire(SqlType::Text { size: LobSize::Normal, collation }), (252, 16, 262_140, 45, 0));
+        assert_eq!(
+            wire(SqlType::Char { chars: 3, collation: Collation::Utf8mb4Bin }),
+            (254, 128, 12, 45, 0)
+        );
+        assert_eq!(
+            wire(SqlType::Text { size: LobSize::Normal, collation }),
+            (252, 16, 262_140, 45, 0)
+        );
         assert_eq!(wire(SqlType::Blob { size: LobSize::Tiny }), (252, 144, 255, 63, 0));
         assert_eq!(wire(SqlType::DateTime { fsp: 3 }), (12, 128, 23, 63, 3));
-        assert_eq!(wire(SqlType::Enum { names: vec!["a".into(), "bcd".into()], collation }), (254, 256, 12, 45, 0));
+        assert_eq!(
+            wire(SqlType::Enum { names: vec!["a".into(), "bcd".into()], collation }),
+            (254, 256, 12, 45, 0)
+        );
         assert_eq!(SqlType::VarChar { chars: 20, collation }.wire(None).charset, 8);
     }
 }

@@ -18,14 +18,18 @@ fn ten_to(n: u32) -> BigInt {
 /// value / 10^n, half away from zero.
 fn rounded_div(value: &BigInt, by: &BigInt) -> BigInt {
     let negative = (value.sign() == Sign::Minus) != (by.sign() == Sign::Minus);
-    let (value, by) = (BigInt::from(value.magnitude().clone()), BigInt::from(by.magnitude().clone()));
+    let (value, by) =
+        (BigInt::from(value.magnitude().clone()), BigInt::from(by.magnitude().clone()));
     let q: BigInt = (value * 2 + &by) / (by * 2);
     if negative { -q } else { q }
 }
 
 impl Reference {
     fn of(d: &Decimal) -> Reference {
-        Reference { coef: d.to_string().replace('.', "").parse().unwrap(), scale: u32::from(d.scale()) }
+        Reference {
+            coef: d.to_string().replace('.', "").parse().unwrap(),
+            scale: u32::from(d.scale()),
+        }
     }
 
     /// As a result of `Decimal`: at most 30 digits after the point and 65 in all.
@@ -46,12 +50,21 @@ impl Reference {
 
 fn decimal() -> impl Strategy<Value = Decimal> {
     let digits = prop_oneof![1..=18usize, 1..=65usize];
-    digits.prop_flat_map(|n| (prop::collection::vec(prop_oneof![0..=9u8, Just(0), Just(9)], n), 0..=30u32, any::<bool>())).prop_map(
-        |(digits, scale, negative)| {
+    digits
+        .prop_flat_map(|n| {
+            (
+                prop::collection::vec(prop_oneof![0..=9u8, Just(0), Just(9)], n),
+                0..=30u32,
+                any::<bool>(),
+            )
+        })
+        .prop_map(|(digits, scale, negative)| {
             let digits: String = digits.iter().map(|d| char::from(b'0' + d)).collect();
-            Decimal::parse(format!("{}{digits}e-{scale}", if negative { "-" } else { "" }).as_bytes()).unwrap()
-        },
-    )
+            Decimal::parse(
+                format!("{}{digits}e-{scale}", if negative { "-" } else { "" }).as_bytes(),
+            )
+            .unwrap()
+        })
 }
 
 fn check(ours: Result<Decimal, DecimalOverflow>, wanted: Reference) -> Result<(), TestCaseError> {

@@ -2,7 +2,9 @@
 use std::cmp::Ordering;
 
 use proptest::prelude::*;
-use redolith_types::{Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value};
+use redolith_types::{
+    Collation, Column, IndexColumn, IndexDef, KeyLayout, RowLayout, SqlType, Value,
+};
 
 mod common;
 use common::{any_type, cut, nullable_value_of};
@@ -16,48 +18,70 @@ struct KeyColumn {
 }
 
 fn key_column() -> impl Strategy<Value = KeyColumn> {
-    (any_type(), any::<bool>(), any::<bool>(), prop::option::of(1..12u32)).prop_map(|(ty, nullable, desc, prefix)| KeyColumn {
-        prefix: prefix.filter(|_| ty.is_string()),
-        ty,
-        nullable,
-        desc,
-    })
+    (any_type(), any::<bool>(), any::<bool>(), prop::option::of(1..12u32)).prop_map(
+        |(ty, nullable, desc, prefix)| KeyColumn {
+            prefix: prefix.filter(|_| ty.is_string()),
+            ty,
+            nullable,
+            desc,
+        },
+    )
 }
 
-/// Two rows of the same columns, alike enough that every part of the order decides now and then: the second has the first's values in the leading
-/// columns, and may have its strings up to some character with other characters from there.
+/// Two rows of the same columns, alike enough that every part of the order decides now and then:
+/// the second has the first's values in the leading columns, and may have its strings up to some
+/// character with other characters from there.
 fn two_rows() -> impl Strategy<Value = (Vec<KeyColumn>, Vec<Value<'static>>, Vec<Value<'static>>)> {
     prop::collection::vec(key_column(), 1..4).prop_flat_map(|columns| {
-        let row = || columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect::<Vec<_>>();
+        let row =
+            || columns.iter().map(|c| nullable_value_of(&c.ty, c.nullable)).collect::<Vec<_>>();
         let shared = 0..=columns.len();
         let kept = prop::option::of(0..16usize);
-        (Just(columns.clone()), row(), row(), shared, kept).prop_map(|(columns, a, mut b, shared, kept)| {
-            b[..shared].clone_from_slice(&a[..shared]);
-            if let (Some(kept), Some(column)) = (kept, columns.get(shared)) {
-                b[shared] = spliced(&a[shared], &b[shared], column.ty.compare_collation(), kept);
-            }
-            (columns, a, b)
-        })
+        (Just(columns.clone()), row(), row(), shared, kept).prop_map(
+            |(columns, a, mut b, shared, kept)| {
+                b[..shared].clone_from_slice(&a[..shared]);
+                if let (Some(kept), Some(column)) = (kept, columns.get(shared)) {
+                    b[shared] =
+                        spliced(&a[shared], &b[shared], column.ty.compare_collation(), kept);
+                }
+                (columns, a, b)
+            },
+        )
     })
 }
 
-fn spliced(head: &Value<'_>, tail: &Value<'static>, collation: Collation, kept: usize) -> Value<'static> {
+fn spliced(
+    head: &Value<'_>,
+    tail: &Value<'static>,
+    collation: Collation,
+    kept: usize,
+) -> Value<'static> {
     let (Value::Bytes(head), Value::Bytes(tail)) = (head, tail) else { return tail.clone() };
     let at = |text: &[u8]| collation.charset().prefix_len(text, kept);
     Value::owned([&head[..at(head)], &tail[at(tail)..]].concat())
 }
 
 fn layouts(columns: &[KeyColumn]) -> (RowLayout, KeyLayout) {
-    let table: Vec<Column> =
-        columns.iter().enumerate().map(|(i, c)| Column { nullable: c.nullable, ..Column::new(format!("c{i}"), c.ty.clone()) }).collect();
-    let key = |(i, c): (usize, &KeyColumn)| IndexColumn { column: i, prefix: c.prefix, desc: c.desc };
-    let index = IndexDef { name: "i".into(), unique: true, primary: false, columns: columns.iter().enumerate().map(key).collect() };
+    let table: Vec<Column> = columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| Column { nullable: c.nullable, ..Column::new(format!("c{i}"), c.ty.clone()) })
+        .collect();
+    let key =
+        |(i, c): (usize, &KeyColumn)| IndexColumn { column: i, prefix: c.prefix, desc: c.desc };
+    let index = IndexDef {
+        name: "i".into(),
+        unique: true,
+        primary: false,
+        columns: columns.iter().enumerate().map(key).collect(),
+    };
     (RowLayout::new(&table), KeyLayout::new(&table, &index))
 }
 
 fn order_of_values(columns: &[KeyColumn], a: &[Value<'_>], b: &[Value<'_>]) -> Ordering {
     for (column, (a, b)) in columns.iter().zip(a.iter().zip(b)) {
-        let order = cut(a, &column.ty, column.prefix).compare(&cut(b, &column.ty, column.prefix), column.ty.compare_collation());
+        let order = cut(a, &column.ty, column.prefix)
+            .compare(&cut(b, &column.ty, column.prefix), column.ty.compare_collation());
         let order = if column.desc { order.reverse() } else { order };
         if order.is_ne() {
             return order;
@@ -123,7 +147,8 @@ proptest! {
         let (mut low, mut high) = (Vec::new(), Vec::new());
         keys.encode_prefix_range(&[], &prefix, &mut low, &mut high);
         let key = key(&keys, &[Value::bytes(&text)]);
-        prop_assert!(key >= low && (high.is_empty() || key < high), "{:?} {:?}: {:?} not in {:?}..{:?}", text, prefix, key, low, high);
+        prop_assert!(key >= low && (high.is_empty() || key < high), "{:?} {:?}: {:?} not in \
+            {:?}..{:?}", text, prefix, key, low, high);
     }
 }
 
@@ -149,11 +174,26 @@ fn encodings_are_frozen() {
     assert_eq!(encode(SqlType::INT, false, false, Value::Int(-2)), [0x7f, 0xff, 0xff, 0xfe]);
     assert_eq!(encode(SqlType::INT, true, false, Value::Int(1)), [1, 0x80, 0, 0, 1]);
     assert_eq!(encode(SqlType::INT, true, true, Value::Null), [0xff]);
-    assert_eq!(encode(text(Collation::Utf8mb4GeneralCi), false, false, Value::text("aé ")), *b"AE      \x02");
-    assert_eq!(encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678\t")), *b"12345678\x01\t       \x02");
-    assert_eq!(encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678x")), *b"12345678\x03x       \x02");
-    assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("123456789")), *b"12345678\x099\0\0\0\0\0\0\0\x01");
-    assert_eq!(encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("")), *b"\0\0\0\0\0\0\0\0\0");
+    assert_eq!(
+        encode(text(Collation::Utf8mb4GeneralCi), false, false, Value::text("aé ")),
+        *b"AE      \x02"
+    );
+    assert_eq!(
+        encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678\t")),
+        *b"12345678\x01\t       \x02"
+    );
+    assert_eq!(
+        encode(text(Collation::Utf8mb4Bin), false, false, Value::text("12345678x")),
+        *b"12345678\x03x       \x02"
+    );
+    assert_eq!(
+        encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("123456789")),
+        *b"12345678\x099\0\0\0\0\0\0\0\x01"
+    );
+    assert_eq!(
+        encode(SqlType::VarBinary { len: 20 }, false, false, Value::text("")),
+        *b"\0\0\0\0\0\0\0\0\0"
+    );
 }
 
 #[test]
@@ -166,10 +206,19 @@ fn leading_numbers_are_read_back() {
     for size in ints {
         let signed = [size.min_signed(), -1, 0, 1, size.max_signed()].map(Value::Int);
         cases.extend(signed.map(|v| (SqlType::Int { size, sign: Sign::SIGNED, display: None }, v)));
-        cases.extend([0, 1, size.max_unsigned()].map(|v| (SqlType::Int { size, sign: unsigned, display: None }, Value::UInt(v))));
+        cases.extend(
+            [0, 1, size.max_unsigned()]
+                .map(|v| (SqlType::Int { size, sign: unsigned, display: None }, Value::UInt(v))),
+        );
     }
-    cases.extend([-1.5f32, 0.0, 3.0].map(|v| (SqlType::Float { digits: None, sign: Sign::SIGNED }, Value::Float(v))));
-    cases.extend([-1.5f64, 0.0, 3.0].map(|v| (SqlType::Double { digits: None, sign: Sign::SIGNED }, Value::Double(v))));
+    cases.extend(
+        [-1.5f32, 0.0, 3.0]
+            .map(|v| (SqlType::Float { digits: None, sign: Sign::SIGNED }, Value::Float(v))),
+    );
+    cases.extend(
+        [-1.5f64, 0.0, 3.0]
+            .map(|v| (SqlType::Double { digits: None, sign: Sign::SIGNED }, Value::Double(v))),
+    );
     cases.extend([(SqlType::INT, Value::Null), (SqlType::Date, Value::Null)]);
     for ((ty, value), desc) in cases.iter().flat_map(|case| [(case, false), (case, true)]) {
         let column = |nullable| KeyColumn { ty: ty.clone(), nullable, desc, prefix: None };
@@ -179,7 +228,8 @@ fn leading_numbers_are_read_back() {
             assert_eq!(read, Some(value.clone()).filter(|v| !v.is_null()), "{ty:?} {desc}");
         }
     }
-    let (_, date) = layouts(&[KeyColumn { ty: SqlType::Date, nullable: false, desc: false, prefix: None }]);
+    let (_, date) =
+        layouts(&[KeyColumn { ty: SqlType::Date, nullable: false, desc: false, prefix: None }]);
     assert_eq!(date.leading_number(&[0; 4]), None);
 }
 
@@ -187,7 +237,10 @@ fn leading_numbers_are_read_back() {
 fn the_greatest_length_is_known() {
     let layout = |ty, nullable, prefix| {
         let columns = [Column { nullable, ..Column::new("c", ty) }];
-        let index = IndexDef { columns: vec![IndexColumn { prefix, ..IndexColumn::new(0) }], ..IndexDef::secondary("i", false, []) };
+        let index = IndexDef {
+            columns: vec![IndexColumn { prefix, ..IndexColumn::new(0) }],
+            ..IndexDef::secondary("i", false, [])
+        };
         KeyLayout::new(&columns, &index).max_len(&columns)
     };
     let text = |chars| SqlType::VarChar { chars, collation: Collation::Utf8mb4GeneralCi };
@@ -195,5 +248,8 @@ fn the_greatest_length_is_known() {
     assert_eq!(layout(SqlType::INT, true, None), Some(5));
     assert_eq!(layout(text(100), false, None), Some(50 * 9));
     assert_eq!(layout(text(100), false, Some(2)), Some(9));
-    assert_eq!((layout(blob.clone(), false, None), layout(blob, false, Some(16))), (None, Some(18)));
+    assert_eq!(
+        (layout(blob.clone(), false, None), layout(blob, false, Some(16))),
+        (None, Some(18))
+    );
 }

@@ -8,7 +8,8 @@ use common::{any_type, nullable_value_of};
 type Row = Vec<Value<'static>>;
 
 fn schema() -> impl Strategy<Value = Vec<Column>> {
-    let column = (any_type(), any::<bool>()).prop_map(|(ty, nullable)| Column { nullable, ..Column::new("c", ty) });
+    let column = (any_type(), any::<bool>())
+        .prop_map(|(ty, nullable)| Column { nullable, ..Column::new("c", ty) });
     prop::collection::vec(column, 1..20)
 }
 
@@ -20,7 +21,12 @@ fn row(columns: &[Column]) -> Vec<BoxedStrategy<Value<'static>>> {
 fn update() -> impl Strategy<Value = (Vec<Column>, Row, Row, Vec<bool>)> {
     schema().prop_flat_map(|columns| {
         let n = columns.len();
-        (Just(columns.clone()), row(&columns), row(&columns), prop::collection::vec(any::<bool>(), n))
+        (
+            Just(columns.clone()),
+            row(&columns),
+            row(&columns),
+            prop::collection::vec(any::<bool>(), n),
+        )
     })
 }
 
@@ -83,7 +89,8 @@ proptest! {
         layout.internalize(&out, col, old[col].as_bytes().unwrap(), &mut back);
         prop_assert_eq!(&back, &payload);
 
-        // The same with room for it, behind something else; and with the next longest outside as well.
+        // The same with room for it, behind something else; and with the next longest outside as
+        // well.
         let bytes = old[col].as_bytes().unwrap();
         let mut twice = Vec::new();
         layout.externalize(&payload, col, 7, bytes.len() as u64, &mut twice);
@@ -127,7 +134,10 @@ fn rows_over_32_kib_are_wide() {
         // Shrinking it makes it narrow again.
         let mut out = Vec::new();
         layout.update(&payload, &[(1, Value::Null)], &mut out);
-        assert_eq!((out[0], layout.get(&out, 1), layout.get(&out, 2)), (0, Value::Null, Value::text("b")));
+        assert_eq!(
+            (out[0], layout.get(&out, 1), layout.get(&out, 2)),
+            (0, Value::Null, Value::text("b"))
+        );
     }
 }
 
@@ -142,6 +152,7 @@ fn the_layout_is_frozen() {
         Column::new("n", SqlType::BIGINT),
     ];
     let layout = RowLayout::new(&columns);
-    let payload = encode(&layout, &[Value::Int(-2), Value::text("hé"), Value::text("ab  "), Value::Null]);
+    let payload =
+        encode(&layout, &[Value::Int(-2), Value::text("hé"), Value::text("ab  "), Value::Null]);
     assert_eq!(payload, *b"\x00\x08\xfe\xff\xff\xff\0\0\0\0\0\0\0\0\x03\0\x05\0h\xc3\xa9ab");
 }

@@ -1,12 +1,24 @@
-//! Storing: `store.tsv` has type, literal, and what a column of that type then holds in strict mode and without: the value's text (hex for strings),
-//! followed by the number of the warning ("n" before a note); "!" and the number for an error. Dates are stored on 2026-11-21 in UTC.
+//! Storing: `store.tsv` has type, literal, and what a column of that type then holds in strict mode
+//! and without: the value's text (hex for strings), followed by the number of the warning ("n"
+//! before a note); "!" and the number for an error. Dates are stored on 2026-11-21 in UTC.
 use redolith_types::temporal::{parse_date, parse_datetime, parse_time};
-use redolith_types::{Charset, Collation, Date, Decimal, IntSize, LobSize, Sign, SqlType, StoreMode, Value, convert_for_column};
+use redolith_types::{
+    Charset, Collation, Date, Decimal, IntSize, LobSize, Sign, SqlType, StoreMode, Value,
+    convert_for_column,
+};
 
 fn column_type(text: &str) -> SqlType {
     let collation = Collation::Utf8mb4GeneralCi;
-    let int = |size, unsigned| SqlType::Int { size, sign: Sign { unsigned, zerofill: false }, display: None };
-    let decimal = |unsigned| SqlType::Decimal { precision: 5, scale: 2, sign: Sign { unsigned, zerofill: false } };
+    let int = |size, unsigned| SqlType::Int {
+        size,
+        sign: Sign { unsigned, zerofill: false },
+        display: None,
+    };
+    let decimal = |unsigned| SqlType::Decimal {
+        precision: 5,
+        scale: 2,
+        sign: Sign { unsigned, zerofill: false },
+    };
     let names = |names: [&str; 3]| names.map(String::from).to_vec();
     match text {
         "int" => SqlType::INT,
@@ -50,7 +62,9 @@ fn literal(text: &str) -> (Value<'static>, Charset) {
         }
         Some(("date", text)) => Value::Date(parse_date(text.as_bytes()).unwrap().value),
         Some(("time", text)) => Value::Time(parse_time(text.as_bytes()).unwrap().value),
-        Some(("timestamp", text)) => Value::DateTime(parse_datetime(text.as_bytes(), 0).unwrap().value),
+        Some(("timestamp", text)) => {
+            Value::DateTime(parse_datetime(text.as_bytes(), 0).unwrap().value)
+        }
         Some(other) => panic!("{other:?}"),
         None if text.contains('e') => Value::Double(text.parse().unwrap()),
         None => match (text.parse::<i64>(), text.parse::<u64>()) {
@@ -65,7 +79,12 @@ fn literal(text: &str) -> (Value<'static>, Charset) {
 fn stored(ty: &SqlType, text: &str, strict: bool) -> String {
     let mode = if strict { StoreMode::STRICT } else { StoreMode::LENIENT };
     let (value, charset) = literal(text);
-    let stored = match convert_for_column(value, ty, charset, StoreMode { today: Date::new(2026, 11, 21).unwrap(), ..mode }) {
+    let stored = match convert_for_column(
+        value,
+        ty,
+        charset,
+        StoreMode { today: Date::new(2026, 11, 21).unwrap(), ..mode },
+    ) {
         Ok(stored) => stored,
         Err(error) => return format!("!{}", error.code()),
     };
@@ -80,7 +99,9 @@ fn stored(ty: &SqlType, text: &str, strict: bool) -> String {
     };
     match stored.warning {
         None => shown,
-        Some(warning) => format!("{shown} {}{}", if warning.is_note() { "n" } else { "" }, warning.code()),
+        Some(warning) => {
+            format!("{shown} {}{}", if warning.is_note() { "n" } else { "" }, warning.code())
+        }
     }
 }
 
@@ -95,7 +116,10 @@ fn as_the_table_says() {
             let got = stored(&column_type(ty), text, is_strict);
             cases += 1;
             if got != wanted {
-                wrong.push(format!("{ty}\t{text}\t{}\twanted {wanted}\tgot {got}", if is_strict { "strict" } else { "lenient" }));
+                wrong.push(format!(
+                    "{ty}\t{text}\t{}\twanted {wanted}\tgot {got}",
+                    if is_strict { "strict" } else { "lenient" }
+                ));
             }
         }
     }

@@ -1,10 +1,16 @@
-//! How these tests reach the server that `tests/drivers/run` has started: `REDOLITH_SOCKET` and `REDOLITH_PORT` name it.
+//! How these tests reach the server that `tests/drivers/run` has started: `REDOLITH_SOCKET` and
+//! `REDOLITH_PORT` name it.
 use mysql_async::prelude::*;
 use mysql_async::{Conn, Opts, OptsBuilder};
 
 /// What the environment says about the server.
 fn env(name: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run these tests by tests/drivers/run"))
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!(
+            "{name} is not set: run these tests by \
+        tests/drivers/run"
+        )
+    })
 }
 
 /// Options of a connection as root: over the socket, or over TCP from loopback.
@@ -21,7 +27,12 @@ pub fn opts(tcp: bool) -> OptsBuilder {
 pub async fn fresh(schema: &str, tcp: bool) -> Conn {
     let mut c = Conn::new(Opts::from(opts(tcp))).await.expect("connects");
     c.query_drop(format!("DROP DATABASE IF EXISTS {schema}")).await.expect("drops the schema");
-    c.query_drop(format!("CREATE DATABASE {schema} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")).await.expect("creates the schema");
+    c.query_drop(format!(
+        "CREATE DATABASE {schema} CHARACTER SET utf8mb4 COLLATE \
+        utf8mb4_general_ci"
+    ))
+    .await
+    .expect("creates the schema");
     c.query_drop(format!("USE {schema}")).await.expect("uses the schema");
     c
 }

@@ -28,21 +28,31 @@ async fn numbers_in_both_protocols() {
 async fn logins_that_are_refused() {
     for tcp in [false, true] {
         assert_eq!(code(Conn::new(Opts::from(opts(tcp).pass(Some("wrong")))).await), 1045);
-        assert_eq!(code(Conn::new(Opts::from(opts(tcp).user(Some("nobody_of_this_name")))).await), 1045);
+        assert_eq!(
+            code(Conn::new(Opts::from(opts(tcp).user(Some("nobody_of_this_name")))).await),
+            1045
+        );
     }
-    assert_eq!(code(Conn::new(Opts::from(opts(false).db_name(Some("no_such_schema")))).await), 1049);
+    assert_eq!(
+        code(Conn::new(Opts::from(opts(false).db_name(Some("no_such_schema")))).await),
+        1049
+    );
 }
 
 #[tokio::test]
 async fn a_transaction_and_its_rollback() {
     let mut c = fresh("e2e_transactions", false).await;
-    c.query_drop("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))").await.expect("creates");
+    c.query_drop("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10))")
+        .await
+        .expect("creates");
     let mut t = c.start_transaction(Default::default()).await.expect("begins");
     t.exec_drop("INSERT INTO t (v) VALUES (?)", ("a",)).await.expect("inserts");
     assert_eq!((t.affected_rows(), t.last_insert_id()), (1, Some(1)));
     t.rollback().await.expect("rolls back");
     let mut t = c.start_transaction(Default::default()).await.expect("begins");
-    t.exec_batch("INSERT INTO t (v) VALUES (?)", ["b", "c", "d"].map(|v| (v,))).await.expect("inserts");
+    t.exec_batch("INSERT INTO t (v) VALUES (?)", ["b", "c", "d"].map(|v| (v,)))
+        .await
+        .expect("inserts");
     t.exec_drop("UPDATE t SET v = CONCAT(v, ?) WHERE v >= ?", ("!", "c")).await.expect("updates");
     assert_eq!(t.affected_rows(), 2);
     t.commit().await.expect("commits");

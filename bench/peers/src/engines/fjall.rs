@@ -9,7 +9,8 @@ pub const KIND: Kind = Kind {
     name: "fjall",
     package: "fjall",
     single_writer: false,
-    settings: "insert, then persist(SyncAll); manual_journal_persist, so that insert does not flush as well; cache 256 MiB; no compression",
+    settings: "insert, then persist(SyncAll); manual_journal_persist, so that insert does not \
+        flush as well; cache 256 MiB; no compression",
     open,
 };
 
@@ -19,7 +20,10 @@ struct Fjall {
 }
 
 fn open(dir: &Path, _: Shape) -> Result<Box<dyn Engine>> {
-    let database = Database::builder(dir).cache_size(CACHE_BYTES as u64).manual_journal_persist(true).open()?;
+    let database = Database::builder(dir)
+        .cache_size(CACHE_BYTES as u64)
+        .manual_journal_persist(true)
+        .open()?;
     let rows = database.keyspace("t", KeyspaceCreateOptions::default)?;
     Ok(Box::new(Fjall { database, rows }))
 }

@@ -1,4 +1,5 @@
-//! The engines: each opened in a directory of its own, with the same key, the same value and the same promise, a commit that no power cut takes back.
+//! The engines: each opened in a directory of its own, with the same key, the same value and the
+//! same promise, a commit that no power cut takes back.
 mod fjall;
 mod lmdb;
 pub mod raw;

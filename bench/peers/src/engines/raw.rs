@@ -1,5 +1,5 @@
-//! What the device needs for one durable write: 4 KiB into a file that is written already, direct, RWF_DSYNC, one at a time. No engine that flushes each
-//! commit by itself can be faster.
+//! What the device needs for one durable write: 4 KiB into a file that is written already, direct,
+//! RWF_DSYNC, one at a time. No engine that flushes each commit by itself can be faster.
 use super::{Engine, Kind, RAW, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{ALIGN, AlignedBuf, Disk, File, OpenHow, RealDisk};
@@ -10,7 +10,8 @@ pub const KIND: Kind = Kind {
     name: RAW,
     package: "redolith-disk",
     single_writer: false,
-    settings: "pwritev2 of 4 KiB, O_DIRECT and RWF_DSYNC, in order through a file of 16 MiB written before",
+    settings: "pwritev2 of 4 KiB, O_DIRECT and RWF_DSYNC, in order through a file of 16 MiB \
+        written before",
     open,
 };
 /// As long as a segment of Redolith's log.

@@ -1,4 +1,5 @@
-//! redb: one write transaction at a time; a commit writes the changed pages and the header, then flushes.
+//! redb: one write transaction at a time; a commit writes the changed pages and the header, then
+//! flushes.
 use super::{CACHE_BYTES, Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use redb::{Database, Durability, ReadableDatabase, ReadableTableMetadata, TableDefinition};

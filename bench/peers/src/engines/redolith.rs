@@ -1,4 +1,5 @@
-//! Redolith's library as a program without an executor uses it: a thread for each writer, which sleeps while its commit is under way.
+//! Redolith's library as a program without an executor uses it: a thread for each writer, which
+//! sleeps while its commit is under way.
 use super::{CACHE_BYTES, Engine, Kind, REDOLITH, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{Disk, RealDisk};
@@ -17,7 +18,8 @@ pub const KIND: Kind = Kind {
     name: REDOLITH,
     package: "redolith-engine",
     single_writer: false,
-    settings: "defaults (doublewrite on, 1 GiB of redo); pool 256 MiB; a thread per writer, Threads as host",
+    settings: "defaults (doublewrite on, 1 GiB of redo); pool 256 MiB; a thread per writer, \
+        Threads as host",
     open: |dir, shape| {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         Ok(Box::new(Database::open(dir, shape, disk.clone(), Threads::new(disk))?))
@@ -37,7 +39,10 @@ fn definition(value_bytes: usize) -> TableDef {
     TableDef {
         schema: SCHEMA.into(),
         name: TABLE.into(),
-        columns: vec![Column::new("k", key).not_null(), Column::new("v", SqlType::VarBinary { len: value_bytes as u32 }).not_null()],
+        columns: vec![
+            Column::new("k", key).not_null(),
+            Column::new("v", SqlType::VarBinary { len: value_bytes as u32 }).not_null(),
+        ],
         indexes: vec![IndexDef::primary([0])],
         collation: DEFAULT_COLLATION,
         comment: String::new(),
@@ -45,7 +50,12 @@ fn definition(value_bytes: usize) -> TableDef {
 }
 
 impl Database {
-    pub fn open(dir: &Path, shape: Shape, disk: Arc<dyn Disk>, host: Arc<dyn Host>) -> Result<Database> {
+    pub fn open(
+        dir: &Path,
+        shape: Shape,
+        disk: Arc<dyn Disk>,
+        host: Arc<dyn Host>,
+    ) -> Result<Database> {
         let mut config = Config::new(dir);
         config.pool_bytes = CACHE_BYTES as u64;
         block_on(async {
@@ -60,7 +70,11 @@ impl Database {
         })
     }
     pub fn session(&self) -> Session {
-        Session { trx: self.engine.begin(KillFlag::new()), table: self.table.clone(), row: Vec::new() }
+        Session {
+            trx: self.engine.begin(KillFlag::new()),
+            table: self.table.clone(),
+            row: Vec::new(),
+        }
     }
     pub fn rows(&self) -> Result<Option<u64>> {
         let mut trx = self.engine.begin(KillFlag::new());
@@ -94,7 +108,9 @@ impl Session {
     }
     pub async fn insert(&mut self, key: u64, value: &[u8]) -> Result<()> {
         self.row.clear();
-        self.table.layout.encode(&[Value::UInt(key), Value::Bytes(Cow::Borrowed(value))], &mut self.row);
+        self.table
+            .layout
+            .encode(&[Value::UInt(key), Value::Bytes(Cow::Borrowed(value))], &mut self.row);
         Ok(self.trx.insert(&self.table, &self.row).await?)
     }
     /// Until it is durable.

@@ -1,4 +1,5 @@
-//! Redolith's library as a program with an executor uses it: a task for each writer, on tokio, with a thread per CPU.
+//! Redolith's library as a program with an executor uses it: a task for each writer, on tokio, with
+//! a thread per CPU.
 use super::redolith::Database;
 use super::{Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
@@ -28,7 +29,10 @@ impl Host for Tokio {
             let _inside = runtime.enter();
             block_on(task)
         };
-        std::thread::Builder::new().name(format!("redolith-{name}")).spawn(body).expect("a thread for a background task");
+        std::thread::Builder::new()
+            .name(format!("redolith-{name}"))
+            .spawn(body)
+            .expect("a thread for a background task");
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(tokio::time::sleep(time))
@@ -46,7 +50,12 @@ impl Tasks {
     fn open(dir: &Path, shape: Shape) -> Result<Tasks> {
         let runtime = Builder::new_multi_thread().enable_time().build()?;
         let _inside = runtime.enter();
-        let database = Database::open(dir, shape, Arc::new(RealDisk::new()), Arc::new(Tokio(runtime.handle().clone())))?;
+        let database = Database::open(
+            dir,
+            shape,
+            Arc::new(RealDisk::new()),
+            Arc::new(Tokio(runtime.handle().clone())),
+        )?;
         drop(_inside);
         Ok(Tasks { database, runtime })
     }

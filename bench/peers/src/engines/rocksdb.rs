@@ -1,7 +1,9 @@
 //! RocksDB: writers form write groups; one of them writes and syncs the log for all.
 use super::{CACHE_BYTES, Engine, Kind, ROCKSDB, Result, Shape};
 use crate::load::{Load, Tally};
-use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, IteratorMode, Options, WriteOptions};
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, IteratorMode, Options, WriteOptions,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,11 +11,13 @@ pub const KIND: Kind = Kind {
     name: ROCKSDB,
     package: "librocksdb-sys",
     single_writer: false,
-    settings: "WriteOptions::sync; defaults (no pipelined write, adaptive yield, memtable 64 MiB, log in the same directory, not recycled); block cache 256 MiB; no compression",
+    settings: "WriteOptions::sync; defaults (no pipelined write, adaptive yield, memtable 64 MiB, \
+        log in the same directory, not recycled); block cache 256 MiB; no compression",
     open,
 };
 
-/// Older libraries lack this one function; the wrapper refers to it for an option that is not set here.
+/// Older libraries lack this one function; the wrapper refers to it for an option that is not set
+/// here.
 #[cfg(feature = "rocksdb-system")]
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_write_buffer_manager_destroy(_: *mut std::ffi::c_void) {
@@ -37,7 +41,9 @@ impl Engine for Rocks {
         load.threads(|| {
             let mut synced = WriteOptions::default();
             synced.set_sync(true);
-            Ok(move |key: u64, value: &[u8]| Ok(self.0.put_opt(key.to_be_bytes(), value, &synced)?))
+            Ok(move |key: u64, value: &[u8]| {
+                Ok(self.0.put_opt(key.to_be_bytes(), value, &synced)?)
+            })
         })
     }
     fn rows(&self) -> Result<Option<u64>> {

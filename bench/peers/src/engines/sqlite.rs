@@ -10,7 +10,8 @@ pub const KIND: Kind = Kind {
     name: "sqlite",
     package: "libsqlite3-sys",
     single_writer: true,
-    settings: "journal_mode=WAL, synchronous=FULL; a connection per writer, prepared INSERT, busy_timeout 60 s; cache 256 MiB divided among the connections",
+    settings: "journal_mode=WAL, synchronous=FULL; a connection per writer, prepared INSERT, \
+        busy_timeout 60 s; cache 256 MiB divided among the connections",
     open,
 };
 const BUSY: Duration = Duration::from_secs(60);
@@ -43,13 +44,18 @@ impl Engine for Sqlite {
         load.threads(|| {
             let c = connect(&self.path, self.writers)?;
             Ok(move |key: u64, value: &[u8]| {
-                c.prepare_cached("INSERT INTO t VALUES (?, ?)")?.execute(params![key as i64, value])?;
+                c.prepare_cached("INSERT INTO t VALUES (?, ?)")?
+                    .execute(params![key as i64, value])?;
                 Ok(())
             })
         })
     }
     fn rows(&self) -> Result<Option<u64>> {
-        let n: i64 = self.main.lock().map_err(|_| "a writer panicked")?.query_row("SELECT count(*) FROM t", [], |r| r.get(0))?;
+        let n: i64 = self.main.lock().map_err(|_| "a writer panicked")?.query_row(
+            "SELECT count(*) FROM t",
+            [],
+            |r| r.get(0),
+        )?;
         Ok(Some(n as u64))
     }
     fn close(self: Box<Self>) -> Result<()> {

@@ -1,9 +1,12 @@
 //! What a power loss leaves of the changes that were not synced.
 //!
-//! LOSS-1: every 512-byte sector is whole: it has the content of some moment since the last sync. So any subset of the writes survives, in
-//!         any order, torn anywhere between sectors. On a medium that writes pages of 16 KiB atomically, so is every such page.
-//! LOSS-2: the length is one the file had since the last sync; so are the names of a folder, change by change.
-//! LOSS-3: where the length survived and the data did not, there are zeros or garbage, garbage only in sectors that no set_len had allocated.
+//! LOSS-1: every 512-byte sector is whole: it has the content of some moment since the last sync.
+//!         So any subset of the writes survives, in any order, torn anywhere between sectors. On a
+//!         medium that writes pages of 16 KiB atomically, so is every such page.
+//! LOSS-2: the length is one the file had since the last sync; so are the names of a folder, change
+//! by change.
+//! LOSS-3: where the length survived and the data did not, there are zeros or garbage, garbage only
+//! in sectors that no set_len had allocated.
 //! LOSS-4: what was written after a cut that is lost, into the part that was cut, is lost too.
 use super::{Content, Medium, Piece, Seq, What};
 use crate::image::Image;
@@ -37,15 +40,24 @@ pub enum Loss {
 }
 
 impl Loss {
-    pub const ALL: [Loss; 8] =
-        [Loss::Nothing, Loss::Everything, Loss::Prefix, Loss::Writes, Loss::Sectors, Loss::Pages, Loss::Zeros, Loss::Garbage];
+    pub const ALL: [Loss; 8] = [
+        Loss::Nothing,
+        Loss::Everything,
+        Loss::Prefix,
+        Loss::Writes,
+        Loss::Sectors,
+        Loss::Pages,
+        Loss::Zeros,
+        Loss::Garbage,
+    ];
 
     pub(crate) fn any(rng: &mut Rng) -> Loss {
         Loss::ALL[rng.below(8) as usize]
     }
 }
 
-/// The decisions of one power loss, each a function of what is decided about, so that their order does not matter.
+/// The decisions of one power loss, each a function of what is decided about, so that their order
+/// does not matter.
 struct Fate {
     loss: Loss,
     salt: u64,
@@ -93,15 +105,22 @@ impl Fate {
     fn garbage(&self, sector: u64) -> Option<[u8; SECTOR as usize]> {
         let mut bytes = [0; SECTOR as usize];
         Rng::new(self.salt ^ sector).fill(&mut bytes);
-        (self.loss == Loss::Garbage || self.coin(0, sector) && self.loss == Loss::Sectors).then_some(bytes)
+        (self.loss == Loss::Garbage || self.coin(0, sector) && self.loss == Loss::Sectors)
+            .then_some(bytes)
     }
 }
 
 impl Medium {
     /// The power goes and comes back. Open files are gone.
     pub fn lose_power(&mut self, loss: Loss, rng: &mut Rng) {
-        let first = self.name_changes.iter().map(|c| c.seq).chain(self.files.values().flat_map(|f| &f.changes).map(|c| c.seq)).min();
-        let fate = Fate::new(loss, first.unwrap_or(self.next_seq), self.next_seq, self.atomic_pages, rng);
+        let first = self
+            .name_changes
+            .iter()
+            .map(|c| c.seq)
+            .chain(self.files.values().flat_map(|f| &f.changes).map(|c| c.seq))
+            .min();
+        let fate =
+            Fate::new(loss, first.unwrap_or(self.next_seq), self.next_seq, self.atomic_pages, rng);
         let mut names = std::mem::take(&mut self.durable_names);
         let changes = std::mem::take(&mut self.name_changes);
         let kept: Vec<bool> = changes.iter().map(|c| fate.keeps_metadata(c.seq)).collect();
@@ -124,8 +143,9 @@ impl Medium {
         self.durable_names = names;
         self.forget_unreachable();
     }
-    /// A sync of the file has failed: readers still see its changes, but nobody knows which are durable, and no later sync writes them
-    /// (Rebello et al.: Can Applications Recover from fsync Failures? USENIX ATC 2020).
+    /// A sync of the file has failed: readers still see its changes, but nobody knows which are
+    /// durable, and no later sync writes them (Rebello et al.: Can Applications Recover from fsync
+    /// Failures? USENIX ATC 2020).
     pub fn fail_sync(&mut self, id: super::FileId, rng: &mut Rng) {
         let fate = Fate::new(Loss::any(rng), 0, self.next_seq, self.atomic_pages, rng);
         self.file(id).lose(&fate);
@@ -146,7 +166,8 @@ impl Content {
         let changes = std::mem::take(&mut self.changes);
         let synced_len = self.durable.len();
         // Length changes survive in order, up to one of them.
-        let resized: Vec<usize> = (0..changes.len()).filter(|i| changes[*i].was != changes[*i].len).collect();
+        let resized: Vec<usize> =
+            (0..changes.len()).filter(|i| changes[*i].was != changes[*i].len).collect();
         let kept = resized.iter().filter(|i| fate.keeps_metadata(changes[**i].seq)).count();
         let len = kept.checked_sub(1).map_or(synced_len, |last| changes[resized[last]].len);
         let first_lost = resized.get(kept).copied().unwrap_or(changes.len());
@@ -155,7 +176,12 @@ impl Content {
         for (i, c) in changes.iter().enumerate() {
             match &c.what {
                 What::Write(p) => {
-                    candidates.extend(p.slice(0, limit).map(|piece| Candidate { seq: c.seq, piece, was: c.was, len: c.len }));
+                    candidates.extend(p.slice(0, limit).map(|piece| Candidate {
+                        seq: c.seq,
+                        piece,
+                        was: c.was,
+                        len: c.len,
+                    }));
                 }
                 What::Cut if i < first_lost => {
                     write_survivors(&mut self.durable, &candidates, synced_len, fate);
@@ -175,13 +201,19 @@ impl Content {
 fn write_survivors(image: &mut Image, writes: &[Candidate], synced_len: u64, fate: &Fate) {
     let mut history: BTreeMap<u64, Vec<&Candidate>> = BTreeMap::new();
     for w in writes {
-        (w.piece.offset / SECTOR..w.piece.end().div_ceil(SECTOR)).for_each(|s| history.entry(s).or_default().push(w));
+        (w.piece.offset / SECTOR..w.piece.end().div_ceil(SECTOR))
+            .for_each(|s| history.entry(s).or_default().push(w));
     }
     for (sector, writes) in history {
         let start = sector * SECTOR;
-        // The sector is as it was after the last write to it that survived, so it contains the earlier ones too.
-        let survivors = writes.iter().rposition(|w| fate.keeps_sector(w.seq, sector)).map_or(0, |last| last + 1);
-        for part in writes[..survivors].iter().filter_map(|w| w.piece.slice(start, start + SECTOR)) {
+        // The sector is as it was after the last write to it that survived, so it contains the
+        // earlier ones too.
+        let survivors = writes
+            .iter()
+            .rposition(|w| fate.keeps_sector(w.seq, sector))
+            .map_or(0, |last| last + 1);
+        for part in writes[..survivors].iter().filter_map(|w| w.piece.slice(start, start + SECTOR))
+        {
             image.write(part.bytes(), part.offset);
         }
         let fresh = start >= synced_len && writes.iter().any(|w| w.was < w.len && start >= w.was);

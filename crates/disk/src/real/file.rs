@@ -25,8 +25,9 @@ pub(super) struct Inner {
     pub shared: Arc<Shared>,
 }
 
-/// How many bytes of `len` are done when `at` were and `n` more came; `None` when that is no progress (end of file, nothing written).
-/// Direct I/O goes on from a block border: a count inside a block repeats that block.
+/// How many bytes of `len` are done when `at` were and `n` more came; `None` when that is no
+/// progress (end of file, nothing written). Direct I/O goes on from a block border: a count inside
+/// a block repeats that block.
 pub(super) fn progress(at: usize, n: usize, len: usize, bypass: bool) -> Option<usize> {
     match at + n {
         whole if whole >= len => Some(len),
@@ -58,13 +59,16 @@ impl Inner {
         let mut done = 0;
         while done < buf.len() {
             let from = offset + done as u64;
-            let n = again(|| rustix::io::pread(&self.fd, &mut buf[done..], from)).map_err(|e| self.error("read", from, e))?;
-            done = progress(done, n, buf.len(), self.bypass).ok_or_else(|| self.end_of_file(from))?;
+            let n = again(|| rustix::io::pread(&self.fd, &mut buf[done..], from))
+                .map_err(|e| self.error("read", from, e))?;
+            done =
+                progress(done, n, buf.len(), self.bypass).ok_or_else(|| self.end_of_file(from))?;
         }
         Ok(())
     }
     pub fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.write_with(buf, offset, |buf, from| rustix::io::pwrite(&self.fd, buf, from)).map_err(|(from, e)| self.error("write", from, e))
+        self.write_with(buf, offset, |buf, from| rustix::io::pwrite(&self.fd, buf, from))
+            .map_err(|(from, e)| self.error("write", from, e))
     }
     fn write_with(
         &self,
@@ -76,7 +80,8 @@ impl Inner {
         while done < buf.len() {
             let from = offset + done as u64;
             let n = again(|| write(&buf[done..], from)).map_err(|e| (from, e.into()))?;
-            done = progress(done, n, buf.len(), self.bypass).ok_or_else(|| (from, io::ErrorKind::WriteZero.into()))?;
+            done = progress(done, n, buf.len(), self.bypass)
+                .ok_or_else(|| (from, io::ErrorKind::WriteZero.into()))?;
         }
         Ok(())
     }
@@ -85,7 +90,14 @@ impl Inner {
     }
     pub fn write_durable_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         if !self.shared.no_dsync.load(Ordering::Relaxed) {
-            let write = |buf: &[u8], from| rustix::io::pwritev2(&self.fd, &[io::IoSlice::new(buf)], from, ReadWriteFlags::DSYNC);
+            let write = |buf: &[u8], from| {
+                rustix::io::pwritev2(
+                    &self.fd,
+                    &[io::IoSlice::new(buf)],
+                    from,
+                    ReadWriteFlags::DSYNC,
+                )
+            };
             match self.write_with(buf, offset, write) {
                 Ok(()) => return Ok(()),
                 Err((_, e)) if no_dsync(&e) => self.shared.no_dsync.store(true, Ordering::Relaxed),
@@ -104,7 +116,8 @@ impl Inner {
         let mut chunk = AlignedBuf::new(CHUNK as usize);
         let kept = (from - start) as usize;
         if kept > 0 {
-            let got = again(|| rustix::io::pread(&self.fd, &mut chunk[..ALIGN], start)).map_err(|e| self.error("read", start, e))?;
+            let got = again(|| rustix::io::pread(&self.fd, &mut chunk[..ALIGN], start))
+                .map_err(|e| self.error("read", start, e))?;
             chunk[got.min(kept)..ALIGN].fill(0);
         }
         let mut offset = start;
@@ -161,7 +174,9 @@ impl File for RealFile {
         let f = &*self.0;
         let _one = f.size.lock();
         let old = self.len()?;
-        let cut = |len| again(|| rustix::fs::ftruncate(&f.fd, len)).map_err(|e| f.error("truncate", len, e));
+        let cut = |len| {
+            again(|| rustix::fs::ftruncate(&f.fd, len)).map_err(|e| f.error("truncate", len, e))
+        };
         if len <= old {
             return cut(len);
         }

@@ -10,7 +10,10 @@ pub fn memory_bytes() -> Option<u64> {
     let v2 = groups("", V2_ROOTS);
     let v1 = groups("memory", &["/sys/fs/cgroup/memory"]);
     // "max" is no number, and no limit; that of version 1 is a number that no machine has.
-    let limits = v2.iter().filter_map(|g| limit(g, "memory.max")).chain(v1.iter().filter_map(|g| limit(g, "memory.limit_in_bytes")));
+    let limits = v2
+        .iter()
+        .filter_map(|g| limit(g, "memory.max"))
+        .chain(v1.iter().filter_map(|g| limit(g, "memory.limit_in_bytes")));
     machine.into_iter().chain(limits).min()
 }
 

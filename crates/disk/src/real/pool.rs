@@ -1,4 +1,5 @@
-//! Submitted operations on a few threads with pread and pwrite, where io_uring is refused (containers, hardened kernels).
+//! Submitted operations on a few threads with pread and pwrite, where io_uring is refused
+//! (containers, hardened kernels).
 use super::queue::{AbortOnPanic, Pending};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -28,7 +29,10 @@ impl Pool {
         let spawn = |i| {
             let work = work.clone();
             let run = move || work.run();
-            std::thread::Builder::new().name(format!("disk-{i}")).spawn(run).expect("a thread for page I/O")
+            std::thread::Builder::new()
+                .name(format!("disk-{i}"))
+                .spawn(run)
+                .expect("a thread for page I/O")
         };
         let threads = (0..THREADS).map(spawn).collect();
         Pool { work, threads }

@@ -1,5 +1,7 @@
-//! Which CPUs this process may use, and how much of them nobody uses: `/proc/stat`, the affinity mask, and the quota of a control group (cgroup v2
-//! `cpu.max` with `cpu.stat`; v1 `cpu.cfs_quota_us` with `cpuacct.usage`; Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/cpuacct.rst).
+//! Which CPUs this process may use, and how much of them nobody uses: `/proc/stat`, the affinity
+//! mask, and the quota of a control group (cgroup v2 `cpu.max` with `cpu.stat`; v1
+//! `cpu.cfs_quota_us` with `cpuacct.usage`; Linux, Documentation/admin-guide/cgroup-v2.rst and
+//! cgroup-v1/cpuacct.rst).
 use crate::{Processors, Quota};
 use rustix::thread::CpuSet;
 use std::fs;
@@ -11,7 +13,11 @@ pub fn processors() -> Option<Processors> {
     let stat = read(Path::new("/proc/stat"))?;
     let idle = idle_ticks(&stat, |cpu| cpu < CpuSet::MAX_CPU && allowed.is_set(cpu));
     let ticks_per_s = rustix::param::clock_ticks_per_second();
-    Some(Processors { count: allowed.count() as f64, idle: Duration::from_micros(idle * 1_000_000 / ticks_per_s.max(1)), quota: quota() })
+    Some(Processors {
+        count: allowed.count() as f64,
+        idle: Duration::from_micros(idle * 1_000_000 / ticks_per_s.max(1)),
+        quota: quota(),
+    })
 }
 
 #[allow(clippy::disallowed_methods)] // this is the door
@@ -24,7 +30,11 @@ fn idle_ticks(stat: &str, allowed: impl Fn(usize) -> bool) -> u64 {
     let mut idle = 0;
     for line in stat.lines().take_while(|l| l.starts_with("cpu")) {
         let mut fields = line[3..].split_ascii_whitespace();
-        let cpu = if line.starts_with("cpu ") { None } else { fields.next().and_then(|n| n.parse().ok()) };
+        let cpu = if line.starts_with("cpu ") {
+            None
+        } else {
+            fields.next().and_then(|n| n.parse().ok())
+        };
         if cpu.is_some_and(&allowed) {
             idle += fields.skip(3).take(2).filter_map(|n| n.parse::<u64>().ok()).sum::<u64>();
         }
@@ -36,23 +46,35 @@ fn idle_ticks(stat: &str, allowed: impl Fn(usize) -> bool) -> u64 {
 fn quota() -> Option<Quota> {
     let v2 = groups("", V2_ROOTS).iter().filter_map(|group| v2_quota(group)).collect::<Vec<_>>();
     let v1 = groups("cpu", &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu"]);
-    v2.into_iter().chain(v1.iter().filter_map(|group| v1_quota(group))).min_by(|a, b| a.cpus.total_cmp(&b.cpus))
+    v2.into_iter()
+        .chain(v1.iter().filter_map(|group| v1_quota(group)))
+        .min_by(|a, b| a.cpus.total_cmp(&b.cpus))
 }
 
 pub(super) const V2_ROOTS: &[&str] = &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// The folders of this process's control group and of those around it; `controller` is empty for version 2.
+/// The folders of this process's control group and of those around it; `controller` is empty for
+/// version 2.
 pub(super) fn groups(controller: &str, roots: &[&str]) -> Vec<PathBuf> {
     let found = || {
         let groups = read(Path::new("/proc/self/cgroup"))?;
         let path = groups.lines().find_map(|l| {
             let (_, rest) = l.split_once(':')?;
             let (controllers, path) = rest.split_once(':')?;
-            controllers.split(',').any(|c| c == controller).then(|| path.trim_start_matches('/').to_string())
+            controllers
+                .split(',')
+                .any(|c| c == controller)
+                .then(|| path.trim_start_matches('/').to_string())
         })?;
         let root = roots.iter().map(PathBuf::from).find(|r| r.is_dir())?;
         let group = root.join(path);
-        Some(group.ancestors().take_while(|dir| dir.starts_with(&root)).map(Path::to_path_buf).collect())
+        Some(
+            group
+                .ancestors()
+                .take_while(|dir| dir.starts_with(&root))
+                .map(Path::to_path_buf)
+                .collect(),
+        )
     };
     found().unwrap_or_default()
 }
@@ -69,8 +91,10 @@ fn v1_quota(group: &Path) -> Option<Quota> {
     let quota = number(group.join("cpu.cfs_quota_us")).filter(|q| *q > 0)?;
     let period = number(group.join("cpu.cfs_period_us"))?;
     // The two controllers are mounted together or beside each other.
-    let accounts = PathBuf::from(group.to_string_lossy().replacen("/cgroup/cpu/", "/cgroup/cpuacct/", 1));
-    let used = number(group.join("cpuacct.usage")).or_else(|| number(accounts.join("cpuacct.usage")))?;
+    let accounts =
+        PathBuf::from(group.to_string_lossy().replacen("/cgroup/cpu/", "/cgroup/cpuacct/", 1));
+    let used =
+        number(group.join("cpuacct.usage")).or_else(|| number(accounts.join("cpuacct.usage")))?;
     Some(Quota { cpus: quota as f64 / period as f64, used: Duration::from_nanos(used as u64) })
 }
 
@@ -80,7 +104,8 @@ mod tests {
 
     #[test]
     fn idle_time_is_that_of_the_allowed_cpus() {
-        let stat = "cpu  100 0 100 5000 300 0 0 0 0 0\ncpu0 50 0 50 3000 200 0 0 0 0 0\ncpu1 50 0 50 2000 100 0 0 0 0 0\nintr 5 cpu9\n";
+        let stat = "cpu  100 0 100 5000 300 0 0 0 0 0\ncpu0 50 0 50 3000 200 0 0 0 0 0\ncpu1 50 0 \
+            50 2000 100 0 0 0 0 0\nintr 5 cpu9\n";
         assert_eq!(idle_ticks(stat, |_| true), 5300);
         assert_eq!(idle_ticks(stat, |cpu| cpu == 1), 2100);
         assert_eq!(idle_ticks("", |_| true), 0);

@@ -107,8 +107,8 @@ impl Queue {
             Queue::Pool(_) => QueueKind::Threads,
         }
     }
-    /// The file stays open, whatever becomes of this process, until no operation is in flight (REAL-4). None where there is no such thing: threads end with
-    /// their system calls.
+    /// The file stays open, whatever becomes of this process, until no operation is in flight
+    /// (REAL-4). None where there is no such thing: threads end with their system calls.
     pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
         match self {
             Queue::Ring(ring) => ring.keep_open(file),

@@ -1,15 +1,21 @@
 //! Submitted operations through one io_uring.
 //!
-//! RING-1: at most `CQ_ENTRIES` operations are in the kernel, so the completion queue never overflows; more wait in `backlog`.
-//! RING-2: whoever pushes n entries enters the kernel until n were taken or none was left: nothing stays behind unseen.
-//! RING-3: only the completion thread reads completions, and it sleeps in the kernel until there is one.
-//! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the completion thread.
+//! RING-1: at most `CQ_ENTRIES` operations are in the kernel, so the completion queue never
+//! overflows; more wait in `backlog`.
+//! RING-2: whoever pushes n entries enters the kernel until n were taken or none was left: nothing
+//! stays behind unseen.
+//! RING-3: only the completion thread reads completions, and it sleeps in the kernel until there is
+//! one.
+//! RING-4: `user_data` is a `Box<Pending>` given away, or 0 for the wake-up that ends the
+//! completion thread.
 //!
-//! IORING_SETUP_COOP_TASKRUN is off: it saves an interrupt when the submitting thread is in user mode, but its completions then wait for that
-//! thread's next system call or tick. Measured with 2 threads, 8 reads of 16 KiB each in flight, 2 cores: no gain with idle submitters (12.5
-//! against 12.3 us of CPU per read), and 1,400 against 9,000 reads/s with computing ones.
+//! IORING_SETUP_COOP_TASKRUN is off: it saves an interrupt when the submitting thread is in user
+//! mode, but its completions then wait for that thread's next system call or tick. Measured with 2
+//! threads, 8 reads of 16 KiB each in flight, 2 cores: no gain with idle submitters (12.5 against
+//! 12.3 us of CPU per read), and 1,400 against 9,000 reads/s with computing ones.
 //!
-//! The lock covers pushing, not the system call: the kernel has its own lock there, and sessions must not queue up on ours behind it.
+//! The lock covers pushing, not the system call: the kernel has its own lock there, and sessions
+//! must not queue up on ours behind it.
 use super::queue::{AbortOnPanic, Pending};
 use crate::Op;
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
@@ -25,7 +31,8 @@ use std::time::Duration;
 
 const SQ_ENTRIES: u32 = 256;
 const CQ_ENTRIES: u32 = 1024;
-/// One entry is at most this long (the kernel's own limit is near 2 GiB); the rest follows as after a short write.
+/// One entry is at most this long (the kernel's own limit is near 2 GiB); the rest follows as after
+/// a short write.
 const MAX_BYTES: usize = 1 << 30;
 const IORING_ENTER_GETEVENTS: u32 = 1;
 const RWF_DSYNC: i32 = 2;
@@ -35,7 +42,8 @@ const PLACES: u32 = 64;
 pub(super) struct Ring {
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
-    /// Which places for files that are kept open are taken; all, where the kernel has none (before 5.19).
+    /// Which places for files that are kept open are taken; all, where the kernel has none (before
+    /// 5.19).
     places: Mutex<u64>,
 }
 struct Core {
@@ -55,7 +63,10 @@ impl Ring {
         let ring: IoUring = IoUring::builder().setup_cqsize(CQ_ENTRIES).build(SQ_ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
-        if ![opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Nop::CODE].iter().all(|c| probe.is_supported(*c)) {
+        if ![opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Nop::CODE]
+            .iter()
+            .all(|c| probe.is_supported(*c))
+        {
             return Err(io::Error::other("kernel too old"));
         }
         let core = Arc::new(Core { ring, state: Mutex::default(), stop: AtomicBool::new(false) });
@@ -64,13 +75,15 @@ impl Ring {
             let core = core.clone();
             std::thread::Builder::new().name("disk-ring".into()).spawn(move || core.complete())?
         };
-        let places = if core.ring.submitter().register_files_sparse(PLACES).is_ok() { 0 } else { u64::MAX };
+        let places =
+            if core.ring.submitter().register_files_sparse(PLACES).is_ok() { 0 } else { u64::MAX };
         Ok(Ring { core, thread: Some(thread), places: Mutex::new(places) })
     }
     pub fn keep_open(&self, file: &OwnedFd) -> Option<u32> {
         let mut places = self.places.lock();
         let place = (!*places).trailing_zeros();
-        let kept = place < PLACES && self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()]).is_ok();
+        let kept = place < PLACES
+            && self.core.ring.submitter().register_files_update(place, &[file.as_raw_fd()]).is_ok();
         kept.then(|| {
             *places |= 1 << place;
             place
@@ -103,7 +116,8 @@ impl Ring {
 }
 
 impl Core {
-    /// A filter of system calls may allow the set-up and refuse the rest: one empty operation goes there and back.
+    /// A filter of system calls may allow the set-up and refuse the rest: one empty operation goes
+    /// there and back.
     fn try_out(&self) -> io::Result<()> {
         {
             let _state = self.state.lock();
@@ -116,7 +130,10 @@ impl Core {
         }
         // SAFETY: no completion thread runs yet, so this is the only reader.
         let taken = unsafe { self.ring.completion_shared() }.next();
-        assert!(taken.is_some_and(|c| c.user_data() == 0), "io_uring answers something else than was asked");
+        assert!(
+            taken.is_some_and(|c| c.user_data() == 0),
+            "io_uring answers something else than was asked"
+        );
         Ok(())
     }
     /// The caller holds the state lock and has counted the entry.
@@ -124,7 +141,8 @@ impl Core {
         loop {
             // SAFETY: the submission queue is only touched under the state lock.
             let mut queue = unsafe { self.ring.submission_shared() };
-            // SAFETY: buffer and descriptor of the entry live in the Pending that the kernel side owns until its completion (RING-4).
+            // SAFETY: buffer and descriptor of the entry live in the Pending that the kernel side
+            // owns until its completion (RING-4).
             if unsafe { queue.push(entry) }.is_ok() {
                 return;
             }
@@ -142,15 +160,22 @@ impl Core {
             Op::WriteDurable(buf) => {
                 let part = &buf[at..];
                 let flags = if plain { 0 } else { RWF_DSYNC };
-                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).rw_flags(flags).build()
+                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32)
+                    .offset(offset)
+                    .rw_flags(flags)
+                    .build()
             }
             Op::Read(buf) => {
                 let part = &mut buf[at..];
-                opcode::Read::new(fd, part.as_mut_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).build()
+                opcode::Read::new(fd, part.as_mut_ptr(), part.len().min(MAX_BYTES) as u32)
+                    .offset(offset)
+                    .build()
             }
             Op::Write(buf) => {
                 let part = &buf[at..];
-                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32).offset(offset).build()
+                opcode::Write::new(fd, part.as_ptr(), part.len().min(MAX_BYTES) as u32)
+                    .offset(offset)
+                    .build()
             }
             Op::Sync => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
         };
@@ -160,7 +185,8 @@ impl Core {
     fn enter(&self, n: u32) {
         let mut left = n;
         while left > 0 {
-            // SAFETY: no argument structure is passed, and the entries were pushed with their buffers owned (see `push`).
+            // SAFETY: no argument structure is passed, and the entries were pushed with their
+            // buffers owned (see `push`).
             match unsafe { self.ring.submitter().enter::<()>(left, 0, 0, None) } {
                 Ok(0) => return,
                 Ok(taken) => left = left.saturating_sub(taken as u32),
@@ -168,7 +194,9 @@ impl Core {
                     Some(Errno::INTR) => {}
                     // The kernel is out of memory for requests: those in flight give theirs back.
                     #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
-                    Some(Errno::AGAIN | Errno::BUSY) => std::thread::sleep(Duration::from_millis(1)),
+                    Some(Errno::AGAIN | Errno::BUSY) => {
+                        std::thread::sleep(Duration::from_millis(1))
+                    }
                     _ => panic!("io_uring_enter: {e}"),
                 },
             }
@@ -185,7 +213,11 @@ impl Core {
             let mut unfinished = Vec::new();
             for c in completions.drain(..).filter(|c| c.user_data() != 0) {
                 // SAFETY: RING-4: each operation's box comes back exactly once, here.
-                let mut op = unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Pending>(c.user_data() as usize)) };
+                let mut op = unsafe {
+                    Box::from_raw(std::ptr::with_exposed_provenance_mut::<Pending>(
+                        c.user_data() as usize
+                    ))
+                };
                 match outcome(c.result()).and_then(|r| op.advance(r)) {
                     Some(result) => finished.push((op, result)),
                     None => unfinished.push(op),
@@ -224,8 +256,8 @@ impl Core {
     }
 }
 
-/// `None` where the operation has not run at all and is to be submitted again. ECANCELED: the thread that submitted it ended while it waited
-/// for one of that thread's kernel workers.
+/// `None` where the operation has not run at all and is to be submitted again. ECANCELED: the
+/// thread that submitted it ended while it waited for one of that thread's kernel workers.
 fn outcome(result: i32) -> Option<io::Result<usize>> {
     if result >= 0 {
         return Some(Ok(result as usize));
@@ -240,10 +272,12 @@ impl Drop for Ring {
     fn drop(&mut self) {
         self.core.stop.store(true, Ordering::Release);
         let thread = self.thread.take().expect("taken here only");
-        // The last file may go in a `done` that runs on the completion thread: that one sees `stop` by itself.
+        // The last file may go in a `done` that runs on the completion thread: that one sees `stop`
+        // by itself.
         if thread.thread().id() != std::thread::current().id() {
             {
-                // Every operation in flight holds its file, and so this ring: none is left, and there is room for one entry.
+                // Every operation in flight holds its file, and so this ring: none is left, and
+                // there is room for one entry.
                 let _state = self.core.state.lock();
                 self.core.push(&opcode::Nop::new().build());
             }

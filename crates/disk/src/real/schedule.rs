@@ -25,18 +25,23 @@ impl Thread {
     pub fn id(&self) -> u32 {
         self.id.as_raw_nonzero().get().unsigned_abs()
     }
-    /// How long it has been ready to run, and had no CPU, since it began (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). None where
+    /// How long it has been ready to run, and had no CPU, since it began
+    /// (`/proc/PID/task/TID/schedstat`; Linux, Documentation/scheduler/sched-stats.rst). None where
     /// the system does not say.
     pub fn waited(&self) -> Option<Duration> {
         #[allow(clippy::disallowed_methods)] // this is the door
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id())).ok()?;
+        let stat =
+            std::fs::read_to_string(format!("/proc/self/task/{}/schedstat", self.id())).ok()?;
         stat.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
     }
 }
 
 /// CPUs that the process may use now, ascending. Empty where the system does not say.
 pub fn process_cpus() -> Vec<usize> {
-    process_set().map_or_else(|_| Vec::new(), |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect())
+    process_set().map_or_else(
+        |_| Vec::new(),
+        |cpus| (0..CpuSet::MAX_CPU).filter(|c| cpus.is_set(*c)).collect(),
+    )
 }
 /// Those of its first thread, which nobody binds.
 pub(super) fn process_set() -> rustix::io::Result<CpuSet> {
@@ -54,7 +59,8 @@ fn bind(thread: Pid, to: &[usize]) -> rustix::io::Result<()> {
     to.iter().filter(|c| **c < CpuSet::MAX_CPU).for_each(|c| cpus.set(*c));
     sched_setaffinity(Some(thread), &cpus)
 }
-/// Lets the calling thread run wherever the process may: a thread begins bound as the one that has begun it.
+/// Lets the calling thread run wherever the process may: a thread begins bound as the one that has
+/// begun it.
 pub fn unbind_this_thread() {
     if let (Ok(cpus), Ok(mine)) = (process_set(), sched_getaffinity(None))
         && cpus != mine
@@ -68,18 +74,26 @@ pub fn this_thread() -> Thread {
     Thread { id: rustix::thread::gettid() }
 }
 
-/// Places a thread. What the system refuses is told, each in a line that names the right that is missing; the rest holds.
+/// Places a thread. What the system refuses is told, each in a line that names the right that is
+/// missing; the rest holds.
 pub fn place_thread(thread: &Thread, to: &Placement) -> Vec<String> {
     let mut refused = Vec::new();
     let mut tell = |what: String, right: &str, done: Result<(), Errno>| {
         if let Err(e) = done {
-            let why =
-                if matches!(e, Errno::PERM | Errno::ACCESS) { format!("it needs {right}") } else { std::io::Error::from(e).to_string() };
+            let why = if matches!(e, Errno::PERM | Errno::ACCESS) {
+                format!("it needs {right}")
+            } else {
+                std::io::Error::from(e).to_string()
+            };
             refused.push(format!("{what}: refused by the system: {why}"));
         }
     };
     tell(format!("CPUs {:?}", to.cpus), "CAP_SYS_NICE", bind(thread.id, &to.cpus));
-    tell(format!("realtime priority {}", to.realtime), "CAP_SYS_NICE or RLIMIT_RTPRIO", set_scheduler(thread.id, to.realtime));
+    tell(
+        format!("realtime priority {}", to.realtime),
+        "CAP_SYS_NICE or RLIMIT_RTPRIO",
+        set_scheduler(thread.id, to.realtime),
+    );
     // Of a thread, not of the process: Linux, setpriority(2).
     let niced = rustix::process::setpriority_process(Some(thread.id), to.nice);
     tell(format!("nice level {}", to.nice), "CAP_SYS_NICE or RLIMIT_NICE", niced);
@@ -93,7 +107,11 @@ fn set_scheduler(thread: Pid, priority: u8) -> Result<(), Errno> {
     param.sched_priority = priority.into();
     // SAFETY: the pointer is to a live value of the type that the call reads.
     let done = unsafe { libc::sched_setscheduler(thread.as_raw_nonzero().get(), policy, &param) };
-    if done == 0 { Ok(()) } else { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)) }
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +123,10 @@ mod tests {
         std::thread::spawn(|| {
             let (me, all) = (this_thread(), sched_getaffinity(None).unwrap());
             let first = process_cpus()[0];
-            assert_eq!(place_thread(&me, &Placement { cpus: vec![first], nice: 1, realtime: 0 }), Vec::<String>::new());
+            assert_eq!(
+                place_thread(&me, &Placement { cpus: vec![first], nice: 1, realtime: 0 }),
+                Vec::<String>::new()
+            );
             let now = sched_getaffinity(None).unwrap();
             assert_eq!((now.count(), now.is_set(first)), (1, true));
             assert_eq!(rustix::process::getpriority_process(Some(me.id)).unwrap(), 1);
@@ -146,7 +167,13 @@ mod tests {
     #[test]
     fn what_is_refused_is_told() {
         let me = this_thread();
-        let told = place_thread(&me, &Placement { cpus: vec![CpuSet::MAX_CPU - 1], ..Placement::default() });
-        assert!(told.len() == 1 && told[0].contains("CPUs [1023]") && told[0].contains("refused"), "{told:?}");
+        let told = place_thread(
+            &me,
+            &Placement { cpus: vec![CpuSet::MAX_CPU - 1], ..Placement::default() },
+        );
+        assert!(
+            told.len() == 1 && told[0].contains("CPUs [1023]") && told[0].contains("refused"),
+            "{told:?}"
+        );
     }
 }

@@ -50,14 +50,21 @@ fn buffered_files_take_any_offset_and_length() {
 fn direct_file_of_an_odd_length() {
     let (dir, disk) = (Dir::new(), RealDisk::new());
     let path = dir.path("f");
-    disk.open(&path, OpenHow::create(false)).unwrap().write_at(&filled(10_000, 5)[..10_000], 0).unwrap();
+    disk.open(&path, OpenHow::create(false))
+        .unwrap()
+        .write_at(&filled(10_000, 5)[..10_000], 0)
+        .unwrap();
     let file = disk.open(&path, OpenHow::existing(true)).unwrap();
     assert_eq!(file.len().unwrap(), 10_000);
     assert_eq!(read(&*file, 4096, 4096), filled(10_000, 5)[4096..8192]);
-    // The last block is not whole, whether it is asked for alone or behind whole ones, blocking or not.
+    // The last block is not whole, whether it is asked for alone or behind whole ones, blocking or
+    // not.
     for (offset, len) in [(8192, 4096), (0, 12_288), (12_288, 4096)] {
         let mut buf = AlignedBuf::new(len);
-        assert_eq!(file.read_at(&mut buf, offset).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            file.read_at(&mut buf, offset).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
         for kind in [QueueKind::Ring, QueueKind::Threads] {
             let disk = RealDisk::with_queue(kind);
             let file = disk.open(&path, OpenHow::existing(true)).unwrap();
@@ -104,7 +111,14 @@ fn zero_fill_does_what_fallocate_does() {
         disk.open(&path, OpenHow::create(false)).unwrap().write_at(&[7; 5_000], 0).unwrap();
         let flags = if bypass { OFlags::RDWR | OFlags::DIRECT } else { OFlags::RDWR };
         let Ok(fd) = open(&path, flags) else { continue };
-        let inner = Inner { fd, path: path.clone(), direct: bypass, bypass, size: Mutex::new(()), shared: disk.shared.clone() };
+        let inner = Inner {
+            fd,
+            path: path.clone(),
+            direct: bypass,
+            bypass,
+            size: Mutex::new(()),
+            shared: disk.shared.clone(),
+        };
         inner.zero_fill(5_000, (2 << 20) + 100).unwrap();
         let file = disk.open(&path, OpenHow::existing(false)).unwrap();
         assert_eq!(file.len().unwrap(), (2 << 20) + 100);
@@ -121,7 +135,10 @@ fn a_full_disk_is_reported_by_set_len_and_leaves_the_length() {
     file.set_len(8192).unwrap();
     // 8 EiB - 4 KiB: too large for the disk, or for the file system's file format.
     let error = file.set_len((i64::MAX as u64) / ALIGN as u64 * ALIGN as u64).unwrap_err();
-    assert!(matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge), "{error:?}");
+    assert!(
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge),
+        "{error:?}"
+    );
     assert!(error.to_string().contains(dir.path("f").to_str().unwrap()), "{error}");
     assert_eq!(file.len().unwrap(), 8192);
     let full = at(Path::new("f"), Errno::NOSPC);
@@ -135,9 +152,15 @@ fn names() {
     let sub = dir.path("a/b/c");
     disk.create_dir_all(&sub).unwrap();
     disk.create_dir_all(&sub).unwrap();
-    assert_eq!(disk.open(&sub.join("x"), OpenHow::existing(false)).err().unwrap().kind(), io::ErrorKind::NotFound);
+    assert_eq!(
+        disk.open(&sub.join("x"), OpenHow::existing(false)).err().unwrap().kind(),
+        io::ErrorKind::NotFound
+    );
     let x = disk.open(&sub.join("x"), OpenHow::create_new(true)).unwrap();
-    assert_eq!(disk.open(&sub.join("x"), OpenHow::create_new(true)).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(
+        disk.open(&sub.join("x"), OpenHow::create_new(true)).err().unwrap().kind(),
+        io::ErrorKind::AlreadyExists
+    );
     x.write_at(&filled(ALIGN, 1), 0).unwrap();
     disk.open(&sub.join("w"), OpenHow::create(false)).unwrap();
     disk.rename(&sub.join("x"), &sub.join("z")).unwrap();
@@ -145,7 +168,10 @@ fn names() {
     disk.rename(&sub.join("z"), &sub.join("w")).unwrap();
     assert_eq!(disk.list(&sub).unwrap(), ["w"]);
     disk.sync_dir(&sub).unwrap();
-    assert_eq!(disk.open(&sub.join("w"), OpenHow::existing(true)).unwrap().len().unwrap(), ALIGN as u64);
+    assert_eq!(
+        disk.open(&sub.join("w"), OpenHow::existing(true)).unwrap().len().unwrap(),
+        ALIGN as u64
+    );
     assert!(disk.exists(&sub.join("w")) && !disk.exists(&sub.join("x")));
     disk.remove(&sub.join("w")).unwrap();
     assert_eq!(read(&*x, 0, ALIGN), filled(ALIGN, 1)[..]); // an open handle stays usable
@@ -165,7 +191,8 @@ fn a_data_directory_is_locked_once() {
     assert!(RealDisk::new().lock_dir(&dir.0).is_ok());
 }
 
-/// REAL-4: whoever closes all its descriptors, as the end of a process does, has the lock as long as the ring lives, and not longer.
+/// REAL-4: whoever closes all its descriptors, as the end of a process does, has the lock as long
+/// as the ring lives, and not longer.
 #[test]
 fn a_lock_lasts_as_long_as_the_ring() {
     let (dir, disk) = (Dir::new(), RealDisk::with_queue(QueueKind::Ring));
@@ -185,8 +212,11 @@ fn a_lock_lasts_as_long_as_the_ring() {
 fn random_numbers_differ_and_clocks_run() {
     let disk = Arc::new(RealDisk::new());
     let draw = |disk: Arc<RealDisk>| move || (0..1000).map(|_| disk.random()).collect::<Vec<_>>();
-    let mut all: Vec<u64> =
-        [draw(disk.clone()), draw(disk.clone())].map(std::thread::spawn).into_iter().flat_map(|t| t.join().unwrap()).collect();
+    let mut all: Vec<u64> = [draw(disk.clone()), draw(disk.clone())]
+        .map(std::thread::spawn)
+        .into_iter()
+        .flat_map(|t| t.join().unwrap())
+        .collect();
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 2000);
@@ -197,11 +227,16 @@ fn random_numbers_differ_and_clocks_run() {
 
 fn wait(file: &dyn File, op: Op, offset: u64) -> (io::Result<()>, Option<AlignedBuf>) {
     let (tx, rx) = mpsc::channel();
-    file.submit(Io { op, offset, done: Box::new(move |result, buf| tx.send((result, buf)).unwrap()) });
+    file.submit(Io {
+        op,
+        offset,
+        done: Box::new(move |result, buf| tx.send((result, buf)).unwrap()),
+    });
     rx.recv().unwrap()
 }
 
-/// Many threads, each with many operations at once: every buffer comes back once, with the right content.
+/// Many threads, each with many operations at once: every buffer comes back once, with the right
+/// content.
 fn submits(kind: QueueKind, direct: bool) {
     const THREADS: usize = 4;
     const EACH: usize = 700; // more than the ring holds
@@ -216,12 +251,24 @@ fn submits(kind: QueueKind, direct: bool) {
                 let ios = (0..EACH).map(move |i| {
                     let block = t * EACH + i;
                     let tx = tx.clone();
-                    let op = if write { Op::Write(filled(ALIGN, block as u8)) } else { Op::Read(AlignedBuf::new(ALIGN)) };
-                    let done = move |result: io::Result<()>, buf: Option<AlignedBuf>| tx.send((block, result, buf.unwrap())).unwrap();
+                    let op = if write {
+                        Op::Write(filled(ALIGN, block as u8))
+                    } else {
+                        Op::Read(AlignedBuf::new(ALIGN))
+                    };
+                    let done = move |result: io::Result<()>, buf: Option<AlignedBuf>| {
+                        tx.send((block, result, buf.unwrap())).unwrap()
+                    };
                     Io { op, offset: (block * ALIGN) as u64, done: Box::new(done) }
                 });
                 // One by one and in batches; the threads end while their operations run.
-                scope.spawn(move || if t % 2 == 0 { file.submit_many(ios.collect()) } else { ios.for_each(|io| file.submit(io)) });
+                scope.spawn(move || {
+                    if t % 2 == 0 {
+                        file.submit_many(ios.collect())
+                    } else {
+                        ios.for_each(|io| file.submit(io))
+                    }
+                });
             }
         });
         drop(tx);
@@ -262,7 +309,11 @@ fn syncs_outlive_the_thread_that_asked_for_them() {
             file.write_at(&filled(1 << 16, i), i as u64 * (1 << 16)).unwrap();
             for _ in 0..4 {
                 let tx = tx.clone();
-                file.submit(Io { op: Op::Sync, offset: 0, done: Box::new(move |result, _| tx.send(result).unwrap()) });
+                file.submit(Io {
+                    op: Op::Sync,
+                    offset: 0,
+                    done: Box::new(move |result, _| tx.send(result).unwrap()),
+                });
             }
         });
         thread.join().unwrap();
@@ -308,11 +359,17 @@ fn progress_of_short_rounds() {
     assert_eq!(progress(5000, 0, 8192, false), None);
 }
 
-/// Durable writes that are submitted, in one step and, where the file system knows no such thing, in two.
+/// Durable writes that are submitted, in one step and, where the file system knows no such thing,
+/// in two.
 #[test]
 fn durable_writes_can_be_submitted() {
     let dir = Dir::new();
-    for (kind, two_steps) in [(QueueKind::Ring, false), (QueueKind::Ring, true), (QueueKind::Threads, false), (QueueKind::Threads, true)] {
+    for (kind, two_steps) in [
+        (QueueKind::Ring, false),
+        (QueueKind::Ring, true),
+        (QueueKind::Threads, false),
+        (QueueKind::Threads, true),
+    ] {
         let disk = RealDisk::with_queue(kind);
         disk.shared.no_dsync.store(two_steps, std::sync::atomic::Ordering::Relaxed);
         let path = dir.path(&format!("{kind:?}{two_steps}"));

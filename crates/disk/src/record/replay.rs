@@ -35,7 +35,13 @@ enum Running {
 
 impl Replay {
     pub(super) fn new(tape: Arc<Mutex<Tape>>) -> Replay {
-        Replay { tape, position: 0, medium: Medium::default(), files: BTreeMap::new(), running: BTreeMap::new() }
+        Replay {
+            tape,
+            position: 0,
+            medium: Medium::default(),
+            files: BTreeMap::new(),
+            running: BTreeMap::new(),
+        }
     }
     pub fn position(&self) -> usize {
         self.position
@@ -44,7 +50,10 @@ impl Replay {
     pub fn advance_to(&mut self, position: usize) {
         let tape = self.tape.clone();
         let tape = tape.lock();
-        assert!((self.position..=tape.entries.len()).contains(&position), "position {position}: behind, or past the end of the tape");
+        assert!(
+            (self.position..=tape.entries.len()).contains(&position),
+            "position {position}: behind, or past the end of the tape"
+        );
         for at in self.position..position {
             match &tape.entries[at] {
                 Entry::Start(action) => self.start(at, action),
@@ -78,7 +87,10 @@ impl Replay {
             Action::CreateDir(dir) => self.medium.create_dir_all(dir),
             Action::Found(path, file, pieces, len) => {
                 self.medium.create_dir_all(parent(path));
-                let id = self.medium.find(path).unwrap_or_else(|| self.medium.create(path).expect(PLAYED).0);
+                let id = self
+                    .medium
+                    .find(path)
+                    .unwrap_or_else(|| self.medium.create(path).expect(PLAYED).0);
                 pieces.iter().for_each(|p| self.medium.write_durable(id, p));
                 assert_eq!(self.medium.now(id).len(), *len);
                 self.medium.name_is_durable(path, id);
@@ -90,7 +102,9 @@ impl Replay {
             }
             Action::Remove(path) => _ = self.medium.remove(path).expect(PLAYED),
             Action::Rename(from, to) => _ = self.medium.rename(from, to).expect(PLAYED),
-            Action::SyncDir(dir) => _ = self.running.insert(at, Running::SyncDir(dir.clone(), self.medium.last_seq())),
+            Action::SyncDir(dir) => {
+                _ = self.running.insert(at, Running::SyncDir(dir.clone(), self.medium.last_seq()))
+            }
             Action::Write(file, piece) => {
                 let seq = self.medium.write(self.id(*file), piece.clone());
                 self.running.insert(at, Running::Write(*file, seq));
@@ -114,7 +128,9 @@ impl Replay {
         let Some(running) = self.running.remove(&start) else { return };
         match running {
             _ if !ok => {}
-            Running::Write(file, seq) => self.files.get_mut(&file).expect("started").ended.push(seq),
+            Running::Write(file, seq) => {
+                self.files.get_mut(&file).expect("started").ended.push(seq)
+            }
             Running::DurableWrite(file, piece) => self.medium.write_durable(self.id(file), &piece),
             Running::Sync(file, covered) => {
                 let state = self.files.get_mut(&file).expect("started");

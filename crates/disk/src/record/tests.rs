@@ -73,7 +73,8 @@ fn every_position_keeps_what_was_synced_and_may_lose_the_rest() {
 
 #[test]
 fn a_sync_covers_what_had_ended_when_it_started() {
-    // Two writes and a sync in flight at once. Run them in the order in which the simulated disk picks them, and look what the tape thinks.
+    // Two writes and a sync in flight at once. Run them in the order in which the simulated disk
+    // picks them, and look what the tape thinks.
     for seed in 0..30 {
         let sim = SimDisk::new(seed);
         let disk = RecordingDisk::new(sim.clone(), Path::new("d")).unwrap();
@@ -95,7 +96,8 @@ fn a_sync_covers_what_had_ended_when_it_started() {
         let image = image(&disk, disk.position(), Loss::Nothing, seed);
         let c = file(&image, "d/f").unwrap();
         assert_eq!(c[ended_first], 7);
-        // The other write may have run before the sync did, but it had not when the sync was asked for.
+        // The other write may have run before the sync did, but it had not when the sync was asked
+        // for.
         assert_eq!(c[4096 - ended_first], 0);
         f.sync().unwrap();
         let c = file(&self::image(&disk, disk.position(), Loss::Nothing, seed), "d/f").unwrap();
@@ -125,13 +127,19 @@ fn what_was_there_before_is_durable() {
     sim.create_dir_all(Path::new("d/e")).unwrap();
     sim.create_dir_all(Path::new("else")).unwrap();
     for path in ["d/e/f", "d/g", "else/h"] {
-        sim.open(Path::new(path), OpenHow::create(false)).unwrap().write_at(path.as_bytes(), 3_000_000).unwrap();
+        sim.open(Path::new(path), OpenHow::create(false))
+            .unwrap()
+            .write_at(path.as_bytes(), 3_000_000)
+            .unwrap();
     }
     let disk = RecordingDisk::new(sim, Path::new("d")).unwrap();
     disk.rename(Path::new("d/e/f"), Path::new("d/e/i")).unwrap();
     let h = disk.open(Path::new("else/h"), OpenHow::create(false)).unwrap();
     h.write_at(b"new", 0).unwrap();
-    assert_eq!(disk.open(Path::new("else/h"), OpenHow::create_new(false)).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(
+        disk.open(Path::new("else/h"), OpenHow::create_new(false)).err().unwrap().kind(),
+        io::ErrorKind::AlreadyExists
+    );
     assert!(disk.recorded_bytes() < 4_000_000, "zeros take no memory: {}", disk.recorded_bytes());
     let at = disk.position();
     let (none, all) = (image(&disk, at, Loss::Nothing, 0), image(&disk, at, Loss::Everything, 0));
@@ -143,7 +151,8 @@ fn what_was_there_before_is_durable() {
     assert_eq!(file(&all, "d/e/i").unwrap()[3_000_000..], *b"d/e/f");
 }
 
-/// A real disk, threads that append durably, by blocking calls and by submitted ones. An image of any moment has what was acknowledged by then.
+/// A real disk, threads that append durably, by blocking calls and by submitted ones. An image of
+/// any moment has what was acknowledged by then.
 #[test]
 fn a_real_run_with_threads() {
     const EACH: u8 = 25;

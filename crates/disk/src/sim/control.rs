@@ -13,8 +13,8 @@ impl SimDisk {
         disk.world.lock().medium = medium;
         disk
     }
-    /// Another disk with the same content, synced and not, and its own future. Submitted writes have or have not begun in it; no file is
-    /// open, no fault planned.
+    /// Another disk with the same content, synced and not, and its own future. Submitted writes
+    /// have or have not begun in it; no file is open, no fault planned.
     pub fn fork(&self, seed: u64) -> SimDisk {
         let w = self.world.lock();
         let mut fork = World::new(seed);
@@ -38,7 +38,8 @@ impl SimDisk {
     pub fn pending(&self) -> usize {
         self.world.lock().queue.len()
     }
-    /// Runs one submitted operation, picked at random, and calls its `done`. False if there was none.
+    /// Runs one submitted operation, picked at random, and calls its `done`. False if there was
+    /// none.
     pub fn step(&self) -> bool {
         let (io, result) = {
             let mut w = self.world.lock();
@@ -73,7 +74,8 @@ impl SimDisk {
 
     // Power.
 
-    /// The power goes at the `n`-th operation from now (1 is the next). Submitted operations count when they run.
+    /// The power goes at the `n`-th operation from now (1 is the next). Submitted operations count
+    /// when they run.
     pub fn crash_at_op(&self, n: u64) {
         assert!(n > 0);
         let mut w = self.world.lock();
@@ -113,7 +115,8 @@ impl SimDisk {
         self.power_off();
         self.restart_with(loss);
     }
-    /// The process ends without a word. What it wrote stays in the page cache, no more durable than before.
+    /// The process ends without a word. What it wrote stays in the page cache, no more durable than
+    /// before.
     pub fn kill(&self) {
         let queue = {
             let mut w = self.world.lock();
@@ -149,7 +152,8 @@ impl SimDisk {
     pub fn faults_fired(&self) -> u64 {
         self.world.lock().plan.fired
     }
-    /// Pages of 16 KiB, where they are aligned so, are written whole or not at all: a medium on which no copy of a page is needed.
+    /// Pages of 16 KiB, where they are aligned so, are written whole or not at all: a medium on
+    /// which no copy of a page is needed.
     pub fn set_atomic_pages(&self) {
         self.world.lock().medium.atomic_pages = true;
     }
@@ -160,7 +164,8 @@ impl SimDisk {
     pub fn used_bytes(&self) -> u64 {
         self.world.lock().medium.used_bytes()
     }
-    /// Flips a bit (0..8) of a byte, durably. `NotFound`, or `UnexpectedEof` when the file is shorter.
+    /// Flips a bit (0..8) of a byte, durably. `NotFound`, or `UnexpectedEof` when the file is
+    /// shorter.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
         let mut w = self.world.lock();
         let id = w.medium.find(path).ok_or(io::ErrorKind::NotFound)?;
@@ -171,7 +176,8 @@ impl SimDisk {
         w.medium.overwrite(id, &[byte[0] ^ (1 << bit)], offset);
         Ok(())
     }
-    /// Flips a bit in a block that is not all zeros; its offset, or `None` if the file has none or does not exist.
+    /// Flips a bit in a block that is not all zeros; its offset, or `None` if the file has none or
+    /// does not exist.
     pub fn flip_some_bit(&self, path: &Path) -> Option<u64> {
         let (offset, bit) = {
             let mut w = self.world.lock();
@@ -199,7 +205,9 @@ impl SimDisk {
     pub fn copy_to(&self, from: &Path, disk: &dyn Disk, to: &Path) -> io::Result<()> {
         const CHUNK: u64 = 1 << 20;
         let target = |path: &Path| Some(to.join(path.strip_prefix(from).ok()?));
-        let dirs: Vec<PathBuf> = std::iter::once(to.to_path_buf()).chain(self.dirs().iter().filter_map(|d| target(d))).collect();
+        let dirs: Vec<PathBuf> = std::iter::once(to.to_path_buf())
+            .chain(self.dirs().iter().filter_map(|d| target(d)))
+            .collect();
         dirs.iter().try_for_each(|d| disk.create_dir_all(d))?;
         let mut buf = vec![0; CHUNK as usize];
         for (path, len) in self.files() {
@@ -228,7 +236,9 @@ impl SimDisk {
         let w = self.world.lock();
         let name = |path: &Path| mix_bytes(path.as_os_str().as_encoded_bytes());
         let dirs = w.medium.dirs().fold(0, |sum, dir| mix_all(&[sum, name(dir)]));
-        w.medium.files().fold(dirs, |sum, (path, id, _)| mix_all(&[sum, name(path), w.medium.now(id).digest()]))
+        w.medium
+            .files()
+            .fold(dirs, |sum, (path, id, _)| mix_all(&[sum, name(path), w.medium.now(id).digest()]))
     }
     /// The most bytes that one durable write had.
     pub fn longest_durable_write(&self) -> usize {

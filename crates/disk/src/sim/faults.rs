@@ -22,7 +22,8 @@ pub enum OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// An input/output error. A write has done nothing. A sync has made durable nobody knows what, and a later one will not mend it.
+    /// An input/output error. A write has done nothing. A sync has made durable nobody knows what,
+    /// and a later one will not mend it.
     Eio,
     /// The disk is full, whatever its capacity.
     NoSpace,
@@ -30,7 +31,8 @@ pub enum Damage {
     Short,
     /// Writes: some sectors are written, then an input/output error. Elsewhere like `Eio`.
     Torn,
-    /// Writes: reported as done, and not done. Syncs: reported as done, and not done. Elsewhere nothing happens.
+    /// Writes: reported as done, and not done. Syncs: reported as done, and not done. Elsewhere
+    /// nothing happens.
     Lost,
     /// Writes: reported as done, and done at another place of the file. Elsewhere nothing happens.
     Misdirected,
@@ -83,11 +85,13 @@ impl Plan {
     pub fn clear(&mut self) {
         self.faults.clear();
     }
-    /// Counts an operation, and says what happens to it. Every fault counts; the first that is due hits.
+    /// Counts an operation, and says what happens to it. Every fault counts; the first that is due
+    /// hits.
     pub fn next(&mut self, kind: OpKind, path: Option<&Path>) -> Option<Damage> {
         let mut hit = None;
         for f in self.faults.iter_mut().filter(|f| f.kind == kind) {
-            let on_path = |part: &String| path.is_some_and(|p| p.to_string_lossy().contains(part.as_str()));
+            let on_path =
+                |part: &String| path.is_some_and(|p| p.to_string_lossy().contains(part.as_str()));
             if f.part_of_path.as_ref().is_some_and(|part| !on_path(part)) {
                 continue;
             }

@@ -55,7 +55,10 @@ fn fault_1_unsynced_writes_survive_in_any_subset_and_synced_ones_always() {
     for (loss, c) in &out {
         assert_eq!(c[..4096], [2; 4096]);
         assert_eq!(c[4096..8192], [3; 4096]);
-        assert!(c[8192..12_288].iter().all(|b| [1, 4].contains(b)) && c[12_288..].iter().all(|b| [1, 5].contains(b)));
+        assert!(
+            c[8192..12_288].iter().all(|b| [1, 4].contains(b))
+                && c[12_288..].iter().all(|b| [1, 5].contains(b))
+        );
         assert_eq!(c.len(), 16_384);
         seen.insert((c[8192], c[12_288]));
         match loss {
@@ -87,19 +90,28 @@ fn fault_2_torn_at_sectors_and_pages_never_inside() {
         let unit = if *loss == Loss::Pages { 4096 } else { 512 };
         assert!(c.chunks(unit).all(|s| s.iter().all(|b| b == &s[0])));
     }
-    let mixed = |unit: usize| some(&out, |c| c.chunks(unit).any(|p| count(p, 1) > 0 && count(p, 2) > 0));
+    let mixed =
+        |unit: usize| some(&out, |c| c.chunks(unit).any(|p| count(p, 1) > 0 && count(p, 2) > 0));
     assert!(mixed(4096) && mixed(16_384));
-    assert!(out.iter().any(|(l, c)| *l == Loss::Pages && count(c, 2).is_multiple_of(4096) && (1..16_384).contains(&count(c, 2))));
+    assert!(out.iter().any(|(l, c)| *l == Loss::Pages
+        && count(c, 2).is_multiple_of(4096)
+        && (1..16_384).contains(&count(c, 2))));
 }
 
 #[test]
 fn fault_2_a_sector_is_of_one_moment() {
-    // Appends of 100 bytes, as to a buffered file: bytes of a later one never stand without the earlier ones of that sector.
-    for (_, c) in outcomes(0, |_, f| (0..30).for_each(|i| f.write_at(&[i + 1; 100], i as u64 * 100).unwrap())) {
+    // Appends of 100 bytes, as to a buffered file: bytes of a later one never stand without the
+    // earlier ones of that sector.
+    for (_, c) in
+        outcomes(0, |_, f| (0..30).for_each(|i| f.write_at(&[i + 1; 100], i as u64 * 100).unwrap()))
+    {
         for sector in c.chunks(512) {
             let end = sector.iter().rposition(|b| *b != 0).map_or(0, |l| l + 1);
             let garbage = sector.iter().any(|b| *b > 30);
-            assert!(garbage || !sector[..end].contains(&0), "a hole before later bytes: {sector:?}");
+            assert!(
+                garbage || !sector[..end].contains(&0),
+                "a hole before later bytes: {sector:?}"
+            );
         }
     }
 }
@@ -108,7 +120,9 @@ fn fault_2_a_sector_is_of_one_moment() {
 fn fault_3_lengths() {
     let out = outcomes(1000, |_, f| f.write_at(&[2; 8000], 1000).unwrap());
     assert!(out.iter().all(|(_, c)| c[..1000] == [1; 1000] && [1000, 9000].contains(&c.len())));
-    assert!(some(&out, |c| c.len() == 1000) && some(&out, |c| c.len() == 9000 && count(c, 2) == 8000));
+    assert!(
+        some(&out, |c| c.len() == 1000) && some(&out, |c| c.len() == 9000 && count(c, 2) == 8000)
+    );
     assert!(some(&out, |c| c.len() == 9000 && count(c, 0) == 8000), "zeros");
     assert!(some(&out, |c| c.iter().any(|b| ![0, 1, 2].contains(b))), "garbage");
 
@@ -117,14 +131,22 @@ fn fault_3_lengths() {
         f.write_at(&[2; 5000], 1000).unwrap();
     });
     assert!(some(&out, |c| c.len() == 1000) && some(&out, |c| c.len() == 9000));
-    assert!(out.iter().all(|(_, c)| c.iter().all(|b| [0, 1, 2].contains(b))), "no garbage in what set_len allocated");
+    assert!(
+        out.iter().all(|(_, c)| c.iter().all(|b| [0, 1, 2].contains(b))),
+        "no garbage in what set_len allocated"
+    );
 
     let out = outcomes(8192, |_, f| {
         f.set_len(600).unwrap();
         f.write_at(&[2; 1000], 600).unwrap();
     });
-    assert!(some(&out, |c| c.len() == 600) && some(&out, |c| c.len() == 1600 && count(c, 2) == 1000));
-    assert!(out.iter().filter(|(_, c)| c.len() == 8192).all(|(_, c)| c[600..] == [1; 7592]), "the cut is lost, so is what came after");
+    assert!(
+        some(&out, |c| c.len() == 600) && some(&out, |c| c.len() == 1600 && count(c, 2) == 1000)
+    );
+    assert!(
+        out.iter().filter(|(_, c)| c.len() == 8192).all(|(_, c)| c[600..] == [1; 7592]),
+        "the cut is lost, so is what came after"
+    );
     assert!(out.iter().all(|(_, c)| [600, 1600, 8192].contains(&c.len())));
 }
 
@@ -141,7 +163,10 @@ fn fault_3_a_durable_write_brings_its_length() {
         f.set_len(0).unwrap();
         f.write_durable_at(&[2; 512], 0).unwrap();
     });
-    assert!(out.iter().all(|(_, c)| c[..] == [2; 512]), "a durable write after a cut needs the cut");
+    assert!(
+        out.iter().all(|(_, c)| c[..] == [2; 512]),
+        "a durable write after a cut needs the cut"
+    );
 }
 
 #[test]
@@ -150,7 +175,10 @@ fn fault_4_names() {
     for seed in 0..400 {
         let (disk, _file) = disk(seed, 10);
         let path = Path::new;
-        disk.open(path("d/new"), OpenHow::create_new(false)).unwrap().write_durable_at(b"n", 0).unwrap();
+        disk.open(path("d/new"), OpenHow::create_new(false))
+            .unwrap()
+            .write_durable_at(b"n", 0)
+            .unwrap();
         disk.rename(path(FILE), path("d/g")).unwrap();
         disk.open(path("d/old"), OpenHow::create_new(false)).unwrap();
         disk.sync_dir(path("d")).unwrap();
@@ -161,7 +189,10 @@ fn fault_4_names() {
         disk.crash();
         let names = disk.list(path("d")).unwrap();
         assert!(names.contains(&"new".to_owned()) && !names.contains(&"f".to_owned()));
-        assert!(names.contains(&"g".to_owned()) != names.contains(&"h".to_owned()), "a rename is whole");
+        assert!(
+            names.contains(&"g".to_owned()) != names.contains(&"h".to_owned()),
+            "a rename is whole"
+        );
         let moved = if names.contains(&"h".to_owned()) { "d/h" } else { "d/g" };
         assert_eq!(disk.contents(path(moved)).unwrap(), [1; 10]);
         seen.insert(names);
@@ -225,7 +256,10 @@ fn fault_5_submitted_operations_run_in_any_order_when_asked() {
         contents(&disk).chunks(4096).filter(|b| b[0] != 1).count()
     });
     let begun: BTreeSet<usize> = begun.collect();
-    assert!(begun.len() > 4 && begun.iter().all(|n| (1..=8).contains(n)), "of the others some had begun: {begun:?}");
+    assert!(
+        begun.len() > 4 && begun.iter().all(|n| (1..=8).contains(n)),
+        "of the others some had begun: {begun:?}"
+    );
 }
 
 #[test]
@@ -327,9 +361,13 @@ fn fault_11_bit_flips() {
     assert_eq!(contents(&disk)[100], 0x81);
     let at = disk.flip_some_bit(Path::new(FILE)).unwrap() as usize;
     disk.crash();
-    let changed: Vec<usize> = contents(&disk).iter().enumerate().filter(|(_, b)| **b != 1).map(|(i, _)| i).collect();
+    let changed: Vec<usize> =
+        contents(&disk).iter().enumerate().filter(|(_, b)| **b != 1).map(|(i, _)| i).collect();
     assert!(changed == [100, at] || changed == [at, 100] || at == 100, "{changed:?} {at}");
-    assert_eq!(disk.flip_bit(Path::new(FILE), 8192, 0).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert_eq!(
+        disk.flip_bit(Path::new(FILE), 8192, 0).unwrap_err().kind(),
+        io::ErrorKind::UnexpectedEof
+    );
     drop(f);
     let f = disk.open(Path::new(FILE), OpenHow::existing(false)).unwrap();
     let mut buf = [0; 512];
@@ -407,7 +445,10 @@ fn same_seed_same_trace() {
         disk.run_all();
         file.write_at(&disk.random().to_le_bytes(), 0).unwrap();
         disk.advance(Duration::from_secs(3));
-        assert_eq!((disk.now(), disk.wall_us() % 1_000_000_000), (Duration::from_secs(3), 3_000_000));
+        assert_eq!(
+            (disk.now(), disk.wall_us() % 1_000_000_000),
+            (Duration::from_secs(3), 3_000_000)
+        );
         disk.crash();
         let c = contents(&disk);
         assert_eq!(disk.ops_of(OpKind::Write), 10);

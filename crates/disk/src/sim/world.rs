@@ -1,4 +1,5 @@
-//! The state of a simulated machine's disk, and the way every operation goes: count it, trace it, lose power at it, damage it, do it.
+//! The state of a simulated machine's disk, and the way every operation goes: count it, trace it,
+//! lose power at it, damage it, do it.
 use super::*;
 use crate::Io;
 use crate::medium::{ATOMIC_PAGE, Piece};
@@ -73,13 +74,23 @@ impl World {
         self.trace = mix_all(&[self.trace, mix_all(words)]);
     }
     /// `path`: for the plan of faults and the trace.
-    pub fn begin(&mut self, kind: OpKind, path: Option<&Path>, details: &[u64]) -> io::Result<Verdict> {
+    pub fn begin(
+        &mut self,
+        kind: OpKind,
+        path: Option<&Path>,
+        details: &[u64],
+    ) -> io::Result<Verdict> {
         if self.stopped {
             return Err(PowerLost::error());
         }
         self.ops += 1;
         *self.tally.entry(kind).or_default() += 1;
-        self.fold(&[self.ops, kind as u64, path.map_or(0, |p| mix_bytes(p.as_os_str().as_encoded_bytes())), mix_all(details)]);
+        self.fold(&[
+            self.ops,
+            kind as u64,
+            path.map_or(0, |p| mix_bytes(p.as_os_str().as_encoded_bytes())),
+            mix_all(details),
+        ]);
         if self.stop_at.is_some_and(|n| self.ops >= n) {
             self.stopped = true;
             return Ok(Verdict::Cut);
@@ -112,7 +123,12 @@ impl World {
         }
     }
     /// A change of names at which the power goes is one more unsynced change.
-    pub fn change_names(&mut self, kind: OpKind, path: &Path, change: impl FnOnce(&mut Medium) -> io::Result<()>) -> io::Result<()> {
+    pub fn change_names(
+        &mut self,
+        kind: OpKind,
+        path: &Path,
+        change: impl FnOnce(&mut Medium) -> io::Result<()>,
+    ) -> io::Result<()> {
         match self.begin(kind, Some(path), &[])? {
             Verdict::Cut => {
                 let _ = change(&mut self.medium);
@@ -129,9 +145,13 @@ impl World {
         }
         Self::prevented(verdict)?;
         match (old, how.create) {
-            (Some(_), Create::CreateNew) => Err(io::Error::new(io::ErrorKind::AlreadyExists, path.display().to_string())),
+            (Some(_), Create::CreateNew) => {
+                Err(io::Error::new(io::ErrorKind::AlreadyExists, path.display().to_string()))
+            }
             (Some(id), _) => Ok(id),
-            (None, Create::Existing) => Err(io::Error::new(io::ErrorKind::NotFound, path.display().to_string())),
+            (None, Create::Existing) => {
+                Err(io::Error::new(io::ErrorKind::NotFound, path.display().to_string()))
+            }
             // Even an empty file takes a place in its folder.
             (None, _) if self.room() == 0 => Err(error_of(Damage::NoSpace)),
             (None, _) => self.medium.create(path).map(|(id, _)| id),
@@ -143,7 +163,10 @@ impl World {
         let flip = matches!(verdict, Verdict::Go(Some(Damage::Flip)));
         Self::prevented(verdict)?;
         if !self.medium.now(id).read(buf, offset) {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{:?}: read at {offset}", self.medium.path(id))));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{:?}: read at {offset}", self.medium.path(id)),
+            ));
         }
         if flip {
             self.flip(buf);
@@ -185,7 +208,13 @@ impl World {
             Some(Damage::Short) => {
                 let unit = if self.medium.atomic_pages { ATOMIC_PAGE as usize } else { 512 };
                 let n = self.rng.below((data.len() / unit) as u64 + 1) as usize * unit;
-                self.medium.write(id, Piece::new(offset, &data[..if n < data.len() { n } else { n.saturating_sub(unit) }]));
+                self.medium.write(
+                    id,
+                    Piece::new(
+                        offset,
+                        &data[..if n < data.len() { n } else { n.saturating_sub(unit) }],
+                    ),
+                );
                 return Err(error_of(Damage::Short));
             }
             Some(Damage::Torn) => {
@@ -199,7 +228,8 @@ impl World {
             }
             Some(Damage::Lost) => return Ok(()),
             Some(Damage::Misdirected) => {
-                let places = (self.medium.now(id).len().saturating_sub(data.len() as u64)) / 4096 + 1;
+                let places =
+                    (self.medium.now(id).len().saturating_sub(data.len() as u64)) / 4096 + 1;
                 let place = self.rng.below(places) * 4096;
                 let place = if place == offset { (offset + 4096) % (places * 4096) } else { place };
                 // A file with one place only: lost.
@@ -234,7 +264,8 @@ impl World {
     }
     pub fn set_len(&mut self, id: FileId, len: u64) -> io::Result<()> {
         let verdict = self.begin_on(OpKind::SetLen, id, &[id, len])?;
-        let fits = len <= self.medium.now(id).len().next_multiple_of(4096).saturating_add(self.room());
+        let fits =
+            len <= self.medium.now(id).len().next_multiple_of(4096).saturating_add(self.room());
         if matches!(verdict, Verdict::Cut) && fits {
             self.medium.set_len(id, len);
         }

@@ -1,15 +1,19 @@
-//! The B+tree: a B-link tree (Lehman and Yao, 1981) whose pages have a link to the right and a high key, with latch coupling on the way down.
+//! The B+tree: a B-link tree (Lehman and Yao, 1981) whose pages have a link to the right and a high
+//! key, with latch coupling on the way down.
 //!
-//! - A descent latches a child before it lets go of the parent, so a page that a descent is going to can be freed only behind its back: a merge
-//!   holds the parent and both children.
-//! - A split changes one level: the new page hangs behind the old one, which is marked *incomplete* until a second mini-transaction has told the
-//!   parent. Whoever needs the parent's entry, or comes by for a write, completes it; readers go right. No lock on the index is ever held.
+//! - A descent latches a child before it lets go of the parent, so a page that a descent is going
+//!   to can be freed only behind its back: a merge holds the parent and both children.
+//! - A split changes one level: the new page hangs behind the old one, which is marked *incomplete*
+//!   until a second mini-transaction has told the parent. Whoever needs the parent's entry, or
+//!   comes by for a write, completes it; readers go right. No lock on the index is ever held.
 //! - The root keeps its page number: it splits by moving its records into two new children.
-//! - There is no link to the left. A scan downwards descends again with the low key that the parent gave for the page.
+//! - There is no link to the left. A scan downwards descends again with the low key that the parent
+//!   gave for the page.
 //!
 //! Invariants
 //! - TREE-1: latch order is top-down, then left to right, then bitmap pages.
-//! - TREE-2: every key of a page is >= its low key (the parent's record, or the left neighbour's high key) and < its high key.
+//! - TREE-2: every key of a page is >= its low key (the parent's record, or the left neighbour's
+//!   high key) and < its high key.
 //! - TREE-3: a page's `next` has this page's high key as its low key.
 //! - TREE-4: a node page is never empty; a leaf may be.
 pub mod structure;
@@ -56,26 +60,45 @@ impl Tree {
     fn page_id(&self, no: PageNo) -> PageId {
         PageId { space: self.space, no }
     }
-    pub(crate) fn expect(&self, store: &Store, g: &PageGuard, level: Option<u16>) -> Result<(), Stall> {
-        let ok = index::is_index(g) && index::index_id(g) == self.index && level.is_none_or(|l| index::level(g) == l);
+    pub(crate) fn expect(
+        &self,
+        store: &Store,
+        g: &PageGuard,
+        level: Option<u16>,
+    ) -> Result<(), Stall> {
+        let ok = index::is_index(g)
+            && index::index_id(g) == self.index
+            && level.is_none_or(|l| index::level(g) == l);
         if ok {
             Ok(())
         } else {
-            Err(self.corrupt(store, g.id(), format!("not the page of index {} that the index's structure says", self.index)))
+            Err(self.corrupt(
+                store,
+                g.id(),
+                format!("not the page of index {} that the index's structure says", self.index),
+            ))
         }
     }
-    /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on: so a walk to the right always
-    /// comes to an end, also where pages of different times lie in one file.
+    /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on:
+    /// so a walk to the right always comes to an end, also where pages of different times lie in
+    /// one file.
     fn expect_right(&self, store: &Store, g: &PageGuard, next: &PageGuard) -> Result<(), Stall> {
         self.expect(store, next, Some(index::level(g)))?;
         let goes_on = match (index::high_key(g), index::high_key(next)) {
             (None, _) => false,
-            (Some(end), further) => further.is_none_or(|f| f > end) && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end),
+            (Some(end), further) => {
+                further.is_none_or(|f| f > end)
+                    && index::first_rec(next).is_none_or(|r| index::key(next, r) >= end)
+            }
         };
         if goes_on {
             Ok(())
         } else {
-            Err(self.corrupt(store, next.id(), format!("its keys do not follow those of page {}, to whose right it is", g.id())))
+            Err(self.corrupt(
+                store,
+                next.id(),
+                format!("its keys do not follow those of page {}, to whose right it is", g.id()),
+            ))
         }
     }
     fn corrupt(&self, store: &Store, page: PageId, why: String) -> Stall {
@@ -83,11 +106,20 @@ impl Tree {
         Stall::Failed(Error::Corrupt { page, file, table, why })
     }
 
-    /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree is not that high (any more). `path` learns what was met, where the caller wants to know.
-    pub fn descend(&self, store: &Store, seek: Seek<'_>, level: u16, latch: Latch, mut path: Option<&mut Path>) -> Try<PageGuard> {
+    /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree
+    /// is not that high (any more). `path` learns what was met, where the caller wants to know.
+    pub fn descend(
+        &self,
+        store: &Store,
+        seek: Seek<'_>,
+        level: u16,
+        latch: Latch,
+        mut path: Option<&mut Path>,
+    ) -> Try<PageGuard> {
         loop {
             let at_root = self.height.load(Relaxed) == level;
-            let mut g = store.pool.fix(self.page_id(self.root), if at_root { latch } else { Latch::S })?;
+            let mut g =
+                store.pool.fix(self.page_id(self.root), if at_root { latch } else { Latch::S })?;
             self.expect(store, &g, None)?;
             let mut here = index::level(&g);
             if (here == level) != at_root {
@@ -122,11 +154,15 @@ impl Tree {
                 }
                 let rec = child_for(&g, seek);
                 if rec == index::INFIMUM {
-                    // TREE-4; or the tree is being freed, from the left, while somebody looks at it without a lock on its table.
+                    // TREE-4; or the tree is being freed, from the left, while somebody looks at it
+                    // without a lock on its table.
                     return Err(self.corrupt(
                         store,
                         g.id(),
-                        format!("a node of index {} has no child for a key that it holds", self.index),
+                        format!(
+                            "a node of index {} has no child for a key that it holds",
+                            self.index
+                        ),
                     ));
                 }
                 if let Some(p) = path.as_deref_mut()
@@ -176,10 +212,13 @@ impl Tree {
             m.step_aside(|store| self.complete(store, level, page))?;
         }
     }
-    /// A leaf seen before, X-latched again if nothing has changed it since (`lsn` is its page LSN then): spares the descent.
+    /// A leaf seen before, X-latched again if nothing has changed it since (`lsn` is its page LSN
+    /// then): spares the descent.
     pub fn leaf_x_again(&self, m: &mut Mtr<'_>, no: PageNo, lsn: u64) -> Try<Option<At>> {
         let g = m.store().pool.fix(self.page_id(no), Latch::X)?;
-        let same = index::is_index(&g) && index::index_id(&g) == self.index && crate::page::u64_at(&g[..], 16) == lsn;
+        let same = index::is_index(&g)
+            && index::index_id(&g) == self.index
+            && crate::page::u64_at(&g[..], 16) == lsn;
         Ok(same.then(|| m.hold(g)))
     }
 }

@@ -31,7 +31,9 @@ struct Cut {
 /// `key` is what shall be inserted. Inserts at the right end of the tree leave the full page full.
 fn choose_cut(p: &Page, key: &[u8]) -> Cut {
     let pos = index::search(p, key);
-    let at_end = pos.found.is_none() && index::next_rec(p, pos.prev).is_none() && index::high_key(p).is_none();
+    let at_end = pos.found.is_none()
+        && index::next_rec(p, pos.prev).is_none()
+        && index::high_key(p).is_none();
     let leaf = index::level(p) == 0;
     if at_end && leaf {
         let separator = index::separator(index::key(p, pos.prev), key).to_vec();
@@ -45,19 +47,28 @@ fn choose_cut(p: &Page, key: &[u8]) -> Cut {
         return if key > index::key(p, only) {
             Cut { first: None, separator: index::separator(index::key(p, only), key).to_vec() }
         } else {
-            Cut { first: Some(only), separator: index::separator(key, index::key(p, only)).to_vec() }
+            Cut {
+                first: Some(only),
+                separator: index::separator(key, index::key(p, only)).to_vec(),
+            }
         };
     }
-    let first = if at_end { pos.prev } else { index::middle(p).expect("a page that must split has two records") };
+    let first = if at_end {
+        pos.prev
+    } else {
+        index::middle(p).expect("a page that must split has two records")
+    };
     let high = index::key(p, first);
     let before = index::prev_rec(p, first);
     assert!(before != index::INFIMUM, "a cut leaves a record on the left");
-    let separator = if leaf { index::separator(index::key(p, before), high).to_vec() } else { high.to_vec() };
+    let separator =
+        if leaf { index::separator(index::key(p, before), high).to_vec() } else { high.to_vec() };
     Cut { first: Some(first), separator }
 }
 
 impl Tree {
-    /// Makes room for a record of these sizes in the page of `level` that `key` belongs to. Call again what had no room.
+    /// Makes room for a record of these sizes in the page of `level` that `key` belongs to. Call
+    /// again what had no room.
     pub fn split(&self, store: &Store, level: u16, key: &[u8], value_len: usize) -> Try<()> {
         let mut m = Mtr::begin_reserved(store)?;
         let g = self.descend(store, Seek::Key(key), level, Latch::X, None)?;
@@ -106,7 +117,10 @@ impl Tree {
                 if !self.is_incomplete_at(&g, level) {
                     return Ok(());
                 }
-                (index::high_key(&g).expect("a split page has a high key").to_vec(), index::next_page(&g))
+                (
+                    index::high_key(&g).expect("a split page has a high key").to_vec(),
+                    index::next_page(&g),
+                )
             };
             let mut m = Mtr::begin_reserved(store)?;
             let parent = self.descend(store, Seek::Key(&separator), level + 1, Latch::X, None)?;
@@ -122,13 +136,18 @@ impl Tree {
                 continue;
             }
             let l = m.x(self.page_id(left))?;
-            // Its neighbour may have been merged into it and split off again, at another key and with the same number.
-            let same = index::next_page(m.page(l)) == right && index::high_key(m.page(l)) == Some(&separator[..]);
+            // Its neighbour may have been merged into it and split off again, at another key and
+            // with the same number.
+            let same = index::next_page(m.page(l)) == right
+                && index::high_key(m.page(l)) == Some(&separator[..]);
             if !self.is_incomplete_at(m.page(l), level) || !same {
                 continue;
             }
             match pos.found {
-                Some(r) => assert!(index::child(m.page(p), r) == right, "TREE-2: two pages with one low key"),
+                Some(r) => assert!(
+                    index::child(m.page(p), r) == right,
+                    "TREE-2: two pages with one low key"
+                ),
                 None => {
                     index::insert(&mut m.patch(p), pos, 0, &separator, &[&right.to_le_bytes()]);
                 }
@@ -139,7 +158,10 @@ impl Tree {
         }
     }
     fn is_incomplete_at(&self, p: &Page, level: u16) -> bool {
-        index::is_index(p) && index::index_id(p) == self.index && index::level(p) == level && index::is_incomplete(p)
+        index::is_index(p)
+            && index::index_id(p) == self.index
+            && index::level(p) == level
+            && index::is_incomplete(p)
     }
 
     fn raise_root(&self, mut m: Mtr<'_>, root: At, key: &[u8]) -> Try<()> {
@@ -170,7 +192,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Merges the page of `level` that `key` belongs to with a neighbour under the same parent, if both fit into one. True if it did.
+    /// Merges the page of `level` that `key` belongs to with a neighbour under the same parent, if
+    /// both fit into one. True if it did.
     pub fn merge(&self, store: &Store, level: u16, key: &[u8]) -> Try<bool> {
         let mut m = Mtr::begin_reserved(store)?;
         let parent = self.descend(store, Seek::Key(key), level + 1, Latch::X, None)?;
@@ -187,15 +210,25 @@ impl Tree {
             None => (index::prev_rec(m.page(p), here), here),
         };
         if left == index::INFIMUM || right == index::INFIMUM {
-            return Err(self.corrupt(store, m.id(p), format!("a node of index {} is not in order", self.index)));
+            return Err(self.corrupt(
+                store,
+                m.id(p),
+                format!("a node of index {} is not in order", self.index),
+            ));
         }
-        let (left, low, right) = (index::child(m.page(p), left), index::key(m.page(p), right).to_vec(), index::child(m.page(p), right));
+        let (left, low, right) = (
+            index::child(m.page(p), left),
+            index::key(m.page(p), right).to_vec(),
+            index::child(m.page(p), right),
+        );
         let l = m.x(self.page_id(left))?;
         if index::is_incomplete(m.page(l)) || index::next_page(m.page(l)) != right {
             return Ok(false);
         }
         let r = m.x(self.page_id(right))?;
-        if index::is_incomplete(m.page(r)) || index::used(m.page(l)) + index::used(m.page(r)) > MERGED_MAX {
+        if index::is_incomplete(m.page(r))
+            || index::used(m.page(l)) + index::used(m.page(r)) > MERGED_MAX
+        {
             return Ok(false);
         }
         let map = space::prepare_free(&mut m, self.page_id(right))?;

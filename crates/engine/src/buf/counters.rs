@@ -1,16 +1,19 @@
-//! What the pool and the cleaners count (Innodb_buffer_pool_*, Innodb_pages_*, Innodb_dblwr_*, Innodb_data_*).
+//! What the pool and the cleaners count (Innodb_buffer_pool_*, Innodb_pages_*, Innodb_dblwr_*,
+//! Innodb_data_*).
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-/// Threads with a cache line of their own in each counter; those that come when all are taken share one more.
+/// Threads with a cache line of their own in each counter; those that come when all are taken share
+/// one more.
 const OWNED: usize = 127;
 
 #[repr(align(64))]
 #[derive(Default)]
 struct Shard(AtomicU64);
 
-/// A counter for the hit path: a thread adds to a line that only it writes, so that adding is a load and a store.
+/// A counter for the hit path: a thread adds to a line that only it writes, so that adding is a
+/// load and a store.
 pub struct Sharded(Box<[Shard]>);
 impl Default for Sharded {
     fn default() -> Sharded {

@@ -1,4 +1,5 @@
-//! Something that tasks wait to happen: `let seen = event.seen(); if !condition { event.after(seen).await }` loses no notification.
+//! Something that tasks wait to happen: `let seen = event.seen(); if !condition {
+//! event.after(seen).await }` loses no notification.
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -96,9 +97,13 @@ impl Drop for After<'_> {
 /// Resolves when the first of two does.
 pub(crate) async fn either(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
     let (mut a, mut b) = (std::pin::pin!(a), std::pin::pin!(b));
-    std::future::poll_fn(
-        |cx| if a.as_mut().poll(cx).is_ready() || b.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Poll::Pending },
-    )
+    std::future::poll_fn(|cx| {
+        if a.as_mut().poll(cx).is_ready() || b.as_mut().poll(cx).is_ready() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
     .await
 }
 
@@ -131,18 +136,23 @@ mod tests {
     #[test]
     fn turns_are_given_in_order_and_passed_on_by_those_that_go() {
         let event = Event::default();
-        let (woken, noop) = (std::array::from_fn::<_, 3, _>(|_| Arc::new(Flag::default())), Waker::noop());
+        let (woken, noop) =
+            (std::array::from_fn::<_, 3, _>(|_| Arc::new(Flag::default())), Waker::noop());
         let mut waits: Vec<_> = (0..3).map(|_| Some(Box::pin(event.after(event.seen())))).collect();
         for (wait, flag) in waits.iter_mut().zip(&woken) {
             let waker = Waker::from(flag.clone());
-            assert!(wait.as_mut().unwrap().as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            assert!(
+                wait.as_mut().unwrap().as_mut().poll(&mut Context::from_waker(&waker)).is_pending()
+            );
         }
         let state = || woken.each_ref().map(|f| f.0.load(SeqCst));
         event.notify_some(1);
         assert_eq!(state(), [true, false, false]);
         waits[0] = None;
         assert_eq!(state(), [true, true, false], "the first went without looking");
-        assert!(waits[1].as_mut().unwrap().as_mut().poll(&mut Context::from_waker(noop)).is_ready());
+        assert!(
+            waits[1].as_mut().unwrap().as_mut().poll(&mut Context::from_waker(noop)).is_ready()
+        );
         waits[1] = None;
         assert_eq!(state(), [true, true, false], "the second used its turn");
         event.notify();

@@ -1,13 +1,18 @@
 //! One frame: a page's place in memory, with its latch, pin count and state.
 //!
-//! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step back. A pin keeps the page while its latch is waited for;
-//! without it the waiter might wait for a frame that has become another page's, out of latch order.
+//! Who holds the latch holds the page: a hit is one step to latch, a look at `id`, and one step
+//! back. A pin keeps the page while its latch is waited for; without it the waiter might wait for a
+//! frame that has become another page's, out of latch order.
 //!
-//! PIN-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the free list, a load, a create, an eviction.
-//! PIN-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch tried for and got; `id` is taken away before that
-//! latch goes. Pinning a reserved frame is undone at once, and is a miss, and so is a latch got on one.
-//! PIN-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets `oldest` to clean under an S latch.
-//! PIN-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it after the write; no evict meanwhile.
+//! PIN-1: `id` changes only while the frame is reserved (`RESERVED` in `pins`) by one owner: the
+//! free list, a load, a create, an eviction.
+//! PIN-2: a frame is reserved for eviction only by the step 0 pins -> `RESERVED`, with the X latch
+//! tried for and got; `id` is taken away before that latch goes. Pinning a reserved frame is undone
+//! at once, and is a miss, and so is a latch got on one.
+//! PIN-3: `oldest` and the page's bytes change only under the X latch, except that a cleaner sets
+//! `oldest` to clean under an S latch.
+//! PIN-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it
+//! after the write; no evict meanwhile.
 use super::mapping::Mapping;
 use super::sync::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
@@ -63,11 +68,13 @@ pub(crate) struct Frame {
     pub lru_list: Word,
     /// Pool clock when the frame entered its LRU list.
     pub lru_since: Word,
-    /// Stands for the page's bytes: loom tells of an access that no latch and no reservation orders.
+    /// Stands for the page's bytes: loom tells of an access that no latch and no reservation
+    /// orders.
     #[cfg(loom)]
     watched: loom::cell::UnsafeCell<()>,
 }
-// SAFETY: `data` is memory of the pool that lives as long as the frame; access to it follows the latch.
+// SAFETY: `data` is memory of the pool that lives as long as the frame; access to it follows the
+// latch.
 unsafe impl Send for Frame {}
 // SAFETY: as above.
 unsafe impl Sync for Frame {}
@@ -126,13 +133,15 @@ impl Frame {
     pub fn is_dirty(&self) -> bool {
         self.oldest.load(Acquire) != CLEAN
     }
-    /// PIN-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and its page is clean and not being written.
+    /// PIN-2, and BUF-2: takes the frame from all readers if nobody has it latched or pinned and
+    /// its page is clean and not being written.
     pub fn try_reserve(&self) -> bool {
         if self.pins.compare_exchange(0, RESERVED, Acquire, Relaxed).is_err() {
             return false;
         }
         let latched = self.latch.try_lock_exclusive();
-        // `oldest` before `writing`: a cleaner sets `writing`, then `oldest` to clean, so that one of the two is seen.
+        // `oldest` before `writing`: a cleaner sets `writing`, then `oldest` to clean, so that one
+        // of the two is seen.
         let taken = latched && !self.is_dirty() && !self.writing.load(Acquire);
         if taken {
             self.id.store(NO_PAGE, Relaxed);
@@ -151,7 +160,8 @@ impl Frame {
         assert!(self.is_reserved());
         self.version.fetch_add(1, Relaxed);
         self.id.store(id, Release);
-        // Not a store: readers that ran into the reserved frame may be about to take back their pins.
+        // Not a store: readers that ran into the reserved frame may be about to take back their
+        // pins.
         self.pins.fetch_sub(RESERVED, Release);
     }
     /// Whether the page is fixed, or about to be.
@@ -167,13 +177,15 @@ impl Frame {
     pub unsafe fn page<'a>(&self) -> &'a Page {
         #[cfg(loom)]
         self.watched.with(|_| ());
-        // SAFETY: data points at PAGE_SIZE bytes of the pool's mapping; no writer by the caller's latch.
+        // SAFETY: data points at PAGE_SIZE bytes of the pool's mapping; no writer by the caller's
+        // latch.
         unsafe { self.data.cast::<Page>().as_ref() }
     }
     /// The page, to change.
     ///
     /// # Safety
-    /// The caller has the X latch for 'a, or the frame is reserved by it, and no other reference from it lives.
+    /// The caller has the X latch for 'a, or the frame is reserved by it, and no other reference
+    /// from it lives.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn page_mut<'a>(&self) -> &'a mut Page {
@@ -185,7 +197,8 @@ impl Frame {
 }
 const _: () = assert!(PAGE_SIZE == size_of::<Page>());
 
-/// The frames of a pool: metadata and pages, each in one mapping, touched only as frames come into use.
+/// The frames of a pool: metadata and pages, each in one mapping, touched only as frames come into
+/// use.
 pub(crate) struct Frames {
     meta: Mapping,
     data: Mapping,
@@ -194,7 +207,11 @@ pub(crate) struct Frames {
 impl Frames {
     pub fn new(count: u32) -> Result<Frames> {
         assert!(count > 0 && count < NONE);
-        Ok(Frames { meta: Mapping::new(count as usize * size_of::<Frame>())?, data: Mapping::new(count as usize * PAGE_SIZE)?, count })
+        Ok(Frames {
+            meta: Mapping::new(count as usize * size_of::<Frame>())?,
+            data: Mapping::new(count as usize * PAGE_SIZE)?,
+            count,
+        })
     }
     pub fn count(&self) -> u32 {
         self.count
@@ -214,7 +231,8 @@ impl Frames {
         // SAFETY: the slot is ours alone by the caller's promise.
         unsafe { self.slot(index).write(Frame::new(data)) }
     }
-    /// A frame in use. Indexes come only out of lists and chains, which only ever hold initialised frames.
+    /// A frame in use. Indexes come only out of lists and chains, which only ever hold initialised
+    /// frames.
     #[inline]
     pub fn get(&self, index: u32) -> &Frame {
         // SAFETY: initialised by `init` before the index was given to a list.

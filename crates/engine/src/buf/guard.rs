@@ -4,12 +4,15 @@ use super::pool::Pool;
 use super::sync::fence;
 use crate::page::header::{self, Page};
 use crate::{Lsn, PageId};
-use parking_lot::lock_api::{RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade};
+use parking_lot::lock_api::{
+    RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::*;
 
-/// How a page is latched. S: many readers. SX: one that may change the page later, with readers. X: one, alone.
+/// How a page is latched. S: many readers. SX: one that may change the page later, with readers. X:
+/// one, alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latch {
     S,
@@ -17,10 +20,12 @@ pub enum Latch {
     X,
 }
 
-/// A page fixed in memory and latched, until dropped. Not `Send`: no latch lives across an `.await`.
+/// A page fixed in memory and latched, until dropped. Not `Send`: no latch lives across an
+/// `.await`.
 pub struct PageGuard {
     frame: NonNull<Frame>,
-    /// The pool outlives its guards: [`super::BufferPool`] leaks it rather than free it under a latch (BUF-1).
+    /// The pool outlives its guards: [`super::BufferPool`] leaks it rather than free it under a
+    /// latch (BUF-1).
     pool: NonNull<Pool>,
     index: u32,
     latch: Latch,
@@ -29,7 +34,13 @@ pub struct PageGuard {
 impl PageGuard {
     /// Latches `frame` if that takes no waiting and it has page `id`.
     #[inline]
-    pub(super) fn try_lock(pool: &Pool, index: u32, frame: &Frame, id: u64, latch: Latch) -> Option<PageGuard> {
+    pub(super) fn try_lock(
+        pool: &Pool,
+        index: u32,
+        frame: &Frame,
+        id: u64,
+        latch: Latch,
+    ) -> Option<PageGuard> {
         let locked = match latch {
             Latch::S => frame.latch.try_lock_shared(),
             Latch::SX => frame.latch.try_lock_upgradable(),
@@ -38,7 +49,12 @@ impl PageGuard {
         if !locked {
             return None;
         }
-        let guard = PageGuard { frame: NonNull::from_ref(frame), pool: NonNull::from_ref(pool), index, latch };
+        let guard = PageGuard {
+            frame: NonNull::from_ref(frame),
+            pool: NonNull::from_ref(pool),
+            index,
+            latch,
+        };
         // Else the guard goes, and the latch with it.
         (frame.id.load(Acquire) == id).then_some(guard)
     }
@@ -70,7 +86,8 @@ impl PageGuard {
     pub fn frame(&self) -> FrameRef {
         FrameRef(self.index)
     }
-    /// Changes whenever the page may have changed, or the frame has got another page. See [`Pool::fix_at`].
+    /// Changes whenever the page may have changed, or the frame has got another page. See
+    /// [`Pool::fix_at`].
     pub fn version(&self) -> u64 {
         self.meta().version.load(Relaxed)
     }
@@ -94,7 +111,8 @@ impl PageGuard {
         // SAFETY: we hold the upgradable latch.
         let done = unsafe { self.meta().latch.try_upgrade() };
         if done {
-            // Not all ways through parking_lot's `try_upgrade` (0.12.5) acquire what the readers that have left released. No instruction on x86.
+            // Not all ways through parking_lot's `try_upgrade` (0.12.5) acquire what the readers
+            // that have left released. No instruction on x86.
             fence(Acquire);
             self.latch = Latch::X;
         }
@@ -115,18 +133,21 @@ impl PageGuard {
         self.latch = to;
     }
 
-    /// The page, to change. Only on an X guard. Whoever changes it calls [`PageGuard::mark_dirty`] before the latch goes.
+    /// The page, to change. Only on an X guard. Whoever changes it calls [`PageGuard::mark_dirty`]
+    /// before the latch goes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut Page {
         assert_eq!(self.latch, Latch::X);
         let frame = self.meta();
         // We are alone: a load and a store do.
         frame.version.store(frame.version.load(Relaxed) + 1, Release);
-        // SAFETY: we hold the X latch, and the borrow of self keeps it and every other borrow of the page away.
+        // SAFETY: we hold the X latch, and the borrow of self keeps it and every other borrow of
+        // the page away.
         unsafe { frame.page_mut() }
     }
-    /// The page was changed by the frame `start..end` of the log: stamps its LSN, and enters it in the dirty index if it was clean.
-    /// Called between the log's reserve and publish: neither waits nor fails, except for a leaf mutex.
+    /// The page was changed by the frame `start..end` of the log: stamps its LSN, and enters it in
+    /// the dirty index if it was clean. Called between the log's reserve and publish: neither waits
+    /// nor fails, except for a leaf mutex.
     pub(crate) fn mark_dirty(&mut self, start: Lsn, end: Lsn) {
         assert!(self.latch == Latch::X && start < end);
         header::set_lsn(self.bytes_mut(), end);

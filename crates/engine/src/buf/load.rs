@@ -1,8 +1,10 @@
 //! Reading pages into the pool.
 //!
-//! LOAD-1: one page has one read under way, shared by all who want it. A page becomes visible only after its checksum and id were verified.
+//! LOAD-1: one page has one read under way, shared by all who want it. A page becomes visible only
+//! after its checksum and id were verified.
 //! LOAD-2: a load overtaken by `create` or `drop_space` is cancelled: what it read is thrown away.
-//! LOAD-3: the completion runs on any thread and waits for nothing but short mutexes; it needs nobody to poll the loader.
+//! LOAD-3: the completion runs on any thread and waits for nothing but short mutexes; it needs
+//! nobody to poll the loader.
 use super::frame::unpack;
 use super::{BufferPool, PageIo, pool::Pool};
 use crate::page::header::{self, Page};
@@ -74,7 +76,8 @@ enum Started {
 }
 
 impl BufferPool {
-    /// Brings a page into the pool. It may be gone again before the caller fixes it: call again then.
+    /// Brings a page into the pool. It may be gone again before the caller fixes it: call again
+    /// then.
     /// Errors: `Corrupt` when what is on disk is not that page, `Io`.
     pub async fn load(self: &Arc<Self>, id: PageId) -> Result<()> {
         // Woken to begin a read; who does not, passes it on.
@@ -82,7 +85,9 @@ impl BufferPool {
         loop {
             let (freed, ended) = (self.frame_freed.seen(), self.read_ended.seen());
             let started = self.start_load(id, false);
-            if std::mem::take(&mut has_turn) && !matches!(started, Ok(Started::Reading(_) | Started::Crowded)) {
+            if std::mem::take(&mut has_turn)
+                && !matches!(started, Ok(Started::Reading(_) | Started::Crowded))
+            {
                 self.read_ended.notify_some(1);
             }
             match started? {
@@ -112,14 +117,23 @@ impl BufferPool {
         if let Some(started) = known(&self.table.lock(id)) {
             return Ok(started);
         }
-        let file = self.io.file(id.space)?.ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
+        let file = self
+            .io
+            .file(id.space)?
+            .ok_or_else(|| self.unreadable(id, "reading", &io::ErrorKind::NotFound.into()))?;
         self.tick();
-        // A pool full of pages that wait for their readers would get nowhere: a quarter of it may be on its way in.
+        // A pool full of pages that wait for their readers would get nowhere: a quarter of it may
+        // be on its way in.
         if self.counters.pending_reads.get() >= u64::from(self.frames.count() / 4).max(8) {
             return Ok(Started::Crowded);
         }
         let Some(frame) = self.take_frame(id) else { return Ok(Started::NoFrame) };
-        let load = Arc::new(Load { id, frame, cancelled: AtomicBool::new(false), state: Mutex::default() });
+        let load = Arc::new(Load {
+            id,
+            frame,
+            cancelled: AtomicBool::new(false),
+            state: Mutex::default(),
+        });
         {
             let mut shard = self.table.lock(id);
             if let Some(started) = known(&shard) {
@@ -135,7 +149,9 @@ impl BufferPool {
         (if ahead { &counters.read_ahead } else { &counters.reads }).add(1);
         let buf = self.spare.lock().pop().unwrap_or_else(|| AlignedBuf::new(PAGE_SIZE));
         let (pool, of) = (self.clone(), load.clone());
-        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| pool.loaded(&of, result, buf));
+        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| {
+            pool.loaded(&of, result, buf)
+        });
         file.submit(Io { op: Op::Read(buf), offset: u64::from(id.no) * PAGE_SIZE as u64, done });
         Ok(Started::Reading(load))
     }
@@ -143,9 +159,13 @@ impl BufferPool {
     /// LOAD-3: the read has ended.
     fn loaded(&self, load: &Arc<Load>, result: io::Result<()>, buf: Option<AlignedBuf>) {
         let result = match (result, &buf) {
-            (Ok(()), Some(buf)) => self.place(load, buf.first_chunk().expect("a whole page was read")),
+            (Ok(()), Some(buf)) => {
+                self.place(load, buf.first_chunk().expect("a whole page was read"))
+            }
             (Ok(()), None) => unreachable!("a read gives its buffer back"),
-            (Err(e), _) if e.kind() == io::ErrorKind::UnexpectedEof => Err(corrupt(&*self.io, load.id, "it is past the end of the file")),
+            (Err(e), _) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(corrupt(&*self.io, load.id, "it is past the end of the file"))
+            }
             (Err(e), _) => Err(self.unreadable(load.id, "reading", &e)),
         };
         let result = result.or_else(|e| {
@@ -164,7 +184,8 @@ impl BufferPool {
         self.read_ended.notify_some(1);
     }
     fn place(&self, load: &Arc<Load>, page: &Page) -> Result<()> {
-        header::verify(page, load.id).map_err(|bad| corrupt(&*self.io, load.id, &bad.to_string()))?;
+        header::verify(page, load.id)
+            .map_err(|bad| corrupt(&*self.io, load.id, &bad.to_string()))?;
         if header::lsn(page) > self.io.newest() {
             let why = format!("its LSN {} is beyond the end of the redo log", header::lsn(page));
             return Err(corrupt(&*self.io, load.id, &why));
@@ -213,7 +234,9 @@ impl Pool {
     pub fn resident(&self, max: usize) -> Vec<PageId> {
         let touched = (0..self.frames.count()).filter(|&i| self.is_touched(i));
         let mut pages: Vec<(u32, u64)> = touched
-            .map(|i| (self.frames.get(i).last_access.load(Relaxed), self.frames.get(i).id.load(Relaxed)))
+            .map(|i| {
+                (self.frames.get(i).last_access.load(Relaxed), self.frames.get(i).id.load(Relaxed))
+            })
             .filter(|&(_, id)| id != super::frame::NO_PAGE)
             .collect();
         pages.sort_unstable_by(|a, b| b.cmp(a));

@@ -1,5 +1,6 @@
-//! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is the pool's own, over two frames; loom has its atomics, mutexes and
-//! latches (`sync.rs`), and watches who touches a page's bytes (`Frame::page`).
+//! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is
+//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync.rs`), and
+//! watches who touches a page's bytes (`Frame::page`).
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
@@ -128,11 +129,13 @@ fn loom_a_page_is_read_while_a_latch_is_raised() {
         settled(&pool, &[P]);
     });
 }
-/// TABLE-1, TABLE-2: a page that stays is found, whatever is taken out of its chain in front of it and comes elsewhere, or into the same chain.
+/// TABLE-1, TABLE-2: a page that stays is found, whatever is taken out of its chain in front of it
+/// and comes elsewhere, or into the same chain.
 fn found_beside_changes(same_chain: bool) {
     explore(3, move || {
         let (chain, elsewhere) = chained(3);
-        let (stays, goes, comes) = (chain[0], chain[1], if same_chain { chain[2] } else { elsewhere });
+        let (stays, goes, comes) =
+            (chain[0], chain[1], if same_chain { chain[2] } else { elsewhere });
         let pool = pool_with(&[stays, goes]);
         dirty(&pool, stays);
         let other = pool.clone();
@@ -163,7 +166,8 @@ fn loom_two_make_the_same_page() {
         settled(&pool, &[P, Q]);
     });
 }
-/// LOAD-1, LOAD-2: a read ends while others want the page. `beside` gets the page's frame, and says whether it has made the page anew.
+/// LOAD-1, LOAD-2: a read ends while others want the page. `beside` gets the page's frame, and says
+/// whether it has made the page anew.
 fn load_ends_beside(beside: fn(&Pool, FrameRef) -> bool) {
     explore(3, move || {
         let disk = Arc::new(MemDisk::default());
@@ -181,7 +185,11 @@ fn load_ends_beside(beside: fn(&Pool, FrameRef) -> bool) {
         let made = beside(&pool, FrameRef(0));
         ends.join().unwrap();
         assert_eq!(poll(), Poll::Ready(()));
-        assert_eq!(pool.fix(P, Latch::S).unwrap()[header::BODY], if made { 0 } else { P.no as u8 }, "LOAD-2");
+        assert_eq!(
+            pool.fix(P, Latch::S).unwrap()[header::BODY],
+            if made { 0 } else { P.no as u8 },
+            "LOAD-2"
+        );
         settled(&pool, &[P]);
     });
 }

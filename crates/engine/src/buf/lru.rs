@@ -1,9 +1,12 @@
 //! Free frames and the order of eviction of one instance.
 //!
-//! Two lists, young and old. A page enters at the head of old (the midpoint), and is evicted from old's tail; young's tail flows over into old, which
-//! keeps about 3/8 of the pages. A hit touches no list: it leaves the pool's clock in the frame, and whoever looks for a victim acts on it:
-//! - accessed again `old_blocks_time` after its first access: to the head of young (InnoDB's rule, so that a scan cannot push out the hot pages);
-//! - accessed since it entered old, though not for long enough: once more round old (so that a small pool keeps its index roots);
+//! Two lists, young and old. A page enters at the head of old (the midpoint), and is evicted from
+//! old's tail; young's tail flows over into old, which keeps about 3/8 of the pages. A hit touches
+//! no list: it leaves the pool's clock in the frame, and whoever looks for a victim acts on it:
+//! - accessed again `old_blocks_time` after its first access: to the head of young (InnoDB's rule,
+//!   so that a scan cannot push out the hot pages);
+//! - accessed since it entered old, though not for long enough: once more round old (so that a
+//!   small pool keeps its index roots);
 //! - young's tail accessed since it came there: once more round young, instead of over into old.
 //!
 //! Lock order: an instance's mutex, then a page table shard; nothing else inside.
@@ -85,7 +88,8 @@ pub(crate) struct Lists {
     young: List,
     old: List,
     old_share: f64,
-    /// Where a scan in several parts goes on, in old: InnoDB's hazard pointer. What leaves the list moves it on.
+    /// Where a scan in several parts goes on, in old: InnoDB's hazard pointer. What leaves the list
+    /// moves it on.
     next: u32,
     /// Pages that moved to young.
     pub made_young: u64,
@@ -94,7 +98,15 @@ pub(crate) struct Lists {
 impl Lists {
     pub fn new(frames: Range<u32>, old_blocks_pct: u32) -> Lists {
         let old_share = f64::from(old_blocks_pct.clamp(5, 95)) / 100.0;
-        Lists { free: Vec::new(), fresh: frames, young: List::new(YOUNG), old: List::new(OLD), old_share, next: NONE, made_young: 0 }
+        Lists {
+            free: Vec::new(),
+            fresh: frames,
+            young: List::new(YOUNG),
+            old: List::new(OLD),
+            old_share,
+            next: NONE,
+            made_young: 0,
+        }
     }
     pub fn free_len(&self) -> usize {
         self.free.len() + self.fresh.len()
@@ -146,7 +158,8 @@ impl Lists {
         while self.young.len > 0 && (self.old.len as f64) < self.old_share * self.pages() as f64 {
             let index = self.young.tail;
             let frame = frames.get(index);
-            let again = frame.last_access.load(Relaxed) > frame.lru_since.load(Relaxed).saturating_add(VISIT_MS);
+            let again = frame.last_access.load(Relaxed)
+                > frame.lru_since.load(Relaxed).saturating_add(VISIT_MS);
             self.young.remove(frames, index);
             if again && rotations < MAX_ROTATE {
                 rotations += 1;
@@ -156,14 +169,23 @@ impl Lists {
             }
         }
     }
-    /// Walks old from its tail over at most `depth` frames, moving those that earned it, and calls `take` on each victim in turn: true takes it out of
-    /// the lists. Stops after `want` were taken.
-    pub fn scan(&mut self, frames: &Frames, now: u32, old_time_ms: u32, depth: usize, want: usize, take: impl FnMut(u32, &Frame) -> bool) {
+    /// Walks old from its tail over at most `depth` frames, moving those that earned it, and calls
+    /// `take` on each victim in turn: true takes it out of the lists. Stops after `want` were
+    /// taken.
+    pub fn scan(
+        &mut self,
+        frames: &Frames,
+        now: u32,
+        old_time_ms: u32,
+        depth: usize,
+        want: usize,
+        take: impl FnMut(u32, &Frame) -> bool,
+    ) {
         let from = self.old.tail;
         self.scan_from(frames, from, now, old_time_ms, depth, want, take);
     }
-    /// The same in parts, between which the caller lets go of the mutex: the first begins at the tail, the others where the one before has ended.
-    /// True if there is more.
+    /// The same in parts, between which the caller lets go of the mutex: the first begins at the
+    /// tail, the others where the one before has ended. True if there is more.
     pub fn scan_part(
         &mut self,
         frames: &Frames,
@@ -257,7 +279,11 @@ mod tests {
         let (frames, mut lists) = filled(8);
         access(&frames, 0, 1100);
         access(&frames, 1, 500);
-        assert_eq!(victims(&mut lists, &frames, 1200, 2), [2, 3], "0 is promoted, 1 has a second chance");
+        assert_eq!(
+            victims(&mut lists, &frames, 1200, 2),
+            [2, 3],
+            "0 is promoted, 1 has a second chance"
+        );
         assert_eq!((lists.made_young, lists.old_pages()), (1, 5));
         // 1 was not used again: it goes after those before it in the list.
         assert_eq!(victims(&mut lists, &frames, 1300, 4), [4, 5, 6, 7]);
@@ -270,7 +296,11 @@ mod tests {
     fn young_overflows_into_old_and_its_used_tail_goes_round() {
         let (frames, mut lists) = filled(10);
         (0..10).for_each(|i| access(&frames, i, 2000));
-        assert_eq!(victims(&mut lists, &frames, 2000, 1), [], "all are promoted, the overflow is not looked at in this scan");
+        assert_eq!(
+            victims(&mut lists, &frames, 2000, 1),
+            [],
+            "all are promoted, the overflow is not looked at in this scan"
+        );
         assert_eq!((lists.made_young, lists.old_pages()), (10, 4));
         access(&frames, 4, 2500);
         lists.remove(&frames, 0);
@@ -281,7 +311,8 @@ mod tests {
         assert_eq!(frames.get(5).lru_list.load(Relaxed), OLD);
     }
 
-    /// Frames that are in use stand at the tail: a scan in parts comes past them, also when others take pages out in between.
+    /// Frames that are in use stand at the tail: a scan in parts comes past them, also when others
+    /// take pages out in between.
     #[test]
     fn a_scan_in_parts_sees_each_page_once() {
         let (frames, mut lists) = filled(12);

@@ -1,4 +1,5 @@
-//! Anonymous memory from the kernel: zeroed, page aligned, and resident only where it has been touched.
+//! Anonymous memory from the kernel: zeroed, page aligned, and resident only where it has been
+//! touched.
 use crate::{Error, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::ptr::{NonNull, null_mut};
@@ -11,21 +12,26 @@ pub(crate) struct Mapping {
     mapped: NonNull<u8>,
     mapped_len: usize,
 }
-// SAFETY: plain memory owned by the value; whoever uses the pointers answers for access to what they point at.
+// SAFETY: plain memory owned by the value; whoever uses the pointers answers for access to what
+// they point at.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Asks for huge pages when the mapping holds some: a pool of random 16 KiB pages is otherwise all TLB misses.
+    /// Asks for huge pages when the mapping holds some: a pool of random 16 KiB pages is otherwise
+    /// all TLB misses.
     pub fn new(len: usize) -> Result<Mapping> {
         let huge = len >= 2 * HUGE && !cfg!(miri);
         let mapped_len = if huge { len.next_multiple_of(HUGE) + HUGE } else { len.max(1) };
         // Miri knows neither this nor huge pages.
-        let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
+        let flags =
+            if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
         // SAFETY: a new private mapping at an address that the kernel chooses aliases nothing.
-        let mapped = unsafe { mmap_anonymous(null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, flags) }
-            .map_err(|e| Error::io(format_args!("mapping {mapped_len} bytes of memory"), &e.into()))?;
+        let mapped = unsafe {
+            mmap_anonymous(null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, flags)
+        }
+        .map_err(|e| Error::io(format_args!("mapping {mapped_len} bytes of memory"), &e.into()))?;
         let mapped = NonNull::new(mapped.cast::<u8>()).expect("mmap gives no null page");
         let skip = if huge { mapped.as_ptr().align_offset(HUGE) } else { 0 };
         // SAFETY: skip < HUGE, and mapped_len has HUGE bytes to spare.
@@ -33,7 +39,9 @@ impl Mapping {
         if huge {
             // Only a hint: a kernel without it serves small pages.
             // SAFETY: the range lies inside the mapping.
-            let _ = unsafe { madvise(base.as_ptr().cast(), len.next_multiple_of(HUGE), Advice::LinuxHugepage) };
+            let _ = unsafe {
+                madvise(base.as_ptr().cast(), len.next_multiple_of(HUGE), Advice::LinuxHugepage)
+            };
         }
         Ok(Mapping { base, mapped, mapped_len })
     }
@@ -43,7 +51,8 @@ impl Mapping {
 }
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length. A failure leaks address space, which nobody can help here.
+        // SAFETY: mapped by `new` with this length. A failure leaks address space, which nobody can
+        // help here.
         let _ = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_len) };
     }
 }

@@ -1,15 +1,17 @@
 //! The buffer pool: pages in memory.
 //!
-//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is touched. A page that is not there is a
-//! `Stall::Page`: the caller lets go of its latches, awaits [`BufferPool::load`] and starts again.
+//! [`Pool::fix`] is the hit path: a walk of the page table without a lock, and a latch; no list is
+//! touched. A page that is not there is a `Stall::Page`: the caller lets go of its latches, awaits
+//! [`BufferPool::load`] and starts again.
 //!
 //! BUF-1: a guard's pool and frame outlive it: a pool dropped while a frame is latched is leaked.
 //! BUF-2: a frame is evicted only if it is unlatched, clean, and not being written.
-//! BUF-3: no latch is held while waiting for a page, a frame or the disk; guards are not `Send`, so that the compiler sees to it.
+//! BUF-3: no latch is held while waiting for a page, a frame or the disk; guards are not `Send`, so
+//! that the compiler sees to it.
 //! BUF-4: a page that fails its checksum never becomes visible.
 //!
-//! Lock order: page latches; then an instance's mutex; then a page table shard; then, as leaves, a dirty bucket, a load's state, an event.
-//! Submitting I/O happens outside all of them.
+//! Lock order: page latches; then an instance's mutex; then a page table shard; then, as leaves, a
+//! dirty bucket, a load's state, an event. Submitting I/O happens outside all of them.
 use crate::{PAGE_SIZE, PageId, Result, SpaceId};
 use redolith_disk::{Disk, File};
 use std::ops::Deref;
@@ -40,12 +42,13 @@ pub use pool::Pool;
 
 /// Where pages live: the files of the spaces. Page `no` is at byte `no * PAGE_SIZE`.
 pub trait PageIo: Send + Sync + 'static {
-    /// The file of a space, opened for direct I/O; None if there is no such space (any more). One that is there and cannot be opened is an error: it must not be
-    /// taken for one that is gone.
+    /// The file of a space, opened for direct I/O; None if there is no such space (any more). One
+    /// that is there and cannot be opened is an error: it must not be taken for one that is gone.
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>>;
     /// A page is being written in place.
     fn written(&self, _: PageId) {}
-    /// No page has a higher LSN: one that has is not of this instance's present, or its log is lost.
+    /// No page has a higher LSN: one that has is not of this instance's present, or its log is
+    /// lost.
     fn newest(&self) -> crate::Lsn {
         crate::Lsn::MAX
     }
@@ -108,11 +111,16 @@ const _: fn() = || {
 };
 
 impl BufferPool {
-    pub fn new(config: &BufConfig, io: Arc<dyn PageIo>, disk: Arc<dyn Disk>) -> Result<Arc<BufferPool>> {
+    pub fn new(
+        config: &BufConfig,
+        io: Arc<dyn PageIo>,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Arc<BufferPool>> {
         let pool = Box::new(Pool::new(config, disk)?);
         Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
     }
-    /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners, also where one is
+    /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners, also where one
+    /// is
     /// at hand: who needs several at once has had that one already, and it was not enough.
     pub async fn wait_frame(&self) {
         let seen = self.frame_freed.seen();

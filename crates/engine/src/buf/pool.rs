@@ -1,4 +1,5 @@
-//! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits for nothing slower than a latch.
+//! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits
+//! for nothing slower than a latch.
 use super::counters::{Counters, PoolPages};
 use super::event::Event;
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
@@ -15,7 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*, fence};
 
-/// How far a session looks for a clean page at the tail of an instance before it leaves the work to the cleaners.
+/// How far a session looks for a clean page at the tail of an instance before it leaves the work to
+/// the cleaners.
 const SESSION_SCAN: usize = 64;
 /// The smallest pool, and the smallest share of an instance.
 const LEAST_FRAMES: u32 = if cfg!(loom) { 2 } else { 64 };
@@ -54,7 +56,8 @@ pub struct Pool {
 
 impl Pool {
     pub(super) fn new(config: &BufConfig, disk: Arc<dyn Disk>) -> Result<Pool> {
-        let count = u32::try_from(config.frames.max(LEAST_FRAMES as usize)).expect("a pool below 64 TiB");
+        let count =
+            u32::try_from(config.frames.max(LEAST_FRAMES as usize)).expect("a pool below 64 TiB");
         let instances = (config.instances as u32).clamp(1, (count / LEAST_FRAMES).min(64));
         let share = count / instances;
         let instance = |i: u32| {
@@ -83,7 +86,8 @@ impl Pool {
         })
     }
 
-    /// Fixes a page that is in memory: latches it, waiting for the latch. `Stall::Page` if it is not.
+    /// Fixes a page that is in memory: latches it, waiting for the latch. `Stall::Page` if it is
+    /// not.
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
         let hit = self.table.find(&self.frames, pack(id));
@@ -123,7 +127,8 @@ impl Pool {
         frame.unpin();
         Ok(guard)
     }
-    /// Fixes the page where it was seen before, without a look-up; None if the frame has another page now.
+    /// Fixes the page where it was seen before, without a look-up; None if the frame has another
+    /// page now.
     pub fn fix_at(&self, at: FrameRef, id: PageId, latch: Latch) -> Option<PageGuard> {
         let frame = self.frames.get(at.0);
         if let Some(guard) = PageGuard::try_lock(self, at.0, frame, pack(id), latch) {
@@ -136,7 +141,8 @@ impl Pool {
     fn touch(&self, frame: &Frame) {
         self.counters.read_requests.add(1);
         let now = self.clock_ms.load(Relaxed);
-        // A hot page's line is written for its pin anyhow, but not for the stamp more than once a tick.
+        // A hot page's line is written for its pin anyhow, but not for the stamp more than once a
+        // tick.
         if frame.last_access.load(Relaxed) != now {
             frame.last_access.store(now, Relaxed);
             if frame.first_access.load(Relaxed) == 0 {
@@ -148,7 +154,8 @@ impl Pool {
         self.table.lock(id).find(&self.frames).is_some()
     }
 
-    /// An X-latched frame of zeros (but for id and LSN in the header) for a page that is being made, whatever is on disk or in memory of it.
+    /// An X-latched frame of zeros (but for id and LSN in the header) for a page that is being
+    /// made, whatever is on disk or in memory of it.
     pub fn create(&self, id: PageId) -> Try<PageGuard> {
         loop {
             if let Ok(mut guard) = self.fix(id, Latch::X) {
@@ -177,7 +184,8 @@ impl Pool {
             let page = unsafe { frame.page_mut() };
             page.fill(0);
             header::set_id(page, id);
-            // Latched before it can be found. A reserved frame's latch is taken only for a look at its id.
+            // Latched before it can be found. A reserved frame's latch is taken only for a look at
+            // its id.
             let guard = PageGuard::lock(self, index, frame, Latch::X);
             self.install(&mut shard, id, index);
             drop(shard);
@@ -205,10 +213,12 @@ impl Pool {
         // Other bits than the page table's.
         &self.instances[(hash(pack(id)) >> 8) as usize % self.instances.len()]
     }
-    /// A reserved frame: a free one, or a clean cold page's, of the page's own instance or of any other.
+    /// A reserved frame: a free one, or a clean cold page's, of the page's own instance or of any
+    /// other.
     pub(super) fn take_frame(&self, id: PageId) -> Option<u32> {
         let own = (hash(pack(id)) >> 8) as usize;
-        (0..self.instances.len()).find_map(|i| self.instances[(own + i) % self.instances.len()].take(self))
+        (0..self.instances.len())
+            .find_map(|i| self.instances[(own + i) % self.instances.len()].take(self))
     }
     /// Gives back a reserved frame without a page.
     pub(super) fn give_frame(&self, id: PageId, index: u32) {
@@ -216,8 +226,9 @@ impl Pool {
         self.frame_freed.notify_some(1);
     }
 
-    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps, a cleaner. Those whose changes the log has not durably, up to
-    /// `durable`, stay, for they hold the checkpoint back (it must not end inside a frame): returns the greatest LSN of theirs.
+    /// Forgets the pages of a space that has been dropped. Nobody uses them any more but, perhaps,
+    /// a cleaner. Those whose changes the log has not durably, up to `durable`, stay, for they hold
+    /// the checkpoint back (it must not end inside a frame): returns the greatest LSN of theirs.
     #[must_use = "what stays is to be dropped later"]
     pub fn drop_space(&self, space: SpaceId, durable: Lsn) -> Option<Lsn> {
         self.cancel_loads(space);
@@ -228,7 +239,10 @@ impl Pool {
             if packed == NO_PAGE || (packed >> 32) as u32 != space.0 {
                 continue;
             }
-            let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X) else { continue };
+            let Some(guard) = self.fix_at(FrameRef(index), super::frame::unpack(packed), Latch::X)
+            else {
+                continue;
+            };
             if frame.is_dirty() {
                 if guard.lsn() > durable {
                     stays = stays.max(Some(guard.lsn()));
@@ -254,13 +268,15 @@ impl Pool {
         }
         gone
     }
-    /// Reserves a frame with page `id` and takes it out of the page table. Under the mutex of the page's instance.
+    /// Reserves a frame with page `id` and takes it out of the page table. Under the mutex of the
+    /// page's instance.
     fn unhook(&self, index: u32, frame: &Frame, id: u64) -> bool {
         if id == NO_PAGE || frame.id.load(Acquire) != id || frame.is_held() || frame.is_dirty() {
             return false;
         }
         let mut shard = self.table.lock(super::frame::unpack(id));
-        if frame.id.load(Acquire) != id || frame.lru_list.load(Relaxed) == 0 || !frame.try_reserve() {
+        if frame.id.load(Acquire) != id || frame.lru_list.load(Relaxed) == 0 || !frame.try_reserve()
+        {
             return false;
         }
         shard.remove(&self.frames, index);
@@ -268,9 +284,11 @@ impl Pool {
         true
     }
 
-    /// Moves clean cold pages to the free lists until each instance has its share of `target` free frames; looks at `depth` pages of each, some at a
-    /// time, so that sessions do not wait long for its mutex. Each call begins with another instance: they all come to be the first that is
-    /// served. Returns the frames of cold dirty pages that stood in the way, of each instance the coldest first.
+    /// Moves clean cold pages to the free lists until each instance has its share of `target` free
+    /// frames; looks at `depth` pages of each, some at a time, so that sessions do not wait long
+    /// for its mutex. Each call begins with another instance: they all come to be the first that is
+    /// served. Returns the frames of cold dirty pages that stood in the way, of each instance the
+    /// coldest first.
     pub(crate) fn refill_free(&self, target: usize, depth: usize) -> Vec<u32> {
         let share = target.div_ceil(self.instances.len());
         let (now, old_time) = (self.clock_ms.load(Relaxed), self.old_blocks_time_ms.get());
@@ -286,16 +304,24 @@ impl Pool {
                     break;
                 }
                 let (part, mut free) = (left.min(SCAN_PART), Vec::new());
-                let more = lists.scan_part(&self.frames, first, now, old_time, part, want, |index, frame| {
-                    if frame.is_dirty() {
-                        in_the_way.push(index);
-                    }
-                    let taken = self.unhook(index, frame, frame.id.load(Acquire));
-                    if taken {
-                        free.push(index);
-                    }
-                    taken
-                });
+                let more = lists.scan_part(
+                    &self.frames,
+                    first,
+                    now,
+                    old_time,
+                    part,
+                    want,
+                    |index, frame| {
+                        if frame.is_dirty() {
+                            in_the_way.push(index);
+                        }
+                        let taken = self.unhook(index, frame, frame.id.load(Acquire));
+                        if taken {
+                            free.push(index);
+                        }
+                        taken
+                    },
+                );
                 freed += free.len();
                 free.into_iter().for_each(|index| lists.give_free(index));
                 (left, first) = (left - part, false);
@@ -333,7 +359,8 @@ impl Pool {
     }
     /// BUF-1: whether any guard is alive.
     pub(super) fn any_held(&self) -> bool {
-        let any = (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
+        let any =
+            (0..self.frames.count()).any(|i| self.is_touched(i) && self.frames.get(i).is_held());
         // What the last holders did to frame and latch happened before they let go.
         fence(Acquire);
         any
@@ -343,7 +370,11 @@ impl Pool {
         self.dirty.oldest()
     }
     pub fn pages(&self) -> PoolPages {
-        let mut sum = PoolPages { total: self.frames.count() as usize, dirty: self.dirty.pages(), ..PoolPages::default() };
+        let mut sum = PoolPages {
+            total: self.frames.count() as usize,
+            dirty: self.dirty.pages(),
+            ..PoolPages::default()
+        };
         for instance in &self.instances {
             let lists = instance.lists.lock();
             sum.data += lists.pages();
@@ -363,13 +394,20 @@ impl Instance {
             return Some(index);
         }
         let mut victim = None;
-        lists.scan(&pool.frames, pool.clock_ms.load(Relaxed), pool.old_blocks_time_ms.get(), SESSION_SCAN, 1, |index, frame| {
-            let taken = pool.unhook(index, frame, frame.id.load(Acquire));
-            if taken {
-                victim = Some(index);
-            }
-            taken
-        });
+        lists.scan(
+            &pool.frames,
+            pool.clock_ms.load(Relaxed),
+            pool.old_blocks_time_ms.get(),
+            SESSION_SCAN,
+            1,
+            |index, frame| {
+                let taken = pool.unhook(index, frame, frame.id.load(Acquire));
+                if taken {
+                    victim = Some(index);
+                }
+                taken
+            },
+        );
         victim
     }
 }

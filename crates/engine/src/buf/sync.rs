@@ -1,8 +1,9 @@
-//! The atomics, mutexes and latches of frames, page table and dirty index: the real ones, or loom's when the crate is built with `--cfg loom`
-//! to explore their interleavings (`loom_tests.rs`).
+//! The atomics, mutexes and latches of frames, page table and dirty index: the real ones, or loom's
+//! when the crate is built with `--cfg loom` to explore their interleavings (`loom_tests.rs`).
 //!
-//! Not loom's: what a mutex or a latch guards (links of lists, pages' bytes, which loom watches through [`Frame`](super::frame::Frame)), counters, and stamps
-//! of accesses. Each would be one more place to switch threads at, and decides nothing.
+//! Not loom's: what a mutex or a latch guards (links of lists, pages' bytes, which loom watches
+//! through [`Frame`](super::frame::Frame)), counters, and stamps of accesses. Each would be one
+//! more place to switch threads at, and decides nothing.
 #[cfg(not(loom))]
 pub(crate) use parking_lot::{Mutex, MutexGuard, RawRwLock};
 #[cfg(not(loom))]
@@ -33,7 +34,8 @@ mod words {
         /// `index` is below the count.
         #[inline]
         pub unsafe fn get(&self, index: usize) -> &AtomicU32 {
-            // SAFETY: inside the mapping by the caller's promise; zeroed memory is a valid AtomicU32.
+            // SAFETY: inside the mapping by the caller's promise; zeroed memory is a valid
+            // AtomicU32.
             unsafe { self.0.base().cast::<AtomicU32>().add(index).as_ref() }
         }
     }
@@ -61,8 +63,9 @@ mod model {
         }
     }
 
-    /// A latch over one of loom's words, with the orderings of parking_lot's: acquire to lock, release to unlock, nothing where it fails, nor in
-    /// `try_upgrade`, whose slow way has none. Who waits lets others run.
+    /// A latch over one of loom's words, with the orderings of parking_lot's: acquire to lock,
+    /// release to unlock, nothing where it fails, nor in `try_upgrade`, whose slow way has none.
+    /// Who waits lets others run.
     /// The word is in a cell because `INIT` is a constant, which loom's atomics cannot be.
     pub(crate) struct RawRwLock(OnceLock<AtomicU32>);
     const X: u32 = 1 << 31;

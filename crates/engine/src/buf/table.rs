@@ -1,9 +1,11 @@
 //! The page table: which frame holds a page.
 //!
-//! Chains through the frames from an array of heads. Readers walk them without a lock: frames are never unmapped, the latch makes sure of the page, and a
-//! walk that a concurrent change led astray is a miss, looked up again under the shard's mutex.
+//! Chains through the frames from an array of heads. Readers walk them without a lock: frames are
+//! never unmapped, the latch makes sure of the page, and a walk that a concurrent change led astray
+//! is a miss, looked up again under the shard's mutex.
 //!
-//! TABLE-1: chains and loads of a shard change only under its mutex. TABLE-2: under that mutex no chained frame is reserved.
+//! TABLE-1: chains and loads of a shard change only under its mutex. TABLE-2: under that mutex no
+//! chained frame is reserved.
 //! TABLE-3: a page has at most one frame in a chain, and at most one load that is not cancelled.
 use super::frame::{Frame, Frames, pack};
 use super::load::Load;
@@ -36,7 +38,11 @@ pub(crate) fn hash(id: u64) -> u64 {
 impl Table {
     pub fn new(frames: u32) -> Result<Table> {
         let heads = (frames as usize * 2).next_power_of_two().max(SHARDS);
-        Ok(Table { heads: Words::new(heads)?, shift: 64 - heads.trailing_zeros(), shards: (0..SHARDS).map(|_| Shard::default()).collect() })
+        Ok(Table {
+            heads: Words::new(heads)?,
+            shift: 64 - heads.trailing_zeros(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+        })
     }
     /// Which chain of a table of that many frames a page is in.
     #[cfg(all(test, loom))]
@@ -48,7 +54,8 @@ impl Table {
         // SAFETY: hash >> shift is below the number of heads.
         unsafe { self.heads.get((hash >> self.shift) as usize) }
     }
-    /// The frame that page `id` was in a moment ago; to be made sure of under its latch or pin. May miss while the chain is being changed.
+    /// The frame that page `id` was in a moment ago; to be made sure of under its latch or pin. May
+    /// miss while the chain is being changed.
     #[inline]
     pub fn find<'f>(&self, frames: &'f Frames, id: u64) -> Option<(u32, &'f Frame)> {
         let mut link = self.head(hash(id)).load(Acquire);
@@ -104,11 +111,13 @@ impl ShardGuard<'_> {
         frame.next.store(self.head.load(Relaxed), Release);
         self.head.store(index + 1, Release);
     }
-    /// Takes the page's frame out of its chain. The frame keeps its `next`, so that readers standing on it walk on.
+    /// Takes the page's frame out of its chain. The frame keeps its `next`, so that readers
+    /// standing on it walk on.
     pub fn remove(&mut self, frames: &Frames, index: u32) {
         let mut at = self.head;
         loop {
-            let link = at.load(Relaxed).checked_sub(1).expect("a frame with a page is in its chain");
+            let link =
+                at.load(Relaxed).checked_sub(1).expect("a frame with a page is in its chain");
             let frame = frames.get(link);
             if link == index {
                 at.store(frame.next.load(Relaxed), Release);

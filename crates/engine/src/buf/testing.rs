@@ -1,4 +1,5 @@
-//! A disk in memory, a host of threads and a log that is always where the test says, for the tests of `buf` and `flush`.
+//! A disk in memory, a host of threads and a log that is always where the test says, for the tests
+//! of `buf` and `flush`.
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
 use crate::host::{BoxFuture, Host};
@@ -170,7 +171,11 @@ pub struct MemDisk {
 impl MemDisk {
     pub fn mem(&self, name: impl AsRef<Path>) -> Arc<MemFile> {
         let name = name.as_ref();
-        let new = || MemFile { name: name.display().to_string(), log: self.log.clone(), ..MemFile::default() };
+        let new = || MemFile {
+            name: name.display().to_string(),
+            log: self.log.clone(),
+            ..MemFile::default()
+        };
         self.files.lock().entry(name.to_path_buf()).or_insert_with(|| Arc::new(new())).clone()
     }
     pub fn space(&self, space: u32) -> Arc<MemFile> {
@@ -192,8 +197,12 @@ impl MemDisk {
 impl Disk for MemDisk {
     fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
         match how.create {
-            redolith_disk::Create::Existing if !self.exists(path) => Err(io::ErrorKind::NotFound.into()),
-            redolith_disk::Create::CreateNew if self.exists(path) => Err(io::ErrorKind::AlreadyExists.into()),
+            redolith_disk::Create::Existing if !self.exists(path) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
+            redolith_disk::Create::CreateNew if self.exists(path) => {
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
             _ => Ok(self.mem(path)),
         }
     }
@@ -233,7 +242,11 @@ impl Disk for MemDisk {
 }
 impl PageIo for MemDisk {
     fn file(&self, space: SpaceId) -> crate::Result<Option<Arc<dyn File>>> {
-        Ok(self.files.lock().get(Path::new(&format!("space_{}", space.0))).map(|f| f.clone() as Arc<dyn File>))
+        Ok(self
+            .files
+            .lock()
+            .get(Path::new(&format!("space_{}", space.0)))
+            .map(|f| f.clone() as Arc<dyn File>))
     }
     fn describe(&self, space: SpaceId) -> (String, String) {
         (format!("space_{}", space.0), format!("t{}", space.0))

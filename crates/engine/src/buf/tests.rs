@@ -34,7 +34,10 @@ fn a_page_is_read_once_and_then_hit() {
     assert!(pool.fix_at(a.frame(), pid(16, 4), Latch::S).is_none());
     assert!(pool.fix_at(a.frame(), pid(16, 3), Latch::S).is_some());
     drop((a, b));
-    assert_eq!((disk.space(16).reads.load(Relaxed), pool.counters.reads.get(), pool.pages().data), (1, 1, 1));
+    assert_eq!(
+        (disk.space(16).reads.load(Relaxed), pool.counters.reads.get(), pool.pages().data),
+        (1, 1, 1)
+    );
     assert!(!pool.any_held());
 }
 
@@ -174,7 +177,11 @@ fn dropped_spaces_leave_clean_frames() {
             dirty(&mut page, 100);
         }
     }
-    assert_eq!(pool.drop_space(SpaceId(16), Lsn(199)), Some(Lsn(200)), "what is not durable in the log stays");
+    assert_eq!(
+        pool.drop_space(SpaceId(16), Lsn(199)),
+        Some(Lsn(200)),
+        "what is not durable in the log stays"
+    );
     assert_eq!((pool.pages().dirty, pool.oldest_dirty()), (5, Lsn(100)));
     assert_eq!(pool.drop_space(SpaceId(16), Lsn(200)), None);
     assert_eq!((pool.pages().data, pool.pages().dirty, pool.pages().free), (10, 0, 54));

@@ -1,10 +1,14 @@
-//! ALTER TABLE: indexes come and go, names and comments change, in one change of the table's record.
+//! ALTER TABLE: indexes come and go, names and comments change, in one change of the table's
+//! record.
 //!
-//! 1. The record names the trees of new indexes as unfinished: what a crash leaves of them is freed. They are built.
-//! 2. **The change:** one dictionary transaction puts the record that has everything new, and names the trees of dropped indexes as unfinished.
+//! 1. The record names the trees of new indexes as unfinished: what a crash leaves of them is
+//!    freed. They are built.
+//! 2. **The change:** one dictionary transaction puts the record that has everything new, and names
+//!    the trees of dropped indexes as unfinished.
 //! 3. Those are freed, and the record forgets them.
 //!
-//! ALTER-1: an error or a crash before the end of step 2 leaves the table as it was, one after it the table as it was to be.
+//! ALTER-1: an error or a crash before the end of step 2 leaves the table as it was, one after it
+//! the table as it was to be.
 use super::ddl::{Change, copy_counters, made_by};
 use super::record::{self, TableRecord, TreeRecord, make_table};
 use super::table::{Index, Table};
@@ -27,7 +31,8 @@ const SORT_BYTES: usize = 64 << 20;
 
 /// What becomes of a table.
 pub struct Alteration {
-    /// With its new name and schema, and its indexes: those that stay, in their order, then the new ones.
+    /// With its new name and schema, and its indexes: those that stay, in their order, then the new
+    /// ones.
     pub def: TableDef,
     /// How many of the definition's last indexes are new.
     pub added: usize,
@@ -39,7 +44,12 @@ pub struct Alteration {
 
 impl Engine {
     /// `DuplicateKey` if a new unique index finds two rows with one key.
-    pub async fn alter_table(self: &Arc<Self>, t: &Arc<Table>, to: Alteration, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
+    pub async fn alter_table(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        to: Alteration,
+        kill: Arc<KillFlag>,
+    ) -> Result<Arc<Table>> {
         let moved = (&to.def.schema, &to.def.name) != (&t.def.schema, &t.def.name);
         if moved {
             self.dict.require_schema(&to.def.schema)?;
@@ -52,7 +62,9 @@ impl Engine {
         }
         let (t, trees) = match to.added {
             0 => (t.clone(), Vec::new()),
-            added => self.build_trees(t, &to.def.indexes[to.def.indexes.len() - added..], kill).await?,
+            added => {
+                self.build_trees(t, &to.def.indexes[to.def.indexes.len() - added..], kill).await?
+            }
         };
         let mut r = t.record();
         let gone: Vec<TreeRecord> = to.dropped.iter().map(|n| r.trees[t.index_no(*n)]).collect();
@@ -82,41 +94,87 @@ impl Engine {
         }
         Ok(new)
     }
-    /// Frees the trees that the record names as unfinished. What cannot be freed, because a page of it is damaged, stays in use: the table needs it no more.
-    async fn clear_away(self: &Arc<Self>, t: Arc<Table>, trees: &[TreeRecord]) -> Result<Arc<Table>> {
+    /// Frees the trees that the record names as unfinished. What cannot be freed, because a page of
+    /// it is damaged, stays in use: the table needs it no more.
+    async fn clear_away(
+        self: &Arc<Self>,
+        t: Arc<Table>,
+        trees: &[TreeRecord],
+    ) -> Result<Arc<Table>> {
         if let Err(e) = self.free_trees(t.space, trees).await {
-            eprintln!("redolith: pages of indexes that are gone stay in the file of {}: {e}", t.full_name());
+            eprintln!(
+                "redolith: pages of indexes that are gone stay in the file of {}: {e}",
+                t.full_name()
+            );
         }
         self.replace_record(&t, t.record()).await
     }
     /// Adds secondary indexes.
-    pub async fn create_indexes(self: &Arc<Self>, t: &Arc<Table>, defs: Vec<IndexDef>, kill: Arc<KillFlag>) -> Result<Arc<Table>> {
+    pub async fn create_indexes(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        defs: Vec<IndexDef>,
+        kill: Arc<KillFlag>,
+    ) -> Result<Arc<Table>> {
         let (mut def, added) = (t.def.clone(), defs.len());
         def.indexes.extend(defs);
-        self.alter_table(t, Alteration { def, added, dropped: Vec::new(), auto_increment: None }, kill).await
+        self.alter_table(
+            t,
+            Alteration { def, added, dropped: Vec::new(), auto_increment: None },
+            kill,
+        )
+        .await
     }
     /// Drops secondary indexes by their numbers in the definition.
-    pub async fn drop_indexes(self: &Arc<Self>, t: &Arc<Table>, numbers: &[usize]) -> Result<Arc<Table>> {
+    pub async fn drop_indexes(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        numbers: &[usize],
+    ) -> Result<Arc<Table>> {
         let mut def = t.def.clone();
         let keep = |i: usize| !numbers.contains(&i);
-        def.indexes = t.def.indexes.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, d)| d.clone()).collect();
-        self.alter_table(t, Alteration { def, added: 0, dropped: numbers.to_vec(), auto_increment: None }, KillFlag::new()).await
+        def.indexes = t
+            .def
+            .indexes
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| keep(*i))
+            .map(|(_, d)| d.clone())
+            .collect();
+        self.alter_table(
+            t,
+            Alteration { def, added: 0, dropped: numbers.to_vec(), auto_increment: None },
+            KillFlag::new(),
+        )
+        .await
     }
     /// Changes the table's record, and its name with it.
-    async fn replace_record(self: &Arc<Self>, t: &Arc<Table>, r: TableRecord) -> Result<Arc<Table>> {
-        let (old, name) = (record::table_name(&t.def.schema, &t.def.name), record::table_name(&r.def.schema, &r.def.name));
-        let mut changes = vec![Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))];
+    async fn replace_record(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        r: TableRecord,
+    ) -> Result<Arc<Table>> {
+        let (old, name) = (
+            record::table_name(&t.def.schema, &t.def.name),
+            record::table_name(&r.def.schema, &r.def.name),
+        );
+        let mut changes =
+            vec![Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))];
         if old != name {
             changes.insert(0, Change::Remove(old));
         }
         let trx = self.change_dictionary(&changes).await?;
-        let same = r.trees.len() >= t.indexes.len() && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
-        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| made_by(t, tree, trx));
+        let same = r.trees.len() >= t.indexes.len()
+            && t.indexes.iter().zip(&r.trees).all(|(ix, tree)| ix.id == tree.id);
+        let new = make_table(&self.dict, r, if same { t.numbered_since } else { trx }, |tree| {
+            made_by(t, tree, trx)
+        });
         copy_counters(t, &new);
         self.dict.put_table(new.clone());
         Ok(new)
     }
-    /// Trees of indexes to come, with the entries of the rows that are there; and the table, whose record names them as unfinished.
+    /// Trees of indexes to come, with the entries of the rows that are there; and the table, whose
+    /// record names them as unfinished.
     async fn build_trees(
         self: &Arc<Self>,
         t: &Arc<Table>,
@@ -163,26 +221,40 @@ impl Engine {
         }
         Ok(())
     }
-    async fn build(self: &Arc<Self>, t: &Arc<Table>, plan: &Table, no: usize, ix: &Index, kill: Arc<KillFlag>) -> Result<()> {
+    async fn build(
+        self: &Arc<Self>,
+        t: &Arc<Table>,
+        plan: &Table,
+        no: usize,
+        ix: &Index,
+        kill: Arc<KillFlag>,
+    ) -> Result<()> {
         let mut trx = self.begin(kill.clone());
         let mut rows = Cursor::new(t.clone(), 0, Vec::new(), None, false, Read::Newest);
-        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) = (Vec::new(), 0, true);
+        let (mut keys, mut bytes, mut more): (Vec<(Box<[u8]>, bool)>, usize, bool) =
+            (Vec::new(), 0, true);
         let (mut e, mut other) = (Vec::new(), Vec::new());
         // With few indexes the undo record of a row's deletion has room for all entries.
-        let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY) > undo_record::MAX / 2;
+        let many = plan.secondary().count() * (undo_record::ENTRY_HEAD + index::MAX_KEY)
+            > undo_record::MAX / 2;
         while more {
             more = rows.next(&mut trx).await?;
             if more {
                 let row = rows.row();
                 if ix.key.external_column(&plan.layout, row.stored).is_some() {
                     // Columns of a key are kept in the row, and this one is too long for that.
-                    return Err(Error::RowTooLarge { size: row.stored.len(), max: index::max_value(row.key.len()) });
+                    return Err(Error::RowTooLarge {
+                        size: row.stored.len(),
+                        max: index::max_value(row.key.len()),
+                    });
                 }
                 plan.entry_key(no, row.stored, row.key, &mut e);
                 check_key(&e)?;
                 if many {
                     // An index that its own build refuses needs no room.
-                    let others = plan.secondary().filter(|(_, ix)| ix.key.external_column(&plan.layout, row.stored).is_none());
+                    let others = plan.secondary().filter(|(_, ix)| {
+                        ix.key.external_column(&plan.layout, row.stored).is_none()
+                    });
                     let entries = others.map(|(no, _)| {
                         plan.entry_key(no, row.stored, row.key, &mut other);
                         undo_record::ENTRY_HEAD + other.len()
@@ -207,7 +279,14 @@ impl Engine {
         }
         trx.rollback().await
     }
-    async fn add_sorted(&self, plan: &Table, no: usize, ix: &Index, keys: &[(Box<[u8]>, bool)], kill: &KillFlag) -> Result<()> {
+    async fn add_sorted(
+        &self,
+        plan: &Table,
+        no: usize,
+        ix: &Index,
+        keys: &[(Box<[u8]>, bool)],
+        kill: &KillFlag,
+    ) -> Result<()> {
         let mut turn = Turn::default();
         for (e, has_null) in keys {
             turn.count(self).await;
@@ -216,7 +295,19 @@ impl Engine {
             }
             if ix.def.unique && !has_null {
                 let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
-                if self.settled(|| crate::row::entry::find_duplicate(&self.store, ix, prefix, clustered, |_| Ok(()))).await?.is_some() {
+                if self
+                    .settled(|| {
+                        crate::row::entry::find_duplicate(
+                            &self.store,
+                            ix,
+                            prefix,
+                            clustered,
+                            |_| Ok(()),
+                        )
+                    })
+                    .await?
+                    .is_some()
+                {
                     return Err(duplicate(plan, no));
                 }
             }
@@ -235,8 +326,9 @@ impl Engine {
         }
         Ok(())
     }
-    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so that it can be begun again. It is never given up for lack of
-    /// room in the log: like a rollback it waits.
+    /// Frees the pages of trees that nobody uses: level by level from the leaves, the root last, so
+    /// that it can be begun again. It is never given up for lack of room in the log: like a
+    /// rollback it waits.
     async fn free_trees(&self, space: SpaceId, trees: &[TreeRecord]) -> Result<()> {
         let mut turn = Turn::default();
         for tree in trees {
@@ -258,7 +350,8 @@ fn new_root(store: &crate::mtr::Store, space: SpaceId, id: u64) -> Try<PageNo> {
     m.commit();
     Ok(free.pages[0])
 }
-/// Frees the leftmost leaf's page, or a node that has lost its children; true when the root has gone too.
+/// Frees the leftmost leaf's page, or a node that has lost its children; true when the root has
+/// gone too.
 fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     let mut m = Mtr::begin_reserved(store)?;
     let mut parent = m.x(PageId { space: t.space, no: t.root })?;
@@ -282,10 +375,13 @@ fn free_leftmost(store: &crate::mtr::Store, t: &Tree) -> Try<bool> {
     if let Some(c) = child {
         let first = index::first_rec(m.page(parent)).expect("it has the child");
         let pos = index::search(m.page(parent), index::key(m.page(parent), first));
-        // A split that a crash cut short has left a page that only its left neighbour knows: it comes next.
+        // A split that a crash cut short has left a page that only its left neighbour knows: it
+        // comes next.
         let unknown = index::is_incomplete(m.page(c)).then(|| index::next_page(m.page(c)));
         match unknown {
-            Some(right) => index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()]),
+            Some(right) => {
+                index::replace_value(&mut m.patch(parent), pos, 0, &[&right.to_le_bytes()])
+            }
             None => index::remove(&mut m.patch(parent), pos),
         }
     }

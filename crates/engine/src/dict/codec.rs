@@ -1,8 +1,9 @@
-//! The bytes of the dictionary's records: tagged fields, so that a later program can add some and an older one says what it does
-//! not know.
+//! The bytes of the dictionary's records: tagged fields, so that a later program can add some and
+//! an older one says what it does not know.
 //!
-//! A record is a zero, a version (1) and fields; a field is `tag u16, length u32, bytes`, little-endian; records nest as fields'
-//! bytes. Numbers are little-endian of the length they have; text is UTF-8.
+//! A record is a zero, a version (1) and fields; a field is `tag u16, length u32, bytes`,
+//! little-endian; records nest as fields' bytes. Numbers are little-endian of the length they have;
+//! text is UTF-8.
 //!
 //! | record | fields |
 //! |---|---|
@@ -14,14 +15,18 @@
 //! | type | 1 kind u8 ([`kind`]); 2 length or size u32; 3 precision u8; 4 scale u8; 5 sign u8: 1 unsigned, 2 zerofill; 6 display width u8; 7 collation u16; 8 member, repeated |
 //! | index | 1 name; 2 flags u8: 1 unique, 2 primary; 3 column, repeated: position u32, prefix u32 (all ones: none), descending u8 |
 //!
-//! Collations are numbered as MySQL numbers them. Tags of 0x8000 and above, and flags, must be understood: a program that does
-//! not know one refuses the record and names it; other unknown tags are passed over.
+//! Collations are numbered as MySQL numbers them. Tags of 0x8000 and above, and flags, must be
+//! understood: a program that does not know one refuses the record and names it; other unknown tags
+//! are passed over.
 //!
-//! Format 2 of the data directory had records without tags (postcard's). They are read, and become tagged ones when they are
-//! written the next time. A table's id is 1024 at least, so none of its old records begins with a zero; an old schema's record
-//! is one byte long.
+//! Format 2 of the data directory had records without tags (postcard's). They are read, and become
+//! tagged ones when they are written the next time. A table's id is 1024 at least, so none of its
+//! old records begins with a zero; an old schema's record is one byte long.
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
-use redolith_types::{Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType, TableDef};
+use redolith_types::{
+    Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType,
+    TableDef,
+};
 
 const VERSION: u8 = 1;
 /// Tags from here on must be understood.
@@ -152,9 +157,15 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
         SqlType::Decimal { sign, .. } => (kind::DECIMAL, None, None, Some(sign), None),
         SqlType::Float { sign, .. } => (kind::FLOAT, None, None, Some(sign), None),
         SqlType::Double { sign, .. } => (kind::DOUBLE, None, None, Some(sign), None),
-        SqlType::Char { chars, collation } => (kind::CHAR, Some(*chars), Some(collation), None, None),
-        SqlType::VarChar { chars, collation } => (kind::VARCHAR, Some(*chars), Some(collation), None, None),
-        SqlType::Text { size, collation } => (kind::TEXT, Some(lob(size)), Some(collation), None, None),
+        SqlType::Char { chars, collation } => {
+            (kind::CHAR, Some(*chars), Some(collation), None, None)
+        }
+        SqlType::VarChar { chars, collation } => {
+            (kind::VARCHAR, Some(*chars), Some(collation), None, None)
+        }
+        SqlType::Text { size, collation } => {
+            (kind::TEXT, Some(lob(size)), Some(collation), None, None)
+        }
         SqlType::Binary { len } => (kind::BINARY, Some(*len), None, None, None),
         SqlType::VarBinary { len } => (kind::VARBINARY, Some(*len), None, None, None),
         SqlType::Blob { size } => (kind::BLOB, Some(lob(size)), None, None, None),
@@ -164,7 +175,9 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
         SqlType::Timestamp { .. } => (kind::TIMESTAMP, None, None, None, None),
         SqlType::Year => (kind::YEAR, None, None, None, None),
         SqlType::Bit { bits } => (kind::BIT, Some(u32::from(*bits)), None, None, None),
-        SqlType::Enum { names, collation } => (kind::ENUM, None, Some(collation), None, Some(names)),
+        SqlType::Enum { names, collation } => {
+            (kind::ENUM, None, Some(collation), None, Some(names))
+        }
         SqlType::Set { names, collation } => (kind::SET, None, Some(collation), None, Some(names)),
     };
     f.put(1, &[number]);
@@ -174,8 +187,12 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
     let (precision, scale, display) = match t {
         SqlType::Int { display, .. } => (None, None, *display),
         SqlType::Decimal { precision, scale, .. } => (Some(*precision), Some(*scale), None),
-        SqlType::Float { digits, .. } | SqlType::Double { digits, .. } => (digits.map(|d| d.0), digits.map(|d| d.1), None),
-        SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => (None, Some(*fsp), None),
+        SqlType::Float { digits, .. } | SqlType::Double { digits, .. } => {
+            (digits.map(|d| d.0), digits.map(|d| d.1), None)
+        }
+        SqlType::Time { fsp } | SqlType::DateTime { fsp } | SqlType::Timestamp { fsp } => {
+            (None, Some(*fsp), None)
+        }
         _ => (None, None, None),
     };
     for (tag, byte) in [(3, precision), (4, scale), (6, display)] {
@@ -195,17 +212,26 @@ fn sql_type(t: &SqlType) -> Vec<u8> {
 
 // ---- reading
 
-/// Goes through the fields of `bytes`, of a record that messages call `what`. `take` says whether it knows the tag.
-fn fields<'a>(what: &str, mut bytes: &'a [u8], mut take: impl FnMut(u16, &'a [u8]) -> Decoded<bool>) -> Decoded<()> {
+/// Goes through the fields of `bytes`, of a record that messages call `what`. `take` says whether
+/// it knows the tag.
+fn fields<'a>(
+    what: &str,
+    mut bytes: &'a [u8],
+    mut take: impl FnMut(u16, &'a [u8]) -> Decoded<bool>,
+) -> Decoded<()> {
     while !bytes.is_empty() {
-        let (head, rest) = bytes.split_at_checked(6).ok_or_else(|| format!("a field of its {what} is cut off"))?;
+        let (head, rest) =
+            bytes.split_at_checked(6).ok_or_else(|| format!("a field of its {what} is cut off"))?;
         let tag = u16::from_le_bytes([head[0], head[1]]);
         let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
-        let (field, rest) = rest.split_at_checked(len).ok_or_else(|| format!("field {tag} of its {what} is cut off"))?;
+        let (field, rest) = rest
+            .split_at_checked(len)
+            .ok_or_else(|| format!("field {tag} of its {what} is cut off"))?;
         bytes = rest;
         if !take(tag, field)? && tag >= CRITICAL {
             return Err(format!(
-                "its {what} has field {tag}, which this program does not know: open the data directory with the version that wrote it"
+                "its {what} has field {tag}, which this program does not know: open the data \
+                    directory with the version that wrote it"
             ));
         }
     }
@@ -236,19 +262,24 @@ fn text_of(what: &str, b: &[u8]) -> Decoded<String> {
 }
 fn collation_of(b: &[u8]) -> Decoded<Collation> {
     let id = u16_of("collation", b)?;
-    Collation::from_id(id).ok_or_else(|| format!("it has collation number {id}, which this program does not know"))
+    Collation::from_id(id)
+        .ok_or_else(|| format!("it has collation number {id}, which this program does not know"))
 }
 /// What follows the version of a tagged record; None for a record of format 2.
 fn tagged(body: &[u8]) -> Decoded<Option<&[u8]>> {
     match body {
         [0, VERSION, fields @ ..] => Ok(Some(fields)),
-        [0, version, ..] => Err(format!("it has version {version}, and this program reads version {VERSION}")),
+        [0, version, ..] => {
+            Err(format!("it has version {version}, and this program reads version {VERSION}"))
+        }
         _ => Ok(None),
     }
 }
 
 pub fn decode_schema(body: &[u8]) -> Decoded<SchemaRecord> {
-    let Some(body) = tagged(body)? else { return postcard::from_bytes(body).map_err(|e| e.to_string()) };
+    let Some(body) = tagged(body)? else {
+        return postcard::from_bytes(body).map_err(|e| e.to_string());
+    };
     let mut collation = None;
     fields("record", body, |tag, b| {
         match tag {
@@ -273,7 +304,14 @@ pub fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
         collation: Collation::Binary,
         comment: String::new(),
     };
-    let mut r = TableRecord { id: 0, space: 0, trees: Vec::new(), auto_increment: 1, def, unfinished: Vec::new() };
+    let mut r = TableRecord {
+        id: 0,
+        space: 0,
+        trees: Vec::new(),
+        auto_increment: 1,
+        def,
+        unfinished: Vec::new(),
+    };
     fields("record", body, |tag, b| {
         match tag {
             1 => id = Some(u64_of("id", b)?),
@@ -289,7 +327,11 @@ pub fn decode_table(body: &[u8]) -> Decoded<TableRecord> {
             11 => r.unfinished.push(decode_tree(b)?),
             12 => match u16_of("format of rows", b)? {
                 ROW_FORMAT => {}
-                other => return Err(format!("its rows have format {other}, and this program reads format {ROW_FORMAT}")),
+                other => {
+                    return Err(format!(
+                        "its rows have format {other}, and this program reads format {ROW_FORMAT}"
+                    ));
+                }
             },
             _ => return Ok(false),
         }
@@ -349,7 +391,8 @@ fn decode_default(b: &[u8]) -> Decoded<DefaultValue> {
     }
 }
 fn decode_index(b: &[u8]) -> Decoded<IndexDef> {
-    let mut i = IndexDef { name: String::new(), unique: false, primary: false, columns: Vec::new() };
+    let mut i =
+        IndexDef { name: String::new(), unique: false, primary: false, columns: Vec::new() };
     fields("index", b, |tag, b| {
         match tag {
             1 => i.name = text_of("index's name", b)?,
@@ -373,7 +416,8 @@ fn decode_index(b: &[u8]) -> Decoded<IndexDef> {
     Ok(i)
 }
 fn decode_type(b: &[u8]) -> Decoded<SqlType> {
-    let (mut number_of, mut length, mut precision, mut scale, mut display, mut collation) = (0, None, None, None, None, None);
+    let (mut number_of, mut length, mut precision, mut scale, mut display, mut collation) =
+        (0, None, None, None, None, None);
     let (mut sign, mut names) = (Sign::default(), Vec::new());
     fields("type", b, |tag, b| {
         match tag {
@@ -402,7 +446,11 @@ fn decode_type(b: &[u8]) -> Decoded<SqlType> {
             let size = INTS.iter().find(|i| i.1 == n).expect("just found").0;
             SqlType::Int { size, sign, display }
         }
-        kind::DECIMAL => SqlType::Decimal { precision: precision.ok_or("a type has no precision")?, scale: scale_of()?, sign },
+        kind::DECIMAL => SqlType::Decimal {
+            precision: precision.ok_or("a type has no precision")?,
+            scale: scale_of()?,
+            sign,
+        },
         kind::FLOAT => SqlType::Float { digits, sign },
         kind::DOUBLE => SqlType::Double { digits, sign },
         kind::CHAR => SqlType::Char { chars: length()?, collation: collation()? },
@@ -416,10 +464,14 @@ fn decode_type(b: &[u8]) -> Decoded<SqlType> {
         kind::DATETIME => SqlType::DateTime { fsp: scale_of()? },
         kind::TIMESTAMP => SqlType::Timestamp { fsp: scale_of()? },
         kind::YEAR => SqlType::Year,
-        kind::BIT => SqlType::Bit { bits: u8::try_from(length()?).map_err(|_| "a BIT is too long")? },
+        kind::BIT => {
+            SqlType::Bit { bits: u8::try_from(length()?).map_err(|_| "a BIT is too long")? }
+        }
         kind::ENUM => SqlType::Enum { names, collation: collation()? },
         kind::SET => SqlType::Set { names, collation: collation()? },
-        other => return Err(format!("it has a type of kind {other}, which this program does not know")),
+        other => {
+            return Err(format!("it has a type of kind {other}, which this program does not know"));
+        }
     })
 }
 
@@ -428,9 +480,13 @@ mod tests {
     use super::*;
 
     fn types() -> Vec<SqlType> {
-        let (sign, collation) = (Sign { unsigned: true, zerofill: true }, Collation::Latin1SwedishCi);
+        let (sign, collation) =
+            (Sign { unsigned: true, zerofill: true }, Collation::Latin1SwedishCi);
         let names = vec!["a".to_string(), String::new(), "ü".into()];
-        let mut types: Vec<SqlType> = INTS.iter().map(|(size, _)| SqlType::Int { size: *size, sign, display: None }).collect();
+        let mut types: Vec<SqlType> = INTS
+            .iter()
+            .map(|(size, _)| SqlType::Int { size: *size, sign, display: None })
+            .collect();
         types.extend(LOBS.iter().map(|size| SqlType::Blob { size: *size }));
         types.extend(LOBS.iter().map(|size| SqlType::Text { size: *size, collation }));
         types.extend(Collation::ALL.map(|collation| SqlType::VarChar { chars: 7, collation }));
@@ -471,11 +527,19 @@ mod tests {
             c
         });
         let part = |column, prefix, desc| IndexColumn { column, prefix, desc };
-        let index = |name: &str, unique, primary, columns| IndexDef { name: name.into(), unique, primary, columns };
+        let index = |name: &str, unique, primary, columns| IndexDef {
+            name: name.into(),
+            unique,
+            primary,
+            columns,
+        };
         TableRecord {
             id: 1024,
             space: 1025,
-            trees: vec![TreeRecord { id: 1026, root: 2 }, TreeRecord { id: 1 << 40, root: u32::MAX }],
+            trees: vec![
+                TreeRecord { id: 1026, root: 2 },
+                TreeRecord { id: 1 << 40, root: u32::MAX },
+            ],
             auto_increment: u64::MAX,
             def: TableDef {
                 schema: "s".into(),
@@ -510,7 +574,10 @@ mod tests {
             assert!(decode_table(&bytes[..cut]).is_err(), "cut to {cut}");
         }
         for collation in Collation::ALL {
-            assert_eq!(decode_schema(&encode_schema(&SchemaRecord { collation })).unwrap().collation, collation);
+            assert_eq!(
+                decode_schema(&encode_schema(&SchemaRecord { collation })).unwrap().collation,
+                collation
+            );
         }
     }
 

@@ -1,10 +1,14 @@
-//! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is opened, and how the first of them is saved.
+//! A table's counters: where AUTO_INCREMENT, hidden row ids and the row estimate stand when it is
+//! opened, and how the first of them is saved.
 //!
-//! - COUNTER-2: a row with a value that the counter on page 0 of its space has not passed raises that counter in its own mini-transaction, as in
-//!   MySQL 8 (WL#6204): so no value is given again after a crash, whether its row was deleted or rolled back. A rollback is acknowledged like a commit
-//!   where its rows had raised a counter ([`Trx::take_counter_raised`](crate::Trx::take_counter_raised)).
-//! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be older than the newest rows, so the greatest entry of an
-//!   index that the column leads is asked too, delete-marked or not.
+//! - COUNTER-2: a row with a value that the counter on page 0 of its space has not passed raises
+//!   that counter in its own mini-transaction, as in MySQL 8 (WL#6204): so no value is given again
+//!   after a crash, whether its row was deleted or rolled back. A rollback is acknowledged like a
+//!   commit where its rows had raised a counter
+//!   ([`Trx::take_counter_raised`](crate::Trx::take_counter_raised)).
+//! - COUNTER-1: the next AUTO_INCREMENT value is above every one in the table. What is saved may be
+//!   older than the newest rows, so the greatest entry of an index that the column leads is asked
+//!   too, delete-marked or not.
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
@@ -25,7 +29,14 @@ impl Engine {
     /// Finds where the counters stand.
     pub(super) async fn ready_counters(&self, t: &Table) -> Result<()> {
         self.store.spaces.open(t.space, &t.full_name())?;
-        let saved = self.settled(|| Ok(u64_at(&self.store.pool.fix(PageId { space: t.space, no: 0 }, Latch::S)?[..], COUNTER))).await?;
+        let saved = self
+            .settled(|| {
+                Ok(u64_at(
+                    &self.store.pool.fix(PageId { space: t.space, no: 0 }, Latch::S)?[..],
+                    COUNTER,
+                ))
+            })
+            .await?;
         t.auto_increment.fetch_max(saved, AcqRel);
         if t.hidden_key
             && let Some(key) = self.settled(|| greatest_key(&self.store, t.clustered())).await?
@@ -41,7 +52,10 @@ impl Engine {
             let next = u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1);
             t.auto_increment.fetch_max(next, AcqRel);
         }
-        t.rows.store(self.settled(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64, Relaxed);
+        t.rows.store(
+            self.settled(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64,
+            Relaxed,
+        );
         t.counters_ready.store(true, Release);
         Ok(())
     }
@@ -67,10 +81,13 @@ pub(crate) struct Raise {
     to: u64,
 }
 impl Table {
-    /// Before the first change of a mini-transaction that gives the table a row with this payload: latches what COUNTER-2 asks for.
+    /// Before the first change of a mini-transaction that gives the table a row with this payload:
+    /// latches what COUNTER-2 asks for.
     #[inline]
     pub(crate) fn latch_counter(&self, m: &mut Mtr<'_>, payload: &[u8]) -> Try<Option<Raise>> {
-        let Some(column) = self.counter_column.filter(|_| !planted(Canary::CounterForgets)) else { return Ok(None) };
+        let Some(column) = self.counter_column.filter(|_| !planted(Canary::CounterForgets)) else {
+            return Ok(None);
+        };
         let next = match self.layout.get(payload, column) {
             Value::Int(n) => u64::try_from(n).unwrap_or(0),
             Value::UInt(n) => n,
@@ -92,7 +109,8 @@ impl Table {
             m.patch(page).write_u64(COUNTER, to);
         }
     }
-    /// The mini-transaction ends at `end`. Others rely on what is raised from now on: it is in the log before what they do.
+    /// The mini-transaction ends at `end`. Others rely on what is raised from now on: it is in the
+    /// log before what they do.
     pub(crate) fn counter_raised(&self, raise: Option<Raise>, end: Lsn) {
         if let Some(Raise { to, .. }) = raise {
             self.counter_end.fetch_max(end.0, AcqRel);
@@ -111,10 +129,12 @@ fn counting_index(t: &Table) -> Option<&Index> {
     t.indexes.iter().find(|ix| ix.key.columns().next() == Some(column))
 }
 
-/// The key of the entry with the greatest value of the index's first column, delete-marked or not. None: the tree is empty.
+/// The key of the entry with the greatest value of the index's first column, delete-marked or not.
+/// None: the tree is empty.
 fn greatest_key(store: &Store, ix: &Index) -> Try<Option<Vec<u8>>> {
     let descending = ix.def.columns.first().is_some_and(|c| c.desc);
-    let (leaf, entry) = if descending { first_entry(store, &ix.tree)? } else { last_entry(store, &ix.tree)? };
+    let (leaf, entry) =
+        if descending { first_entry(store, &ix.tree)? } else { last_entry(store, &ix.tree)? };
     Ok(entry.map(|r| index::key(&leaf, r).to_vec()))
 }
 /// Leaves at the start may be empty: one behind them has the least key.
@@ -140,7 +160,8 @@ fn last_entry(store: &Store, tree: &Tree) -> Try<(PageGuard, Option<Rec>)> {
     Ok((leaf, (end != index::INFIMUM).then_some(end)))
 }
 
-/// Rows of a tree, roughly: the records of some leaves times the pages that the levels above tell of.
+/// Rows of a tree, roughly: the records of some leaves times the pages that the levels above tell
+/// of.
 fn estimate_rows(store: &Store, tree: &Tree) -> Try<u64> {
     let leaf = tree.leaf(store, Seek::Key(b""))?;
     let per_leaf = index::n_recs(&leaf) as u64;

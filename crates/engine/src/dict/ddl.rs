@@ -1,6 +1,8 @@
-//! Definitions change: each statement is a transaction on the dictionary's rows, with the work on files and trees around it (DICT-1).
+//! Definitions change: each statement is a transaction on the dictionary's rows, with the work on
+//! files and trees around it (DICT-1).
 //!
-//! The callers hold the metadata locks: the table's exclusively, the schema's shared (or exclusively, to create or drop it).
+//! The callers hold the metadata locks: the table's exclusively, the schema's shared (or
+//! exclusively, to create or drop it).
 use super::record::{self, SchemaRecord, TableRecord, TreeRecord, make_table};
 use super::table::Table;
 use crate::canary::{Canary, planted};
@@ -53,7 +55,8 @@ impl Engine {
     pub async fn drop_schema(self: &Arc<Self>, name: &str) -> Result<usize> {
         self.dict.require_schema(name)?;
         let tables = self.dict.tables(name);
-        let mut changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
+        let mut changes: Vec<Change> =
+            tables.iter().map(|t| Change::Remove(record::table_name(name, &t.def.name))).collect();
         changes.push(Change::Remove(record::schema_name(name)));
         self.note_tables(&tables).await?;
         self.change_dictionary(&changes).await?;
@@ -63,35 +66,67 @@ impl Engine {
     }
 
     /// Creates a table. `auto_increment`: the first value to generate.
-    pub async fn create_table(self: &Arc<Self>, def: TableDef, auto_increment: u64) -> Result<Arc<Table>> {
+    pub async fn create_table(
+        self: &Arc<Self>,
+        def: TableDef,
+        auto_increment: u64,
+    ) -> Result<Arc<Table>> {
         self.dict.require_schema(&def.schema)?;
         if self.dict.table(&def.schema, &def.name).is_some() {
             return Err(Error::TableExists(def.name.clone()));
         }
         let (r, made) = self.new_space(def, auto_increment).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self.change_dictionary(&[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))]).await;
+        let done = self
+            .change_dictionary(&[Change::Put(
+                name.clone(),
+                record::table_row(&self.dict_table, &name, &r),
+            )])
+            .await;
         self.enter(r, made, done).await
     }
     /// A file with an empty tree for each index.
-    async fn new_space(&self, def: TableDef, auto_increment: u64) -> Result<(TableRecord, SpaceId)> {
+    async fn new_space(
+        &self,
+        def: TableDef,
+        auto_increment: u64,
+    ) -> Result<(TableRecord, SpaceId)> {
         let hidden = !def.indexes.first().is_some_and(|i| i.primary);
         let n = def.indexes.len() + hidden as usize;
         let first = self.take_ids(n as u64 + 2).await?;
-        let space =
-            SpaceId(u32::try_from(first + 1).map_err(|_| Error::Unsupported("more than 4 thousand million objects were created".into()))?);
-        let trees: Vec<TreeRecord> = (0..n).map(|i| TreeRecord { id: first + 2 + i as u64, root: 2 + i as PageNo }).collect();
+        let space = SpaceId(u32::try_from(first + 1).map_err(|_| {
+            Error::Unsupported("more than 4 thousand million objects were created".into())
+        })?);
+        let trees: Vec<TreeRecord> = (0..n)
+            .map(|i| TreeRecord { id: first + 2 + i as u64, root: 2 + i as PageNo })
+            .collect();
         let roots: Vec<Builder> = trees.iter().map(|t| Builder::new(t.id, 0)).collect();
         let pages: Vec<_> = roots.iter().map(|b| b.page()).collect();
         let label = format!("{}.{}", def.schema, def.name);
-        // Durable before the file is: else a crash would leave a file of which nobody knows why it is there.
+        // Durable before the file is: else a crash would leave a file of which nobody knows why it
+        // is there.
         let noted = self.note_files(&[space]).await?;
         self.store.log.flush_to(noted).await;
         self.store.spaces.create(space, &label, &pages)?;
-        Ok((TableRecord { id: first, space: space.0, trees, auto_increment, def, unfinished: Vec::new() }, space))
+        Ok((
+            TableRecord {
+                id: first,
+                space: space.0,
+                trees,
+                auto_increment,
+                def,
+                unfinished: Vec::new(),
+            },
+            space,
+        ))
     }
     /// Enters a table whose record has been put, or removes its file if that failed.
-    async fn enter(&self, r: TableRecord, made: SpaceId, done: Result<TrxId>) -> Result<Arc<Table>> {
+    async fn enter(
+        &self,
+        r: TableRecord,
+        made: SpaceId,
+        done: Result<TrxId>,
+    ) -> Result<Arc<Table>> {
         match done {
             Ok(since) => {
                 let t = make_table(&self.dict, r, TrxId::NONE, |_| since);
@@ -107,12 +142,16 @@ impl Engine {
     }
     /// Drops tables, all or none.
     pub async fn drop_tables(self: &Arc<Self>, tables: &[Arc<Table>]) -> Result<()> {
-        let changes: Vec<Change> = tables.iter().map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name))).collect();
+        let changes: Vec<Change> = tables
+            .iter()
+            .map(|t| Change::Remove(record::table_name(&t.def.schema, &t.def.name)))
+            .collect();
         self.note_tables(tables).await?;
         self.change_dictionary(&changes).await?;
         self.discard(tables).await
     }
-    /// After the tables' records have gone, durably: forgets them and removes their files. What cannot be removed now is at the next start.
+    /// After the tables' records have gone, durably: forgets them and removes their files. What
+    /// cannot be removed now is at the next start.
     async fn discard(&self, tables: &[Arc<Table>]) -> Result<()> {
         tables.iter().for_each(|t| self.dict.remove_table(t));
         let mut done = Ok(());
@@ -140,8 +179,8 @@ impl Engine {
         }
         Ok(())
     }
-    /// Says in the log that the files of these spaces are being made or dropped. From there on they may be deleted at a start, if
-    /// no table has them.
+    /// Says in the log that the files of these spaces are being made or dropped. From there on they
+    /// may be deleted at a start, if no table has them.
     async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
         self.settled_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
@@ -155,13 +194,21 @@ impl Engine {
         self.note_files(&[t.space]).await?;
         let (r, made) = self.new_space(t.def.clone(), 1).await?;
         let name = record::table_name(&r.def.schema, &r.def.name);
-        let done = self.change_dictionary(&[Change::Put(name.clone(), record::table_row(&self.dict_table, &name, &r))]).await;
+        let done = self
+            .change_dictionary(&[Change::Put(
+                name.clone(),
+                record::table_row(&self.dict_table, &name, &r),
+            )])
+            .await;
         let new = self.enter(r, made, done).await?;
         self.discard_space(t.space).await?;
         Ok(new)
     }
     /// Renames tables one after the other, all or none: `(table, new schema, new name)`.
-    pub async fn rename_tables(self: &Arc<Self>, renames: &[(Arc<Table>, String, String)]) -> Result<()> {
+    pub async fn rename_tables(
+        self: &Arc<Self>,
+        renames: &[(Arc<Table>, String, String)],
+    ) -> Result<()> {
         let mut changes = Vec::new();
         let mut records = Vec::new();
         for (t, schema, name) in renames {
@@ -173,7 +220,9 @@ impl Engine {
             records.push((new, r));
         }
         for (new, r) in &records {
-            let replaced = renames.iter().any(|(t, ..)| record::table_name(&t.def.schema, &t.def.name) == *new);
+            let replaced = renames
+                .iter()
+                .any(|(t, ..)| record::table_name(&t.def.schema, &t.def.name) == *new);
             if !replaced && self.dict.table(&r.def.schema, &r.def.name).is_some() {
                 return Err(Error::TableExists(r.def.name.clone()));
             }
@@ -181,7 +230,8 @@ impl Engine {
         }
         self.change_dictionary(&changes).await?;
         let renamed = renames.iter().zip(records).map(|((t, ..), (_, r))| {
-            let new = make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
+            let new =
+                make_table(&self.dict, r, t.numbered_since, |tree| made_by(t, tree, TrxId::NONE));
             copy_counters(t, &new);
             if let Some(s) = self.store.spaces.get(new.space) {
                 s.set_label(&new.full_name());
@@ -219,7 +269,11 @@ impl Engine {
         let mut key = Vec::new();
         let bytes = redolith_types::Value::Bytes(std::borrow::Cow::Borrowed(name));
         self.dict_table.clustered().key.encode_values(&[bytes], &mut key);
-        let mut c = Cursor::point(self.dict_table.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+        let mut c = Cursor::point(
+            self.dict_table.clone(),
+            key,
+            Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
+        );
         let there = c.next(trx).await?;
         match change {
             Change::Put(_, row) if there => trx.update(&self.dict_table, c.row(), row).await,

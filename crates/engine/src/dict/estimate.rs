@@ -18,8 +18,9 @@ struct Sample {
 }
 
 impl Engine {
-    /// Different values of the first column of index `no`, of the first two, and so on. Exact where the index is one page. Of a definition that
-    /// has been replaced meanwhile, whose trees may be gone, nothing is known.
+    /// Different values of the first column of index `no`, of the first two, and so on. Exact where
+    /// the index is one page. Of a definition that has been replaced meanwhile, whose trees may be
+    /// gone, nothing is known.
     pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
         let rows = t.rows.load(Relaxed).max(0) as u64;
         let sample = match self.settled(|| self.sample(t, no)).await {
@@ -27,19 +28,26 @@ impl Engine {
             sample => sample?,
         };
         let estimate = |changes: &u64| {
-            let share = (rows as u128 * u128::from(*changes) / u128::from(sample.pairs.max(1))) as u64;
+            let share =
+                (rows as u128 * u128::from(*changes) / u128::from(sample.pairs.max(1))) as u64;
             share.max(changes + 1).min(rows.max(1))
         };
-        Ok(if rows == 0 { vec![0; sample.different.len()] } else { sample.different.iter().map(estimate).collect() })
+        Ok(if rows == 0 {
+            vec![0; sample.different.len()]
+        } else {
+            sample.different.iter().map(estimate).collect()
+        })
     }
     fn sample(&self, t: &Table, no: usize) -> Try<Sample> {
         let ix = &t.indexes[no];
         let mut found = Sample { pairs: 0, different: vec![0; ix.columns] };
         let starts = {
-            let root = self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
+            let root =
+                self.store.pool.fix(PageId { space: t.space, no: ix.tree.root }, Latch::S)?;
             ix.tree.expect(&self.store, &root, None)?;
             let mut keys: Vec<Vec<u8>> = Vec::new();
-            let n = if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
+            let n =
+                if index::level(&root) == 0 { 1 } else { usize::from(index::n_recs(&root)).max(1) };
             let mut at = index::first_rec(&root);
             for i in 0..n {
                 let Some(r) = at else { break };
@@ -64,7 +72,9 @@ impl Engine {
                 if let Some(last) = last {
                     found.pairs += 1;
                     for (i, n) in found.different.iter_mut().enumerate() {
-                        *n += (key[..ix.key.skip_columns(key, i + 1)] != last[..ix.key.skip_columns(last, i + 1)]) as u64;
+                        *n += (key[..ix.key.skip_columns(key, i + 1)]
+                            != last[..ix.key.skip_columns(last, i + 1)])
+                            as u64;
                     }
                 }
                 last = Some(key);

@@ -1,8 +1,11 @@
-//! Metadata locks: what keeps a table's definition still while statements use it, and lets DDL wait for them.
+//! Metadata locks: what keeps a table's definition still while statements use it, and lets DDL wait
+//! for them.
 //!
-//! An [`MdlLock`] sits in each table's and each schema's entry; a statement's way through it is one compare-and-swap. A statement holds its
-//! table's lock and, as intention, the schema's in `Read`; DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MdlSet`], by
-//! which it finds without any shared memory that it holds a lock already. After a wait, look the table up again: it may have been dropped or renamed.
+//! An [`MdlLock`] sits in each table's and each schema's entry; a statement's way through it is one
+//! compare-and-swap. A statement holds its table's lock and, as intention, the schema's in `Read`;
+//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MdlSet`], by which
+//! it finds without any shared memory that it holds a lock already. After a wait, look the table up
+//! again: it may have been dropped or renamed.
 //!
 //! | asked \ held | Read | Write | NoWrite | Exclusive | for |
 //! |---|---|---|---|---|---|
@@ -12,12 +15,16 @@
 //! | Exclusive | - | - | - | - | DDL, LOCK TABLES WRITE |
 //!
 //! No search for deadlocks; these rules leave none that lasts:
-//! - MDL-1: first come, first served: who asks while others queue, queues. A queued DDL does not starve.
-//! - MDL-2: who holds `Exclusive` waits for another lock at most a second, then gives everything back and begins again (`lock_all`); and DDL begins
-//!   by ending the session's transaction.
-//! - MDL-3: whoever waits while holding other metadata locks waits for *queued* requests at most a second; then only for holders (it is hurried).
-//! - MDL-4: holders who wait to convert a lock do not keep each other out; one that would keep another out, or be kept out by it, is told "deadlock" at once.
-//! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under the queue's mutex.
+//! - MDL-1: first come, first served: who asks while others queue, queues. A queued DDL does not
+//!   starve.
+//! - MDL-2: who holds `Exclusive` waits for another lock at most a second, then gives everything
+//!   back and begins again (`lock_all`); and DDL begins by ending the session's transaction.
+//! - MDL-3: whoever waits while holding other metadata locks waits for *queued* requests at most a
+//!   second; then only for holders (it is hurried).
+//! - MDL-4: holders who wait to convert a lock do not keep each other out; one that would keep
+//!   another out, or be kept out by it, is told "deadlock" at once.
+//! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under
+//!   the queue's mutex.
 use crate::host::{Host, let_others_run};
 use crate::lock::KillFlag;
 use crate::lock::sync::Mutex;
@@ -129,7 +136,12 @@ impl MdlLock {
             if others & mode.excluded_by() != 0 || (word & QUEUED != 0 && !past_queue) {
                 return false;
             }
-            match self.word.compare_exchange_weak(word, others + mode.unit(), Ordering::Acquire, Ordering::Relaxed) {
+            match self.word.compare_exchange_weak(
+                word,
+                others + mode.unit(),
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -149,7 +161,8 @@ impl MdlLock {
         self.grant_queued(&mut self.queue.lock(), &mut wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
-    /// Grants from the front of the queue while it goes; one of the hurried that cannot have it yet does not hold up the other hurried.
+    /// Grants from the front of the queue while it goes; one of the hurried that cannot have it yet
+    /// does not hold up the other hurried.
     fn grant_queued(&self, queue: &mut VecDeque<Arc<Waiter>>, wakers: &mut Wakers) {
         let mut at = 0;
         while let Some(waiter) = queue.get(at) {
@@ -173,16 +186,24 @@ impl MdlLock {
 
     /// Queues a request (or grants it right away, if what stood against it is gone).
     fn enqueue(&self, mode: MdlMode, converts: Option<MdlMode>) -> Result<Arc<Waiter>> {
-        let waiter = Arc::new(Waiter { mode, converts, hurried: AtomicBool::new(false), state: Mutex::default() });
+        let waiter = Arc::new(Waiter {
+            mode,
+            converts,
+            hurried: AtomicBool::new(false),
+            state: Mutex::default(),
+        });
         let mut queue = self.queue.lock();
         let excludes = |wanted: MdlMode, held: MdlMode| wanted.excluded_by() & held.unit() != 0;
         if let Some(held) = converts
-            && queue.iter().any(|other| other.converts.is_some_and(|its| excludes(mode, its) || excludes(other.mode, held)))
+            && queue.iter().any(|other| {
+                other.converts.is_some_and(|its| excludes(mode, its) || excludes(other.mode, held))
+            })
         {
             return Err(Error::Deadlock); // MDL-4
         }
         // A conversion goes before those who will have to wait for its owner anyway.
-        let hurried = queue.iter().take_while(|other| other.hurried.load(Ordering::Relaxed)).count();
+        let hurried =
+            queue.iter().take_while(|other| other.hurried.load(Ordering::Relaxed)).count();
         let place = if converts.is_some() { hurried } else { queue.len() };
         queue.insert(place, waiter.clone());
         // A release either sees this bit, or came before and is seen by the attempt that follows.
@@ -259,7 +280,8 @@ impl Drop for Queued<'_> {
         }
         let Waiter { mode, converts, .. } = *self.waiter;
         if let Some(held) = converts {
-            // Back to what the owner's set says: adding the weaker before the stronger goes keeps others out meanwhile.
+            // Back to what the owner's set says: adding the weaker before the stronger goes keeps
+            // others out meanwhile.
             self.lock.word.fetch_add(held.unit(), Ordering::Relaxed);
         }
         self.lock.release(mode);
@@ -348,8 +370,14 @@ impl MdlSet {
         true
     }
 
-    /// Takes `lock`, waiting if need be. `LockWaitTimeout`, `Interrupted`, or `Deadlock` (MDL-4): nothing has changed.
-    pub async fn lock(&mut self, lock: &Arc<MdlLock>, mode: MdlMode, wait: MdlWait<'_>) -> Result<()> {
+    /// Takes `lock`, waiting if need be. `LockWaitTimeout`, `Interrupted`, or `Deadlock` (MDL-4):
+    /// nothing has changed.
+    pub async fn lock(
+        &mut self,
+        lock: &Arc<MdlLock>,
+        mode: MdlMode,
+        wait: MdlWait<'_>,
+    ) -> Result<()> {
         if self.try_lock(lock, mode) {
             return Ok(());
         }
@@ -367,9 +395,14 @@ impl MdlSet {
         Ok(())
     }
 
-    /// Takes all of `locks` or none, for DDL on several objects and for LOCK TABLES; what the set held before stays. All callers name locks in one
-    /// order (schemas, then tables, each by name). With a second's wait for a further one, all are given back, and it begins again (MDL-2).
-    pub async fn lock_all(&mut self, locks: &[(Arc<MdlLock>, MdlMode)], wait: MdlWait<'_>) -> Result<()> {
+    /// Takes all of `locks` or none, for DDL on several objects and for LOCK TABLES; what the set
+    /// held before stays. All callers name locks in one order (schemas, then tables, each by name).
+    /// With a second's wait for a further one, all are given back, and it begins again (MDL-2).
+    pub async fn lock_all(
+        &mut self,
+        locks: &[(Arc<MdlLock>, MdlMode)],
+        wait: MdlWait<'_>,
+    ) -> Result<()> {
         let mark = self.mark();
         let mut left = wait.timeout;
         'again: loop {
@@ -379,7 +412,9 @@ impl MdlSet {
                 }
                 let first = self.mark() == mark;
                 let timeout = if first { left } else { PATIENCE.min(left) };
-                let Err(error) = self.lock(lock, *mode, MdlWait { timeout, ..wait }).await else { continue };
+                let Err(error) = self.lock(lock, *mode, MdlWait { timeout, ..wait }).await else {
+                    continue;
+                };
                 self.release_to(mark);
                 left = left.saturating_sub(timeout);
                 if matches!(error, Error::LockWaitTimeout) && !left.is_zero() {
@@ -463,9 +498,15 @@ impl Queued<'_> {
 impl fmt::Debug for MdlLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.load(Ordering::Relaxed);
-        let (reads, writes, no_writes) = (word & READS, (word & WRITES) / WRITE, (word & NO_WRITES) / NO_WRITE);
+        let (reads, writes, no_writes) =
+            (word & READS, (word & WRITES) / WRITE, (word & NO_WRITES) / NO_WRITE);
         write!(f, "MdlLock({reads} read, {writes} write, {no_writes} no-write")?;
-        write!(f, "{}{})", if word & EXCLUSIVE != 0 { ", exclusive" } else { "" }, if word & QUEUED != 0 { ", queued" } else { "" })
+        write!(
+            f,
+            "{}{})",
+            if word & EXCLUSIVE != 0 { ", exclusive" } else { "" },
+            if word & QUEUED != 0 { ", queued" } else { "" }
+        )
     }
 }
 

@@ -1,12 +1,16 @@
-//! The data dictionary: which schemas and tables there are. It lives in a tree of the system space, in rows like any other, so a definition changes
-//! atomically: by a transaction.
+//! The data dictionary: which schemas and tables there are. It lives in a tree of the system space,
+//! in rows like any other, so a definition changes atomically: by a transaction.
 //!
-//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record ([`codec`]). Names: `d` schema; `t` schema 0 table.
-//! Page 2 of the system space holds the counters (after the common header): next object id u64 at 24 (tables, indexes and spaces share one sequence),
-//! transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's tree.
+//! The dictionary's own table has id 1: `name VARBINARY` is its key, `body LONGBLOB` the record
+//! ([`codec`]). Names: `d` schema; `t` schema 0 table. Page 2 of the system space holds the
+//! counters (after the common header): next object id u64 at 24 (tables, indexes and spaces share
+//! one sequence), transaction high-water mark u64 at 32. Page 3 is the root of the dictionary's
+//! tree.
 //!
-//! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the record's end is durable. So a file without a record is rubbish.
-//! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again by name.
+//! - DICT-1: a table's file exists, durably, before its record commits; it is removed after the
+//!   record's end is durable. So a file without a record is rubbish.
+//! - DICT-2: a `Table` that is replaced by DDL is marked `dropped`; whoever holds it finds it again
+//!   by name.
 pub mod alter;
 mod codec;
 mod counters;
@@ -62,7 +66,8 @@ struct MdlLocks {
 const FEW_MDL_LOCKS: usize = 64;
 
 impl MdlLocks {
-    /// A lock that only the map has is held and waited for by nobody, and nobody can get it meanwhile but through the map.
+    /// A lock that only the map has is held and waited for by nobody, and nobody can get it
+    /// meanwhile but through the map.
     fn forget_unused(&mut self) {
         if self.by_name.len() >= 2 * self.in_use.max(FEW_MDL_LOCKS) {
             self.by_name.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -87,7 +92,12 @@ impl Dictionary {
         self.state.read().tables.get(schema)?.get(name).cloned()
     }
     pub fn tables(&self, schema: &str) -> Vec<Arc<Table>> {
-        self.state.read().tables.get(schema).map(|t| t.values().cloned().collect()).unwrap_or_default()
+        self.state
+            .read()
+            .tables
+            .get(schema)
+            .map(|t| t.values().cloned().collect())
+            .unwrap_or_default()
     }
     /// How many tables there are.
     pub fn len(&self) -> usize {
@@ -128,7 +138,11 @@ impl Dictionary {
         self.replace_tables(&[table], []);
     }
     /// All of it at once: who looks meanwhile sees what was before, or what is after.
-    pub(crate) fn replace_tables(&self, removed: &[&Table], entered: impl IntoIterator<Item = Arc<Table>>) {
+    pub(crate) fn replace_tables(
+        &self,
+        removed: &[&Table],
+        entered: impl IntoIterator<Item = Arc<Table>>,
+    ) {
         let mut s = self.state.write();
         for table in removed {
             table.dropped.store(true, Release);
@@ -145,7 +159,11 @@ impl Dictionary {
                 }
             }
             if table.id != DICT_TABLE {
-                let old = s.tables.entry(table.def.schema.clone()).or_default().insert(table.def.name.clone(), table);
+                let old = s
+                    .tables
+                    .entry(table.def.schema.clone())
+                    .or_default()
+                    .insert(table.def.name.clone(), table);
                 if let Some(old) = old {
                     old.dropped.store(true, Release);
                     s.ids.remove(&old.id);
@@ -169,6 +187,11 @@ mod tests {
             let len = dict.mdl.lock().by_name.len();
             assert!(len <= 2 * had.len() + 1, "{len} locks kept");
         }
-        assert!(had.iter().enumerate().all(|(i, lock)| Arc::ptr_eq(lock, &dict.mdl(&format!("t/had/{i}")))), "one lock for a name");
+        assert!(
+            had.iter()
+                .enumerate()
+                .all(|(i, lock)| Arc::ptr_eq(lock, &dict.mdl(&format!("t/had/{i}")))),
+            "one lock for a name"
+        );
     }
 }

@@ -2,7 +2,9 @@
 use super::table::{Index, Table};
 use super::{DICT_INDEX, DICT_ROOT, DICT_TABLE, Dictionary, codec};
 use crate::{Error, PageNo, Result, SpaceId, TrxId};
-use redolith_types::{Collation, Column, IndexColumn, IndexDef, RowLayout, SqlType, TableDef, Value};
+use redolith_types::{
+    Collation, Column, IndexColumn, IndexDef, RowLayout, SqlType, TableDef, Value,
+};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ pub struct TreeRecord {
     pub id: u64,
     pub root: PageNo,
 }
-/// A table: definition and where it lies. Trees: the clustered one first, then one for each further index of the definition.
+/// A table: definition and where it lies. Trees: the clustered one first, then one for each further
+/// index of the definition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TableRecord {
     pub id: u64,
@@ -29,7 +32,8 @@ pub struct TableRecord {
     /// The next AUTO_INCREMENT value is at least this.
     pub auto_increment: u64,
     pub def: TableDef,
-    /// Trees that belong to no index: of an index that was being built or dropped when the record was written. Freed at start.
+    /// Trees that belong to no index: of an index that was being built or dropped when the record
+    /// was written. Freed at start.
     pub unfinished: Vec<TreeRecord>,
 }
 
@@ -56,13 +60,27 @@ pub fn dictionary_table(dict: &Dictionary) -> Arc<Table> {
     };
     make_table(dict, record, TrxId::NONE, |_| TrxId::NONE)
 }
-/// The running form of a table. `numbered`: see `Table::numbered_since`; `since`: the transaction that made each of its trees.
-pub fn make_table(dict: &Dictionary, r: TableRecord, numbered: TrxId, since: impl Fn(&TreeRecord) -> TrxId) -> Arc<Table> {
+/// The running form of a table. `numbered`: see `Table::numbered_since`; `since`: the transaction
+/// that made each of its trees.
+pub fn make_table(
+    dict: &Dictionary,
+    r: TableRecord,
+    numbered: TrxId,
+    since: impl Fn(&TreeRecord) -> TrxId,
+) -> Arc<Table> {
     let space = SpaceId(r.space);
     let hidden_key = !r.def.indexes.first().is_some_and(|i| i.primary);
-    let hidden = hidden_key.then(|| IndexDef { name: String::new(), unique: true, primary: true, columns: Vec::new() });
+    let hidden = hidden_key.then(|| IndexDef {
+        name: String::new(),
+        unique: true,
+        primary: true,
+        columns: Vec::new(),
+    });
     let defs = hidden.iter().chain(&r.def.indexes);
-    let indexes = defs.zip(&r.trees).map(|(d, t)| Index::new(t.id, space, t.root, d, &r.def, since(t))).collect::<Vec<_>>();
+    let indexes = defs
+        .zip(&r.trees)
+        .map(|(d, t)| Index::new(t.id, space, t.root, d, &r.def, since(t)))
+        .collect::<Vec<_>>();
     assert_eq!(indexes.len(), r.def.indexes.len() + hidden_key as usize, "a tree for each index");
     Arc::new(Table {
         id: r.id,
@@ -90,7 +108,11 @@ impl Table {
         TableRecord {
             id: self.id,
             space: self.space.0,
-            trees: self.indexes.iter().map(|i| TreeRecord { id: i.id, root: i.tree.root }).collect(),
+            trees: self
+                .indexes
+                .iter()
+                .map(|i| TreeRecord { id: i.id, root: i.tree.root })
+                .collect(),
             auto_increment: self.auto_increment.load(std::sync::atomic::Ordering::Relaxed),
             def: self.def.clone(),
             unfinished: Vec::new(),
@@ -107,7 +129,8 @@ pub fn table_name(schema: &str, table: &str) -> Vec<u8> {
 /// The dictionary row of a name and a record's bytes.
 fn row(dict: &Table, name: &[u8], body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    dict.layout.encode(&[Value::Bytes(Cow::Borrowed(name)), Value::Bytes(Cow::Borrowed(body))], &mut out);
+    dict.layout
+        .encode(&[Value::Bytes(Cow::Borrowed(name)), Value::Bytes(Cow::Borrowed(body))], &mut out);
     out
 }
 pub fn schema_row(dict: &Table, name: &[u8], r: &SchemaRecord) -> Vec<u8> {
@@ -121,15 +144,23 @@ pub enum Named {
     Table(Box<TableRecord>),
 }
 pub fn parse(dict: &Table, payload: &[u8]) -> Result<Named> {
-    let (Value::Bytes(name), Value::Bytes(body)) = (dict.layout.get(payload, 0), dict.layout.get(payload, 1)) else {
+    let (Value::Bytes(name), Value::Bytes(body)) =
+        (dict.layout.get(payload, 0), dict.layout.get(payload, 1))
+    else {
         return Err(Error::Incompatible("the dictionary has a row without a record".into()));
     };
     let wrong = |why: String| {
         let name = String::from_utf8_lossy(&name).replace('\0', ".");
-        Error::Incompatible(format!("the dictionary's record of {} cannot be read: {why}", name.get(1..).unwrap_or_default()))
+        Error::Incompatible(format!(
+            "the dictionary's record of {} cannot be read: {why}",
+            name.get(1..).unwrap_or_default()
+        ))
     };
     Ok(match name.first() {
-        Some(b'd') => Named::Schema(String::from_utf8_lossy(&name[1..]).into_owned(), codec::decode_schema(&body).map_err(wrong)?),
+        Some(b'd') => Named::Schema(
+            String::from_utf8_lossy(&name[1..]).into_owned(),
+            codec::decode_schema(&body).map_err(wrong)?,
+        ),
         _ => Named::Table(Box::new(codec::decode_table(&body).map_err(wrong)?)),
     })
 }

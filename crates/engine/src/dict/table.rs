@@ -1,4 +1,5 @@
-//! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that have it open.
+//! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that
+//! have it open.
 use super::mdl::MdlLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
@@ -16,11 +17,19 @@ pub struct Index {
     pub ranges: Arc<RangeLocks>,
     /// How many columns the index has of its own; a secondary key goes on with the clustered key.
     pub columns: usize,
-    /// The transaction that made it: older views need what was never in it. `NONE` if no view is as old.
+    /// The transaction that made it: older views need what was never in it. `NONE` if no view is as
+    /// old.
     pub since: TrxId,
 }
 impl Index {
-    pub fn new(id: u64, space: SpaceId, root: PageNo, def: &IndexDef, table: &TableDef, since: TrxId) -> Index {
+    pub fn new(
+        id: u64,
+        space: SpaceId,
+        root: PageNo,
+        def: &IndexDef,
+        table: &TableDef,
+        since: TrxId,
+    ) -> Index {
         Index {
             id,
             def: def.clone(),
@@ -93,7 +102,10 @@ impl Table {
     }
     /// Takes `n` consecutive AUTO_INCREMENT values; the first.
     pub fn take_auto_increment(&self, n: u64) -> u64 {
-        let first = self.auto_increment.fetch_update(AcqRel, Relaxed, |v| Some(v.saturating_add(n))).unwrap_or_else(|v| v);
+        let first = self
+            .auto_increment
+            .fetch_update(AcqRel, Relaxed, |v| Some(v.saturating_add(n)))
+            .unwrap_or_else(|v| v);
         // Afterwards: who saves it in between comes again.
         self.counter_moved.store(true, Release);
         first

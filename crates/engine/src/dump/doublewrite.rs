@@ -15,15 +15,27 @@ pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Resu
             writeln!(out, "  batch at {n}: never written")?;
             continue;
         }
-        let (Some(entries), true) = (bytes.get(..HEADER).and_then(doublewrite::read_header), bytes.len() as u64 == SEGMENT_BYTES) else {
+        let (Some(entries), true) = (
+            bytes.get(..HEADER).and_then(doublewrite::read_header),
+            bytes.len() as u64 == SEGMENT_BYTES,
+        ) else {
             writeln!(out, "! batch at {n}: its header is torn or damaged")?;
             continue;
         };
-        writeln!(out, "  batch at {n}: number {}, {} pages", crate::page::u64_at(&bytes, 16), entries.len())?;
+        writeln!(
+            out,
+            "  batch at {n}: number {}, {} pages",
+            crate::page::u64_at(&bytes, 16),
+            entries.len()
+        )?;
         for ((id, sum), page) in entries.iter().zip(bytes[HEADER..].chunks_exact(PAGE_SIZE)) {
             let page: &Page = page.first_chunk().expect("a page");
             let whole = header::verify(page, *id).is_ok() && header::checksum(page) == *sum;
-            let (mark, what) = if whole { (' ', "whole") } else { ('!', "torn, or of a batch that was not written to its end") };
+            let (mark, what) = if whole {
+                (' ', "whole")
+            } else {
+                ('!', "torn, or of a batch that was not written to its end")
+            };
             writeln!(out, "{mark}   page {id}, LSN {}: {what}", header::lsn(page))?;
         }
     }

@@ -1,7 +1,8 @@
 //! `redo/log_<n>`: the frames of one segment.
 //!
-//! Frames lie across segments, so the first bytes of a segment may be the rest of a frame, and the last frame may go on in the next segment, which is read
-//! from the same folder if it is there. A frame is found by its own LSN, which its header holds.
+//! Frames lie across segments, so the first bytes of a segment may be the rest of a frame, and the
+//! last frame may go on in the next segment, which is read from the same folder if it is there. A
+//! frame is found by its own LSN, which its header holds.
 use super::{Request, hex, open, read};
 use crate::PageId;
 use crate::log::inspect::{Epochs, Frame, SEGMENT_HEADER, frame_at, segment_header};
@@ -9,19 +10,37 @@ use crate::mtr::record::{Change, Record, Records};
 use redolith_disk::{Disk, File};
 use std::io::{self, Write};
 
-pub fn dump(disk: &dyn Disk, file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+pub fn dump(
+    disk: &dyn Disk,
+    file: &dyn File,
+    request: &Request,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let name = request.path.file_name().unwrap_or_default().to_string_lossy();
     let Some(number) = name.strip_prefix("log_").and_then(|n| n.parse::<u64>().ok()) else {
-        let why = format!("{name}: a segment is named log_<number>, and its place in the log is in that name alone");
+        let why = format!(
+            "{name}: a segment is named log_<number>, and its place in the log is in that name \
+                alone"
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     };
     let head = read(file, 0, SEGMENT_HEADER as usize)?;
     let Some((log_id, segment_bytes)) = segment_header(&head) else {
-        writeln!(out, "! segment {number}: its header is damaged, so the log id is not known and no frame can be verified")?;
+        writeln!(
+            out,
+            "! segment {number}: its header is damaged, so the log id is not known and no frame \
+                can be verified"
+        )?;
         return Ok(());
     };
-    let Some((first, end)) = number.checked_mul(segment_bytes).and_then(|first| Some((first, first.checked_add(segment_bytes)?))) else {
-        writeln!(out, "! segment {number} of log {log_id:016x}: no log has so many of {segment_bytes} bytes")?;
+    let Some((first, end)) = number
+        .checked_mul(segment_bytes)
+        .and_then(|first| Some((first, first.checked_add(segment_bytes)?)))
+    else {
+        writeln!(
+            out,
+            "! segment {number} of log {log_id:016x}: no log has so many of {segment_bytes} bytes"
+        )?;
         return Ok(());
     };
     writeln!(out, "segment {number} of log {log_id:016x}: LSN {first} to {end}")?;
@@ -42,7 +61,8 @@ pub fn dump(disk: &dyn Disk, file: &dyn File, request: &Request, out: &mut dyn W
             let what = if bytes[at..gap].iter().all(|b| *b == 0) {
                 "zeros: nothing was written here yet"
             } else if at == 0 && gap < own {
-                "the rest of a frame that begins in the segment before, or what the segment held before it was reused"
+                "the rest of a frame that begins in the segment before, or what the segment held \
+                    before it was reused"
             } else {
                 "no frame of this place: what the segment held before it was reused, or damage"
             };
@@ -55,13 +75,21 @@ pub fn dump(disk: &dyn Disk, file: &dyn File, request: &Request, out: &mut dyn W
             printed += 1;
         }
         // The length of one that does not verify is not believed.
-        at = if frame.epoch.is_some() { at + frame.len } else { next_frame(&bytes, at + 1, own, first) };
+        at = if frame.epoch.is_some() {
+            at + frame.len
+        } else {
+            next_frame(&bytes, at + 1, own, first)
+        };
     }
     Ok(())
 }
 /// The next place that holds its own LSN eight bytes on, as the header of a frame does.
 fn next_frame(bytes: &[u8], from: usize, end: usize, first: u64) -> usize {
-    (from..end).find(|at| bytes.get(at + 8..at + 16).is_some_and(|b| *b == (first + *at as u64).to_le_bytes())).unwrap_or(end)
+    (from..end)
+        .find(|at| {
+            bytes.get(at + 8..at + 16).is_some_and(|b| *b == (first + *at as u64).to_le_bytes())
+        })
+        .unwrap_or(end)
 }
 
 fn print(frame: &Frame<'_>, lsn: u64, with_bytes: bool, out: &mut dyn Write) -> io::Result<()> {
@@ -71,16 +99,23 @@ fn print(frame: &Frame<'_>, lsn: u64, with_bytes: bool, out: &mut dyn Write) -> 
     write!(out, "{mark} LSN {lsn}, {len} bytes, {kind}, durable then: {durable}")?;
     match (epoch, payload) {
         (Some(epoch), _) => writeln!(out, ", epoch {epoch}")?,
-        (None, Some(_)) => writeln!(out, ": the checksum is of no epoch of this log: torn or damaged")?,
+        (None, Some(_)) => {
+            writeln!(out, ": the checksum is of no epoch of this log: torn or damaged")?
+        }
         (None, None) => writeln!(out, ": goes on behind what is there")?,
     }
-    let (Some(_), Some(payload), true) = (epoch, payload, *kind == "changes") else { return Ok(()) };
-    let mut page: Option<(PageId, Option<u32>, String)> = None;
-    let end = |page: &mut Option<(PageId, Option<u32>, String)>, out: &mut dyn Write| match page.take() {
-        Some((id, Some(before), what)) => writeln!(out, "    page {id}, whose LSN ended in {before:08x}:{what}"),
-        Some((id, None, what)) => writeln!(out, "    page {id}:{what}"),
-        None => Ok(()),
+    let (Some(_), Some(payload), true) = (epoch, payload, *kind == "changes") else {
+        return Ok(());
     };
+    let mut page: Option<(PageId, Option<u32>, String)> = None;
+    let end =
+        |page: &mut Option<(PageId, Option<u32>, String)>, out: &mut dyn Write| match page.take() {
+            Some((id, Some(before), what)) => {
+                writeln!(out, "    page {id}, whose LSN ended in {before:08x}:{what}")
+            }
+            Some((id, None, what)) => writeln!(out, "    page {id}:{what}"),
+            None => Ok(()),
+        };
     for record in Records::new(payload) {
         match record {
             Ok(Record::File(space)) => {

@@ -1,9 +1,11 @@
 //! The files of a data directory as text, for whoever has to see what is in them: `redolith dump`.
 //!
-//! Reading changes nothing and needs no running engine. A damaged file is printed as far as it can be read, and each
-//! damage is a line that says where it is. Lines that tell of damage begin with `!`.
+//! Reading changes nothing and needs no running engine. A damaged file is printed as far as it can
+//! be read, and each damage is a line that says where it is. Lines that tell of damage begin with
+//! `!`.
 //!
-//! DUMP-1: whatever bytes a file holds, a dump ends, and needs no more memory than one segment or one batch.
+//! DUMP-1: whatever bytes a file holds, a dump ends, and needs no more memory than one segment or
+//! one batch.
 mod control;
 mod doublewrite;
 mod log;
@@ -29,8 +31,13 @@ pub enum Kind {
     Doublewrite,
 }
 impl Kind {
-    pub const ALL: [(&'static str, Kind); 5] =
-        [("control", Kind::Control), ("log", Kind::Log), ("page", Kind::Page), ("undo", Kind::Undo), ("doublewrite", Kind::Doublewrite)];
+    pub const ALL: [(&'static str, Kind); 5] = [
+        ("control", Kind::Control),
+        ("log", Kind::Log),
+        ("page", Kind::Page),
+        ("undo", Kind::Undo),
+        ("doublewrite", Kind::Doublewrite),
+    ];
 }
 
 #[derive(Debug, Clone)]
@@ -45,7 +52,8 @@ pub struct Request {
     pub hex: bool,
 }
 
-/// Prints the file. Errors: what the operating system says of reading it or of `out`; that it is not there.
+/// Prints the file. Errors: what the operating system says of reading it or of `out`; that it is
+/// not there.
 pub fn dump(disk: &dyn Disk, request: &Request, out: &mut dyn Write) -> io::Result<()> {
     let file = open(disk, &request.path)?;
     match request.kind {
@@ -72,7 +80,10 @@ fn read(file: &dyn File, at: u64, len: usize) -> io::Result<Vec<u8>> {
 fn hex(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     for (n, line) in bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|b| *b != 0)) {
         let digits: Vec<String> = line.iter().map(|b| format!("{b:02x}")).collect();
-        let shown: String = line.iter().map(|b| if b.is_ascii_graphic() || *b == b' ' { *b as char } else { '.' }).collect();
+        let shown: String = line
+            .iter()
+            .map(|b| if b.is_ascii_graphic() || *b == b' ' { *b as char } else { '.' })
+            .collect();
         writeln!(out, "      {:6x}  {:47}  {shown}", n * 16, digits.join(" "))?;
     }
     Ok(())

@@ -13,7 +13,11 @@ pub fn page_at(file: &dyn File, no: PageNo) -> io::Result<Option<Box<Page>>> {
     Ok(bytes.first_chunk().map(|page: &Page| Box::new(*page)))
 }
 /// The pages that are asked for, with what is wrong with each.
-pub fn each(file: &dyn File, request: &Request, mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>) -> io::Result<()> {
+pub fn each(
+    file: &dyn File,
+    request: &Request,
+    mut f: impl FnMut(PageNo, &Page, Option<String>) -> io::Result<bool>,
+) -> io::Result<()> {
     // Page 0 tells the number of the space; a page with another one is out of its place.
     let space = page_at(file, 0)?.map(|page| header::id(&page).space);
     let (mut no, mut printed) = (PageNo::try_from(request.from).unwrap_or(PageNo::MAX), 0);
@@ -33,7 +37,11 @@ pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Resu
     let bytes = file.len()?;
     writeln!(out, "{} pages of {PAGE_SIZE} bytes", bytes / PAGE_SIZE as u64)?;
     if !bytes.is_multiple_of(PAGE_SIZE as u64) {
-        writeln!(out, "! the file ends within a page, {} bytes behind the last whole one", bytes % PAGE_SIZE as u64)?;
+        writeln!(
+            out,
+            "! the file ends within a page, {} bytes behind the last whole one",
+            bytes % PAGE_SIZE as u64
+        )?;
     }
     each(file, request, |no, page, bad| {
         if page.iter().all(|b| *b == 0) {
@@ -61,7 +69,12 @@ fn print(no: PageNo, page: &Page, bad: Option<String>, out: &mut dyn Write) -> i
         _ => "unknown",
     };
     let mark = if bad.is_some() { '!' } else { ' ' };
-    write!(out, "{mark} page {no}: {name} ({ty}), space {}, LSN {}", header::id(page).space.0, header::lsn(page))?;
+    write!(
+        out,
+        "{mark} page {no}: {name} ({ty}), space {}, LSN {}",
+        header::id(page).space.0,
+        header::lsn(page)
+    )?;
     if let Some(why) = bad {
         // What its fields say cannot be believed.
         return writeln!(out, "; {why}");
@@ -70,7 +83,13 @@ fn print(no: PageNo, page: &Page, bad: Option<String>, out: &mut dyn Write) -> i
         kind::SPACE_HEADER => write!(out, ", stamp {}", Spaces::stamp_of(page))?,
         kind::BITMAP => write!(out, ", {} pages in use", bitmap::count(page))?,
         kind::INDEX => {
-            write!(out, ", index {}, level {}, {} records", index::index_id(page), index::level(page), index::n_recs(page))?;
+            write!(
+                out,
+                ", index {}, level {}, {} records",
+                index::index_id(page),
+                index::level(page),
+                index::n_recs(page)
+            )?;
             match index::next_page(page) {
                 0 => {}
                 next => write!(out, ", next page {next}")?,

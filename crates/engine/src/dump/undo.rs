@@ -58,10 +58,18 @@ fn text(entry: &Entry<'_>) -> String {
         Entry::More { trx } => format!("log of transaction {} goes on", trx.0),
         Entry::Insert { head, key: k } => format!("{}: insert, key {}", of(head), key(k)),
         Entry::Change { head, old, key: k, rest } => {
-            let damage = if rest.is_whole() { "" } else { "; what comes behind the key is damaged" };
-            format!("{}: change, key {}, before by transaction {}{damage}", of(head), key(k), old.trx.0)
+            let damage =
+                if rest.is_whole() { "" } else { "; what comes behind the key is damaged" };
+            format!(
+                "{}: change, key {}, before by transaction {}{damage}",
+                of(head),
+                key(k),
+                old.trx.0
+            )
         }
-        Entry::Overflow { head, first } => format!("{}: long column from page {first} on", of(head)),
+        Entry::Overflow { head, first } => {
+            format!("{}: long column from page {first} on", of(head))
+        }
         Entry::Undone { head } => format!("{}: taken back", of(head)),
     }
 }

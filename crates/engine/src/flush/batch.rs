@@ -20,8 +20,8 @@ pub(super) struct Batch {
 }
 
 impl Writer {
-    /// Copies claimed pages, in the order of their place on disk, and stamps the copies. With `wait`, waits for latches; else a page whose latch is
-    /// taken stays dirty.
+    /// Copies claimed pages, in the order of their place on disk, and stamps the copies. With
+    /// `wait`, waits for latches; else a page whose latch is taken stays dirty.
     pub(super) async fn copy(&self, mut claimed: Vec<u32>, wait: bool) -> Batch {
         assert!(claimed.len() <= SEGMENT_PAGES);
         let frames = &self.pool.frames;

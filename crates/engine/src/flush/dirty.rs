@@ -1,15 +1,17 @@
-//! The dirty index: pages with changes that are not on disk, in buckets by where in the log the oldest such change begins (`lsn >> shift`: by the MiB,
-//! less in a small log).
+//! The dirty index: pages with changes that are not on disk, in buckets by where in the log the
+//! oldest such change begins (`lsn >> shift`: by the MiB, less in a small log).
 //!
-//! Entering costs a commit one short leaf mutex and two links; there is no order inside a bucket, and none is needed: the checkpoint wants the oldest
-//! bucket that is not empty, and cleaners want pages that are about the oldest.
+//! Entering costs a commit one short leaf mutex and two links; there is no order inside a bucket,
+//! and none is needed: the checkpoint wants the oldest bucket that is not empty, and cleaners want
+//! pages that are about the oldest.
 //!
-//! DIRTY-1: a page with a change that is not durable in its data file is counted in the bucket of that change or an older one: `listed` until a cleaner
-//! has copied it, `in_flight` until the data file has been synced after the write.
+//! DIRTY-1: a page with a change that is not durable in its data file is counted in the bucket of
+//! that change or an older one: `listed` until a cleaner has copied it, `in_flight` until the data
+//! file has been synced after the write.
 //! DIRTY-2: `low` is at most the oldest start counted in the bucket, and MAX only if nothing is.
 //!
-//! The buckets are a ring as long as the log. Should the log be longer (its capacity was raised), far ends share a bucket: the order of writing
-//! suffers, not DIRTY-2.
+//! The buckets are a ring as long as the log. Should the log be longer (its capacity was raised),
+//! far ends share a bucket: the order of writing suffers, not DIRTY-2.
 //!
 //! Lock order: a bucket's mutex is a leaf.
 use crate::Lsn;
@@ -69,8 +71,10 @@ impl DirtyIndex {
         // A server's log may be made longer: some laps' worth costs nothing.
         let least = if log_bytes >= 8 << 20 { 2048 } else { LEAST_BUCKETS };
         let count = ((log_bytes >> shift) + 2).next_power_of_two().clamp(least, 16384);
-        let bucket =
-            |_| Bucket { low: AtomicU64::new(u64::MAX), list: Mutex::new(List { head: NONE, tail: NONE, listed: 0, in_flight: 0 }) };
+        let bucket = |_| Bucket {
+            low: AtomicU64::new(u64::MAX),
+            list: Mutex::new(List { head: NONE, tail: NONE, listed: 0, in_flight: 0 }),
+        };
         DirtyIndex { buckets: (0..count).map(bucket).collect(), shift, pages: AtomicUsize::new(0) }
     }
     fn bucket(&self, start: u64) -> &Bucket {
@@ -92,8 +96,9 @@ impl DirtyIndex {
         drop(list);
         self.pages.fetch_add(1, Relaxed);
     }
-    /// Takes a dirty page out: it is clean from here on unless changed again. With `in_flight` it stays counted until [`DirtyIndex::settle`].
-    /// The caller has the page's latch (S is enough for the one that set `writing`). Returns the start under which it was counted.
+    /// Takes a dirty page out: it is clean from here on unless changed again. With `in_flight` it
+    /// stays counted until [`DirtyIndex::settle`]. The caller has the page's latch (S is enough for
+    /// the one that set `writing`). Returns the start under which it was counted.
     pub fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
         let frame = frames.get(index);
         let oldest = frame.oldest.load(Relaxed);
@@ -168,12 +173,17 @@ impl DirtyIndex {
     pub fn oldest(&self) -> Lsn {
         Lsn(self.buckets.iter().map(|bucket| bucket.low.load(Acquire)).min().unwrap_or(u64::MAX))
     }
-    /// About how many pages have their oldest change in the `bytes` of log from `from` on, and are not being written.
+    /// About how many pages have their oldest change in the `bytes` of log from `from` on, and are
+    /// not being written.
     pub fn count(&self, from: Lsn, bytes: u64) -> usize {
         let span = ((bytes >> self.shift) + 1).min(self.buckets.len() as u64);
         let listed = |turn: u64| {
             let bucket = self.bucket(from.0 + (turn << self.shift));
-            if bucket.low.load(Relaxed) == u64::MAX { 0 } else { bucket.list.lock().listed as usize }
+            if bucket.low.load(Relaxed) == u64::MAX {
+                0
+            } else {
+                bucket.list.lock().listed as usize
+            }
         };
         (0..span).map(listed).sum()
     }
@@ -206,7 +216,10 @@ mod tests {
         dirty.enter(&frames, 0, Lsn(5 * MIB + 700));
         dirty.enter(&frames, 1, Lsn(5 * MIB + 300));
         dirty.enter(&frames, 2, Lsn(9 * MIB));
-        assert_eq!((dirty.oldest(), dirty.pages(), dirty.count(Lsn(5 * MIB), MIB)), (Lsn(5 * MIB + 300), 3, 2));
+        assert_eq!(
+            (dirty.oldest(), dirty.pages(), dirty.count(Lsn(5 * MIB), MIB)),
+            (Lsn(5 * MIB + 300), 3, 2)
+        );
         assert_eq!(dirty.claim_oldest(&frames, 2), [0, 1]);
         assert_eq!(dirty.claim_oldest(&frames, 9), [2], "0 and 1 are being written");
         assert!(!dirty.claim(frames.get(2)));

@@ -1,4 +1,5 @@
-//! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash can be mended.
+//! The doublewrite file: a copy of every page that is being written, so that a page torn by a crash
+//! can be mended.
 //!
 //! The file is a ring of segments, each one batch of up to [`SEGMENT_PAGES`] pages:
 //!
@@ -12,9 +13,12 @@
 //! | 32 | 16 each | page number u32, space u32, checksum of the page u32, 0 u32 |
 //! | 4096 | 16384 each | the pages, as they will be in their files |
 //!
-//! DBLWR-1: segments are used in the order of the ring, so that of two copies of a page the older is overwritten first.
-//! DBLWR-2 (FLUSH-3): a segment is free from its release, after the sync of its pages' files, to its next use.
-//! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole: its file was not synced since.
+//! DBLWR-1: segments are used in the order of the ring, so that of two copies of a page the older
+//! is overwritten first.
+//! DBLWR-2 (FLUSH-3): a segment is free from its release, after the sync of its pages' files, to
+//! its next use.
+//! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole:
+//! its file was not synced since.
 use super::group::{Submission, submit};
 use crate::buf::event::Event;
 use crate::page::header;
@@ -84,7 +88,9 @@ impl Copies {
         head[4..8].copy_from_slice(&(count as u32).to_le_bytes());
         head[8..16].copy_from_slice(&MAGIC.to_le_bytes());
         head[16..24].copy_from_slice(&batch.to_le_bytes());
-        for ((id, sum), entry) in self.ids.iter().zip(sums).zip(head[ENTRIES..].chunks_exact_mut(ENTRY)) {
+        for ((id, sum), entry) in
+            self.ids.iter().zip(sums).zip(head[ENTRIES..].chunks_exact_mut(ENTRY))
+        {
             entry[..4].copy_from_slice(&id.no.to_le_bytes());
             entry[4..8].copy_from_slice(&id.space.0.to_le_bytes());
             entry[8..12].copy_from_slice(&sum.to_le_bytes());
@@ -97,11 +103,23 @@ impl Copies {
 pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
     let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
     let count = u32_at(4) as usize;
-    if u32_at(0) != crc32c::crc32c(&head[4..HEADER]) || head[8..16] != MAGIC.to_le_bytes() || count > SEGMENT_PAGES {
+    if u32_at(0) != crc32c::crc32c(&head[4..HEADER])
+        || head[8..16] != MAGIC.to_le_bytes()
+        || count > SEGMENT_PAGES
+    {
         return None;
     }
     let entry = |n: usize| ENTRIES + n * ENTRY;
-    Some((0..count).map(|n| (PageId { no: u32_at(entry(n)), space: SpaceId(u32_at(entry(n) + 4)) }, u32_at(entry(n) + 8))).collect())
+    Some(
+        (0..count)
+            .map(|n| {
+                (
+                    PageId { no: u32_at(entry(n)), space: SpaceId(u32_at(entry(n) + 4)) },
+                    u32_at(entry(n) + 8),
+                )
+            })
+            .collect(),
+    )
 }
 
 /// The open doublewrite file.
@@ -122,10 +140,18 @@ struct Ring {
 pub(super) struct Segment(usize);
 
 impl Doublewrite {
-    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::Copies`] are read before.
-    pub fn open(disk: &dyn Disk, path: &Path, mode: DoublewriteMode, segments: usize) -> Result<Arc<Doublewrite>> {
+    /// Opens or makes the file, `segments` long. What it held is not looked at: [`super::Copies`]
+    /// are read before.
+    pub fn open(
+        disk: &dyn Disk,
+        path: &Path,
+        mode: DoublewriteMode,
+        segments: usize,
+    ) -> Result<Arc<Doublewrite>> {
         let segments = segments.max(2);
-        let fail = |e: io::Error| Error::io(format_args!("opening the doublewrite file {}", path.display()), &e);
+        let fail = |e: io::Error| {
+            Error::io(format_args!("opening the doublewrite file {}", path.display()), &e)
+        };
         let file = match mode {
             DoublewriteMode::Off => None,
             DoublewriteMode::On => {
@@ -138,7 +164,8 @@ impl Doublewrite {
                 Some(file)
             }
         };
-        let ring = Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
+        let ring =
+            Mutex::new(Ring { busy: vec![false; segments], next: 0, batch: disk.wall_us() as u64 });
         Ok(Arc::new(Doublewrite { mode, file, ring, freed: Event::default() }))
     }
     pub fn mode(&self) -> DoublewriteMode {
@@ -174,9 +201,19 @@ impl Doublewrite {
         };
         copies.seal(batch);
         let Copies { buf, ids, max_lsn } = copies;
-        let write = Submission { file: file.clone(), op: Op::Write(buf), offset: segment.0 as u64 * SEGMENT_BYTES };
-        let buf = submit(vec![write]).await.map_err(|(_, e)| e)?.pop().expect("a write gives its buffer back");
-        submit(vec![Submission { file: file.clone(), op: Op::Sync, offset: 0 }]).await.map_err(|(_, e)| e)?;
+        let write = Submission {
+            file: file.clone(),
+            op: Op::Write(buf),
+            offset: segment.0 as u64 * SEGMENT_BYTES,
+        };
+        let buf = submit(vec![write])
+            .await
+            .map_err(|(_, e)| e)?
+            .pop()
+            .expect("a write gives its buffer back");
+        submit(vec![Submission { file: file.clone(), op: Op::Sync, offset: 0 }])
+            .await
+            .map_err(|(_, e)| e)?;
         Ok(Copies { buf, ids, max_lsn })
     }
 }

@@ -1,7 +1,8 @@
 //! The background tasks: cleaners and the checkpointer.
 //!
-//! Each cleaner turns round: first the frames (cold pages out of the way, so that sessions find free frames), then its share of the rate
-//! ([`super::rate`]) from the oldest dirty pages, then a sync if enough batches wait for one. The pace is a bucket of tokens shared by all cleaners.
+//! Each cleaner turns round: first the frames (cold pages out of the way, so that sessions find
+//! free frames), then its share of the rate ([`super::rate`]) from the oldest dirty pages, then a
+//! sync if enough batches wait for one. The pace is a bucket of tokens shared by all cleaners.
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
-/// Tokens are not spent in smaller portions than this while there are more pages: a batch costs a flush of the doublewrite file.
+/// Tokens are not spent in smaller portions than this while there are more pages: a batch costs a
+/// flush of the doublewrite file.
 const MIN_BATCH: usize = 64;
 /// How often the pace is computed anew.
 const PACE: Duration = Duration::from_millis(100);
@@ -64,7 +66,12 @@ impl Flusher {
     ) -> Arc<Flusher> {
         let now = disk.now();
         let flusher = Arc::new(Flusher {
-            pace: Mutex::new(Pace { at: now, measured: now, tail: log.tail().0, ..Pace::default() }),
+            pace: Mutex::new(Pace {
+                at: now,
+                measured: now,
+                tail: log.tail().0,
+                ..Pace::default()
+            }),
             checkpointer: Checkpointer::new(pool.clone(), log.clone(), source),
             writer: Writer::new(pool, log, host.clone(), dblwr),
             disk,
@@ -78,7 +85,9 @@ impl Flusher {
         for _ in 0..cleaners.max(1) {
             flusher.spawn(&*host, "cleaner", |this| Box::pin(async move { this.clean().await }));
         }
-        flusher.spawn(&*host, "checkpointer", |this| Box::pin(async move { this.checkpoints().await }));
+        flusher.spawn(&*host, "checkpointer", |this| {
+            Box::pin(async move { this.checkpoints().await })
+        });
         flusher
     }
     fn spawn(
@@ -102,7 +111,8 @@ impl Flusher {
     pub fn kick(&self) {
         self.kicked.notify();
     }
-    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take over. Dirty pages stay dirty: see [`Flusher::sharp`].
+    /// Ends the tasks; batches under way are finished and synced, so that another flusher can take
+    /// over. Dirty pages stay dirty: see [`Flusher::sharp`].
     pub async fn stop(&self) {
         self.stopping.store(true, Release);
         self.kick();
@@ -114,7 +124,8 @@ impl Flusher {
             }
             self.stopped.after(seen).await;
         }
-        // The dirty index and the doublewrite ring outlive this flusher: what it has written is settled.
+        // The dirty index and the doublewrite ring outlive this flusher: what it has written is
+        // settled.
         while self.writer.sync().await {}
     }
 
@@ -135,10 +146,13 @@ impl Flusher {
                 self.kick();
             }
             if done == 0 {
-                // Someone who waits for a frame is not told when a page is unpinned: look again soon.
+                // Someone who waits for a frame is not told when a page is unpinned: look again
+                // soon.
                 let hurry = urgent || pool.frame_freed.has_waiters();
-                let nap = writer.host.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
-                either(nap, either(pool.frame_wanted.after(wanted), self.kicked.after(kicked))).await;
+                let nap =
+                    writer.host.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
+                either(nap, either(pool.frame_wanted.after(wanted), self.kicked.after(kicked)))
+                    .await;
             }
         }
     }
@@ -153,7 +167,11 @@ impl Flusher {
         if pool.frame_freed.has_waiters() {
             pool.frame_freed.notify_some(pool.free_frames());
         }
-        let claimed = in_the_way.into_iter().filter(|&index| pool.dirty.claim(pool.frames.get(index))).take(SEGMENT_PAGES).collect();
+        let claimed = in_the_way
+            .into_iter()
+            .filter(|&index| pool.dirty.claim(pool.frames.get(index)))
+            .take(SEGMENT_PAGES)
+            .collect();
         let written = writer.write(claimed, false).await;
         if written > 0 {
             pool.counters.pages_written_lru.add(written as u64);
@@ -181,7 +199,11 @@ impl Flusher {
             } else {
                 // At most a second's worth is saved up; nothing, where nothing is to be written.
                 let saved = pace.tokens + pace.pages_per_s * (now - pace.at).as_secs_f64();
-                let most = if pace.pages_per_s > 0.0 { pace.pages_per_s.max(SEGMENT_PAGES as f64) } else { 0.0 };
+                let most = if pace.pages_per_s > 0.0 {
+                    pace.pages_per_s.max(SEGMENT_PAGES as f64)
+                } else {
+                    0.0
+                };
                 saved.min(most)
             };
             pace.at = now;
@@ -214,7 +236,11 @@ impl Flusher {
             age_bytes: (tail.0 - oldest.0) as f64,
             capacity_bytes: log.capacity_bytes() as f64,
             log_bytes_per_s: pace.log_bytes_per_s,
-            due_pages_per_s: if dirty == 0 { 0.0 } else { pool.dirty.count(oldest, pace.log_bytes_per_s as u64) as f64 },
+            due_pages_per_s: if dirty == 0 {
+                0.0
+            } else {
+                pool.dirty.count(oldest, pace.log_bytes_per_s as u64) as f64
+            },
             dirty_pages: dirty as f64,
             total_pages: f64::from(pool.frames.count()),
         }
@@ -232,7 +258,8 @@ impl Flusher {
         }
     }
 
-    /// The checkpointer: every second or so when something changed, and at once when the log fills or sessions wait for it.
+    /// The checkpointer: every second or so when something changed, and at once when the log fills
+    /// or sessions wait for it.
     async fn checkpoints(&self) {
         let log = &self.writer.log;
         let mut last = self.disk.now();
@@ -242,7 +269,9 @@ impl Flusher {
             let age = log.tail().0.saturating_sub(checkpoint.0);
             let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
             let interval = Duration::from_millis(self.settings.checkpoint_interval_ms.get().into());
-            let due = full || self.disk.now() - last >= interval || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16);
+            let due = full
+                || self.disk.now() - last >= interval
+                || age >= capacity / 16 && self.checkpointer.would_gain(capacity / 16);
             if age > 0 && due {
                 last = self.disk.now();
                 self.checkpoint().await;
@@ -250,7 +279,8 @@ impl Flusher {
             let nap = Duration::from_millis(if full { 1 } else { 50 });
             let pressure = async {
                 log.pressure().await;
-                self.pressed_until_ms.store((self.disk.now() + PRESSED).as_millis() as u64, Release);
+                self.pressed_until_ms
+                    .store((self.disk.now() + PRESSED).as_millis() as u64, Release);
                 self.kick();
                 // Once more at the earliest after this, however often it rings.
                 self.writer.host.sleep(Duration::from_millis(1)).await;
@@ -258,11 +288,13 @@ impl Flusher {
             either(self.writer.host.sleep(nap), either(self.kicked.after(kicked), pressure)).await;
         }
     }
-    /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for counts too, not only the log's age.
+    /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for
+    /// counts too, not only the log's age.
     fn is_pressed(&self) -> bool {
         (self.disk.now().as_millis() as u64) < self.pressed_until_ms.load(Acquire)
     }
-    /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where it is.
+    /// Syncs what has been written and moves the checkpoint as far as it may go now. Returns where
+    /// it is.
     pub async fn checkpoint(&self) -> Lsn {
         self.writer.sync().await;
         self.checkpointer.write()
@@ -274,7 +306,8 @@ impl Flusher {
         let c = &pool.counters;
         if dirty <= possible {
             format!(
-                "changes from LSN {dirty} on are not in the data files: {} pages are to be written, {} writes and {} syncs of data files are under way",
+                "changes from LSN {dirty} on are not in the data files: {} pages are to be \
+                    written, {} writes and {} syncs of data files are under way",
                 pool.dirty.pages(),
                 c.pending_writes.get(),
                 c.pending_fsyncs.get()
@@ -297,12 +330,18 @@ impl Flusher {
                 return;
             }
             if self.write_oldest(SEGMENT_PAGES, true).await == 0 && !writer.sync().await {
-                // All that is left is being written by somebody else, or its frame is not closed yet.
-                either(writer.host.sleep(Duration::from_millis(1)), writer.progress.after(progress)).await;
+                // All that is left is being written by somebody else, or its frame is not closed
+                // yet.
+                either(
+                    writer.host.sleep(Duration::from_millis(1)),
+                    writer.progress.after(progress),
+                )
+                .await;
             }
         }
     }
-    /// Writes and syncs these pages now, with all changes that began below an LSN, whatever else is older.
+    /// Writes and syncs these pages now, with all changes that began below an LSN, whatever else is
+    /// older.
     pub async fn write_now(&self, pages: &[(PageId, Lsn)]) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         loop {
@@ -330,7 +369,11 @@ impl Flusher {
                     break;
                 }
                 // Somebody else writes them, or their frames are not closed yet.
-                either(writer.host.sleep(Duration::from_millis(1)), writer.progress.after(progress)).await;
+                either(
+                    writer.host.sleep(Duration::from_millis(1)),
+                    writer.progress.after(progress),
+                )
+                .await;
             }
         }
         let mut spaces: Vec<SpaceId> = pages.iter().map(|(id, _)| id.space).collect();
@@ -338,7 +381,8 @@ impl Flusher {
         spaces.dedup();
         writer.sync_files(spaces).await;
     }
-    /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do when they are written.
+    /// A portion of the way to a checkpoint at `lsn`: up to `want` pages, or what is left to do
+    /// when they are written.
     pub async fn toward(&self, lsn: Lsn, want: usize) {
         if self.writer.pool.dirty.oldest() >= lsn {
             self.checkpoint().await;
@@ -346,7 +390,8 @@ impl Flusher {
             self.writer.sync().await;
         }
     }
-    /// For a clean shutdown, when nothing changes any more and before the log is closed: everything in the data files, the checkpoint at the log's tail.
+    /// For a clean shutdown, when nothing changes any more and before the log is closed: everything
+    /// in the data files, the checkpoint at the log's tail.
     pub async fn sharp(&self) -> Lsn {
         loop {
             self.flush_all().await;

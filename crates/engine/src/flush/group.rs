@@ -20,17 +20,21 @@ struct State {
     bufs: Vec<AlignedBuf>,
     waker: Option<Waker>,
 }
-/// Resolves when all have ended: their buffers, in no order, or the first failure with the number of its operation.
+/// Resolves when all have ended: their buffers, in no order, or the first failure with the number
+/// of its operation.
 pub(crate) struct Group(Arc<Mutex<State>>);
 
 /// Submits everything; operations on one file that follow each other go down together.
 pub(crate) fn submit(ops: Vec<Submission>) -> Group {
-    let state = State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };
+    let state =
+        State { left: ops.len(), failed: None, bufs: Vec::with_capacity(ops.len()), waker: None };
     let group = Group(Arc::new(Mutex::new(state)));
     let mut run: Option<(Arc<dyn File>, Vec<Io>)> = None;
     for (number, Submission { file, op, offset }) in ops.into_iter().enumerate() {
         let state = group.0.clone();
-        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| finished(&state, number, result, buf));
+        let done = Box::new(move |result: io::Result<()>, buf: Option<AlignedBuf>| {
+            finished(&state, number, result, buf)
+        });
         let io = Io { op, offset, done };
         match &mut run {
             Some((same, ios)) if Arc::ptr_eq(same, &file) => ios.push(io),

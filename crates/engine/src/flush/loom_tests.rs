@@ -1,5 +1,6 @@
-//! Models of the dirty index: changes, cleaners, evictions and the checkpoint beside each other. The reservations of the log, the frames, the dirty index, the cleaner
-//! and the checkpoint are the engine's own; what is in the log, and the disk, are not there.
+//! Models of the dirty index: changes, cleaners, evictions and the checkpoint beside each other.
+//! The reservations of the log, the frames, the dirty index, the cleaner and the checkpoint are the
+//! engine's own; what is in the log, and the disk, are not there.
 use super::*;
 use crate::buf::testing::{MemDisk, Threads, block_on, pid};
 use crate::buf::{BufConfig, BufferPool, Latch};
@@ -70,8 +71,10 @@ impl Model {
         disk.fill(1, 2);
         let config = BufConfig { frames: 2, ..BufConfig::new(0, FRAME) };
         let pool = BufferPool::new(&config, disk.clone(), disk.clone()).unwrap();
-        let log = Arc::new(Frames { order: Reservations::new(FRAME, 3), changes: Mutex::default() });
-        let doublewrite = Doublewrite::open(&*disk, Path::new("doublewrite"), DoublewriteMode::Off, 1).unwrap();
+        let log =
+            Arc::new(Frames { order: Reservations::new(FRAME, 3), changes: Mutex::default() });
+        let doublewrite =
+            Doublewrite::open(&*disk, Path::new("doublewrite"), DoublewriteMode::Off, 1).unwrap();
         let writer = Writer::new(pool.clone(), log.clone(), Arc::new(Threads), doublewrite);
         let checkpointer = Checkpointer::new(pool.clone(), log.clone(), Arc::new(NoSource));
         [P, Q].iter().for_each(|&id| drop(pool.create(id).unwrap()));
@@ -102,14 +105,19 @@ impl Model {
         let bytes = if synced { file.synced_bytes() } else { file.bytes() };
         header::lsn(bytes[id.no as usize * PAGE_SIZE..].first_chunk().unwrap())
     }
-    /// How far a checkpoint would go, and what a crash that follows at once would leave of the pages.
+    /// How far a checkpoint would go, and what a crash that follows at once would leave of the
+    /// pages.
     fn look(&self) -> (Lsn, [Lsn; 2]) {
         (self.checkpointer.possible(), [P, Q].map(|id| self.on_disk(id, true)))
     }
-    /// CKPT-1, DIRTY-1: each change below the checkpoint is in what the crash left. Asked at the end, when all changes are told.
+    /// CKPT-1, DIRTY-1: each change below the checkpoint is in what the crash left. Asked at the
+    /// end, when all changes are told.
     fn judge(&self, (checkpoint, left): (Lsn, [Lsn; 2])) {
         for &(start, end, id) in &*self.log.changes.lock() {
-            assert!(start >= checkpoint || left[id.no as usize] >= end, "CKPT-1: {checkpoint} passes {start}..{end} of page {id}");
+            assert!(
+                start >= checkpoint || left[id.no as usize] >= end,
+                "CKPT-1: {checkpoint} passes {start}..{end} of page {id}"
+            );
         }
     }
     fn start(self: &Arc<Self>, f: impl FnOnce(&Model) + 'static) -> thread::JoinHandle<()> {
@@ -142,7 +150,8 @@ fn loom_a_checkpoint_beside_changes_of_two() {
         m.judge(seen);
     });
 }
-/// DIRTY-1: a dirty page is copied, written and synced, while it changes again and the checkpoint is computed.
+/// DIRTY-1: a dirty page is copied, written and synced, while it changes again and the checkpoint
+/// is computed.
 #[test]
 fn loom_a_checkpoint_beside_a_cleaner_and_a_change() {
     explore(2, || {
@@ -170,7 +179,11 @@ fn loom_a_page_is_evicted_while_it_is_changed() {
         let made = m.pool.create(pid(1, 2)).is_ok();
         change.join().unwrap();
         assert_ne!(made, m.pool.contains(P));
-        assert_eq!(m.log.changes.lock().len(), if made { 1 } else { 2 }, "BUF-2: a change was thrown away");
+        assert_eq!(
+            m.log.changes.lock().len(),
+            if made { 1 } else { 2 },
+            "BUF-2: a change was thrown away"
+        );
     });
 }
 /// BUF-2, PIN-4: a page that was dirty goes only when its file has it, whoever reads the file then.
@@ -186,7 +199,11 @@ fn loom_a_page_is_evicted_while_a_cleaner_writes_it() {
         });
         let made = m.pool.create(pid(1, 2)).is_ok();
         for id in [P, Q].into_iter().filter(|&id| made && !m.pool.contains(id)) {
-            assert_eq!(m.on_disk(id, false), m.log.changes.lock().iter().find(|c| c.2 == id).unwrap().1, "BUF-2: page {id}");
+            assert_eq!(
+                m.on_disk(id, false),
+                m.log.changes.lock().iter().find(|c| c.2 == id).unwrap().1,
+                "BUF-2: page {id}"
+            );
         }
         clean.join().unwrap();
     });

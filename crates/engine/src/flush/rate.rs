@@ -1,11 +1,14 @@
 //! How fast to write dirty pages: a pure function of how full the log and the pool are.
 //!
-//! Writing a page early is waste when it changes again, so below the low-water marks nothing is written while the server is busy. Above, the log's
-//! age sets the speed: half way between the marks, as many pages per second as fall due at the log's present speed (the pages of the oldest buckets
-//! that one second of log will push against the end); more above, less below, so that the age settles. As in InnoDB's adaptive flushing the page
-//! count is taken from the dirty index itself, not guessed from the age.
+//! Writing a page early is waste when it changes again, so below the low-water marks nothing is
+//! written while the server is busy. Above, the log's age sets the speed: half way between the
+//! marks, as many pages per second as fall due at the log's present speed (the pages of the oldest
+//! buckets that one second of log will push against the end); more above, less below, so that the
+//! age settles. As in InnoDB's adaptive flushing the page count is taken from the dirty index
+//! itself, not guessed from the age.
 
-/// From here on (of the log's capacity) writing knows no limit: where writers begin to be slowed, 7/8 of what is not in reserve.
+/// From here on (of the log's capacity) writing knows no limit: where writers begin to be slowed,
+/// 7/8 of what is not in reserve.
 pub(crate) const HARD: f64 = 7.0 / 8.0 * 15.0 / 16.0;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +52,8 @@ pub(crate) fn pages_per_second(load: &Load, limits: &Limits) -> f64 {
     } else {
         0.0
     };
-    let for_idleness = if load.log_bytes_per_s < 1024.0 { limits.io_capacity * limits.idle_flush } else { 0.0 };
+    let for_idleness =
+        if load.log_bytes_per_s < 1024.0 { limits.io_capacity * limits.idle_flush } else { 0.0 };
     for_share.max(for_age).max(for_idleness).min(limits.io_capacity_max)
 }
 
@@ -57,10 +61,22 @@ pub(crate) fn pages_per_second(load: &Load, limits: &Limits) -> f64 {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { io_capacity: 1000.0, io_capacity_max: 4000.0, max_dirty: 0.9, max_dirty_lwm: 0.1, age_lwm: 0.125, idle_flush: 1.0 };
-    const BUSY: Load =
-        Load { age_bytes: 0.0, capacity_bytes: 1e9, log_bytes_per_s: 1e7, due_pages_per_s: 500.0, dirty_pages: 50.0, total_pages: 1000.0 };
+    const LIMITS: Limits = Limits {
+        io_capacity: 1000.0,
+        io_capacity_max: 4000.0,
+        max_dirty: 0.9,
+        max_dirty_lwm: 0.1,
+        age_lwm: 0.125,
+        idle_flush: 1.0,
+    };
+    const BUSY: Load = Load {
+        age_bytes: 0.0,
+        capacity_bytes: 1e9,
+        log_bytes_per_s: 1e7,
+        due_pages_per_s: 500.0,
+        dirty_pages: 50.0,
+        total_pages: 1000.0,
+    };
 
     #[test]
     fn nothing_is_written_early_while_busy() {

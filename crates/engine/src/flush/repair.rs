@@ -1,8 +1,10 @@
-//! At start, before the redo: mends pages that a crash has torn, from their copies in the doublewrite file.
+//! At start, before the redo: mends pages that a crash has torn, from their copies in the
+//! doublewrite file.
 //!
-//! REPAIR-1: a page is mended only from a copy that is whole, and younger than the checkpoint. The write that a crash tore had not been synced, so
-//! its dirty bucket held the checkpoint back; a bad page with only older copies is damage of another kind, and redo could not bring it up to date: it
-//! stays as it is, to be reported when it is read.
+//! REPAIR-1: a page is mended only from a copy that is whole, and younger than the checkpoint. The
+//! write that a crash tore had not been synced, so its dirty bucket held the checkpoint back; a bad
+//! page with only older copies is damage of another kind, and redo could not bring it up to date:
+//! it stays as it is, to be reported when it is read.
 //! REPAIR-2: mended pages are synced before the doublewrite file is written again.
 use super::doublewrite::{HEADER, SEGMENT_BYTES, SEGMENT_PAGES, read_header};
 use crate::buf::PageIo;
@@ -28,7 +30,11 @@ pub struct Mended {
 }
 impl fmt::Display for Mended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}", self.page, self.file, self.why, self.lsn)
+        write!(
+            f,
+            "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}",
+            self.page, self.file, self.why, self.lsn
+        )
     }
 }
 
@@ -58,7 +64,8 @@ impl Copies {
     fn fail(&self, e: io::Error) -> Error {
         Error::io(format_args!("reading the doublewrite file {}", self.path.display()), &e)
     }
-    /// The highest LSN among them, and its page. Copies are written when the log is durable up to their LSN.
+    /// The highest LSN among them, and its page. Copies are written when the log is durable up to
+    /// their LSN.
     pub fn newest(&self) -> Option<(Lsn, PageId)> {
         self.found.iter().map(|(id, copy)| (copy.lsn, *id)).max()
     }
@@ -66,16 +73,21 @@ impl Copies {
     pub fn get(&self, id: PageId, buf: &mut AlignedBuf) -> Result<bool> {
         let (Some(copy), Some(file)) = (self.found.get(&id), &self.file) else { return Ok(false) };
         file.read_at(buf, copy.offset).map_err(|e| self.fail(e))?;
-        header::verify(page(buf), id).map_err(|bad| self.fail(io::Error::other(format!("the copy of page {id} has changed: {bad}"))))?;
+        header::verify(page(buf), id).map_err(|bad| {
+            self.fail(io::Error::other(format!("the copy of page {id} has changed: {bad}")))
+        })?;
         Ok(true)
     }
 
-    /// Checks every page that has a copy and rewrites those that are bad. Returns them, in page order.
+    /// Checks every page that has a copy and rewrites those that are bad. Returns them, in page
+    /// order.
     ///
-    /// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended process wrote may have been read
-    /// from a cache, and nobody else would sync it before the copy is overwritten, or the checkpoint passes its changes.
+    /// REPAIR-2: afterwards every page that has a copy is durable in its place: what an ended
+    /// process wrote may have been read from a cache, and nobody else would sync it before the copy
+    /// is overwritten, or the checkpoint passes its changes.
     pub fn repair(&self, io: &dyn PageIo) -> Result<Vec<Mended>> {
-        let mut copies: Vec<(PageId, Lsn)> = self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
+        let mut copies: Vec<(PageId, Lsn)> =
+            self.found.iter().map(|(id, copy)| (*id, copy.lsn)).collect();
         copies.sort_unstable_by_key(|(id, _)| *id);
         let mut mended = Vec::new();
         let mut files: Vec<(Arc<dyn File>, String)> = Vec::new();
@@ -102,7 +114,8 @@ impl Copies {
                 },
             };
             self.get(id, &mut buf)?;
-            file.write_at(&buf, at).map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
+            file.write_at(&buf, at)
+                .map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
             mended.push(Mended { page: id, file: name, table, lsn, why });
         }
         for (file, name) in files {
@@ -127,7 +140,10 @@ fn scan(dblwr: &dyn File, checkpoint: Lsn) -> io::Result<HashMap<PageId, Copy>> 
             let at = HEADER + k * PAGE_SIZE;
             let copy: &Page = segment[at..].first_chunk().expect("inside the segment");
             let lsn = header::lsn(copy);
-            if header::checksum(copy) != checksum || header::verify(copy, id).is_err() || lsn <= checkpoint {
+            if header::checksum(copy) != checksum
+                || header::verify(copy, id).is_err()
+                || lsn <= checkpoint
+            {
                 continue;
             }
             let found = Copy { lsn, offset: n * SEGMENT_BYTES + at as u64 };

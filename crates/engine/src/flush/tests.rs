@@ -1,4 +1,5 @@
-//! Cleaners, doublewrite, repair and checkpoint against files in memory and a log that is a few numbers.
+//! Cleaners, doublewrite, repair and checkpoint against files in memory and a log that is a few
+//! numbers.
 use super::doublewrite::SEGMENT_PAGES;
 use super::*;
 use crate::buf::testing::{MemDisk, Threads, block_on, pid, pool};
@@ -85,7 +86,8 @@ impl LogView for FakeLog {
         let mut changes = self.changes.lock();
         changes.retain(|&(start, end, id)| {
             if start < lsn.0 {
-                let page: &header::Page = synced[id.no as usize * PAGE_SIZE..].first_chunk().unwrap();
+                let page: &header::Page =
+                    synced[id.no as usize * PAGE_SIZE..].first_chunk().unwrap();
                 assert!(
                     header::verify(page, id) == Ok(()) && header::lsn(page).0 >= end,
                     "CKPT-1: {lsn} passes page {id}, changed {start}..{end}"
@@ -158,11 +160,15 @@ fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
     let events = rig.disk.log.lock().clone();
     assert_eq!(events[..2], [(DBLWR.to_string(), 'w', 0), (DBLWR.to_string(), 's', 0)]);
     assert!(
-        events.len() == 2 + SEGMENT_PAGES / 32 && events[2..].iter().all(|e| e.0 == "space_16" && e.1 == 'w'),
+        events.len() == 2 + SEGMENT_PAGES / 32
+            && events[2..].iter().all(|e| e.0 == "space_16" && e.1 == 'w'),
         "neighbours go together"
     );
     // Written, not synced: the checkpoint stays.
-    assert_eq!((rig.pool.dirty.pages(), rig.checkpointer.possible()), (200 - SEGMENT_PAGES, Lsn(1000)));
+    assert_eq!(
+        (rig.pool.dirty.pages(), rig.checkpointer.possible()),
+        (200 - SEGMENT_PAGES, Lsn(1000))
+    );
     assert!(block_on(rig.writer.sync()) && !block_on(rig.writer.sync()));
     rig.log.durable.store(next.0 + 1, SeqCst);
     assert_eq!((rig.checkpointer.possible(), rig.checkpointer.write()), (next, next));
@@ -170,7 +176,14 @@ fn copies_are_durable_before_pages_are_written_and_the_log_before_both() {
     block_on(rig.writer.sync());
     assert_eq!(rig.checkpointer.write(), rig.log.tail());
     let counters = &rig.pool.counters;
-    assert_eq!((counters.pages_written.get(), counters.dblwr_pages_written.get(), counters.dblwr_writes.get()), (200, 200, 2));
+    assert_eq!(
+        (
+            counters.pages_written.get(),
+            counters.dblwr_pages_written.get(),
+            counters.dblwr_writes.get()
+        ),
+        (200, 200, 2)
+    );
 }
 
 #[test]
@@ -181,12 +194,19 @@ fn without_doublewrite_there_is_one_write_per_page_and_syncs_are_shared() {
     }
     while block_on(rig.writer.write(rig.claim(10), false)) > 0 {}
     assert_eq!(
-        (rig.writer.unsynced(), rig.disk.mem(DBLWR).writes.load(Relaxed), rig.disk.space(16).writes.load(Relaxed)),
+        (
+            rig.writer.unsynced(),
+            rig.disk.mem(DBLWR).writes.load(Relaxed),
+            rig.disk.space(16).writes.load(Relaxed)
+        ),
         (4, 0, 100 + 40)
     );
     let syncs = rig.disk.space(16).syncs.load(Relaxed);
     block_on(rig.writer.sync());
-    assert_eq!((rig.disk.space(16).syncs.load(Relaxed) - syncs, rig.checkpointer.write()), (1, rig.log.tail()));
+    assert_eq!(
+        (rig.disk.space(16).syncs.load(Relaxed) - syncs, rig.checkpointer.write()),
+        (1, rig.log.tail())
+    );
 }
 
 #[test]
@@ -255,7 +275,10 @@ fn a_slot_holds_the_checkpoint_and_so_does_the_source() {
     rig.log.slots[3].store(u64::MAX, SeqCst);
     assert_eq!(rig.checkpointer.possible(), Lsn(1200));
     let held = Checkpointer::new(rig.pool.clone(), rig.log.clone(), Arc::new(Binlog));
-    assert_eq!((held.possible(), held.write(), rig.log.checkpoint()), (Lsn(1150), Lsn(1150), Lsn(1150)));
+    assert_eq!(
+        (held.possible(), held.write(), rig.log.checkpoint()),
+        (Lsn(1150), Lsn(1150), Lsn(1150))
+    );
     assert_eq!(held.write(), Lsn(1150));
 }
 
@@ -295,7 +318,8 @@ fn the_ring_syncs_before_it_laps() {
     assert!(rig.dblwr.acquire().is_none(), "all four wait for a sync");
 }
 
-/// One flusher after another on the same pool and doublewrite file, as at recovery: nothing stays counted as in flight, no segment stays taken.
+/// One flusher after another on the same pool and doublewrite file, as at recovery: nothing stays
+/// counted as in flight, no segment stays taken.
 #[test]
 fn a_stopped_flusher_leaves_nothing_unsettled() {
     let rig = rig(40, 64, DoublewriteMode::On);
@@ -303,8 +327,16 @@ fn a_stopped_flusher_leaves_nothing_unsettled() {
         let settings = FlushSettings::default();
         settings.checkpoint_interval_ms.set(1_000_000);
         let (pool, log) = (rig.pool.clone(), rig.log.clone());
-        let flusher =
-            Flusher::start(pool, log, rig.dblwr.clone(), rig.disk.clone(), Arc::new(Threads), Arc::new(settings), Arc::new(Source), 2);
+        let flusher = Flusher::start(
+            pool,
+            log,
+            rig.dblwr.clone(),
+            rig.disk.clone(),
+            Arc::new(Threads),
+            Arc::new(settings),
+            Arc::new(Source),
+            2,
+        );
         rig.change(round, 5);
         rig.disk.now_ms.fetch_add(1000, Relaxed);
         while rig.pool.dirty.pages() > 0 {
@@ -341,12 +373,17 @@ fn pages_torn_at_every_sector_are_mended() {
             let page = torn(&new[at..at + PAGE_SIZE], &old[at..at + PAGE_SIZE], cut, new_first);
             rig.disk.space(16).write_at(&page, at as u64).unwrap();
             let mended = repaired(io, path, Lsn(1000)).unwrap();
-            assert_eq!((mended.len(), mended[0].page, mended[0].table.as_str()), (1, pid(16, no), "t16"), "cut {cut}");
+            assert_eq!(
+                (mended.len(), mended[0].page, mended[0].table.as_str()),
+                (1, pid(16, no), "t16"),
+                "cut {cut}"
+            );
             assert!(mended[0].to_string().contains("mended from its doublewrite copy"));
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
         }
     }
-    // A page of zeros (the write lost, the growth not) is mended too, one past the end is left to redo.
+    // A page of zeros (the write lost, the growth not) is mended too, one past the end is left to
+    // redo.
     rig.disk.space(16).write_at(&[0; PAGE_SIZE], 4 * PAGE_SIZE as u64).unwrap();
     rig.disk.space(16).set_len(11 * PAGE_SIZE as u64).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap().len(), 1);
@@ -357,7 +394,8 @@ fn pages_torn_at_every_sector_are_mended() {
     assert_eq!(repaired(io, Path::new("none"), Lsn(0)).unwrap(), []);
 }
 
-/// REPAIR-1: of several copies the youngest; none from before the checkpoint; none that is torn itself.
+/// REPAIR-1: of several copies the youngest; none from before the checkpoint; none that is torn
+/// itself.
 #[test]
 fn only_whole_copies_past_the_checkpoint_mend() {
     let rig = rig(4, 64, DoublewriteMode::On);
@@ -372,9 +410,17 @@ fn only_whole_copies_past_the_checkpoint_mend() {
     assert_eq!(repaired(io, path, Lsn(1299)).unwrap()[0].lsn, Lsn(1300));
     assert!(rig.disk.space(16).bytes() == good);
     damage();
-    assert_eq!(repaired(io, path, Lsn(1300)).unwrap(), [], "all copies are older than the checkpoint");
-    assert!(matches!(block_on(pool(&rig.disk, 64).load(pid(16, 1))), Err(crate::Error::Corrupt { .. })));
-    // The youngest copy is torn: then the second was synced and a torn page can only be of the second or the first write.
+    assert_eq!(
+        repaired(io, path, Lsn(1300)).unwrap(),
+        [],
+        "all copies are older than the checkpoint"
+    );
+    assert!(matches!(
+        block_on(pool(&rig.disk, 64).load(pid(16, 1))),
+        Err(crate::Error::Corrupt { .. })
+    ));
+    // The youngest copy is torn: then the second was synced and a torn page can only be of the
+    // second or the first write.
     rig.disk.mem(DBLWR).write_at(&[0x77; 512], 2 * doublewrite::SEGMENT_BYTES + 8192).unwrap();
     assert_eq!(repaired(io, path, Lsn(1000)).unwrap()[0].lsn, Lsn(1200));
     // A torn header speaks for no copy.
@@ -388,8 +434,9 @@ fn enough(counters: &Counters) -> bool {
     counters.pages_written.get() > 500 && counters.checkpoints.get() > 5
 }
 
-/// A small pool, 8 threads that load, create and change, cleaners and checkpoints at work, a log that fills: nothing hangs, no change is lost, and no
-/// checkpoint passes a dirty page (`FakeLog::write_checkpoint` looks).
+/// A small pool, 8 threads that load, create and change, cleaners and checkpoints at work, a log
+/// that fills: nothing hangs, no change is lost, and no checkpoint passes a dirty page
+/// (`FakeLog::write_checkpoint` looks).
 #[test]
 fn everything_at_once_in_a_small_pool() {
     const PAGES: u32 = 300;
@@ -401,12 +448,21 @@ fn everything_at_once_in_a_small_pool() {
     let dblwr = Doublewrite::open(&*disk, Path::new(DBLWR), DoublewriteMode::On, 4).unwrap();
     let settings = FlushSettings::default();
     settings.checkpoint_interval_ms.set(1);
-    let flusher =
-        Flusher::start(pool.clone(), log.clone(), dblwr, disk.clone(), Arc::new(Threads), Arc::new(settings), Arc::new(Source), 2);
+    let flusher = Flusher::start(
+        pool.clone(),
+        log.clone(),
+        dblwr,
+        disk.clone(),
+        Arc::new(Threads),
+        Arc::new(settings),
+        Arc::new(Source),
+        2,
+    );
     let model: Arc<Vec<AtomicU64>> = Arc::new((0..PAGES).map(|_| AtomicU64::new(0)).collect());
     let threads: Vec<_> = (0..8usize)
         .map(|t| {
-            let (pool, log, model, flusher, disk) = (pool.clone(), log.clone(), model.clone(), flusher.clone(), disk.clone());
+            let (pool, log, model, flusher, disk) =
+                (pool.clone(), log.clone(), model.clone(), flusher.clone(), disk.clone());
             std::thread::spawn(move || {
                 let mut x = t as u32 * 977 + 1;
                 let mut turn = 0;
@@ -416,9 +472,20 @@ fn everything_at_once_in_a_small_pool() {
                     let id = pid(16, (x >> 8) % PAGES);
                     disk.now_ms.fetch_add(u64::from(turn % 4 == 0), Relaxed);
                     // Up to three others held S, in page order before the one that changes.
-                    let others: Vec<u32> = (1..=(x >> 28) % 4).map(|k| id.no.saturating_sub(k)).filter(|&no| no < id.no).collect();
-                    let held: Vec<_> = others.iter().rev().map_while(|&no| pool.fix(pid(16, no), Latch::S).ok()).collect();
-                    let page = if (x >> 5).is_multiple_of(16) { pool.create(id) } else { pool.fix(id, Latch::X) };
+                    let others: Vec<u32> = (1..=(x >> 28) % 4)
+                        .map(|k| id.no.saturating_sub(k))
+                        .filter(|&no| no < id.no)
+                        .collect();
+                    let held: Vec<_> = others
+                        .iter()
+                        .rev()
+                        .map_while(|&no| pool.fix(pid(16, no), Latch::S).ok())
+                        .collect();
+                    let page = if (x >> 5).is_multiple_of(16) {
+                        pool.create(id)
+                    } else {
+                        pool.fix(id, Latch::X)
+                    };
                     match page {
                         Ok(mut page) => {
                             let count = model[id.no as usize].fetch_add(1, Relaxed) + 1;

@@ -42,7 +42,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub fn new(pool: Arc<BufferPool>, log: Arc<dyn LogView>, host: Arc<dyn Host>, dblwr: Arc<Doublewrite>) -> Writer {
+    pub fn new(
+        pool: Arc<BufferPool>,
+        log: Arc<dyn LogView>,
+        host: Arc<dyn Host>,
+        dblwr: Arc<Doublewrite>,
+    ) -> Writer {
         let (buffers, tickets) = Default::default();
         Writer {
             pool,
@@ -57,8 +62,8 @@ impl Writer {
         }
     }
 
-    /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were written; with `wait` false, pages whose latch was
-    /// taken are left dirty.
+    /// Writes pages claimed in the dirty index (at most a segment's worth). Returns how many were
+    /// written; with `wait` false, pages whose latch was taken are left dirty.
     pub async fn write(&self, claimed: Vec<u32>, wait: bool) -> usize {
         if claimed.is_empty() {
             return 0;
@@ -102,7 +107,11 @@ impl Writer {
             }
             // FLUSH-3: nothing free before a sync.
             if !self.sync().await {
-                crate::buf::event::either(self.dblwr.freed.after(freed), self.progress.after(progress)).await;
+                crate::buf::event::either(
+                    self.dblwr.freed.after(freed),
+                    self.progress.after(progress),
+                )
+                .await;
             }
         };
         let counters = &self.pool.counters;
@@ -117,7 +126,10 @@ impl Writer {
     }
     /// None: the space has been dropped.
     fn file(&self, space: SpaceId) -> Option<Arc<dyn File>> {
-        self.pool.io.file(space).unwrap_or_else(|e| poison(&format!("its pages cannot be written: {e}")))
+        self.pool
+            .io
+            .file(space)
+            .unwrap_or_else(|e| poison(&format!("its pages cannot be written: {e}")))
     }
     /// Returns the spaces written to. Pages of spaces that have been dropped are left out.
     async fn write_in_place(&self, copies: &Copies) -> Vec<SpaceId> {
@@ -125,14 +137,25 @@ impl Writer {
         let mut first = 0;
         while first < copies.ids.len() {
             let id = copies.ids[first];
-            let follows = |n: &usize| copies.ids.get(first + n).is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32);
+            let follows = |n: &usize| {
+                copies
+                    .ids
+                    .get(first + n)
+                    .is_some_and(|next| next.space == id.space && next.no == id.no + *n as u32)
+            };
             let run = 1 + (1..MAX_RUN).take_while(follows).count();
             if let Some(file) = self.file(id.space) {
                 self.pool.io.written(id);
-                let mut buf =
-                    if run == 1 { self.pool.spare.lock().pop() } else { None }.unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
-                (0..run).for_each(|n| buf[n * PAGE_SIZE..][..PAGE_SIZE].copy_from_slice(copies.page(first + n)));
-                ops.push(Submission { file, op: Op::Write(buf), offset: u64::from(id.no) * PAGE_SIZE as u64 });
+                let mut buf = if run == 1 { self.pool.spare.lock().pop() } else { None }
+                    .unwrap_or_else(|| AlignedBuf::new(run * PAGE_SIZE));
+                (0..run).for_each(|n| {
+                    buf[n * PAGE_SIZE..][..PAGE_SIZE].copy_from_slice(copies.page(first + n))
+                });
+                ops.push(Submission {
+                    file,
+                    op: Op::Write(buf),
+                    offset: u64::from(id.no) * PAGE_SIZE as u64,
+                });
                 starts.push(id);
                 if spaces.last() != Some(&id.space) {
                     spaces.push(id.space);
@@ -151,7 +174,10 @@ impl Writer {
             }
             Err((op, e)) => {
                 let (file, table) = self.pool.io.describe(starts[op].space);
-                poison(&format!("writing page {} of {file} (table {table}) failed: {e}", starts[op]))
+                poison(&format!(
+                    "writing page {} of {file} (table {table}) failed: {e}",
+                    starts[op]
+                ))
             }
         }
     }
@@ -162,9 +188,15 @@ impl Writer {
     }
     /// Whether enough of them wait.
     pub fn sync_due(&self) -> bool {
-        self.unsynced() >= if self.dblwr.mode() == DoublewriteMode::On { self.dblwr.quarter() } else { MAX_TICKETS }
+        self.unsynced()
+            >= if self.dblwr.mode() == DoublewriteMode::On {
+                self.dblwr.quarter()
+            } else {
+                MAX_TICKETS
+            }
     }
-    /// Syncs the data files of all batches written so far, each file once, and settles them. False if there was nothing to do.
+    /// Syncs the data files of all batches written so far, each file once, and settles them. False
+    /// if there was nothing to do.
     pub async fn sync(&self) -> bool {
         let tickets = std::mem::take(&mut *self.tickets.lock());
         if tickets.is_empty() {
@@ -185,13 +217,21 @@ impl Writer {
     }
     /// Makes durable what has been written to the files of these spaces.
     pub async fn sync_files(&self, spaces: Vec<SpaceId>) {
-        let files: Vec<_> = spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
-        let ops: Vec<_> = files.iter().map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 }).collect();
+        let files: Vec<_> =
+            spaces.into_iter().filter_map(|space| Some((space, self.file(space)?))).collect();
+        let ops: Vec<_> = files
+            .iter()
+            .map(|(_, file)| Submission { file: file.clone(), op: Op::Sync, offset: 0 })
+            .collect();
         let counters = &self.pool.counters;
         counters.data_fsyncs.add(ops.len() as u64);
         counters.pending_fsyncs.add(1);
         // FLUSH-6
-        let _alone = if files.iter().all(|(_, file)| file.reports_apart()) { None } else { Some(self.alone().await) };
+        let _alone = if files.iter().all(|(_, file)| file.reports_apart()) {
+            None
+        } else {
+            Some(self.alone().await)
+        };
         if let Err((op, e)) = submit(ops).await {
             poison(&format!("fsync of {} failed: {e}", self.pool.io.describe(files[op].0).0));
         }

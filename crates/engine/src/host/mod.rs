@@ -1,5 +1,6 @@
-//! What the engine asks of whoever runs it: somewhere to run its background tasks, a timer, and a way to step back in the run queue.
-//! The server gives tokio's, the simulator its seeded scheduler, an embedding program [`Threads`].
+//! What the engine asks of whoever runs it: somewhere to run its background tasks, a timer, and a
+//! way to step back in the run queue. The server gives tokio's, the simulator its seeded scheduler,
+//! an embedding program [`Threads`].
 mod threads;
 pub use threads::Threads;
 
@@ -17,21 +18,27 @@ pub trait Host: Send + Sync + 'static {
         self.spawn(name, task);
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()>;
-    /// A sleep that may be shorter than the timer's ticks: precise, at the price that it may block the calling thread.
+    /// A sleep that may be shorter than the timer's ticks: precise, at the price that it may block
+    /// the calling thread.
     fn pause(&self, time: Duration) -> BoxFuture<()> {
         self.sleep(time)
     }
-    /// Resolves after every task that is ready now, and every socket that has input now, has had its turn.
+    /// Resolves after every task that is ready now, and every socket that has input now, has had
+    /// its turn.
     fn yield_now(&self) -> BoxFuture<()>;
-    /// Called before the calling thread blocks in a system call, and now and then in long work: what the host holds back to do it in batches is due.
+    /// Called before the calling thread blocks in a system call, and now and then in long work:
+    /// what the host holds back to do it in batches is due.
     fn before_blocking(&self) {}
-    /// Does work that takes long and waits for nothing. Where tasks share threads the others go on meanwhile, on another one.
+    /// Does work that takes long and waits for nothing. Where tasks share threads the others go on
+    /// meanwhile, on another one.
     fn work_long(&self, work: &mut dyn FnMut()) {
         work();
     }
 
-    /// From here to its next wait the calling task runs beside the host's workers, of which another thread takes its place: it may calculate for long, or block.
-    /// False if there are too many such tasks already: the caller still is on a worker. What is no task on a worker holds nobody up.
+    /// From here to its next wait the calling task runs beside the host's workers, of which another
+    /// thread takes its place: it may calculate for long, or block. False if there are too many
+    /// such tasks already: the caller still is on a worker. What is no task on a worker holds
+    /// nobody up.
     fn leave_worker(&self) -> bool {
         true
     }
@@ -39,7 +46,8 @@ pub trait Host: Send + Sync + 'static {
     fn has_left_worker(&self) -> bool {
         false
     }
-    /// Another number whenever the calling task has waited in between: what it has done since then, it has done at a stretch.
+    /// Another number whenever the calling task has waited in between: what it has done since then,
+    /// it has done at a stretch.
     fn stretch(&self) -> u64 {
         0
     }

@@ -1,4 +1,5 @@
-//! A host for programs without an executor: each background task has a thread of its own, one more keeps the time.
+//! A host for programs without an executor: each background task has a thread of its own, one more
+//! keeps the time.
 use super::{BoxFuture, Host, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;
@@ -24,7 +25,10 @@ impl Threads {
     pub fn new(disk: Arc<dyn Disk>) -> Arc<Threads> {
         let timers = Arc::new(Timers::default());
         let (t, d) = (timers.clone(), disk.clone());
-        std::thread::Builder::new().name("redolith-timer".into()).spawn(move || keep_time(&t, &*d)).expect("a thread for the timers");
+        std::thread::Builder::new()
+            .name("redolith-timer".into())
+            .spawn(move || keep_time(&t, &*d))
+            .expect("a thread for the timers");
         Arc::new(Threads { disk, timers })
     }
 }
@@ -44,10 +48,18 @@ fn keep_time(timers: &Timers, disk: &dyn Disk) {
 }
 impl Host for Threads {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
-        std::thread::Builder::new().name(format!("redolith-{name}")).spawn(move || block_on(task)).expect("a thread for a background task");
+        std::thread::Builder::new()
+            .name(format!("redolith-{name}"))
+            .spawn(move || block_on(task))
+            .expect("a thread for a background task");
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        Box::pin(Sleep { timers: self.timers.clone(), disk: self.disk.clone(), end: self.disk.now() + time, number: None })
+        Box::pin(Sleep {
+            timers: self.timers.clone(),
+            disk: self.disk.clone(),
+            end: self.disk.now() + time,
+            number: None,
+        })
     }
     #[allow(clippy::disallowed_methods)] // this is the host
     fn pause(&self, time: Duration) -> BoxFuture<()> {
@@ -85,7 +97,8 @@ impl Future for Sleep {
             s.1 += 1;
             s.1
         });
-        // With another waker goes perhaps the last handle of a task, and with that another sleep: not under the mutex.
+        // With another waker goes perhaps the last handle of a task, and with that another sleep:
+        // not under the mutex.
         let older = s.0.insert((this.end, number), cx.waker().clone());
         if s.0.first_key_value().is_some_and(|(first, _)| *first == (this.end, number)) {
             this.timers.changed.notify_one();

@@ -1,12 +1,16 @@
-//! Deadlocks: the search for a cycle in the wait-for graph, the choice of a victim, and the report of the last one.
+//! Deadlocks: the search for a cycle in the wait-for graph, the choice of a victim, and the report
+//! of the last one.
 //!
-//! A search runs when a transaction starts to wait (in its `LockWait::wait`, with no latch held), under one mutex that only waiters take (LOCK-5).
-//! It goes breadth-first from the new waiter, so it finds a shortest cycle.
+//! A search runs when a transaction starts to wait (in its `LockWait::wait`, with no latch held),
+//! under one mutex that only waiters take (LOCK-5). It goes breadth-first from the new waiter, so
+//! it finds a shortest cycle.
 //!
-//! The graph is not stored; edges are read off the queues. A waiter for a row is blocked by holders and by others ahead of it in the queue. Those
-//! ahead wait for holders of the same row and for nothing else, so only the holders need following, and a row with a thousand waiters is
-//! followed once: the search for the next one behind a hot row costs one step. The exception is a conversion, which overtakes: everyone in
-//! that queue waits for it, so reaching its row again closes the cycle.
+//! The graph is not stored; edges are read off the queues. A waiter for a row is blocked by holders
+//! and by others ahead of it in the queue. Those ahead wait for holders of the same row and for
+//! nothing else, so only the holders need following, and a row with a thousand waiters is followed
+//! once: the search for the next one behind a hot row costs one step. The exception is a
+//! conversion, which overtakes: everyone in that queue waits for it, so reaching its row again
+//! closes the cycle.
 use super::owner::{Outcome, Target, TrxLocks};
 use super::row::Wakers;
 use super::sync::atomic::Ordering;
@@ -34,12 +38,14 @@ struct Node {
     ticket: u64,
 }
 
-/// The latest deadlock, as `SHOW ENGINE INNODB STATUS` tells it; `Display` gives the text, callers who know tables add names.
+/// The latest deadlock, as `SHOW ENGINE INNODB STATUS` tells it; `Display` gives the text, callers
+/// who know tables add names.
 #[derive(Clone, Debug)]
 pub struct DeadlockReport {
     /// Monotonic time of the lock table's clock.
     pub at: Duration,
-    /// The cycle: each waits for the next, the last for the first. The first is the one whose request closed it.
+    /// The cycle: each waits for the next, the last for the first. The first is the one whose
+    /// request closed it.
     pub trxs: Vec<DeadlockTrx>,
     /// Index into `trxs`.
     pub victim: usize,
@@ -54,7 +60,8 @@ pub struct DeadlockTrx {
 }
 
 impl LockTable {
-    /// From here on the wait counts in the graph; breaks the deadlocks it closes, perhaps by ending this very wait.
+    /// From here on the wait counts in the graph; breaks the deadlocks it closes, perhaps by ending
+    /// this very wait.
     pub(super) fn announce(&self, trx: &Arc<TrxLocks>, ticket: u64) {
         let mut graph = self.graph.lock();
         {
@@ -93,9 +100,14 @@ impl LockTable {
             cycle.push(0);
             cycle.reverse();
             // The least weight; the requester wins ties, being first.
-            let victim = (0..cycle.len()).min_by_key(|&i| graph.nodes[cycle[i]].trx.weight()).expect("not empty");
-            let report =
-                DeadlockReport { at: self.now(), trxs: cycle.iter().map(|&n| DeadlockTrx::new(&graph.nodes[n].trx)).collect(), victim };
+            let victim = (0..cycle.len())
+                .min_by_key(|&i| graph.nodes[cycle[i]].trx.weight())
+                .expect("not empty");
+            let report = DeadlockReport {
+                at: self.now(),
+                trxs: cycle.iter().map(|&n| DeadlockTrx::new(&graph.nodes[n].trx)).collect(),
+                victim,
+            };
             let node = &graph.nodes[cycle[victim]];
             // It may have been granted or withdrawn since; then there is no such cycle any more.
             if self.withdraw(&node.trx, node.ticket, Outcome::Victim, &mut wakers) {
@@ -136,7 +148,9 @@ impl LockTable {
                     }
                 };
                 match target {
-                    Target::Row { key, .. } if at > 0 && start_row.is_some_and(|(row, _)| row == key) => {
+                    Target::Row { key, .. }
+                        if at > 0 && start_row.is_some_and(|(row, _)| row == key) =>
+                    {
                         closes = start_row.is_some_and(|(_, converts)| converts);
                     }
                     Target::Row { key, .. } => {

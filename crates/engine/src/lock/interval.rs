@@ -1,7 +1,9 @@
-//! A set of half-open intervals of byte strings, each with an owner, that finds those containing a key in logarithmic time.
+//! A set of half-open intervals of byte strings, each with an owner, that finds those containing a
+//! key in logarithmic time.
 //!
-//! A treap ordered by (low bound, slot) whose nodes know the highest high bound below them (an augmented tree: Cormen et al., Introduction to
-//! Algorithms, chapter on augmenting data structures). Nodes live in one vector and are named by slot, so owners can list theirs cheaply.
+//! A treap ordered by (low bound, slot) whose nodes know the highest high bound below them (an
+//! augmented tree: Cormen et al., Introduction to Algorithms, chapter on augmenting data
+//! structures). Nodes live in one vector and are named by slot, so owners can list theirs cheaply.
 use super::owner::KeyBuf;
 
 /// Names a node while it is in the tree.
@@ -58,7 +60,15 @@ impl<O> IntervalTree<O> {
             self.nodes.push(None);
             (self.nodes.len() - 1) as Slot
         });
-        let node = Node { low, high, owner, priority: self.next_priority(), left: NIL, right: NIL, top: slot };
+        let node = Node {
+            low,
+            high,
+            owner,
+            priority: self.next_priority(),
+            left: NIL,
+            right: NIL,
+            top: slot,
+        };
         self.nodes[slot as usize] = Some(node);
         let (left, right) = self.split(self.root, slot);
         let left = self.merge(left, slot);
@@ -191,7 +201,8 @@ mod tests {
             let mut model: Vec<(Slot, KeyBuf, High, u32)> = Vec::new();
             for step in 0..300u32 {
                 if !model.is_empty() && random.below(3) == 0 {
-                    let (slot, low, high, _) = model.swap_remove(random.below(model.len() as u64) as usize);
+                    let (slot, low, high, _) =
+                        model.swap_remove(random.below(model.len() as u64) as usize);
                     assert_eq!(tree.remove(slot), (low, high));
                 } else {
                     let low = random.key();
@@ -207,7 +218,8 @@ mod tests {
                     true
                 });
                 found.sort_unstable();
-                let mut expected: Vec<u32> = model.iter().filter(|m| m.1 <= key && below(&key, &m.2)).map(|m| m.3).collect();
+                let mut expected: Vec<u32> =
+                    model.iter().filter(|m| m.1 <= key && below(&key, &m.2)).map(|m| m.3).collect();
                 expected.sort_unstable();
                 assert_eq!(found, expected);
             }

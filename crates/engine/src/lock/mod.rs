@@ -1,7 +1,8 @@
 //! Row locks by key, range locks by interval of keys, and who waits for whom.
 //!
-//! A row is locked by the hash of its key, not by its place in a page: splits, merges and purge never touch a lock, and a lock may outlive the
-//! record. Range locks stand for gap locks: they stop inserts by other transactions and nothing else.
+//! A row is locked by the hash of its key, not by its place in a page: splits, merges and purge
+//! never touch a lock, and a lock may outlive the record. Range locks stand for gap locks: they
+//! stop inserts by other transactions and nothing else.
 //!
 //! | file | concept |
 //! |---|---|
@@ -15,15 +16,20 @@
 //! | `sync.rs` | mutexes and atomics, or shuttle's |
 //!
 //! Invariants:
-//! - LOCK-1: two holders of one key conflict only where a record's implicit lock was made explicit (`grant_implicit`).
-//! - LOCK-2: a request is granted at once only if no other holder conflicts and (its owner holds the key already, or nobody queues).
+//! - LOCK-1: two holders of one key conflict only where a record's implicit lock was made explicit
+//!   (`grant_implicit`).
+//! - LOCK-2: a request is granted at once only if no other holder conflicts and (its owner holds
+//!   the key already, or nobody queues).
 //! - LOCK-3: a transaction waits for at most one thing.
-//! - LOCK-4: a transaction is in exactly one queue if and only if its wait is `Pending`; both change under that queue's mutex.
-//! - LOCK-5: a transaction starts to count as waiting (`announced`) only under the graph mutex, so during a search nobody who was seen as running
-//!   turns into a waiter: every cycle found was one.
-//! - LOCK-6: once `release_all` has begun, no implicit lock is given to that owner (its trx id is cleared under its `held` mutex first).
+//! - LOCK-4: a transaction is in exactly one queue if and only if its wait is `Pending`; both
+//!   change under that queue's mutex.
+//! - LOCK-5: a transaction starts to count as waiting (`announced`) only under the graph mutex, so
+//!   during a search nobody who was seen as running turns into a waiter: every cycle found was one.
+//! - LOCK-6: once `release_all` has begun, no implicit lock is given to that owner (its trx id is
+//!   cleared under its `held` mutex first).
 //!
-//! Lock order: graph > shard or range set > `held` > `wait`; all are leaves with regard to page latches. Wakers run with none of them held.
+//! Lock order: graph > shard or range set > `held` > `wait`; all are leaves with regard to page
+//! latches. Wakers run with none of them held.
 mod counters;
 mod deadlock;
 mod interval;
@@ -55,7 +61,8 @@ impl Mode {
     }
 }
 
-/// What a row lock names: an index and the hash of key bytes in it. Two keys with one hash only over-block each other.
+/// What a row lock names: an index and the hash of key bytes in it. Two keys with one hash only
+/// over-block each other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LockKey {
     pub index: u64,
@@ -71,8 +78,8 @@ impl LockKey {
     }
 }
 
-/// A 64-bit hash of key bytes, the same on every machine and in every run (the simulator's traces depend on it): 8 bytes at a time, folded by a
-/// 64 x 64 -> 128 bit multiplication.
+/// A 64-bit hash of key bytes, the same on every machine and in every run (the simulator's traces
+/// depend on it): 8 bytes at a time, folded by a 64 x 64 -> 128 bit multiplication.
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     fn fold(a: u64, b: u64) -> u64 {
         let product = u128::from(a) * u128::from(b);

@@ -1,7 +1,9 @@
-//! A transaction as the lock table sees it: what it holds, what it waits for, its weight, its kill flag.
+//! A transaction as the lock table sees it: what it holds, what it waits for, its weight, its kill
+//! flag.
 //!
-//! A session makes one `TrxLocks` and uses it for one transaction after another, so that its vectors keep their memory; identity is the `Arc`'s
-//! address. A transaction that is detached from its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
+//! A session makes one `TrxLocks` and uses it for one transaction after another, so that its
+//! vectors keep their memory; identity is the `Arc`'s address. A transaction that is detached from
+//! its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
 use super::sync::Mutex;
 use super::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -81,7 +83,13 @@ pub enum WaitInfo {
 
 impl TrxLocks {
     pub(super) fn new(owner: u64, kill: Arc<KillFlag>) -> Arc<TrxLocks> {
-        let wait = Wait { ticket: 0, outcome: Outcome::Withdrawn, announced: false, target: None, waker: None };
+        let wait = Wait {
+            ticket: 0,
+            outcome: Outcome::Withdrawn,
+            announced: false,
+            target: None,
+            waker: None,
+        };
         Arc::new(TrxLocks {
             owner,
             trx_id: AtomicU64::new(0),
@@ -101,7 +109,8 @@ impl TrxLocks {
     pub fn trx_id(&self) -> TrxId {
         TrxId(self.trx_id.load(Ordering::Acquire))
     }
-    /// Called by `TrxSys` when the transaction is registered, before anyone can see the id in a record.
+    /// Called by `TrxSys` when the transaction is registered, before anyone can see the id in a
+    /// record.
     pub(crate) fn set_trx_id(&self, id: TrxId) {
         self.trx_id.store(id.0, Ordering::Release);
     }
@@ -132,7 +141,8 @@ impl TrxLocks {
         wait.target.as_ref().map(Target::info)
     }
 
-    /// Clears the id (LOCK-6) and hands out what is held. The vectors come back through [`TrxLocks::keep_memory`].
+    /// Clears the id (LOCK-6) and hands out what is held. The vectors come back through
+    /// [`TrxLocks::keep_memory`].
     pub(super) fn end(&self) -> Held {
         let mut held = self.held.lock();
         self.trx_id.store(0, Ordering::Release);
@@ -144,14 +154,20 @@ impl TrxLocks {
         spare.keys.shrink_to(KEPT_KEYS);
         spare.ranges.clear();
         let mut held = self.held.lock();
-        assert!(held.keys.is_empty() && held.ranges.is_empty(), "a lock was taken during release_all");
+        assert!(
+            held.keys.is_empty() && held.ranges.is_empty(),
+            "a lock was taken during release_all"
+        );
         *held = spare;
     }
 
     /// Notes a queued request and returns its ticket. The caller holds the queue's mutex (LOCK-4).
     pub(super) fn queue(&self, target: Target) -> u64 {
         let mut wait = self.wait.lock();
-        assert!(wait.outcome != Outcome::Pending, "LOCK-3: a transaction waits for one thing at a time");
+        assert!(
+            wait.outcome != Outcome::Pending,
+            "LOCK-3: a transaction waits for one thing at a time"
+        );
         wait.ticket += 1;
         wait.outcome = Outcome::Pending;
         wait.announced = false;
@@ -159,7 +175,8 @@ impl TrxLocks {
         wait.waker = None;
         wait.ticket
     }
-    /// Ends the wait. The caller holds the queue's mutex, has taken the request out of it (LOCK-4), and wakes when it has let go of its mutexes.
+    /// Ends the wait. The caller holds the queue's mutex, has taken the request out of it (LOCK-4),
+    /// and wakes when it has let go of its mutexes.
     pub(super) fn end_wait(&self, outcome: Outcome) -> Option<Waker> {
         let mut wait = self.wait.lock();
         assert!(wait.outcome == Outcome::Pending, "LOCK-4: only a queued request ends");
@@ -190,7 +207,9 @@ impl Target {
     pub(super) fn info(&self) -> WaitInfo {
         match self {
             Target::Row { key, mode, .. } => WaitInfo::Row { key: *key, mode: *mode },
-            Target::Insert { ranges, key } => WaitInfo::Insert { index: ranges.index(), key_hash: super::hash_bytes(key) },
+            Target::Insert { ranges, key } => {
+                WaitInfo::Insert { index: ranges.index(), key_hash: super::hash_bytes(key) }
+            }
         }
     }
 }
@@ -203,13 +222,18 @@ impl fmt::Debug for TrxLocks {
 impl fmt::Display for WaitInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WaitInfo::Row { key, mode } => write!(f, "{mode:?} lock on key {:016x} of index {}", key.hash, key.index),
-            WaitInfo::Insert { index, key_hash } => write!(f, "insert of key {key_hash:016x} into a locked range of index {index}"),
+            WaitInfo::Row { key, mode } => {
+                write!(f, "{mode:?} lock on key {:016x} of index {}", key.hash, key.index)
+            }
+            WaitInfo::Insert { index, key_hash } => {
+                write!(f, "insert of key {key_hash:016x} into a locked range of index {index}")
+            }
         }
     }
 }
 
-/// KILL and KILL QUERY: ends any wait of a session (row locks, metadata locks). One per session; a session waits for one thing at a time.
+/// KILL and KILL QUERY: ends any wait of a session (row locks, metadata locks). One per session; a
+/// session waits for one thing at a time.
 #[derive(Default)]
 pub struct KillFlag {
     killed: AtomicBool,
@@ -239,7 +263,8 @@ impl KillFlag {
         if !slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
-        // Read under the mutex: `kill` stores the flag before it takes the mutex, so either this sees it or `kill` sees the waker.
+        // Read under the mutex: `kill` stores the flag before it takes the mutex, so either this
+        // sees it or `kill` sees the waker.
         self.killed.load(Ordering::SeqCst)
     }
 }

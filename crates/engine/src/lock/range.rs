@@ -1,11 +1,16 @@
-//! Range locks of one index: intervals of key bytes into which only their owners insert. They stand for gap locks.
+//! Range locks of one index: intervals of key bytes into which only their owners insert. They stand
+//! for gap locks.
 //!
-//! Shared and exclusive ranges are the same thing: both only forbid inserts by others, and never conflict with each other.
+//! Shared and exclusive ranges are the same thing: both only forbid inserts by others, and never
+//! conflict with each other.
 //!
-//! - RANGE-1: a scanner takes its range before it latches the first leaf; an inserter checks while it holds the leaf exclusively. So either the
-//!   inserter sees the range, or the scanner sees the record (and its implicit lock).
-//! - RANGE-2: settled ranges of one owner neither overlap nor touch: one binary search says what it has, and a key meets at most one of them.
-//! - RANGE-3: `live` is the number of intervals; it changes under the set's mutex, and inserters read it without.
+//! - RANGE-1: a scanner takes its range before it latches the first leaf; an inserter checks while
+//!   it holds the leaf exclusively. So either the inserter sees the range, or the scanner sees the
+//!   record (and its implicit lock).
+//! - RANGE-2: settled ranges of one owner neither overlap nor touch: one binary search says what it
+//!   has, and a key meets at most one of them.
+//! - RANGE-3: `live` is the number of intervals; it changes under the set's mutex, and inserters
+//!   read it without.
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
@@ -19,7 +24,8 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is itself and a zero byte, so every kind of bound fits.
+/// An interval of key bytes, kept half-open: `low <= key < high`. A byte string's successor is
+/// itself and a zero byte, so every kind of bound fits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyRange {
     low: KeyBuf,
@@ -113,7 +119,12 @@ fn identity(trx: &Arc<TrxLocks>) -> usize {
 
 impl RangeLocks {
     pub fn new(index: u64) -> Arc<RangeLocks> {
-        let set = RangeSet { tree: IntervalTree::new(), owned: HashMap::new(), waiters: Vec::new(), serial: 0 };
+        let set = RangeSet {
+            tree: IntervalTree::new(),
+            owned: HashMap::new(),
+            waiters: Vec::new(),
+            serial: 0,
+        };
         Arc::new(RangeLocks { index, live: AtomicUsize::new(0), set: Mutex::new(set) })
     }
     pub fn index(&self) -> u64 {
@@ -135,7 +146,10 @@ impl RangeLocks {
     pub fn lock_open_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) -> RangeToken {
         let mut set = self.set.lock();
         self.enter(&mut set, trx);
-        let token = RangeToken { slot: set.tree.insert(range.low, range.high, trx.clone()), serial: set.serial };
+        let token = RangeToken {
+            slot: set.tree.insert(range.low, range.high, trx.clone()),
+            serial: set.serial,
+        };
         set.serial += 1;
         set.owner(trx).open.push(token);
         trx.ranges.fetch_add(1, Ordering::Relaxed);
@@ -143,7 +157,8 @@ impl RangeLocks {
         token
     }
 
-    /// Ends an open range: what `keep` has of it stays locked, the rest is given back. Does nothing if the transaction that opened it has ended.
+    /// Ends an open range: what `keep` has of it stays locked, the rest is given back. Does nothing
+    /// if the transaction that opened it has ended.
     pub fn settle_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, keep: &KeyRange) {
         let mut wakers = Wakers::new();
         let mut set = self.set.lock();
@@ -189,7 +204,13 @@ impl RangeLocks {
     }
 
     /// Ends the wait `ticket` of `trx`, unless it has ended since it was found to wait here.
-    pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, ticket: u64, outcome: Outcome, wakers: &mut Wakers) -> bool {
+    pub(super) fn withdraw(
+        &self,
+        trx: &Arc<TrxLocks>,
+        ticket: u64,
+        outcome: Outcome,
+        wakers: &mut Wakers,
+    ) -> bool {
         let mut set = self.set.lock();
         if trx.pending(ticket).is_none() {
             return false;
@@ -201,7 +222,12 @@ impl RangeLocks {
     }
 
     /// Everyone whose range keeps `trx` from inserting `key`, for the deadlock search.
-    pub(super) fn with_blockers(&self, trx: &Arc<TrxLocks>, key: &[u8], each: &mut impl FnMut(&Arc<TrxLocks>)) {
+    pub(super) fn with_blockers(
+        &self,
+        trx: &Arc<TrxLocks>,
+        key: &[u8],
+        each: &mut impl FnMut(&Arc<TrxLocks>),
+    ) {
         self.set.lock().tree.stab(key, |owner| {
             if !Arc::ptr_eq(owner, trx) {
                 each(owner);
@@ -219,9 +245,15 @@ impl RangeSet {
     /// Adds a range, joined with those of the same owner that it overlaps or touches.
     fn settle(&mut self, trx: &Arc<TrxLocks>, mut range: KeyRange) {
         let tree = &mut self.tree;
-        let settled = &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").settled;
-        let first = settled.partition_point(|slot| tree.bounds(*slot).1.as_ref().is_some_and(|high| *high < range.low));
-        let last = first + settled[first..].partition_point(|slot| range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high));
+        let settled =
+            &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").settled;
+        let first = settled.partition_point(|slot| {
+            tree.bounds(*slot).1.as_ref().is_some_and(|high| *high < range.low)
+        });
+        let last = first
+            + settled[first..].partition_point(|slot| {
+                range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high)
+            });
         if last == first + 1 {
             let (low, high) = tree.bounds(settled[first]);
             if *low <= range.low && high_at_least(high, &range.high) {
@@ -266,15 +298,30 @@ impl RangeSet {
 }
 
 impl LockTable {
-    /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when the index has no range locks. After
-    /// `Err(Stall::Lock)`, wait and check again: nothing is held.
+    /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when
+    /// the index has no range locks. After `Err(Stall::Lock)`, wait and check again: nothing is
+    /// held.
     #[inline]
-    pub fn check_insert(self: &Arc<Self>, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Try<()> {
-        if ranges.live.load(Ordering::Acquire) == 0 { Ok(()) } else { self.check_ranges(trx, ranges, key) }
+    pub fn check_insert(
+        self: &Arc<Self>,
+        trx: &Arc<TrxLocks>,
+        ranges: &Arc<RangeLocks>,
+        key: &[u8],
+    ) -> Try<()> {
+        if ranges.live.load(Ordering::Acquire) == 0 {
+            Ok(())
+        } else {
+            self.check_ranges(trx, ranges, key)
+        }
     }
 
     #[cold]
-    fn check_ranges(self: &Arc<Self>, trx: &Arc<TrxLocks>, ranges: &Arc<RangeLocks>, key: &[u8]) -> Try<()> {
+    fn check_ranges(
+        self: &Arc<Self>,
+        trx: &Arc<TrxLocks>,
+        ranges: &Arc<RangeLocks>,
+        key: &[u8],
+    ) -> Try<()> {
         let mut set = ranges.set.lock();
         if !set.blocks(trx, key) {
             return Ok(());
@@ -289,6 +336,11 @@ impl LockTable {
 
 impl fmt::Debug for RangeLocks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RangeLocks(index {}, {} intervals)", self.index, self.live.load(Ordering::Relaxed))
+        write!(
+            f,
+            "RangeLocks(index {}, {} intervals)",
+            self.index,
+            self.live.load(Ordering::Relaxed)
+        )
     }
 }

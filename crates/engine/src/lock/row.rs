@@ -1,4 +1,5 @@
-//! One locked key: who holds it, who queues for it, and the rules by which it is granted. No mutex here: the shard's is held.
+//! One locked key: who holds it, who queues for it, and the rules by which it is granted. No mutex
+//! here: the shard's is held.
 //!
 //! An entry with one holder and no queue, the usual one, needs no memory of its own.
 use super::owner::{Outcome, TrxLocks};
@@ -23,7 +24,10 @@ struct Waiter {
 pub(super) struct Row {
     pub(super) key: LockKey,
     pub(super) holders: SmallVec<[Holder; 1]>,
-    #[expect(clippy::box_collection, reason = "most rows have no queue: 8 bytes for it instead of 32")]
+    #[expect(
+        clippy::box_collection,
+        reason = "most rows have no queue: 8 bytes for it instead of 32"
+    )]
     queue: Option<Box<VecDeque<Waiter>>>,
 }
 
@@ -80,11 +84,13 @@ impl Row {
         }
     }
 
-    /// Conversions queue before the others, who wait for the converting holder's lock already; both in order of arrival.
+    /// Conversions queue before the others, who wait for the converting holder's lock already; both
+    /// in order of arrival.
     pub(super) fn enqueue(&mut self, trx: &Arc<TrxLocks>, mode: Mode, converts: bool) {
         let queue = self.queue.get_or_insert_default();
         let waiter = Waiter { trx: trx.clone(), mode, converts };
-        let place = if converts { queue.iter().take_while(|w| w.converts).count() } else { queue.len() };
+        let place =
+            if converts { queue.iter().take_while(|w| w.converts).count() } else { queue.len() };
         queue.insert(place, waiter);
     }
 
@@ -100,7 +106,11 @@ impl Row {
 
     /// Takes away a holder. The caller then calls [`Row::grant`].
     pub(super) fn remove_holder(&mut self, trx: &Arc<TrxLocks>) {
-        let place = self.holders.iter().position(|h| Arc::ptr_eq(&h.trx, trx)).expect("a held key has its holder");
+        let place = self
+            .holders
+            .iter()
+            .position(|h| Arc::ptr_eq(&h.trx, trx))
+            .expect("a held key has its holder");
         self.holders.swap_remove(place);
     }
 
@@ -108,7 +118,11 @@ impl Row {
     pub(super) fn grant(&mut self, wakers: &mut Wakers) -> bool {
         while let Some(queue) = &mut self.queue {
             let front = queue.front().expect("a queue is never empty");
-            if self.holders.iter().any(|h| h.mode.conflicts(front.mode) && !Arc::ptr_eq(&h.trx, &front.trx)) {
+            if self
+                .holders
+                .iter()
+                .any(|h| h.mode.conflicts(front.mode) && !Arc::ptr_eq(&h.trx, &front.trx))
+            {
                 break;
             }
             let Waiter { trx, mode, .. } = queue.pop_front().expect("a queue is never empty");

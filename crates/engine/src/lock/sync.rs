@@ -1,5 +1,5 @@
-//! Mutexes and atomics of the lock table, the transaction system and the metadata locks: the real ones, or shuttle's, whose scheduler tries
-//! interleavings (`tests/model.rs`).
+//! Mutexes and atomics of the lock table, the transaction system and the metadata locks: the real
+//! ones, or shuttle's, whose scheduler tries interleavings (`tests/model.rs`).
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(all(test, shuttle)))]

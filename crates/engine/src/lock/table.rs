@@ -1,4 +1,5 @@
-//! All locked keys, in shards by hash. An uncontended lock is one short mutex and one probe; the entry holds its single owner inline.
+//! All locked keys, in shards by hash. An uncontended lock is one short mutex and one probe; the
+//! entry holds its single owner inline.
 use super::counters::Counters;
 use super::deadlock::Graph;
 use super::owner::{KillFlag, Outcome, Target, TrxLocks};
@@ -53,20 +54,33 @@ impl LockTable {
         self.shards[shard].0.lock()
     }
 
-    /// Locks a key until `release_all`. `Ok(true)` if `trx` had no lock on it before: only such a lock may be given back early (`release_row`).
-    /// `Err(Stall::Lock)`: the request is queued; drop the latches and await it, then look at the record again.
-    /// Never call it for a record whose newest version is `trx`'s own: it is locked already, implicitly.
+    /// Locks a key until `release_all`. `Ok(true)` if `trx` had no lock on it before: only such a
+    /// lock may be given back early (`release_row`). `Err(Stall::Lock)`: the request is queued;
+    /// drop the latches and await it, then look at the record again.
+    /// Never call it for a record whose newest version is `trx`'s own: it is locked already,
+    /// implicitly.
     pub fn lock_row(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> Try<bool> {
         self.request(trx, key, mode, true).map(|newly| newly.expect("a queued request stalls"))
     }
 
     /// NOWAIT, SKIP LOCKED: `None` if the lock cannot be had now; nothing is queued then.
-    pub fn try_lock_row(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode) -> Option<bool> {
+    pub fn try_lock_row(
+        self: &Arc<Self>,
+        trx: &Arc<TrxLocks>,
+        key: LockKey,
+        mode: Mode,
+    ) -> Option<bool> {
         self.request(trx, key, mode, false).expect("does not queue")
     }
 
     #[inline]
-    fn request(self: &Arc<Self>, trx: &Arc<TrxLocks>, key: LockKey, mode: Mode, queue: bool) -> Try<Option<bool>> {
+    fn request(
+        self: &Arc<Self>,
+        trx: &Arc<TrxLocks>,
+        key: LockKey,
+        mode: Mode,
+        queue: bool,
+    ) -> Try<Option<bool>> {
         let spread = key.spread();
         let mut shard = self.shard(spread);
         let row = match shard.entry(spread, |row| row.key == key, |row| row.key.spread()) {
@@ -95,8 +109,9 @@ impl LockTable {
         }
     }
 
-    /// Makes the implicit lock of a record explicit: the record's newest version was written by `id`, which `TrxSys::find` says is `owner`.
-    /// False if that transaction has ended; look at the record again then. After true, `lock_row` queues behind it.
+    /// Makes the implicit lock of a record explicit: the record's newest version was written by
+    /// `id`, which `TrxSys::find` says is `owner`. False if that transaction has ended; look at the
+    /// record again then. After true, `lock_row` queues behind it.
     pub fn grant_implicit(&self, owner: &Arc<TrxLocks>, id: TrxId, key: LockKey) -> bool {
         let spread = key.spread();
         let mut shard = self.shard(spread);
@@ -104,20 +119,24 @@ impl LockTable {
         if id == TrxId::NONE || owner.trx_id() != id {
             return false;
         }
-        let (newly, queued) = match shard.entry(spread, |row| row.key == key, |row| row.key.spread()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(Row::new(key, owner, Mode::X));
-                (true, false)
-            }
-            Entry::Occupied(mut occupied) => (occupied.get_mut().force(owner), occupied.get().has_queue()),
-        };
+        let (newly, queued) =
+            match shard.entry(spread, |row| row.key == key, |row| row.key.spread()) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(Row::new(key, owner, Mode::X));
+                    (true, false)
+                }
+                Entry::Occupied(mut occupied) => {
+                    (occupied.get_mut().force(owner), occupied.get().has_queue())
+                }
+            };
         if newly {
             held.keys.push(key);
         }
         drop(held);
         drop(shard);
         if newly && queued {
-            // Those in the queue wait for `owner` too now, which may wait itself: the one case where a cycle closes without a new wait.
+            // Those in the queue wait for `owner` too now, which may wait itself: the one case
+            // where a cycle closes without a new wait.
             self.break_deadlocks(owner);
         }
         true
@@ -128,10 +147,13 @@ impl LockTable {
         let spread = key.spread();
         let shard = self.shard(spread);
         let row = shard.find(spread, |row| row.key == key);
-        row.is_some_and(|row| row.holders.iter().any(|h| Arc::ptr_eq(&h.trx, trx) && h.mode >= mode))
+        row.is_some_and(|row| {
+            row.holders.iter().any(|h| Arc::ptr_eq(&h.trx, trx) && h.mode >= mode)
+        })
     }
 
-    /// Gives one row lock back before the end of the transaction: READ COMMITTED does for rows that its WHERE clause refuses.
+    /// Gives one row lock back before the end of the transaction: READ COMMITTED does for rows that
+    /// its WHERE clause refuses.
     pub fn release_row(&self, trx: &Arc<TrxLocks>, key: LockKey) {
         let mut wakers = Wakers::new();
         self.release_key(trx, key, &mut wakers);
@@ -143,10 +165,14 @@ impl LockTable {
         wake(wakers);
     }
 
-    /// Gives back everything, row and range locks, and wakes those who can go on. Called at commit and rollback, after `TrxSys::end_commit`, so
-    /// that whoever finds the locks gone finds the transaction ended.
+    /// Gives back everything, row and range locks, and wakes those who can go on. Called at commit
+    /// and rollback, after `TrxSys::end_commit`, so that whoever finds the locks gone finds the
+    /// transaction ended.
     pub fn release_all(&self, trx: &Arc<TrxLocks>) {
-        assert!(trx.wait.lock().outcome != Outcome::Pending, "a transaction that ends waits for nothing");
+        assert!(
+            trx.wait.lock().outcome != Outcome::Pending,
+            "a transaction that ends waits for nothing"
+        );
         let mut held = trx.end();
         let mut wakers = Wakers::new();
         for key in held.keys.drain(..) {
@@ -162,7 +188,8 @@ impl LockTable {
     fn release_key(&self, trx: &Arc<TrxLocks>, key: LockKey, wakers: &mut Wakers) {
         let spread = key.spread();
         let mut shard = self.shard(spread);
-        let mut entry = shard.find_entry(spread, |row| row.key == key).ok().expect("a held key has its entry");
+        let mut entry =
+            shard.find_entry(spread, |row| row.key == key).ok().expect("a held key has its entry");
         let row = entry.get_mut();
         row.remove_holder(trx);
         if row.grant(wakers) {
@@ -175,7 +202,13 @@ impl LockTable {
     }
 
     /// Ends a wait as `outcome` unless it has ended already. True if it did.
-    pub(super) fn withdraw(&self, trx: &Arc<TrxLocks>, ticket: u64, outcome: Outcome, wakers: &mut Wakers) -> bool {
+    pub(super) fn withdraw(
+        &self,
+        trx: &Arc<TrxLocks>,
+        ticket: u64,
+        outcome: Outcome,
+        wakers: &mut Wakers,
+    ) -> bool {
         let Some(target) = trx.pending(ticket) else { return false };
         let key = match target {
             Target::Insert { ranges, .. } => return ranges.withdraw(trx, ticket, outcome, wakers),
@@ -183,7 +216,8 @@ impl LockTable {
         };
         let spread = key.spread();
         let mut shard = self.shard(spread);
-        // It may have been granted since the look above, and its owner may even queue here again; now that cannot change (LOCK-4).
+        // It may have been granted since the look above, and its owner may even queue here again;
+        // now that cannot change (LOCK-4).
         if trx.pending(ticket).is_none() {
             return false;
         }

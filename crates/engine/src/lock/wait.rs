@@ -1,4 +1,5 @@
-//! The future behind `Stall::Lock`: a queued request. Dropping it takes the request back and lets the others go on.
+//! The future behind `Stall::Lock`: a queued request. Dropping it takes the request back and lets
+//! the others go on.
 use super::owner::{Outcome, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
@@ -25,8 +26,10 @@ impl LockWait {
         LockWait { locks, trx, ticket, began }
     }
 
-    /// Waits. `Ok`: call again what stalled; a row lock is held then, an insert has to check once more. `Error::Deadlock`: this transaction was
-    /// chosen, roll it back. `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill flag is set.
+    /// Waits. `Ok`: call again what stalled; a row lock is held then, an insert has to check once
+    /// more. `Error::Deadlock`: this transaction was chosen, roll it back.
+    /// `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill
+    /// flag is set.
     pub async fn wait(self, host: &Arc<dyn Host>, timeout: Duration) -> Result<()> {
         if self.locks.detects() {
             self.locks.announce(&self.trx, self.ticket);
@@ -38,7 +41,9 @@ impl LockWait {
         poll_fn(|cx| {
             {
                 let mut wait = self.trx.wait.lock();
-                if wait.outcome == Outcome::Pending && !wait.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+                if wait.outcome == Outcome::Pending
+                    && !wait.waker.as_ref().is_some_and(|w| w.will_wake(cx.waker()))
+                {
                     wait.waker = Some(cx.waker().clone());
                 }
             }

@@ -1,4 +1,5 @@
-//! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What sessions count is spread over lines of memory by thread.
+//! What the log counts, under the names the field study uses (`log_*` as in INNODB_METRICS). What
+//! sessions count is spread over lines of memory by thread.
 use crate::histogram_names;
 use crate::log::append::slots;
 use crate::log::sync::Padded;
@@ -13,7 +14,8 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Counted by sessions.
         #[derive(Debug, Clone, Copy)]
-        #[allow(non_camel_case_types, dead_code)] // Names of the study that have nothing to count here are reported as 0.
+        // Names of the study that have nothing to count here are reported as 0.
+        #[allow(non_camel_case_types, dead_code)]
         pub(super) enum Session { $($name,)* }
         const SESSION_NAMES: &[&str] = &[$(stringify!($name),)*];
     };
@@ -59,12 +61,17 @@ pub(super) struct Counters {
 }
 impl Counters {
     pub fn new() -> Counters {
-        Counters { session: (0..SHARDS).map(|_| Padded::default()).collect(), writer: Padded::default(), flush_time: Histogram::default() }
+        Counters {
+            session: (0..SHARDS).map(|_| Padded::default()).collect(),
+            writer: Padded::default(),
+            flush_time: Histogram::default(),
+        }
     }
     pub fn session(&self, what: Session) {
         self.session[slots::number() % SHARDS][what as usize].fetch_add(1, Relaxed);
     }
-    /// One durable flush: its length in bytes and time, how many it woke, and whether who did it waited for it too.
+    /// One durable flush: its length in bytes and time, how many it woke, and whether who did it
+    /// waited for it too.
     pub fn flushed(&self, bytes: u64, time: Duration, woken: usize, led: bool) {
         let (w, us) = (&self.writer, time.as_micros() as u64);
         self.flush_time.record(time);
@@ -86,6 +93,9 @@ impl Counters {
         let w = &self.writer;
         f("log_flush_avg_time_us", load(&w.log_flush_total_time_us) / load(&w.log_flushes).max(1));
         f("log_flush_lsn_avg_rate", load(&w.log_flush_total_bytes) / load(&w.log_flushes).max(1));
-        f("log_waiters_per_flush", 100 * (load(&w.log_flush_waiters) + load(&w.log_groups)) / load(&w.log_flushes).max(1));
+        f(
+            "log_waiters_per_flush",
+            100 * (load(&w.log_flush_waiters) + load(&w.log_groups)) / load(&w.log_flushes).max(1),
+        );
     }
 }

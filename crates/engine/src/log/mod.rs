@@ -3,15 +3,21 @@
 //!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable ─► waits wake
 //!                                                                                     checkpoint ─► segments are reused, credit is free again
 //!
-//! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a frame's room, place and bytes), `commit` (waiting for an LSN,
-//! and who leads), `write` (write, sync, segments), `policy` (which configuration to use), `recovery` (checkpoint file, reading the log, its end).
+//! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a
+//! frame's room, place and bytes), `commit` (waiting for an LSN, and who leads), `write` (write,
+//! sync, segments), `policy` (which configuration to use), `recovery` (checkpoint file, reading the
+//! log, its end).
 //!
-//! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a contiguous completed prefix.
-//! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it is below.
-//! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried again.
+//! LOG-1: `checkpoint <= durable <= written <= ready <= tail`. LOG-2: `durable` moves only over a
+//! contiguous completed prefix.
+//! LOG-3: nothing above the checkpoint is ever overwritten: a segment is reused only when all of it
+//! is below.
+//! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried
+//! again.
 //!
-//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or `segments.open`; `control` before nothing; the policy's `choice` before the bell of `waits`; all are
-//! leaves for the rest of the engine.
+//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or
+//! `segments.open`; `control` before nothing; the policy's `choice` before the bell of `waits`; all
+//! are leaves for the rest of the engine.
 
 mod append;
 mod commit;
@@ -66,16 +72,23 @@ pub const FIRST_LSN: Lsn = Lsn(BLOCK);
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     pub dir: PathBuf,
-    /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it was made with counts.
+    /// Stream bytes of a segment: a multiple of 4096, at least 16384. Of an existing log, what it
+    /// was made with counts.
     pub segment_bytes: u64,
-    /// Most bytes of stream between checkpoint and tail; at least 65536, of a new log at least four segments.
+    /// Most bytes of stream between checkpoint and tail; at least 65536, of a new log at least four
+    /// segments.
     pub capacity_bytes: u64,
     /// Size of the log buffer: a multiple of 4096, at least 65536.
     pub buffer_bytes: usize,
 }
 impl LogConfig {
     pub fn new(dir: impl Into<PathBuf>) -> LogConfig {
-        LogConfig { dir: dir.into(), segment_bytes: 16 << 20, capacity_bytes: 1 << 30, buffer_bytes: 16 << 20 }
+        LogConfig {
+            dir: dir.into(),
+            segment_bytes: 16 << 20,
+            capacity_bytes: 1 << 30,
+            buffer_bytes: 16 << 20,
+        }
     }
     fn check(&self, new: bool) -> Result<()> {
         let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
@@ -109,7 +122,8 @@ pub struct Log {
     /// Seconds between two flushes of what nobody waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
-    /// Every write goes through it: appenders go on filling the block that a write ends in. Locked by the lease holder alone, through its writes.
+    /// Every write goes through it: appenders go on filling the block that a write ends in. Locked
+    /// by the lease holder alone, through its writes.
     staging: Mutex<AlignedBuf>,
     /// Held through a sync (WRITE-2).
     syncing: Mutex<()>,
@@ -182,7 +196,8 @@ impl Log {
             durable: first,
             ..State::default()
         };
-        let segments = Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
+        let segments =
+            Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
         // Last: with this file the log exists.
         let control = Control::create(&*disk, &dir, state)?;
         Log::start(disk, host, config, control, segments, vec![(first, 1)], first, &[])
@@ -192,7 +207,8 @@ impl Log {
         let scanner = FrameScanner::open(disk, config)?;
         Ok((scanner.checkpoint_payload().to_vec(), scanner))
     }
-    /// Everything below `block + tail_block.len()` is durable; `block` is where the last block begins and `tail_block` what is in it.
+    /// Everything below `block + tail_block.len()` is durable; `block` is where the last block
+    /// begins and `tail_block` what is in it.
     #[allow(clippy::too_many_arguments)]
     fn start(
         disk: Arc<dyn Disk>,
@@ -260,11 +276,13 @@ impl Log {
         Ok(log)
     }
 
-    /// Room for a frame of at most `max_bytes`, header included. Taken before latches; `Stall::LogSpace` if there is none now: then [`Log::wait_space`].
+    /// Room for a frame of at most `max_bytes`, header included. Taken before latches;
+    /// `Stall::LogSpace` if there is none now: then [`Log::wait_space`].
     pub fn credit(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.space.credit(max_bytes as u64, Class::Ordinary)
     }
-    /// The same for rollback, undo and the cleaners, without which no room would ever come: may use the reserve.
+    /// The same for rollback, undo and the cleaners, without which no room would ever come: may use
+    /// the reserve.
     pub fn credit_reserved(&self, max_bytes: usize) -> Try<Credit<'_>> {
         self.space.credit(max_bytes as u64, Class::Reserved)
     }
@@ -273,18 +291,29 @@ impl Log {
         (self.space.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)
     }
 
-    /// Appends a frame: `FRAME_HEADER` bytes that are filled in here, then the payload. `enter` gets the frame's first LSN and the one after its end, and stamps
-    /// pages and enters them in the dirty index; only then may a checkpoint pass. Returns the end: durable when `durable()` is at or above it.
-    pub fn append(&self, frame: &mut [u8], credit: Credit<'_>, enter: impl FnOnce(Lsn, Lsn)) -> Lsn {
+    /// Appends a frame: `FRAME_HEADER` bytes that are filled in here, then the payload. `enter`
+    /// gets the frame's first LSN and the one after its end, and stamps pages and enters them in
+    /// the dirty index; only then may a checkpoint pass. Returns the end: durable when `durable()`
+    /// is at or above it.
+    pub fn append(
+        &self,
+        frame: &mut [u8],
+        credit: Credit<'_>,
+        enter: impl FnOnce(Lsn, Lsn),
+    ) -> Lsn {
         let len = frame.len() as u64;
-        assert!(frame.len() > FRAME_HEADER && frame.len() <= FRAME_HEADER + FRAME_PAYLOAD_MAX, "a frame has a payload of at most 16 MiB");
+        assert!(
+            frame.len() > FRAME_HEADER && frame.len() <= FRAME_HEADER + FRAME_PAYLOAD_MAX,
+            "a frame has a payload of at most 16 MiB"
+        );
         assert!(len <= credit.bytes(), "CREDIT-1: {len} bytes with credit for {}", credit.bytes());
         let crc = frame::payload_crc(self.seed, &frame[FRAME_HEADER..]);
         let durable = self.waits.durable();
         let seat = self.order.seat();
         let start = seat.reserve(&self.order, len);
         frame::finish(frame, frame::KIND_CHANGES, start, durable, crc);
-        // SAFETY: the range was just reserved, and credit keeps it clear of what is not written yet (CREDIT-1, CREDIT-2).
+        // SAFETY: the range was just reserved, and credit keeps it clear of what is not written yet
+        // (CREDIT-1, CREDIT-2).
         unsafe { self.ring.fill(start, frame) };
         seat.copied();
         enter(Lsn(start), Lsn(start + len));
@@ -293,11 +322,13 @@ impl Log {
         Lsn(start + len)
     }
 
-    /// Resolves when everything below `lsn`, at most the tail, is durable. Dropping the future gives up the wait, not the write.
+    /// Resolves when everything below `lsn`, at most the tail, is durable. Dropping the future
+    /// gives up the wait, not the write.
     pub fn wait_durable(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::new(self, lsn, true)
     }
-    /// Resolves when everything below `lsn` is handed to the operating system: it survives the end of the process, not that of the machine.
+    /// Resolves when everything below `lsn` is handed to the operating system: it survives the end
+    /// of the process, not that of the machine.
     pub fn wait_written(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::new(self, lsn, false)
     }
@@ -305,11 +336,13 @@ impl Log {
     pub fn ticket(self: &Arc<Self>, lsn: Lsn) -> CommitTicket {
         CommitTicket::new(self.clone(), lsn)
     }
-    /// Makes everything below `lsn` durable on behalf of the engine, not of a commit: the same wait, not counted as a session's.
+    /// Makes everything below `lsn` durable on behalf of the engine, not of a commit: the same
+    /// wait, not counted as a session's.
     pub fn flush_to(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::uncounted(self, lsn)
     }
-    /// After `Stall::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a segment is needed and cannot be made; each call tries once more.
+    /// After `Stall::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a
+    /// segment is needed and cannot be made; each call tries once more.
     pub fn wait_space(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Ordinary)
     }
@@ -332,7 +365,8 @@ impl Log {
     pub fn durable(&self) -> Lsn {
         Lsn(self.waits.durable())
     }
-    /// Every frame below has been entered in the dirty index. For the checkpoint: read this first, then the index.
+    /// Every frame below has been entered in the dirty index. For the checkpoint: read this first,
+    /// then the index.
     pub fn dirty_low(&self) -> Lsn {
         Lsn(self.order.dirty_low())
     }
@@ -352,8 +386,9 @@ impl Log {
         self.pressure.wait().await;
     }
 
-    /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX` bytes, is given back there. All pages changed below are
-    /// synced in their files. Segments wholly below are then reused.
+    /// Makes `lsn` the place where recovery begins; `payload`, at most `CHECKPOINT_PAYLOAD_MAX`
+    /// bytes, is given back there. All pages changed below are synced in their files. Segments
+    /// wholly below are then reused.
     pub fn write_checkpoint(&self, lsn: Lsn, payload: &[u8]) {
         let (durable, segments_end) = (self.durable(), self.segments.end());
         assert!(lsn <= durable, "LOG-1: checkpoint {lsn} above durable {durable}");
@@ -391,7 +426,8 @@ impl Log {
     pub async fn close(&self) {
         let tail = self.tail();
         self.flush_to(tail).await;
-        // Another engine may open the directory soon: nothing may make, rename or remove a segment then, nor write what this one knows to the control file.
+        // Another engine may open the directory soon: nothing may make, rename or remove a segment
+        // then, nor write what this one knows to the control file.
         self.stop();
         self.keeper_over.wait().await;
         if self.checkpoint_lsn() == tail {

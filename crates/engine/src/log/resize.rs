@@ -1,4 +1,5 @@
-//! The log's sizes while it runs: capacity and buffer, which may be set at any time; how writers are slowed as it fills; what is said when it is full.
+//! The log's sizes while it runs: capacity and buffer, which may be set at any time; how writers
+//! are slowed as it fills; what is said when it is full.
 use super::Log;
 use crate::base::Result;
 use crate::log::append::credit::CAPACITY_MIN;
@@ -17,7 +18,8 @@ impl Log {
     pub fn capacity_now(&self) -> u64 {
         self.space.bounds().in_force_bytes
     }
-    /// Changes the capacity. A larger one counts at once; a smaller one as the checkpoint moves, which the cleaners now hurry for.
+    /// Changes the capacity. A larger one counts at once; a smaller one as the checkpoint moves,
+    /// which the cleaners now hurry for.
     pub fn set_capacity(&self, bytes: u64) {
         self.space.set_capacity(bytes.max(CAPACITY_MIN));
         if self.capacity_now() > self.capacity_bytes() {
@@ -30,7 +32,10 @@ impl Log {
         let end = (last / self.segments.bytes + 1) * self.segments.bytes;
         if self.segments.end() > end {
             let stay = self.space.lower_files_end(end);
-            self.control.lock().control.segments_end_at(stay / self.segments.bytes * self.segments.bytes);
+            self.control
+                .lock()
+                .control
+                .segments_end_at(stay / self.segments.bytes * self.segments.bytes);
             self.segments.cut(stay)?;
         }
         Ok(())
@@ -58,7 +63,10 @@ impl Log {
             self.flush_to(self.tail()).await;
         }
         let Some(memory) = AlignedBuf::try_new(size as usize) else {
-            eprintln!("redolith: no memory for a log buffer of {wanted} bytes; it stays at {}", self.buffer_bytes());
+            eprintln!(
+                "redolith: no memory for a log buffer of {wanted} bytes; it stays at {}",
+                self.buffer_bytes()
+            );
             self.buffer_wanted.store(self.buffer_bytes(), Relaxed);
             return;
         };
@@ -66,7 +74,8 @@ impl Log {
         // If it is too early (LOGBUF-6), the next checkpoint calls the keeper again.
         self.space.set_buffer(wanted, |promised| self.ring.change(memory, promised, written));
     }
-    /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the keeper alone.
+    /// Gives the memory of the buffer's former size back, when nothing in it is needed. For the
+    /// keeper alone.
     fn drop_old_buffer(&self) {
         if self.waits.written() >= self.ring.split_at() {
             self.ring.forget_older();
@@ -87,7 +96,8 @@ impl Log {
         self.pressure.kick();
         self.host.sleep(time).await;
     }
-    /// True once until the next checkpoint: somebody has waited too long for room, and it is to be said why.
+    /// True once until the next checkpoint: somebody has waited too long for room, and it is to be
+    /// said why.
     pub fn tell_full(&self) -> bool {
         !self.full_told.swap(true, Relaxed)
     }

@@ -1,4 +1,5 @@
-//! The atomics of the lock-free parts: std's, or loom's when the crate is built with `--cfg loom` to explore their interleavings.
+//! The atomics of the lock-free parts: std's, or loom's when the crate is built with `--cfg loom`
+//! to explore their interleavings.
 #[cfg(loom)]
 pub(super) use crate::explore::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex};
 #[cfg(loom)]

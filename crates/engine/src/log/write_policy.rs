@@ -1,12 +1,16 @@
-//! How commits become durable: who writes the log, how many writes are in flight, and how long a flush is held back.
+//! How commits become durable: who writes the log, how many writes are in flight, and how long a
+//! flush is held back.
 //!
-//! The commit path reads the [`WritePolicy`] in use and knows nothing of how it was chosen. Settings come first ([`Log::set_policy`]); what they leave open is
-//! proposed by the folder `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the default: `leader`, one write at a
-//! time, flushes at once.
+//! The commit path reads the [`WritePolicy`] in use and knows nothing of how it was chosen.
+//! Settings come first ([`Log::set_policy`]); what they leave open is proposed by the folder
+//! `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the
+//! default: `leader`, one write at a time, flushes at once.
 //!
-//! SCHEME-1: a change loses, doubles and delays no commit: the lease ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it
-//! on, and the next holder is of the new mode.
-//! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other sessions may join.
+//! SCHEME-1: a change loses, doubles and delays no commit: the lease
+//! ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
+//! the next holder is of the new mode.
+//! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other
+//! sessions may join.
 use crate::log::commit::dedicated;
 use crate::log::{DEPTH_MAX, Log};
 use parking_lot::Mutex;
@@ -19,7 +23,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum WriterMode {
-    /// Each session that commits writes and flushes for itself, one at a time (`innodb_log_writer_threads=OFF`).
+    /// Each session that commits writes and flushes for itself, one at a time
+    /// (`innodb_log_writer_threads=OFF`).
     Session = 1,
     /// The first session to arrive lets the others join, and writes for the group.
     Leader = 2,
@@ -31,16 +36,19 @@ impl WriterMode {
         ["", "session", "leader", "dedicated"][self as usize]
     }
     fn of(n: u8) -> WriterMode {
-        [WriterMode::Leader, WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated][n as usize]
+        [WriterMode::Leader, WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated]
+            [n as usize]
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::log) struct WritePolicy {
     pub mode: WriterMode,
-    /// Durable writes that may be in flight at a time, 1 to [`DEPTH_MAX`]. The two threads of `dedicated` overlap in their own way: there it counts for nothing.
+    /// Durable writes that may be in flight at a time, 1 to [`DEPTH_MAX`]. The two threads of
+    /// `dedicated` overlap in their own way: there it counts for nothing.
     pub depth: usize,
-    /// Time from the beginning of one flush to that of the next, at least; zero: a flush begins at once.
+    /// Time from the beginning of one flush to that of the next, at least; zero: a flush begins at
+    /// once.
     pub hold: Duration,
 }
 impl Default for WritePolicy {
@@ -58,11 +66,16 @@ pub struct PolicySettings {
     pub hold: Option<Duration>,
 }
 impl PolicySettings {
-    /// The settings, and what they leave open as it is proposed. A depth that was proposed for another mode says nothing about this one.
+    /// The settings, and what they leave open as it is proposed. A depth that was proposed for
+    /// another mode says nothing about this one.
     fn over(&self, proposed: WritePolicy) -> WritePolicy {
         let mode = self.mode.unwrap_or(proposed.mode);
         let open = if mode == proposed.mode { proposed.depth } else { 1 };
-        WritePolicy { mode, depth: self.depth.unwrap_or(open), hold: self.hold.unwrap_or(proposed.hold) }
+        WritePolicy {
+            mode,
+            depth: self.depth.unwrap_or(open),
+            hold: self.hold.unwrap_or(proposed.hold),
+        }
     }
 }
 
@@ -74,13 +87,15 @@ pub(in crate::log) struct Measured {
     pub redo_bytes: u64,
     /// Moving average of the CPU time of a flush; zero before the first.
     pub flush_cpu: Duration,
-    /// Moving average of the time from one commit of a session to its next; zero where no session has told.
+    /// Moving average of the time from one commit of a session to its next; zero where no session
+    /// has told.
     pub session_cycle: Duration,
 }
 
 /// Whoever makes proposals, as status and counters know it.
 pub(in crate::log) trait Advisor: Send + Sync {
-    /// The configuration in use under these settings and the reason for it, for people; `flush` is the average time of a flush.
+    /// The configuration in use under these settings and the reason for it, for people; `flush` is
+    /// the average time of a flush.
     fn reason(&self, settings: PolicySettings, flush: Duration) -> String;
     fn counters(&self, f: &mut dyn FnMut(&'static str, u64));
 }
@@ -168,7 +183,8 @@ impl Log {
         let depth = self.policy_in_use.depth.load(Acquire);
         if depth > 1 && !self.segments.reports_apart() { 1 } else { depth }
     }
-    /// Changes what is set of the policy; at any time, under load (SCHEME-1). It is in use when this returns.
+    /// Changes what is set of the policy; at any time, under load (SCHEME-1). It is in use when
+    /// this returns.
     pub fn set_policy(self: &Arc<Self>, change: impl FnOnce(&mut PolicySettings)) {
         let mut choice = self.policy_in_use.choice.lock();
         change(&mut choice.settings);
@@ -185,7 +201,9 @@ impl Log {
     /// The policy in use, and why; that it is set, where the settings leave no choice.
     pub fn writer_reason(&self) -> String {
         let count = &self.counters.writer;
-        let flush = Duration::from_micros(count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1));
+        let flush = Duration::from_micros(
+            count.log_flush_total_time_us.load(Relaxed) / count.log_flushes.load(Relaxed).max(1),
+        );
         match self.policy_in_use.advisor.get() {
             Some(advisor) => advisor.reason(self.policy_settings(), flush),
             None => format!("{}: set", self.mode().name()),
@@ -245,7 +263,10 @@ mod tests {
         p.flush_begins(us(1000));
         assert_eq!(p.held_back(us(1001)), None);
         p.hold_us.store(500, Relaxed);
-        assert_eq!((p.held_back(us(1200)), p.held_back(us(1500)), p.held_back(us(9000))), (Some(us(300)), None, None));
+        assert_eq!(
+            (p.held_back(us(1200)), p.held_back(us(1500)), p.held_back(us(9000))),
+            (Some(us(300)), None, None)
+        );
     }
     #[test]
     fn averages_arrive() {

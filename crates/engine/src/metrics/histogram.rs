@@ -1,13 +1,18 @@
-//! Times sorted into buckets, counted where each thread has lines of its own (STAT-1 of the SQL layer holds here too: a load and a store).
+//! Times sorted into buckets, counted where each thread has lines of its own (STAT-1 of the SQL
+//! layer holds here too: a load and a store).
 //!
-//! A histogram goes out as counters: `<name>_count`, `<name>_sum` and, for each bound, `<name>_le_<bound>`, which counts what took that long or less
-//! (so `<name>_le_inf` is `<name>_count`). Whoever shows counters needs to know nothing of histograms, and [`split`] finds them again by their names.
+//! A histogram goes out as counters: `<name>_count`, `<name>_sum` and, for each bound,
+//! `<name>_le_<bound>`, which counts what took that long or less (so `<name>_le_inf` is
+//! `<name>_count`). Whoever shows counters needs to know nothing of histograms, and [`split`] finds
+//! them again by their names.
 use crate::buf::Sharded;
 use std::time::Duration;
 
 /// Upper bounds in microseconds; one bucket more is for what took longer.
-pub const BOUNDS_US: [u64; 17] =
-    [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000];
+pub const BOUNDS_US: [u64; 17] = [
+    10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000, 5_000_000,
+];
 pub const BUCKETS: usize = BOUNDS_US.len() + 1;
 
 /// The names of one histogram's counters.
@@ -85,8 +90,14 @@ mod tests {
             assert!(all.insert(name, n).is_none());
         });
         let of = |name| all[name];
-        assert_eq!((of("x_us_le_10"), of("x_us_le_20"), of("x_us_le_50"), of("x_us_le_100")), (2, 3, 3, 4));
-        assert_eq!((of("x_us_le_1000000"), of("x_us_le_5000000"), of("x_us_le_inf"), of("x_us_count")), (4, 6, 8, 8));
+        assert_eq!(
+            (of("x_us_le_10"), of("x_us_le_20"), of("x_us_le_50"), of("x_us_le_100")),
+            (2, 3, 3, 4)
+        );
+        assert_eq!(
+            (of("x_us_le_1000000"), of("x_us_le_5000000"), of("x_us_le_inf"), of("x_us_count")),
+            (4, 6, 8, 8)
+        );
         assert_eq!(of("x_us_sum"), 105_000_121);
         assert_eq!(all.len(), BUCKETS + 2);
     }

@@ -1,9 +1,11 @@
-//! Counters, in one place: what there are ([`Metric`], [`all`]) and what they say now ([`Engine::metrics`]).
+//! Counters, in one place: what there are ([`Metric`], [`all`]) and what they say now
+//! ([`Engine::metrics`]).
 //!
-//! The parts of the engine count; nothing here does, but for [`Counts`]: what transactions count when a statement or they themselves end.
+//! The parts of the engine count; nothing here does, but for [`Counts`]: what transactions count
+//! when a statement or they themselves end.
 //!
-//! MET-1: a name that a part counts under needs no entry in the table to be shown; the entry gives it a description. A name in the table that no part counts
-//! under is 0.
+//! MET-1: a name that a part counts under needs no entry in the table to be shown; the entry gives
+//! it a description. A name in the table that no part counts under is 0.
 mod histogram;
 mod table;
 
@@ -54,7 +56,8 @@ pub struct Metric {
 }
 
 static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| table::all().collect());
-static BY_NAME: LazyLock<HashMap<&'static str, usize>> = LazyLock::new(|| METRICS.iter().enumerate().map(|(i, m)| (m.name, i)).collect());
+static BY_NAME: LazyLock<HashMap<&'static str, usize>> =
+    LazyLock::new(|| METRICS.iter().enumerate().map(|(i, m)| (m.name, i)).collect());
 
 /// The counters that have a description.
 pub fn all() -> &'static [Metric] {
@@ -179,7 +182,10 @@ fn pool(engine: &Engine, put: &mut impl FnMut(&'static str, u64)) {
     put("buffer_data_reads", c.data_read_bytes.get());
     put("buffer_data_written", c.data_written_bytes.get());
     put("buffer_LRU_batch_flush_total_pages", c.pages_written_lru.get());
-    put("buffer_flush_adaptive_total_pages", c.pages_written.get().saturating_sub(c.pages_written_lru.get()));
+    put(
+        "buffer_flush_adaptive_total_pages",
+        c.pages_written.get().saturating_sub(c.pages_written_lru.get()),
+    );
     put("os_data_reads", c.data_reads.get());
     put("os_data_writes", c.data_writes.get());
     put("os_data_fsyncs", c.data_fsyncs.get());
@@ -284,7 +290,9 @@ mod tests {
     /// The study's counters, page by page of its table.
     #[test]
     fn every_counter_of_the_study_is_there() {
-        let waits = |of: &str| [format!("{of}_no_waits"), format!("{of}_waits"), format!("{of}_wait_loops")];
+        let waits = |of: &str| {
+            [format!("{of}_no_waits"), format!("{of}_waits"), format!("{of}_wait_loops")]
+        };
         let mut names: Vec<String> = [
             "log_writer",
             "log_write_notifier",

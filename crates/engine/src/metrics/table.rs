@@ -1,6 +1,8 @@
-//! What each counter is: the names of INNODB_METRICS where there is the same event here, names of our own beside them.
+//! What each counter is: the names of INNODB_METRICS where there is the same event here, names of
+//! our own beside them.
 //!
-//! A counter that nothing can count here is listed all the same, so that what asks for it by name finds it; its comment says why it stays 0.
+//! A counter that nothing can count here is listed all the same, so that what asks for it by name
+//! finds it; its comment says why it stays 0.
 use super::{Kind, Kind::*, Metric};
 
 type Row = (&'static str, Kind, &'static str);
@@ -9,7 +11,13 @@ type Group = (&'static str, &'static str, &'static [Row]);
 
 pub(super) fn all() -> impl Iterator<Item = Metric> {
     GROUPS.iter().flat_map(|(module, subsystem, rows)| {
-        rows.iter().map(move |(name, kind, comment)| Metric { name, subsystem, module, kind: *kind, comment })
+        rows.iter().map(move |(name, kind, comment)| Metric {
+            name,
+            subsystem,
+            module,
+            kind: *kind,
+            comment,
+        })
     })
 }
 
@@ -40,17 +48,50 @@ const LOG: &[Row] = &[
     ("log_lsn_last_checkpoint", Value, "Where recovery would begin"),
     ("log_lsn_checkpoint_age", Value, "Bytes of log between the last checkpoint and the end"),
     ("log_lsn_archived", Value, "0: there is no log archiver"),
-    ("log_lsn_buf_dirty_pages_added", Value, "Every page changed below this place is known to be dirty"),
-    ("log_lsn_buf_pool_oldest_approx", Value, "Oldest change that is not in the data files, to a bucket of the dirty index"),
-    ("log_lsn_buf_pool_oldest_lwm", Value, "The same: the dirty index needs no allowance for late entries"),
-    ("log_max_modified_age_async", Value, "Checkpoint age from which the writers of rows are slowed"),
+    (
+        "log_lsn_buf_dirty_pages_added",
+        Value,
+        "Every page changed below this place is known to be dirty",
+    ),
+    (
+        "log_lsn_buf_pool_oldest_approx",
+        Value,
+        "Oldest change that is not in the data files, to a bucket of the dirty index",
+    ),
+    (
+        "log_lsn_buf_pool_oldest_lwm",
+        Value,
+        "The same: the dirty index needs no allowance for late entries",
+    ),
+    (
+        "log_max_modified_age_async",
+        Value,
+        "Checkpoint age from which the writers of rows are slowed",
+    ),
     ("log_max_modified_age_sync", Value, "Checkpoint age at which they wait"),
-    ("log_free_space", Value, "Bytes of log that may be written before writers wait for a checkpoint"),
-    ("log_concurrency_margin", Value, "0: each mini-transaction takes credit for its bytes before it begins, so no margin is needed"),
-    ("log_capacity", Value, "Bytes that the log may hold now: more than what is set while it shrinks"),
+    (
+        "log_free_space",
+        Value,
+        "Bytes of log that may be written before writers wait for a checkpoint",
+    ),
+    (
+        "log_concurrency_margin",
+        Value,
+        "0: each mini-transaction takes credit for its bytes before it begins, so no margin is \
+            needed",
+    ),
+    (
+        "log_capacity",
+        Value,
+        "Bytes that the log may hold now: more than what is set while it shrinks",
+    ),
     ("log_capacity_set", Value, "Bytes that it is to hold (innodb_redo_log_capacity)"),
     ("log_buffer_bytes", Value, "Size of the log buffer"),
-    ("log_throttle_waits", Counter, "Changes of rows that were held up because the log was nearly full"),
+    (
+        "log_throttle_waits",
+        Counter,
+        "Changes of rows that were held up because the log was nearly full",
+    ),
     ("log_throttle_time_us", Counter, "Microseconds that they were held up"),
     ("log_waits", StatusCounter, "Mini-transactions that waited for room in the log buffer"),
     ("log_write_requests", StatusCounter, "Mini-transactions put into the log buffer"),
@@ -65,34 +106,81 @@ const LOG: &[Row] = &[
     ("log_flush_lsn_avg_rate", Value, "Bytes of log that a flush makes durable on average"),
     ("log_flush_total_bytes", Counter, "Bytes of log made durable"),
     ("log_flushes", Counter, "Times that the durable place in the log moved"),
-    ("log_flush_waiters", Counter, "Waits that a flush by another session, or by the dedicated writer, ended"),
+    (
+        "log_flush_waiters",
+        Counter,
+        "Waits that a flush by another session, or by the dedicated writer, ended",
+    ),
     ("log_flush_group_max", Value, "Most waits that one flush ended"),
     ("log_waiters_per_flush", Value, "Waits ended by one flush, on average, in hundredths"),
-    ("log_groups", Counter, "Flushes by a session, for itself and all that waited with it; the rest are the dedicated writer's"),
+    (
+        "log_groups",
+        Counter,
+        "Flushes by a session, for itself and all that waited with it; the rest are the dedicated \
+            writer's",
+    ),
     ("log_scheme", Value, "Who writes the log now: 0 session, 1 leader, 2 dedicated"),
     (
         "log_flush_depth",
         Value,
-        "Durable writes of the log that may be in flight at one time; dedicated threads overlap by themselves, at any depth",
+        "Durable writes of the log that may be in flight at one time; dedicated threads overlap by \
+            themselves, at any depth",
     ),
-    ("log_writes_submitted", Counter, "Writes that a session submitted, to wait for their end like those it leads"),
+    (
+        "log_writes_submitted",
+        Counter,
+        "Writes that a session submitted, to wait for their end like those it leads",
+    ),
     ("log_writes_overlapped", Counter, "Those that began while another one was in flight"),
-    ("log_flush_pace_us", Value, "Microseconds that lie at least between the beginnings of two flushes; 0: none is held back"),
+    (
+        "log_flush_pace_us",
+        Value,
+        "Microseconds that lie at least between the beginnings of two flushes; 0: none is held \
+            back",
+    ),
     ("log_flush_holds", Counter, "Flushes held back for that"),
     ("log_flush_hold_time_us", Counter, "Microseconds of that"),
-    ("log_flush_cpu_avg_ns", Value, "CPU time of a flush in the thread that does it, in nanoseconds: a moving average of samples"),
-    ("log_session_cycle_us", Value, "Microseconds from one commit of a session to its next: a moving average of samples"),
-    ("log_cpus_usable_milli", Value, "Thousandths of a CPU that this process may use: affinity and quota"),
-    ("log_cpus_idle_milli", Value, "Of them, what nobody used in the last fifth of a second in which commits were made durable"),
-    ("log_auto_trials", Counter, "Slices of time in which redolith_log_writer=auto had another scheme or depth write, to compare"),
-    ("log_auto_trial_time_us", Counter, "Microseconds of that; more where the other way has been nearly as good"),
+    (
+        "log_flush_cpu_avg_ns",
+        Value,
+        "CPU time of a flush in the thread that does it, in nanoseconds: a moving average of \
+            samples",
+    ),
+    (
+        "log_session_cycle_us",
+        Value,
+        "Microseconds from one commit of a session to its next: a moving average of samples",
+    ),
+    (
+        "log_cpus_usable_milli",
+        Value,
+        "Thousandths of a CPU that this process may use: affinity and quota",
+    ),
+    (
+        "log_cpus_idle_milli",
+        Value,
+        "Of them, what nobody used in the last fifth of a second in which commits were made \
+            durable",
+    ),
+    (
+        "log_auto_trials",
+        Counter,
+        "Slices of time in which redolith_log_writer=auto had another scheme or depth write, to \
+            compare",
+    ),
+    (
+        "log_auto_trial_time_us",
+        Counter,
+        "Microseconds of that; more where the other way has been nearly as good",
+    ),
     ("log_auto_switches", Counter, "Times it changed to another one"),
     ("log_full_block_writes", Counter, "Writes that ended at the end of a block"),
     ("log_partial_block_writes", Counter, "Writes whose last block was filled up with zeros"),
     (
         "log_padded",
         Counter,
-        "Those zeros, in bytes, and frames that fill a block, so that the next write can begin while this one is in flight",
+        "Those zeros, in bytes, and frames that fill a block, so that the next write can begin \
+            while this one is in flight",
     ),
     ("log_next_file", Counter, "Segment files made ready: made new, or used again"),
     ("log_segments", Value, "Segment files that there are"),
@@ -104,47 +192,79 @@ const LOG: &[Row] = &[
     (
         "log_writer_no_waits",
         Counter,
-        "Times the dedicated writer found somebody to write for at once; 0 under the other schemes, which have no writer",
+        "Times the dedicated writer found somebody to write for at once; 0 under the other \
+            schemes, which have no writer",
     ),
     ("log_writer_waits", Counter, "Times the dedicated writer slept until somebody waited"),
     ("log_writer_wait_loops", Counter, "Times it woke up for that and looked again"),
     (
         "log_writer_on_file_space_waits",
         Counter,
-        "0: space is taken before a mini-transaction begins (log_on_file_space_waits), the writer never lacks it",
+        "0: space is taken before a mini-transaction begins (log_on_file_space_waits), the writer \
+            never lacks it",
     ),
     ("log_writer_on_archiver_waits", Counter, "0: there is no log archiver"),
     ("log_writer_on_tracker_waits", Counter, "0: there is no page tracking"),
-    ("log_write_notifier_no_waits", Counter, "0: who writes also wakes those that wait for it, there is no notifier between them"),
+    (
+        "log_write_notifier_no_waits",
+        Counter,
+        "0: who writes also wakes those that wait for it, there is no notifier between them",
+    ),
     ("log_write_notifier_waits", Counter, "0: see log_write_notifier_no_waits"),
     ("log_write_notifier_wait_loops", Counter, "0: see log_write_notifier_no_waits"),
     (
         "log_flusher_no_waits",
         Counter,
-        "Times the flusher of the dedicated writer found something to sync at once; 0 under the other schemes",
+        "Times the flusher of the dedicated writer found something to sync at once; 0 under the \
+            other schemes",
     ),
     ("log_flusher_waits", Counter, "Times that flusher slept until there was something to sync"),
     ("log_flusher_wait_loops", Counter, "Times it woke up for that and looked again"),
-    ("log_flush_notifier_no_waits", Counter, "0: who flushes also wakes those that wait for it, there is no notifier between them"),
+    (
+        "log_flush_notifier_no_waits",
+        Counter,
+        "0: who flushes also wakes those that wait for it, there is no notifier between them",
+    ),
     ("log_flush_notifier_waits", Counter, "0: see log_flush_notifier_no_waits"),
     ("log_flush_notifier_wait_loops", Counter, "0: see log_flush_notifier_no_waits"),
-    ("log_write_to_file_requests_interval", Value, "0: writers are chosen by what waits, not by the time between requests"),
+    (
+        "log_write_to_file_requests_interval",
+        Value,
+        "0: writers are chosen by what waits, not by the time between requests",
+    ),
     ("log_on_write_no_waits", Counter, "Waits for a written log that had nothing to wait for"),
-    ("log_on_write_waits", Counter, "Waits until the log was written up to a place (innodb_flush_log_at_trx_commit=2)"),
+    (
+        "log_on_write_waits",
+        Counter,
+        "Waits until the log was written up to a place (innodb_flush_log_at_trx_commit=2)",
+    ),
     ("log_on_write_wait_loops", Counter, "Times those waits were woken and looked again"),
     ("log_on_flush_no_waits", Counter, "Waits for a durable log that had nothing to wait for"),
     ("log_on_flush_waits", Counter, "Waits of commits until the log was durable up to their place"),
     ("log_on_flush_wait_loops", Counter, "Times those waits were woken and looked again"),
-    ("log_on_buffer_space_no_waits", Counter, "Requests for log credit that found room in the buffer on their second look"),
-    ("log_on_buffer_space_waits", Counter, "Requests for log credit that waited for room in the log buffer"),
+    (
+        "log_on_buffer_space_no_waits",
+        Counter,
+        "Requests for log credit that found room in the buffer on their second look",
+    ),
+    (
+        "log_on_buffer_space_waits",
+        Counter,
+        "Requests for log credit that waited for room in the log buffer",
+    ),
     ("log_on_buffer_space_wait_loops", Counter, "Times those waits looked and found no room"),
-    ("log_on_file_space_no_waits", Counter, "Requests for log credit that found room in the files on their second look"),
+    (
+        "log_on_file_space_no_waits",
+        Counter,
+        "Requests for log credit that found room in the files on their second look",
+    ),
     ("log_on_file_space_waits", Counter, "Requests for log credit that waited for a checkpoint"),
     ("log_on_file_space_wait_loops", Counter, "Times those waits looked and found no room"),
     (
         "log_on_recent_written_wait_loops",
         Counter,
-        "Times a writer looked again because a frame before the end was not copied yet (the slots' copy_low)",
+        "Times a writer looked again because a frame before the end was not copied yet (the slots' \
+            copy_low)",
     ),
     (
         "log_on_recent_closed_wait_loops",
@@ -207,7 +327,11 @@ const BUFFER: &[Row] = &[
     ("buffer_pool_write_requests", StatusCounter, "Pages changed by mini-transactions"),
     ("buffer_pool_wait_free", StatusCounter, "Times no frame was free and no clean page at hand"),
     ("buffer_pool_read_ahead", StatusCounter, "Pages read before they were asked for"),
-    ("buffer_pool_read_ahead_evicted", StatusCounter, "Of those, pages that left without having been asked for"),
+    (
+        "buffer_pool_read_ahead_evicted",
+        StatusCounter,
+        "Of those, pages that left without having been asked for",
+    ),
     ("buffer_pool_pages_total", Value, "Frames of the pool"),
     ("buffer_pool_pages_misc", Value, "Frames that are neither free nor hold a page"),
     ("buffer_pool_pages_data", Value, "Frames that hold a page"),
@@ -224,7 +348,11 @@ const BUFFER: &[Row] = &[
     ("buffer_data_reads", StatusCounter, "Bytes read from data files"),
     ("buffer_data_written", StatusCounter, "Bytes written to data files"),
     ("buffer_LRU_batch_flush_total_pages", Counter, "Pages written to free their frames"),
-    ("buffer_flush_adaptive_total_pages", Counter, "Pages written for the log's sake and the share of dirty ones"),
+    (
+        "buffer_flush_adaptive_total_pages",
+        Counter,
+        "Pages written for the log's sake and the share of dirty ones",
+    ),
     ("buffer_LRU_single_flush_scanned", SetOwner, "0: a session never writes a page itself"),
 ];
 
@@ -236,7 +364,11 @@ const OS: &[Row] = &[
     ("os_pending_writes", Value, "Page writes under way"),
     ("os_pending_fsyncs", Value, "Calls under way that make data files durable"),
     ("os_log_bytes_written", StatusCounter, "Bytes written to the log files"),
-    ("os_log_pending_fsyncs", Value, "0: whether a flush of the log is under way is known to its writer alone"),
+    (
+        "os_log_pending_fsyncs",
+        Value,
+        "0: whether a flush of the log is under way is known to its writer alone",
+    ),
     ("os_log_pending_writes", Value, "0: see os_log_pending_fsyncs"),
 ];
 
@@ -244,14 +376,30 @@ const DBLWR: &[Row] = &[
     ("dblwr_async_requests", Counter, "Pages copied to the doublewrite file"),
     ("dblwr_flush_requests", Counter, "Batches of copies made durable"),
     ("dblwr_sync_requests", Counter, "0: a session never writes a page itself"),
-    ("dblwr_flush_wait_events", Counter, "0: cleaners wait for the segment's write, there is no queue in front of it"),
+    (
+        "dblwr_flush_wait_events",
+        Counter,
+        "0: cleaners wait for the segment's write, there is no queue in front of it",
+    ),
 ];
 
 const LOCK: &[Row] = &[
     ("lock_deadlocks", Counter, "Deadlocks"),
-    ("lock_deadlock_false_positives", Counter, "0: cycles are searched for under the locks that make them, each one found is there"),
-    ("lock_deadlock_rounds", Counter, "0: there are no rounds, a request that waits searches for its own cycle"),
-    ("lock_timeouts", Counter, "Waits for row locks that took longer than innodb_lock_wait_timeout"),
+    (
+        "lock_deadlock_false_positives",
+        Counter,
+        "0: cycles are searched for under the locks that make them, each one found is there",
+    ),
+    (
+        "lock_deadlock_rounds",
+        Counter,
+        "0: there are no rounds, a request that waits searches for its own cycle",
+    ),
+    (
+        "lock_timeouts",
+        Counter,
+        "Waits for row locks that took longer than innodb_lock_wait_timeout",
+    ),
     ("lock_rec_lock_waits", Counter, "Waits for row locks"),
     ("lock_row_lock_current_waits", Value, "Row locks waited for now"),
     ("lock_row_lock_time", StatusCounter, "Milliseconds waited for row locks"),
@@ -270,7 +418,11 @@ const TRX: &[Row] = &[
     ("trx_commits_insert_update", Counter, "The same as trx_rw_commits: one undo log serves both"),
     ("trx_rollbacks", Counter, "Transactions rolled back"),
     ("trx_rollbacks_savepoint", Counter, "Rollbacks to a savepoint, and of single statements"),
-    ("trx_rollback_active", Value, "Transactions that are being rolled back in the background, their sessions being gone"),
+    (
+        "trx_rollback_active",
+        Value,
+        "Transactions that are being rolled back in the background, their sessions being gone",
+    ),
     ("trx_active_transactions", Value, "Transactions that have changed rows and not ended"),
     ("trx_read_views", Value, "Read views that are open"),
     ("trx_rseg_history_len", Value, "Committed transactions whose undo is not purged yet"),
@@ -280,7 +432,11 @@ const UNDO: &[Row] = &[
     ("trx_undo_slots_used", Value, "Undo pages with undo logs that are needed"),
     ("trx_undo_slots_cached", Value, "Undo pages that are free to be used again"),
     ("undo_bytes", Value, "Bytes of the two undo files"),
-    ("undo_spaces_active", Value, "Undo spaces that are in use; the other one is being emptied to be made shorter"),
+    (
+        "undo_spaces_active",
+        Value,
+        "Undo spaces that are in use; the other one is being emptied to be made shorter",
+    ),
     ("undo_truncate_count", Counter, "Undo files made short again"),
     ("undo_truncate_usec", Counter, "Microseconds that replacing them took"),
 ];
@@ -291,8 +447,16 @@ const PURGE: &[Row] = &[
     ("purge_invoked", Counter, "Times purge took up what was in the history"),
     ("purge_undo_log_pages", Counter, "Undo pages that it read for that"),
     ("purge_undo_logs", Counter, "Committed transactions whose undo was purged"),
-    ("purge_dml_delay_usec", Value, "How long each change of a row waits for purge now (innodb_max_purge_lag)"),
-    ("purge_retries", Counter, "Times purge put a transaction's undo back to try again later: the disk was full"),
+    (
+        "purge_dml_delay_usec",
+        Value,
+        "How long each change of a row waits for purge now (innodb_max_purge_lag)",
+    ),
+    (
+        "purge_retries",
+        Counter,
+        "Times purge put a transaction's undo back to try again later: the disk was full",
+    ),
     ("purge_resume_count", Counter, "Times purge was told to go on (innodb_purge_run_now)"),
     ("purge_stop_count", Counter, "Times purge was stopped (innodb_purge_stop_now)"),
 ];
@@ -317,7 +481,11 @@ const INDEX: &[Row] = &[
 const FILE: &[Row] = &[("file_num_open_files", Value, "Data files that are open")];
 
 const METADATA: &[Row] = &[
-    ("metadata_table_handles_opened", Value, "Tables that there are: each is opened once for all sessions"),
+    (
+        "metadata_table_handles_opened",
+        Value,
+        "Tables that there are: each is opened once for all sessions",
+    ),
     ("metadata_mem_pool_size", Value, "0: definitions live in the common memory"),
 ];
 
@@ -326,10 +494,13 @@ const ADAPTIVE_HASH: &[Row] = &[
     ("adaptive_hash_searches_btree", StatusCounter, "0: see adaptive_hash_searches"),
 ];
 
-const CHANGE_BUFFER: &[Row] =
-    &[("ibuf_merges", StatusCounter, "0: there is no change buffer"), ("ibuf_size", StatusCounter, "0: see ibuf_merges")];
+const CHANGE_BUFFER: &[Row] = &[
+    ("ibuf_merges", StatusCounter, "0: there is no change buffer"),
+    ("ibuf_size", StatusCounter, "0: see ibuf_merges"),
+];
 
-const ICP: &[Row] = &[("icp_attempts", Counter, "0: conditions are checked on the row, not on the index entry")];
+const ICP: &[Row] =
+    &[("icp_attempts", Counter, "0: conditions are checked on the row, not on the index entry")];
 
 const SERVER: &[Row] = &[
     ("innodb_page_size", Value, "Bytes of a page"),
@@ -337,6 +508,10 @@ const SERVER: &[Row] = &[
     ("innodb_dblwr_pages_written", StatusCounter, "Pages copied to the doublewrite file"),
     ("innodb_master_thread_sleeps", Counter, "0: there is no master thread"),
     ("innodb_activity_count", Counter, "Mini-transactions that changed pages"),
-    ("innodb_rwlock_s_spin_waits", StatusCounter, "0: page latches park, they do not count rounds of spinning"),
+    (
+        "innodb_rwlock_s_spin_waits",
+        StatusCounter,
+        "0: page latches park, they do not count rounds of spinning",
+    ),
     ("innodb_rwlock_x_spin_waits", StatusCounter, "0: see innodb_rwlock_s_spin_waits"),
 ];

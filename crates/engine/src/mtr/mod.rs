@@ -1,14 +1,19 @@
-//! Mini-transactions: the unit in which pages change. All of one's changes survive a crash, or none.
+//! Mini-transactions: the unit in which pages change. All of one's changes survive a crash, or
+//! none.
 //!
 //! The order of a logged change:
-//! 1. [`Mtr::begin`] takes log credit; [`Mtr::x`] latches every page that will change, [`Mtr::create`] takes frames for new ones, in latch order.
-//!    Each of these may return a `Stall`; dropping the mtr then releases everything, and nothing has changed.
+//! 1. [`Mtr::begin`] takes log credit; [`Mtr::x`] latches every page that will change,
+//!    [`Mtr::create`] takes frames for new ones, in latch order. Each of these may return a
+//!    `Stall`; dropping the mtr then releases everything, and nothing has changed.
 //! 2. Changes, through [`Mtr::patch`]. They cannot fail, and go to the page and to the frame alike.
-//! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the dirty index before the frame counts as closed; unlatch.
+//! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the
+//!    dirty index before the frame counts as closed; unlatch.
 //!
-//! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never dropped.
+//! - MTR-1: after the first change nothing is latched any more, and the mtr is committed, never
+//!   dropped.
 //! - MTR-2: a frame is at most [`MAX_FRAME`] bytes: the credit taken.
-//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other waits for, for ever.
+//! - MTR-3: who takes credit holds none: two credits of one thread could each be what the other
+//!   waits for, for ever.
 pub mod record;
 
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -69,8 +74,11 @@ impl<'s> Mtr<'s> {
         if !reserved {
             return store.log.credit(MAX_FRAME);
         }
-        // Other stalls are no lack of room: a frame that the buffer can never take must fail, not wait.
-        store.log.credit_reserved(MAX_FRAME).map_err(|stall| if matches!(stall, Stall::LogSpace) { Stall::LogReserve } else { stall })
+        // Other stalls are no lack of room: a frame that the buffer can never take must fail, not
+        // wait.
+        store.log.credit_reserved(MAX_FRAME).map_err(|stall| {
+            if matches!(stall, Stall::LogSpace) { Stall::LogReserve } else { stall }
+        })
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {
         let mut frame = FRAMES.with_borrow_mut(|f| f.pop()).unwrap_or_default();
@@ -103,7 +111,8 @@ impl<'s> Mtr<'s> {
         let guard = self.store.pool.create(id)?;
         Ok(self.hold(guard))
     }
-    /// Releases everything, runs what has mini-transactions of its own, and begins anew (MTR-3). After an error only to be dropped.
+    /// Releases everything, runs what has mini-transactions of its own, and begins anew (MTR-3).
+    /// After an error only to be dropped.
     pub fn step_aside(&mut self, other: impl FnOnce(&'s Store) -> Try<()>) -> Try<()> {
         self.release_all();
         self.credit = None;
@@ -135,7 +144,8 @@ impl<'s> Mtr<'s> {
         let id = self.id(at);
         record::init_page(self.pages[at.0].guard.bytes_mut(), id);
     }
-    /// Says that the file of `space` is being made or dropped: an orphan of that number after a crash is no table's.
+    /// Says that the file of `space` is being made or dropped: an orphan of that number after a
+    /// crash is no table's.
     pub fn note_file(&mut self, space: crate::SpaceId) {
         record::put_file(&mut self.frame, space);
     }
@@ -147,7 +157,8 @@ impl<'s> Mtr<'s> {
             self.current = Some(at);
         }
     }
-    /// Publishes the frame. Returns the position behind it: the changes are durable when the log is durable up to there.
+    /// Publishes the frame. Returns the position behind it: the changes are durable when the log is
+    /// durable up to there.
     pub fn commit(mut self) -> Lsn {
         let credit = self.credit.take().expect("committed once");
         if self.frame.len() == FRAME_HEADER {

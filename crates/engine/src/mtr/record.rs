@@ -1,5 +1,5 @@
-//! Redo records: what a frame's payload is made of. Physical and absolute: applying a page's records again, in order, from any older or partly
-//! newer state of the page gives the same page.
+//! Redo records: what a frame's payload is made of. Physical and absolute: applying a page's
+//! records again, in order, from any older or partly newer state of the page gives the same page.
 //!
 //! | tag | fields after it | meaning |
 //! |---|---|---|
@@ -11,9 +11,10 @@
 //! | 7 PAGE | space u32, page u32, before u32 | as 1; `before`: the low half of the page's LSN before this frame |
 //! | 8 FILE | space u32 | the file of this table space is being made or dropped: if no table has it, it may go |
 //!
-//! RECORD-1: a page's frames are a chain: each names the page's LSN before it. A page that does not have that LSN when a frame's
-//! turn comes is not the page that was changed: an older copy of its file, or a write that never came to the disk. (SQL Server
-//! logs the same link, for the same reason.) A frame whose first change of a page is INIT needs no link.
+//! RECORD-1: a page's frames are a chain: each names the page's LSN before it. A page that does not
+//! have that LSN when a frame's turn comes is not the page that was changed: an older copy of its
+//! file, or a write that never came to the disk. (SQL Server logs the same link, for the same
+//! reason.) A frame whose first change of a page is INIT needs no link.
 use crate::page::{u16_at, u32_at};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
@@ -98,7 +99,8 @@ pub enum Record<'a> {
     File(SpaceId),
 }
 
-/// The records of one frame's payload. A payload that is not made of records (which its checksum rules out) ends early with an error.
+/// The records of one frame's payload. A payload that is not made of records (which its checksum
+/// rules out) ends early with an error.
 pub struct Records<'a> {
     rest: &'a [u8],
     page: Option<(PageId, Option<u32>)>,
@@ -130,12 +132,20 @@ impl<'a> Records<'a> {
             let change = match tag {
                 WRITE_SHORT | WRITE => {
                     let at = u16_at(self.take(2)?, 0) as usize;
-                    let len = if tag == WRITE { u16_at(self.take(2)?, 0) as usize } else { self.take(1)?[0] as usize };
+                    let len = if tag == WRITE {
+                        u16_at(self.take(2)?, 0) as usize
+                    } else {
+                        self.take(1)?[0] as usize
+                    };
                     Change::Write { at, bytes: self.take(len)? }
                 }
                 FILL => {
                     let b = self.take(5)?;
-                    Change::Fill { at: u16_at(b, 0) as usize, len: u16_at(b, 2) as usize, byte: b[4] }
+                    Change::Fill {
+                        at: u16_at(b, 0) as usize,
+                        len: u16_at(b, 2) as usize,
+                        byte: b[4],
+                    }
                 }
                 INIT => Change::Init,
                 t => return Err(format!("redo record of unknown kind {t}")),
@@ -183,10 +193,22 @@ mod tests {
             got,
             vec![
                 Record::Page { id: a, before: Some(5), change: Change::Init },
-                Record::Page { id: a, before: Some(5), change: Change::Write { at: 700, bytes: b"abc" } },
+                Record::Page {
+                    id: a,
+                    before: Some(5),
+                    change: Change::Write { at: 700, bytes: b"abc" }
+                },
                 Record::File(SpaceId(77)),
-                Record::Page { id: b, before: None, change: Change::Fill { at: 40, len: 900, byte: 7 } },
-                Record::Page { id: b, before: None, change: Change::Write { at: 0, bytes: &[1; 300] } },
+                Record::Page {
+                    id: b,
+                    before: None,
+                    change: Change::Fill { at: 40, len: 900, byte: 7 }
+                },
+                Record::Page {
+                    id: b,
+                    before: None,
+                    change: Change::Write { at: 0, bytes: &[1; 300] }
+                },
             ]
         );
         for cut in 1..v.len() {

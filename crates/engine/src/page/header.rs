@@ -1,6 +1,7 @@
 //! The header that every page begins with (byte table in [`super`]), and its checksum.
 //!
-//! PAGE-1: a page is stamped (checksum) only on the copy that goes to disk, and verified right after it is read; in memory the field is stale.
+//! PAGE-1: a page is stamped (checksum) only on the copy that goes to disk, and verified right
+//! after it is read; in memory the field is stale.
 //! PAGE-2: a page of zeros is not a page: it was allocated and never written.
 use crate::{Lsn, PAGE_SIZE, PageId, PageNo, SpaceId};
 use std::fmt;
@@ -69,7 +70,9 @@ impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Bad::Zero => write!(f, "it is all zeros"),
-            Bad::Checksum { stored, computed } => write!(f, "checksum {stored:08x} stored, {computed:08x} computed"),
+            Bad::Checksum { stored, computed } => {
+                write!(f, "checksum {stored:08x} stored, {computed:08x} computed")
+            }
             Bad::Misplaced(found) => write!(f, "page {found} was found in its place"),
         }
     }
@@ -79,7 +82,11 @@ impl fmt::Display for Bad {
 pub fn verify(page: &Page, id_wanted: PageId) -> Result<(), Bad> {
     let (stored, computed) = (checksum(page), computed_checksum(page));
     if stored != computed {
-        return Err(if page.iter().all(|&b| b == 0) { Bad::Zero } else { Bad::Checksum { stored, computed } });
+        return Err(if page.iter().all(|&b| b == 0) {
+            Bad::Zero
+        } else {
+            Bad::Checksum { stored, computed }
+        });
     }
     let found = id(page);
     if found != id_wanted { Err(Bad::Misplaced(found)) } else { Ok(()) }

@@ -15,13 +15,16 @@
 //! | 52 | 7 | infimum: a record header without key and value |
 //! | 60 | | record heap, growing up; the directory grows down from the page's end |
 //!
-//! A record: `next u16, flags u8, key length u16, value length u16, key, value`. Records are linked in key order from the infimum on.
-//! A directory slot: `record u16, count u16`: the first record of a group of at most [`GROUP`] and the group's size; slot 0's is the infimum.
-//! So an insert writes the record, the link before it and a count; the sparse directory is shifted once in some inserts.
-//! (The list with a sparse directory is InnoDB's idea; there the slot owns the *last* record of its group, here the first, so that the predecessor
-//! that a search ends on is always in the group whose slot it found.)
+//! A record: `next u16, flags u8, key length u16, value length u16, key, value`. Records are linked
+//! in key order from the infimum on. A directory slot: `record u16, count u16`: the first record of
+//! a group of at most [`GROUP`] and the group's size; slot 0's is the infimum. So an insert writes
+//! the record, the link before it and a count; the sparse directory is shifted once in some
+//! inserts. (The list with a sparse directory is InnoDB's idea; there the slot owns the *last*
+//! record of its group, here the first, so that the predecessor that a search ends on is always in
+//! the group whose slot it found.)
 //!
-//! - INDEX-1: keys are strictly ascending, all >= the page's low key (its parent's separator) and < its high key.
+//! - INDEX-1: keys are strictly ascending, all >= the page's low key (its parent's separator) and <
+//!   its high key.
 //! - INDEX-2: sum of the groups' counts = records + 1; no slot is empty.
 //! - INDEX-3: live record bytes + garbage = heap top - HEAP.
 use super::{BODY, Patch, kind, u16_at, u32_at, u64_at};
@@ -50,7 +53,8 @@ pub const REC: usize = 7;
 
 /// Most bytes of a key, so that every page holds at least four records.
 pub const MAX_KEY: usize = 3500;
-/// Most bytes of a value under a key of `key_len` bytes: two such records and a high key as long as the key fit one page.
+/// Most bytes of a value under a key of `key_len` bytes: two such records and a high key as long as
+/// the key fit one page.
 pub const fn max_value(key_len: usize) -> usize {
     (PAGE_SIZE - HEAP - 4 * SLOT - 3 * (REC + key_len)) / 2
 }
@@ -212,18 +216,21 @@ pub fn records(p: &Page) -> impl Iterator<Item = Rec> + '_ {
     })
 }
 
-/// Whether the page can be walked and searched without leaving it: every record and slot lies in the heap, the records are one
-/// list of as many as the page says, the slots' groups are that list, and a node's records name pages. One pass over the records.
-/// A page that was read from a disk is asked once; what the other functions here do to such a page keeps it so.
+/// Whether the page can be walked and searched without leaving it: every record and slot lies in
+/// the heap, the records are one list of as many as the page says, the slots' groups are that list,
+/// and a node's records name pages. One pass over the records. A page that was read from a disk is
+/// asked once; what the other functions here do to such a page keeps it so.
 pub fn well_formed(p: &Page) -> Result<(), &'static str> {
-    let (recs, slots, top) = (n_recs(p) as usize, n_slots(p) as usize, u16_at(p, HEAP_TOP) as usize);
+    let (recs, slots, top) =
+        (n_recs(p) as usize, n_slots(p) as usize, u16_at(p, HEAP_TOP) as usize);
     if slots == 0 || top < HEAP || top + slots * SLOT > PAGE_SIZE {
         return Err("its heap and its directory do not fit the page");
     }
     if u16_at(p, GARBAGE) as usize > top - HEAP {
         return Err("it has more garbage than heap");
     }
-    let in_heap = |r: Rec| r as usize >= HEAP && r as usize + REC <= top && r as usize + size(p, r) <= top;
+    let in_heap =
+        |r: Rec| r as usize >= HEAP && r as usize + REC <= top && r as usize + size(p, r) <= top;
     let fence = u16_at(p, HIGH);
     if fence != 0 && !in_heap(fence) {
         return Err("its high key lies outside of its heap");
@@ -340,7 +347,8 @@ fn write_record(p: &mut impl Patch, at: Rec, next: u16, flags: u8, k: &[u8], v: 
     p.write_parts(at as usize, &parts);
 }
 
-/// Inserts a record at `pos` (from [`search`], nothing found). The caller has checked [`fits`]; may reorganise the page.
+/// Inserts a record at `pos` (from [`search`], nothing found). The caller has checked [`fits`]; may
+/// reorganise the page.
 pub fn insert(p: &mut impl Patch, pos: Pos, flags: u8, k: &[u8], v: &[&[u8]]) -> Rec {
     debug_assert!(pos.found.is_none());
     let len = REC + k.len() + v.iter().map(|b| b.len()).sum::<usize>();
@@ -352,7 +360,10 @@ pub fn insert(p: &mut impl Patch, pos: Pos, flags: u8, k: &[u8], v: &[&[u8]]) ->
     } else {
         pos
     };
-    assert!(contiguous(p.bytes()) >= SLOT + if reuse { 0 } else { len }, "the caller checks fits()");
+    assert!(
+        contiguous(p.bytes()) >= SLOT + if reuse { 0 } else { len },
+        "the caller checks fits()"
+    );
     let at = take_heap(p, len);
     let next = u16_at(p.bytes(), pos.prev as usize);
     write_record(p, at, next, flags, k, v);
@@ -415,9 +426,12 @@ pub fn remove(p: &mut impl Patch, pos: Pos) {
 /// Whether [`replace_value`] of the record at `r` by `len` bytes can be done in this page.
 pub fn fits_value(p: &Page, r: Rec, len: usize) -> bool {
     let old = value_len(p, r);
-    len <= old || contiguous(p) + u16_at(p, GARBAGE) as usize + size(p, r) >= REC + key_len(p, r) + len + SLOT
+    len <= old
+        || contiguous(p) + u16_at(p, GARBAGE) as usize + size(p, r)
+            >= REC + key_len(p, r) + len + SLOT
 }
-/// Replaces the value of the found record and sets its flags. The caller has checked [`fits_value`].
+/// Replaces the value of the found record and sets its flags. The caller has checked
+/// [`fits_value`].
 pub fn replace_value(p: &mut impl Patch, pos: Pos, flags: u8, v: &[&[u8]]) {
     let r = pos.found.expect("a found position");
     let len: usize = v.iter().map(|b| b.len()).sum();
@@ -440,7 +454,8 @@ pub fn replace_value(p: &mut impl Patch, pos: Pos, flags: u8, v: &[&[u8]]) {
     insert(p, pos, flags, &k[..klen], v);
 }
 
-/// Sets the high key. The caller sees to the space ([`fits`] with an empty value, or a free record that is large enough).
+/// Sets the high key. The caller sees to the space ([`fits`] with an empty value, or a free record
+/// that is large enough).
 pub fn set_high_key(p: &mut impl Patch, k: Option<&[u8]>) {
     let old = u16_at(p.bytes(), HIGH);
     if old != 0 {
@@ -457,14 +472,18 @@ pub fn set_high_key(p: &mut impl Patch, k: Option<&[u8]>) {
         if (free == 0 || size(p.bytes(), free) < need) && contiguous(p.bytes()) < need {
             reorganise(p);
         }
-        assert!(contiguous(p.bytes()) >= need || u16_at(p.bytes(), FREE) != 0, "room for the high key");
+        assert!(
+            contiguous(p.bytes()) >= need || u16_at(p.bytes(), FREE) != 0,
+            "room for the high key"
+        );
         let at = take_heap(p, need);
         write_record(p, at, 0, 0, k, &[]);
         p.write_u16(HIGH, at);
     }
 }
 
-/// Cuts the records from `first` on (they have been copied elsewhere); their space goes to the free list.
+/// Cuts the records from `first` on (they have been copied elsewhere); their space goes to the free
+/// list.
 pub fn truncate(p: &mut impl Patch, first: Rec) {
     let pos = search(p.bytes(), key(p.bytes(), first));
     debug_assert_eq!(pos.found, Some(first));
@@ -527,7 +546,8 @@ impl Builder {
         let n = n_recs(&self.page) + 1;
         self.write_u16(N_RECS, n);
         let slots = n_slots(&self.page);
-        // Full groups: a rewritten page never needs a longer directory than it had, which `fits` relies on.
+        // Full groups: a rewritten page never needs a longer directory than it had, which `fits`
+        // relies on.
         if self.group == GROUP {
             self.write_u16(N_SLOTS, slots + 1);
             write_slot(self, slots, at, 1);
@@ -586,7 +606,8 @@ pub fn middle(p: &Page) -> Option<Rec> {
     }
     records(p).last().filter(|r| Some(*r) != first_rec(p))
 }
-/// The shortest key that is above `low` and not above `high` (suffix truncation; Bayer and Unterauer, Prefix B-Trees, 1977).
+/// The shortest key that is above `low` and not above `high` (suffix truncation; Bayer and
+/// Unterauer, Prefix B-Trees, 1977).
 pub fn separator<'a>(low: &[u8], high: &'a [u8]) -> &'a [u8] {
     let same = low.iter().zip(high).take_while(|(a, b)| a == b).count();
     &high[..(same + 1).min(high.len())]
@@ -662,7 +683,10 @@ mod tests {
             init(&mut s, 7, 0);
             for _ in 0..800 {
                 let k = rng.next(120).to_be_bytes()[4..].to_vec();
-                let v = vec![rng.next(256) as u8; rng.next(if seed % 2 == 0 { 90 } else { 300 }) as usize];
+                let v = vec![
+                    rng.next(256) as u8;
+                    rng.next(if seed % 2 == 0 { 90 } else { 300 }) as usize
+                ];
                 let pos = search(s.bytes(), &k);
                 assert_eq!(pos.found.is_some(), model.contains_key(&k));
                 match (rng.next(3), pos.found) {
@@ -682,7 +706,9 @@ mod tests {
                 }
                 check(s.bytes()).unwrap();
             }
-            let got: Vec<_> = records(s.bytes()).map(|r| (key(s.bytes(), r).to_vec(), value(s.bytes(), r).to_vec())).collect();
+            let got: Vec<_> = records(s.bytes())
+                .map(|r| (key(s.bytes(), r).to_vec(), value(s.bytes(), r).to_vec()))
+                .collect();
             assert_eq!(got, model.into_iter().collect::<Vec<_>>());
             assert!(s.replay()[..] == s.page[..], "redo of every write gives the same page");
         }
@@ -702,7 +728,10 @@ mod tests {
             set_high_key(&mut s, Some(&cut.to_be_bytes()));
             check(s.bytes()).unwrap();
             assert_eq!(n_recs(s.bytes()) as u32, cut);
-            assert!(!covers(s.bytes(), &cut.to_be_bytes()) && covers(s.bytes(), &(cut - 1).to_be_bytes()));
+            assert!(
+                !covers(s.bytes(), &cut.to_be_bytes())
+                    && covers(s.bytes(), &(cut - 1).to_be_bytes())
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! How a page is changed: by absolute byte writes, each of which a mini-transaction also puts into its frame.
+//! How a page is changed: by absolute byte writes, each of which a mini-transaction also puts into
+//! its frame.
 use crate::PAGE_SIZE;
 
 /// A page open for change. What is written is what redo will write again.
@@ -6,7 +7,8 @@ pub trait Patch {
     fn bytes(&self) -> &[u8; PAGE_SIZE];
     fn write(&mut self, at: usize, data: &[u8]);
     fn fill(&mut self, at: usize, len: usize, byte: u8);
-    /// Writes the parts one behind the other; an implementation that keeps a log makes one record of them.
+    /// Writes the parts one behind the other; an implementation that keeps a log makes one record
+    /// of them.
     fn write_parts(&mut self, at: usize, parts: &[&[u8]]) {
         let mut at = at;
         for b in parts {
@@ -24,7 +26,8 @@ pub trait Patch {
     fn write_u64(&mut self, at: usize, v: u64) {
         self.write(at, &v.to_le_bytes());
     }
-    /// Writes only where `data` differs from what is there: runs of change, joined over gaps that cost less than a record of their own.
+    /// Writes only where `data` differs from what is there: runs of change, joined over gaps that
+    /// cost less than a record of their own.
     fn write_changed(&mut self, at: usize, data: &[u8]) {
         const GAP: usize = 6;
         let mut i = 0;

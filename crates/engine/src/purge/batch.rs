@@ -1,8 +1,9 @@
-//! What some undo records have made obsolete, gathered and put in order, and how it goes: leaf by leaf, so that neighbours share a descent, a
-//! latch and a frame of redo.
+//! What some undo records have made obsolete, gathered and put in order, and how it goes: leaf by
+//! leaf, so that neighbours share a descent, a latch and a frame of redo.
 //!
-//! A page of undo has a hundred logs of short transactions and more. Most changes leave nothing behind but entries of secondary indexes; only
-//! what may be a deletion ([`record::Rest::may_delete`]) is looked for in the clustered index.
+//! A page of undo has a hundred logs of short transactions and more. Most changes leave nothing
+//! behind but entries of secondary indexes; only what may be a deletion
+//! ([`record::Rest::may_delete`]) is looked for in the clustered index.
 use super::work::Turn;
 use crate::btree::{Seek, structure};
 use crate::dict::table::{Index, Table};
@@ -18,12 +19,14 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// Entries or records looked at under one leaf's latch, and taken out of it in one mini-transaction.
+/// Entries or records looked at under one leaf's latch, and taken out of it in one
+/// mini-transaction.
 const GROUP: usize = 32;
 
 /// An entry of a secondary index, or a deleted record, which may be obsolete.
 struct Gone {
-    /// Its place in `Batch::tables`, and the index's number there; 0: a record of the clustered index.
+    /// Its place in `Batch::tables`, and the index's number there; 0: a record of the clustered
+    /// index.
     table: u16,
     no: u16,
     /// Where its key is in `Batch::bytes`, and how much of that, at the end, is the clustered key.
@@ -59,7 +62,12 @@ impl Batch {
         self.back_to(&Mark { bytes: 0, gone: 0, changes: 0, chains: 0 });
     }
     pub fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), gone: self.gone.len(), changes: self.changes, chains: self.chains.len() }
+        Mark {
+            bytes: self.bytes.len(),
+            gone: self.gone.len(),
+            changes: self.changes,
+            chains: self.chains.len(),
+        }
     }
     pub fn back_to(&mut self, to: &Mark) {
         self.bytes.truncate(to.bytes);
@@ -78,10 +86,26 @@ impl Batch {
     fn put(&mut self, table: usize, no: usize, key: &[u8], clustered: usize, roll: RollPtr) {
         let at = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        self.gone.push(Gone { table: table as u16, no: no as u16, at, len: key.len() as u32, clustered: clustered as u32, roll });
+        self.gone.push(Gone {
+            table: table as u16,
+            no: no as u16,
+            at,
+            len: key.len() as u32,
+            clustered: clustered as u32,
+            roll,
+        });
     }
     /// Adds what a change by `owner` has made obsolete; `roll`: its undo record.
-    pub fn add(&mut self, engine: &Engine, owner: TrxId, table: u64, old: OldVersion, key: &[u8], rest: Rest<'_>, roll: RollPtr) {
+    pub fn add(
+        &mut self,
+        engine: &Engine,
+        owner: TrxId,
+        table: u64,
+        old: OldVersion,
+        key: &[u8],
+        rest: Rest<'_>,
+        roll: RollPtr,
+    ) {
         self.changes += 1;
         let Some(t) = self.table(engine, table) else { return };
         let (first, last, space) = (1, self.tables[t].indexes.len(), self.tables[t].space);
@@ -91,7 +115,11 @@ impl Batch {
                 Obsolete::Chain(page) => self.chains.push((space, page)),
                 Obsolete::Entry { index, key: e } if e.ends_with(key) => {
                     let index = index as usize;
-                    let of = if numbered { index.max(first)..(index + 1).min(last) } else { first..last };
+                    let of = if numbered {
+                        index.max(first)..(index + 1).min(last)
+                    } else {
+                        first..last
+                    };
                     of.for_each(|no| self.put(t, no, e, key.len(), roll));
                 }
                 Obsolete::Entry { .. } => {}
@@ -109,20 +137,27 @@ impl Batch {
         let bytes = &self.bytes;
         let place = |g: &Gone| (g.no == 0, g.table, g.no);
         self.gone.sort_unstable_by(|a, b| match place(a).cmp(&place(b)) {
-            Ordering::Equal => Batch::key_of(bytes, a).cmp(Batch::key_of(bytes, b)).then(a.roll.0.cmp(&b.roll.0)),
+            Ordering::Equal => {
+                Batch::key_of(bytes, a).cmp(Batch::key_of(bytes, b)).then(a.roll.0.cmp(&b.roll.0))
+            }
             other => other,
         });
     }
 }
 
 impl Engine {
-    /// Removes what the batch has gathered and nobody needs. False: the rest is to be done later (PURGE-7); all of it can be done again.
+    /// Removes what the batch has gathered and nobody needs. False: the rest is to be done later
+    /// (PURGE-7); all of it can be done again.
     pub(super) async fn purge_batch(&self, b: &mut Batch, turn: &mut Turn) -> Result<bool> {
         b.sort();
         let mut i = 0;
         while i < b.gone.len() {
             let table = b.tables[b.gone[i].table as usize].clone();
-            let group = if b.gone[i].no == 0 { self.remove_records(b, &table, i) } else { self.remove_entries(b, &table, i) };
+            let group = if b.gone[i].no == 0 {
+                self.remove_records(b, &table, i)
+            } else {
+                self.remove_entries(b, &table, i)
+            };
             let n = match group {
                 Ok(n) => n,
                 // PURGE-6
@@ -151,7 +186,8 @@ impl Engine {
         self.history.is_held() || self.closing.load(Acquire)
     }
 
-    /// Looks at the entry at `from` and those behind it that are in the same leaf. How many those are.
+    /// Looks at the entry at `from` and those behind it that are in the same leaf. How many those
+    /// are.
     fn remove_entries(&self, b: &mut Batch, table: &Table, from: usize) -> Try<usize> {
         let Batch { bytes, gone, walk, key, .. } = b;
         let no = gone[from].no as usize;
@@ -187,7 +223,15 @@ impl Engine {
         Ok(n)
     }
     /// Whether a version of the row up to the horizon has the entry in index `no` (PURGE-2).
-    fn is_needed(&self, table: &Table, no: usize, e: &[u8], key: &[u8], walk: &mut Version, scratch: &mut Vec<u8>) -> Try<bool> {
+    fn is_needed(
+        &self,
+        table: &Table,
+        no: usize,
+        e: &[u8],
+        key: &[u8],
+        walk: &mut Version,
+        scratch: &mut Vec<u8>,
+    ) -> Try<bool> {
         let g = table.clustered().tree.leaf(&self.store, Seek::Key(key))?;
         let Some(r) = index::search(&g, key).found else { return Ok(false) };
         let horizon = self.horizon.read();
@@ -195,7 +239,9 @@ impl Engine {
         if horizon.sees(value::trx(v)) {
             // Nobody needs an older version: this one decides, and need not be copied.
             let payload = value::payload(v);
-            if index::is_marked(&g, r) || table.indexes[no].key.external_column(&table.layout, payload).is_some() {
+            if index::is_marked(&g, r)
+                || table.indexes[no].key.external_column(&table.layout, payload).is_some()
+            {
                 return Ok(false);
             }
             table.entry_key(no, payload, key, scratch);
@@ -210,13 +256,16 @@ impl Engine {
         let first = Batch::key_of(bytes, &gone[from]);
         let is_gone = |page: &index::Page, g: &Gone| {
             let r = index::search(page, Batch::key_of(bytes, g)).found;
-            r.is_some_and(|r| index::is_marked(page, r) && value::roll(index::value(page, r)) == g.roll)
+            r.is_some_and(|r| {
+                index::is_marked(page, r) && value::roll(index::value(page, r)) == g.roll
+            })
         };
         {
             // Many are not there any more, or not deleted.
             let page = ix.tree.leaf(&self.store, Seek::Key(first))?;
             let high = index::high_key(&page);
-            let here = same_tree(gone, from).take_while(|g| high.is_none_or(|h| Batch::key_of(bytes, g) < h));
+            let here = same_tree(gone, from)
+                .take_while(|g| high.is_none_or(|h| Batch::key_of(bytes, g) < h));
             let idle = here.take_while(|g| !is_gone(&page, g)).count();
             if idle > 0 {
                 return Ok(idle);

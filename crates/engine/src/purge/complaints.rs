@@ -1,4 +1,5 @@
-//! What a background task that fails again and again says of it: the first failure at once, then no more than is read.
+//! What a background task that fails again and again says of it: the first failure at once, then no
+//! more than is read.
 use std::time::Duration;
 
 /// Until the same is said again; until something else is said.
@@ -39,9 +40,15 @@ mod tests {
         assert_eq!(c.line(second, "a".into()).as_deref(), Some("a"));
         assert!((0..1000).all(|n| c.line(second + Duration::from_millis(n), "a".into()).is_none()));
         assert_eq!(c.line(second * 5, "b".into()), None);
-        assert_eq!(c.line(second * 11, "b".into()).as_deref(), Some("b (and 1001 more since it was last said)"));
+        assert_eq!(
+            c.line(second * 11, "b".into()).as_deref(),
+            Some("b (and 1001 more since it was last said)")
+        );
         assert_eq!(c.line(second * 12, "b".into()), None);
-        assert_eq!(c.line(second * 611, "b".into()).as_deref(), Some("b (and 1 more since it was last said)"));
+        assert_eq!(
+            c.line(second * 611, "b".into()).as_deref(),
+            Some("b (and 1 more since it was last said)")
+        );
         assert_eq!(c.line(second * 621, "a".into()).as_deref(), Some("a"));
     }
 }

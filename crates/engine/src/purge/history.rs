@@ -1,7 +1,8 @@
 //! What committed transactions have left to purge, and how far purge is with it.
 //!
-//! The logs themselves are in the undo pages, and most are found by reading these ([`UndoPages::next_to_read`]). Here are the long ones, which
-//! are in more than one page, and those that the way through the pages is too simple for.
+//! The logs themselves are in the undo pages, and most are found by reading these
+//! ([`UndoPages::next_to_read`]). Here are the long ones, which are in more than one page, and
+//! those that the way through the pages is too simple for.
 use crate::undo::{UndoLog, UndoPages};
 use crate::{PageNo, SpaceId, TrxId};
 use parking_lot::Mutex;
@@ -115,7 +116,8 @@ impl History {
             (false, _) => State::Running,
         }
     }
-    /// Everything that committed with a number below is purged, but for what could not be; `next` if nothing waits.
+    /// Everything that committed with a number below is purged, but for what could not be; `next`
+    /// if nothing waits.
     pub fn done_below(&self, next: TrxId) -> TrxId {
         if self.is_empty() { next } else { TrxId(self.done_below.load(Relaxed)) }
     }
@@ -133,7 +135,12 @@ impl History {
         }
     }
     /// A log found at start; its pages if it is a long one.
-    pub(crate) fn add_found(&self, trx: TrxId, first: (PageNo, u16), long: Option<SmallVec<[PageNo; 2]>>) {
+    pub(crate) fn add_found(
+        &self,
+        trx: TrxId,
+        first: (PageNo, u16),
+        long: Option<SmallVec<[PageNo; 2]>>,
+    ) {
         self.len.fetch_add(1, Relaxed);
         self.items.lock().extend(long.map(|pages| Item::new(trx, first, pages)));
     }
@@ -150,7 +157,8 @@ impl History {
     pub(crate) fn is_purging(&self) -> bool {
         self.purging.load(SeqCst) > 0
     }
-    /// Announces that one more purges, unless purge is stopped or held off; until what is returned is dropped.
+    /// Announces that one more purges, unless purge is stopped or held off; until what is returned
+    /// is dropped.
     pub(super) fn start(&self) -> Option<Purging<'_>> {
         self.purging.fetch_add(1, SeqCst);
         let purging = Purging(self);

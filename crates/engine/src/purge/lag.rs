@@ -1,7 +1,8 @@
 //! `innodb_max_purge_lag`: changes of rows are slowed while the history is longer than it may be.
 //!
-//! The delay is MySQL's (`trx_purge_dml_delay`): with a history r times as long as the setting, r > 1, it is (r - 0.5) * 10 ms for each change of
-//! a row, and at most `innodb_max_purge_lag_delay` if that is not 0. Purge sets it while it works or waits; who changes a row only looks.
+//! The delay is MySQL's (`trx_purge_dml_delay`): with a history r times as long as the setting, r >
+//! 1, it is (r - 0.5) * 10 ms for each change of a row, and at most `innodb_max_purge_lag_delay` if
+//! that is not 0. Purge sets it while it works or waits; who changes a row only looks.
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ impl Lag {
     }
     /// The history has so many logs.
     pub(super) fn look(&self, len: u64) {
-        self.delay_us.store(delay_us(len, self.max.load(Relaxed), self.max_delay_us.load(Relaxed)), Relaxed);
+        self.delay_us
+            .store(delay_us(len, self.max.load(Relaxed), self.max_delay_us.load(Relaxed)), Relaxed);
     }
     /// How long a change of a row waits before it begins.
     #[inline]
@@ -49,7 +51,10 @@ mod tests {
         assert_eq!(delay_us(1_000_000, 0, 0), 0, "there is no limit");
         assert_eq!((delay_us(0, 100, 0), delay_us(100, 100, 0)), (0, 0));
         // "At least 5000 microseconds."
-        assert_eq!((delay_us(101, 100, 0), delay_us(150, 100, 0), delay_us(1000, 100, 0)), (5_100, 10_000, 95_000));
+        assert_eq!(
+            (delay_us(101, 100, 0), delay_us(150, 100, 0), delay_us(1000, 100, 0)),
+            (5_100, 10_000, 95_000)
+        );
         assert_eq!((delay_us(150, 100, 7_000), delay_us(101, 100, 7_000)), (7_000, 5_100));
         let lag = Lag::default();
         lag.set_max(10);

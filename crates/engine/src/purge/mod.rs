@@ -1,30 +1,43 @@
-//! Purge: what no read view can need any more is removed: delete-marked records and entries, replaced long columns, and the undo logs themselves.
+//! Purge: what no read view can need any more is removed: delete-marked records and entries,
+//! replaced long columns, and the undo logs themselves.
 //!
-//! Purge works from a view of its own. It opens one, waits until every older view has closed, and may then remove whatever transactions that it sees
-//! have made obsolete. That view is the engine's `horizon`: walks over older versions end at a version by a transaction that it sees.
+//! Purge works from a view of its own. It opens one, waits until every older view has closed, and
+//! may then remove whatever transactions that it sees have made obsolete. That view is the engine's
+//! `horizon`: walks over older versions end at a version by a transaction that it sees.
 //!
-//! It goes through the undo pages, oldest first ([`history`]), gathers what the logs in a page have made obsolete ([`batch`]), and several tasks do
-//! that beside each other while there is much to do ([`work`]).
+//! It goes through the undo pages, oldest first ([`history`]), gathers what the logs in a page have
+//! made obsolete ([`batch`]), and several tasks do that beside each other while there is much to do
+//! ([`work`]).
 //!
-//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins nothing; nothing else waits for it, the history
-//! just grows. It is stopped for this run only: a start finds the history in the undo pages and goes on.
+//! It can be stopped and told to go on ([`History::stop`], [`History::resume`]). Stopped, it begins
+//! nothing; nothing else waits for it, the history just grows. It is stopped for this run only: a
+//! start finds the history in the undo pages and goes on.
 //!
 //! - PURGE-1: a log is purged only when every open view sees its transaction.
-//! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up to the horizon has it.
-//! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a deleted one.
-//! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak, never be freed twice.
-//! - PURGE-5: a log that cannot be purged for now (the disk or the log is full) is the history's first again, and is tried again; after an error of the disk so often and
-//!   no more. Of one that was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is passed over.
-//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks. It does not wait for that while a definition's change waits
-//!   for purge ([`Engine::hold_purge`]).
-//! - PURGE-7: purge is some tasks among others. Within a log, too, they let others run, and go away if a definition's change or the end wants it to; of a long log
-//!   it is kept which parts are done.
-//! - PURGE-8: in which order logs are purged, and by how many tasks, is a matter of speed only. Whether something goes is decided under its leaf's latch from
-//!   what is there then and from the horizon (PURGE-2, PURGE-3); of the logs that the horizon sees no walk needs one to get past another; and what has
-//!   been removed is not there when a log is purged again. Long columns have one log that names them, and that has one task.
+//! - PURGE-2: an entry is removed, under its leaf's latch, only if it is marked and no version up
+//!   to the horizon has it.
+//! - PURGE-3: a record is removed only if the undo record being purged made its newest version, a
+//!   deleted one.
+//! - PURGE-4: long columns are freed after the log is marked as ended: after a crash they may leak,
+//!   never be freed twice.
+//! - PURGE-5: a log that cannot be purged for now (the disk or the log is full) is the history's
+//!   first again, and is tried again; after an error of the disk so often and no more. Of one that
+//!   was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is
+//!   passed over.
+//! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks.
+//!   It does not wait for that while a definition's change waits for purge
+//!   ([`Engine::hold_purge`]).
+//! - PURGE-7: purge is some tasks among others. Within a log, too, they let others run, and go away
+//!   if a definition's change or the end wants it to; of a long log it is kept which parts are
+//!   done.
+//! - PURGE-8: in which order logs are purged, and by how many tasks, is a matter of speed only.
+//!   Whether something goes is decided under its leaf's latch from what is there then and from the
+//!   horizon (PURGE-2, PURGE-3); of the logs that the horizon sees no walk needs one to get past
+//!   another; and what has been removed is not there when a log is purged again. Long columns have
+//!   one log that names them, and that has one task.
 //!
-//! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what older transactions made obsolete is looked for in every
-//! index, which is safe (PURGE-2).
+//! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what
+//! older transactions made obsolete is looked for in every index, which is safe (PURGE-2).
 mod batch;
 mod complaints;
 mod history;
@@ -146,11 +159,23 @@ impl Engine {
                 Entry::More { .. } => log = None,
                 Entry::Change { head, old, key, rest } => {
                     if let Some((owner, first, before)) = &log {
-                        batch.add(self, *owner, head.table, old, key, rest, RollPtr::new(unread.no, at, false));
+                        batch.add(
+                            self,
+                            *owner,
+                            head.table,
+                            old,
+                            key,
+                            rest,
+                            RollPtr::new(unread.no, at, false),
+                        );
                         if !batch.chains.is_empty() {
                             // PURGE-4
                             batch.back_to(before);
-                            found.items.push(Item::new(*owner, (unread.no, *first), SmallVec::from_slice(&[unread.no])));
+                            found.items.push(Item::new(
+                                *owner,
+                                (unread.no, *first),
+                                SmallVec::from_slice(&[unread.no]),
+                            ));
                             found.logs -= 1;
                             log = None;
                         }
@@ -232,7 +257,8 @@ impl Engine {
         }
         Ok(true)
     }
-    /// Removes what the log's changes made obsolete, but for the long columns: those are in `place`. What has been removed already is left alone.
+    /// Removes what the log's changes made obsolete, but for the long columns: those are in
+    /// `place`. What has been removed already is left alone.
     async fn purge_changes(
         &self,
         first: (PageNo, u16),
@@ -244,7 +270,8 @@ impl Engine {
         let mut owner = TrxId::NONE;
         if place.part > 0 {
             // The other parts are told by whose they are.
-            self.settled(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch)).await?;
+            self.settled(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch))
+                .await?;
         }
         while let Some(no) = pages.get(place.part) {
             let part = match place.part {
@@ -270,7 +297,8 @@ impl Engine {
         }
         held
     }
-    /// Gathers what a part of a transaction's log, in page `no`, has made obsolete; nothing if it is not there (the page has been used again).
+    /// Gathers what a part of a transaction's log, in page `no`, has made obsolete; nothing if it
+    /// is not there (the page has been used again).
     fn read_part(&self, no: PageNo, part: Part, owner: &mut TrxId, batch: &mut Batch) -> Try<()> {
         let g = self.store.pool.fix(undo::page_id(no), Latch::S)?;
         batch.clear();
@@ -286,7 +314,9 @@ impl Engine {
                 loop {
                     match record::parse(&g[..], at) {
                         Some(Entry::More { trx }) if trx == *owner && left == 0 => break at,
-                        Some(e) => left -= matches!(e, Entry::More { trx } if trx == *owner) as usize,
+                        Some(e) => {
+                            left -= matches!(e, Entry::More { trx } if trx == *owner) as usize
+                        }
                         None => return Ok(()),
                     }
                     at += record::entry_len(&g[..], at);

@@ -1,8 +1,9 @@
 //! The tasks that purge, and how much of the time they take.
 //!
-//! One of them moves the horizon and begins each pass through the history; the others help while there is much to do. Each works for a turn and
-//! then lets all others run that are ready. A turn has the more changes the longer the history is: so purge takes as much of the time as
-//! keeps the history flat, and is hardly noticed while there is little to do.
+//! One of them moves the horizon and begins each pass through the history; the others help while
+//! there is much to do. Each works for a turn and then lets all others run that are ready. A turn
+//! has the more changes the longer the history is: so purge takes as much of the time as keeps the
+//! history flat, and is hardly noticed while there is little to do.
 use super::batch::Batch;
 use crate::buf::event::either;
 use crate::canary::{Canary, planted};
@@ -65,7 +66,10 @@ pub(crate) async fn run(engine: Arc<Engine>) {
         let failed = counts.retries.load(Relaxed);
         let idle = engine.history.is_empty() || engine.history.is_stopped();
         // Many logs at a time are less work than a few again and again.
-        if !idle && engine.purge_pass(&mut batch, &mut turn).await && engine.history.len() > LOGS_PER_PASS {
+        if !idle
+            && engine.purge_pass(&mut batch, &mut turn).await
+            && engine.history.len() > LOGS_PER_PASS
+        {
             pause = IDLE;
             continue;
         }
@@ -83,13 +87,16 @@ pub(crate) async fn help(engine: Arc<Engine>, number: usize) {
         if engine.closing.load(Acquire) {
             return;
         }
-        while is_much() && matches!(engine.purge_step(&mut batch, &mut turn).await, Step::Did(1..)) {}
+        while is_much() && matches!(engine.purge_step(&mut batch, &mut turn).await, Step::Did(1..))
+        {
+        }
         either(engine.history.help.after(seen), engine.close_step.after(closing)).await;
     }
 }
 
 impl Engine {
-    /// Purges what is in the history now, once older views have closed. False if there was nothing to do, or it was stopped or held off.
+    /// Purges what is in the history now, once older views have closed. False if there was nothing
+    /// to do, or it was stopped or held off.
     async fn purge_pass(&self, batch: &mut Batch, turn: &mut Turn) -> bool {
         self.history.counts.rounds.fetch_add(1, Relaxed);
         let mut view = self.sys.new_view();
@@ -133,8 +140,11 @@ impl Engine {
         step
     }
     pub(super) fn complain(&self, passes: bool, e: &Error) {
-        let what = if passes { "waits, and tries again and again" } else { "passed over an undo log" };
-        if let Some(line) = self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}")) {
+        let what =
+            if passes { "waits, and tries again and again" } else { "passed over an undo log" };
+        if let Some(line) =
+            self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"))
+        {
             eprintln!("redolith: purge {line}");
         }
     }

@@ -1,9 +1,12 @@
 //! Redo: the log's changes are made again in the pages that do not have them.
 //!
-//! REDO-1: a page whose changes were passed over, because it could not be read, is never read later: if it turns out to be whole, the start fails.
-//! REDO-2: a page that has its changes already may have been read from a cache, written by an ended process and never synced: the file of every page that the
-//! log names is synced before the checkpoint can pass.
-//! REDO-3: what is applied is what was judged: a log that ends elsewhere when it is read again fails the start.
+//! REDO-1: a page whose changes were passed over, because it could not be read, is never read
+//! later: if it turns out to be whole, the start fails.
+//! REDO-2: a page that has its changes already may have been read from a cache, written by an ended
+//! process and never synced: the file of every page that the log names is synced before the
+//! checkpoint can pass.
+//! REDO-3: what is applied is what was judged: a log that ends elsewhere when it is read again
+//! fails the start.
 use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
@@ -19,7 +22,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
-/// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint stays.
+/// The log as the cleaners see it while it is being read: all of it is durable, and the checkpoint
+/// stays.
 pub struct Reading {
     pub at: AtomicU64,
     pub checkpoint: Lsn,
@@ -70,12 +74,19 @@ impl Group<'_> {
         self.changes.iter().for_each(|c| c.apply(self.id, page));
     }
 }
-/// The changes of a frame by page. A mini-transaction may change page A, then B, then A again: a page's changes are applied
-/// together, for afterwards its LSN says that it has them all. `file`: called for each file that the frame names.
-pub fn groups<'a>(start: Lsn, payload: &'a [u8], mut file: impl FnMut(SpaceId)) -> Result<SmallVec<[Group<'a>; 8]>> {
+/// The changes of a frame by page. A mini-transaction may change page A, then B, then A again: a
+/// page's changes are applied together, for afterwards its LSN says that it has them all. `file`:
+/// called for each file that the frame names.
+pub fn groups<'a>(
+    start: Lsn,
+    payload: &'a [u8],
+    mut file: impl FnMut(SpaceId),
+) -> Result<SmallVec<[Group<'a>; 8]>> {
     let mut groups = SmallVec::<[Group<'a>; 8]>::new();
     for record in Records::new(payload) {
-        match record.map_err(|why| Error::Incompatible(format!("the redo log's frame at LSN {start}: {why}")))? {
+        match record.map_err(|why| {
+            Error::Incompatible(format!("the redo log's frame at LSN {start}: {why}"))
+        })? {
             Record::File(space) => file(space),
             Record::Page { id, before, change } => match groups.iter_mut().find(|g| g.id == id) {
                 Some(g) => g.changes.push(change),
@@ -106,7 +117,14 @@ pub async fn apply(
     report: &mut Report,
     forced: Forced,
 ) -> Result<()> {
-    let mut a = Applier { pool, spaces, touched: HashSet::new(), bad: HashMap::new(), gone: HashSet::new(), forced };
+    let mut a = Applier {
+        pool,
+        spaces,
+        touched: HashSet::new(),
+        bad: HashMap::new(),
+        gone: HashSet::new(),
+        forced,
+    };
     while let Some(frame) = scanner.next()? {
         reading.at.store(frame.end.0, Release);
         a.frame(frame.start, frame.end, frame.payload).await?;
@@ -118,7 +136,8 @@ pub async fn apply(
         return Err(Error::Io {
             what: "reading the redo log".into(),
             why: format!(
-                "it ended at LSN {end} when it was read first, and at LSN {} the second time: the disk misreads; start again",
+                "it ended at LSN {end} when it was read first, and at LSN {} the second time: the \
+                    disk misreads; start again",
                 report.end
             ),
             full: false,
@@ -134,11 +153,16 @@ pub async fn apply(
     }
     let mut bad: Vec<(PageId, String)> = a.bad.into_iter().collect();
     bad.sort_unstable_by_key(|(id, _)| *id);
-    // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were passed over.
+    // REDO-1: one that is whole now was spoiled on its way in, and lacks the changes that were
+    // passed over.
     for (id, why) in bad.iter().filter(|_| !forced.is_on()) {
         for _ in 0..READS {
             if pool.load(*id).await.is_ok() {
-                return Err(Error::Io { what: format!("reading page {id}"), why: format!("{why}, and then it was whole"), full: false });
+                return Err(Error::Io {
+                    what: format!("reading page {id}"),
+                    why: format!("{why}, and then it was whole"),
+                    full: false,
+                });
             }
         }
     }
@@ -168,7 +192,10 @@ impl Applier<'_> {
                                 return Ok(());
                             }
                             // The start was judged before: the file changes while it is being read.
-                            return Err(Error::Damaged(format!("page {id} has LSN {}, which it had not when it was read first", g.lsn())));
+                            return Err(Error::Damaged(format!(
+                                "page {id} has LSN {}, which it had not when it was read first",
+                                g.lsn()
+                            )));
                         }
                         group.apply(g.bytes_mut());
                         g.mark_dirty(start, end);
@@ -203,7 +230,8 @@ impl Applier<'_> {
         if !fresh {
             return self.pool.fix(id, Latch::X).map(Some);
         }
-        // The page comes into being here, unless it is in memory with this and later changes already.
+        // The page comes into being here, unless it is in memory with this and later changes
+        // already.
         self.bad.remove(&id);
         if self.touched.contains(&id) {
             return self.pool.fix(id, Latch::X).map(Some);
@@ -214,14 +242,16 @@ impl Applier<'_> {
             Err(s) => Err(s),
         }
     }
-    /// A page whose first change is INIT may have anything on disk, also a later state, which redo must not take back: it is read if it is whole.
+    /// A page whose first change is INIT may have anything on disk, also a later state, which redo
+    /// must not take back: it is read if it is whole.
     fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, Stall> {
         let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
-        let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok() && {
-            let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
-            crate::page::header::verify(page, id).is_ok()
-        };
+        let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok()
+            && {
+                let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
+                crate::page::header::verify(page, id).is_ok()
+            };
         if whole { Err(Stall::Page(id)) } else { self.pool.create(id).map(Some) }
     }
 }

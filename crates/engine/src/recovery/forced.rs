@@ -1,8 +1,9 @@
 //! Reading a damaged directory on purpose (`innodb_force_recovery`).
 //!
-//! A start that meets damage refuses, and changes nothing. With a level of 1 to 6 it goes on instead and says what it passed
-//! over. The instance is only read: what a start and the cleaners write stays in memory (`redolith_disk::OverlayDisk`), so that
-//! another level, or the right file, can be tried afterwards. Each level passes over what the ones below it do.
+//! A start that meets damage refuses, and changes nothing. With a level of 1 to 6 it goes on
+//! instead and says what it passed over. The instance is only read: what a start and the cleaners
+//! write stays in memory (`redolith_disk::OverlayDisk`), so that another level, or the right file,
+//! can be tried afterwards. Each level passes over what the ones below it do.
 //!
 //! | level | what is passed over |
 //! |---|---|

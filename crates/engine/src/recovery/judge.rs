@@ -1,17 +1,20 @@
-//! Judging a directory before a start changes anything in it: is what the crash left consistent, or is something damaged or
-//! older than the rest?
+//! Judging a directory before a start changes anything in it: is what the crash left consistent, or
+//! is something damaged or older than the rest?
 //!
 //! JUDGE-1: nothing is written here, whatever is found.
-//! JUDGE-2: the log is read to its end, and its end is an end (`log/recovery/tail.rs`), seen with all that is read here.
-//! JUDGE-3: every page that the log changes, of any table, is the page that was changed (RECORD-1), and is not newer than the
-//! log. One that is torn and has no copy is left to redo, which reports it.
-//! JUDGE-4: every page of the dictionary and of the undo spaces that is in use, as redo is going to make it, can be read and
-//! understood: else the start would fail half-way, or take what is unfinished for committed.
-//! JUDGE-5: no file that the log changes, and none of the engine's own, is older than the register of files says
-//! (`space/register.rs`). Other tables' files are asked when they are opened.
+//! JUDGE-2: the log is read to its end, and its end is an end (`log/recovery/tail.rs`), seen with
+//! all that is read here.
+//! JUDGE-3: every page that the log changes, of any table, is the page that was changed (RECORD-1),
+//! and is not newer than the log. One that is torn and has no copy is left to redo, which reports
+//! it.
+//! JUDGE-4: every page of the dictionary and of the undo spaces that is in use, as redo is going to
+//! make it, can be read and understood: else the start would fail half-way, or take what is
+//! unfinished for committed.
+//! JUDGE-5: no file that the log changes, and none of the engine's own, is older than the register
+//! of files says (`space/register.rs`). Other tables' files are asked when they are opened.
 //!
-//! The pages of JUDGE-4 are made here in memory of their own, from the files, the doublewrite copies and the log; of other
-//! pages only the LSN is followed.
+//! The pages of JUDGE-4 are made here in memory of their own, from the files, the doublewrite
+//! copies and the log; of other pages only the LSN is followed.
 use super::apply::{Group, groups};
 use super::forced::Forced;
 use super::undo_scan::{self, Image};
@@ -46,7 +49,8 @@ struct Judge<'a> {
     pool: &'a Arc<BufferPool>,
     spaces: &'a Spaces,
     copies: &'a Copies,
-    /// Pages of the dictionary and of undo, as far as the log has been read; None for one that cannot be read, and why.
+    /// Pages of the dictionary and of undo, as far as the log has been read; None for one that
+    /// cannot be read, and why.
     system: HashMap<PageId, std::result::Result<Box<Page>, String>>,
     /// LSNs of other pages the same way; None for one that cannot be read.
     others: HashMap<PageId, Option<Lsn>>,
@@ -70,7 +74,9 @@ pub async fn judge(
     forced: Forced,
 ) -> Result<Judged> {
     let mut j = Judge::new(pool, spaces, copies, forced);
-    j.newest = copies.newest().map(|(lsn, id)| (lsn, format!("a copy of page {id} in the doublewrite file")));
+    j.newest = copies
+        .newest()
+        .map(|(lsn, id)| (lsn, format!("a copy of page {id} in the doublewrite file")));
     if let Some(durable) = durable {
         Judge::note(&mut j.newest, durable, || format!("the log, as {} says,", register::FILE));
     }
@@ -80,7 +86,8 @@ pub async fn judge(
     {
         read = j.frame(frame.start, frame.end, frame.payload).await;
     }
-    // What is wrong with the log explains what is wrong with pages, so it is told first. For that it is read to its end.
+    // What is wrong with the log explains what is wrong with pages, so it is told first. For that
+    // it is read to its end.
     while scanner.next()?.is_some() {}
     let read = read.and_then(|()| j.ages());
     let definitions = read.and_then(|()| j.dictionary());
@@ -89,11 +96,22 @@ pub async fn judge(
         Err(Error::Damaged(why)) if forced.ends_log_at_damage() => j.passed_over.push(why),
         judged => judged?,
     }
-    Ok(Judged { definitions: definitions?, undo: undo?, files: j.files, passed_over: j.passed_over })
+    Ok(Judged {
+        definitions: definitions?,
+        undo: undo?,
+        files: j.files,
+        passed_over: j.passed_over,
+    })
 }
 
-/// The same without the log, of pages as they lie in the files: for a start that passes over everything.
-pub fn judge_pages(pool: &Arc<BufferPool>, spaces: &Spaces, copies: &Copies, forced: Forced) -> Result<Judged> {
+/// The same without the log, of pages as they lie in the files: for a start that passes over
+/// everything.
+pub fn judge_pages(
+    pool: &Arc<BufferPool>,
+    spaces: &Spaces,
+    copies: &Copies,
+    forced: Forced,
+) -> Result<Judged> {
     let mut j = Judge::new(pool, spaces, copies, forced);
     let definitions = j.dictionary()?;
     Ok(Judged { definitions, passed_over: j.passed_over, ..Judged::default() })
@@ -105,7 +123,12 @@ fn is_engines(space: SpaceId) -> bool {
 }
 
 impl<'a> Judge<'a> {
-    fn new(pool: &'a Arc<BufferPool>, spaces: &'a Spaces, copies: &'a Copies, forced: Forced) -> Judge<'a> {
+    fn new(
+        pool: &'a Arc<BufferPool>,
+        spaces: &'a Spaces,
+        copies: &'a Copies,
+        forced: Forced,
+    ) -> Judge<'a> {
         Judge {
             pool,
             spaces,
@@ -154,8 +177,10 @@ impl<'a> Judge<'a> {
     fn stale(&self, group: &Group<'_>, lsn: Lsn, end: Lsn) -> Error {
         let (file, table) = crate::buf::PageIo::describe(self.spaces, group.id.space);
         Error::Damaged(format!(
-            "page {} of {file}{} has LSN {lsn}, and the redo log's next change of it, which ends at LSN {end}, was made to another state of \
-             the page: the file is an older copy, or the disk has lost a write. Nothing has been changed: restore the file or a backup, or \
+            "page {} of {file}{} has LSN {lsn}, and the redo log's next change of it, which ends \
+                at LSN {end}, was made to another state of \
+             the page: the file is an older copy, or the disk has lost a write. Nothing has been \
+             changed: restore the file or a backup, or \
              start with innodb_force_recovery=1 to read what is there{}",
             group.id,
             of_table(&table),
@@ -199,7 +224,9 @@ impl<'a> Judge<'a> {
     }
     /// A page as it lies in its file, or else its copy.
     fn read(&mut self, id: PageId) -> Result<std::result::Result<Box<Page>, String>> {
-        let Some(space) = self.space(id.space)? else { return Ok(Err("its file is missing".into())) };
+        let Some(space) = self.space(id.space)? else {
+            return Ok(Err("its file is missing".into()));
+        };
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let why = match read_page(&space, id, &mut buf) {
             Ok(verified) => verified.err().map(|bad| bad.to_string()),
@@ -207,23 +234,34 @@ impl<'a> Judge<'a> {
                 // The file's growth was lost, and is made again with the bitmap that it had.
                 return Ok(Ok(space.fresh_bitmap(id.no)));
             }
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Some("it is past the end of the file".into()),
-            Err(e) => return Err(Error::io(format_args!("reading page {id} of {}", space.path.display()), &e)),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Some("it is past the end of the file".into())
+            }
+            Err(e) => {
+                return Err(Error::io(
+                    format_args!("reading page {id} of {}", space.path.display()),
+                    &e,
+                ));
+            }
         };
         if let Some(why) = why
             && !self.copies.get(id, &mut buf)?
         {
             let lacks = |e| Error::io(format_args!("reading {}", space.path.display()), &e);
-            return Ok(match buf.iter().all(|b| *b == 0) && space.may_lack_bitmap(id.no).map_err(lacks)? {
-                true => Ok(space.fresh_bitmap(id.no)),
-                false => Err(why),
-            });
+            return Ok(
+                match buf.iter().all(|b| *b == 0) && space.may_lack_bitmap(id.no).map_err(lacks)? {
+                    true => Ok(space.fresh_bitmap(id.no)),
+                    false => Err(why),
+                },
+            );
         }
         let page: Box<Page> = Box::new(*buf.first_chunk().expect("a page"));
         if id.no == 0 {
             self.stamps.insert(id.space, Spaces::stamp_of(&page));
         }
-        Self::note(&mut self.newest, header::lsn(&page), || format!("page {id} of {}", space.path.display()));
+        Self::note(&mut self.newest, header::lsn(&page), || {
+            format!("page {id} of {}", space.path.display())
+        });
         Ok(Ok(page))
     }
     /// The space, opened; None, from then on, if its file is missing or cut off.
@@ -252,7 +290,9 @@ impl<'a> Judge<'a> {
                     false => None,
                 };
                 if let Some(lsn) = lsn {
-                    Self::note(&mut self.newest, lsn, || format!("page {id} of {}{}", space.path.display(), of_table(&space.label())));
+                    Self::note(&mut self.newest, lsn, || {
+                        format!("page {id} of {}{}", space.path.display(), of_table(&space.label()))
+                    });
                 }
                 lsn
             }
@@ -270,7 +310,8 @@ impl<'a> Judge<'a> {
         self.others.insert(id, now);
         Ok(())
     }
-    /// The LSN of a table's page, or of its copy; None if neither can be read. The page stays in the pool for redo, if it can.
+    /// The LSN of a table's page, or of its copy; None if neither can be read. The page stays in
+    /// the pool for redo, if it can.
     async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
         loop {
             let stall = match self.pool.fix(id, Latch::S) {
@@ -279,7 +320,9 @@ impl<'a> Judge<'a> {
             };
             match stall {
                 Stall::Page(id) => match self.pool.load(id).await {
-                    Err(Error::Corrupt { .. }) => return Ok(self.read(id)?.ok().map(|page| header::lsn(&page))),
+                    Err(Error::Corrupt { .. }) => {
+                        return Ok(self.read(id)?.ok().map(|page| header::lsn(&page)));
+                    }
                     loaded => loaded?,
                 },
                 Stall::Frame => self.pool.wait_frame().await,
@@ -297,13 +340,19 @@ impl<'a> Judge<'a> {
                 let read = self.read(id)?;
                 self.system.insert(id, read);
             }
-            // A header that cannot be read says nothing of its age, and is an error when it is used.
+            // A header that cannot be read says nothing of its age, and is an error when it is
+            // used.
             let Ok(page) = &self.system[&id] else { continue };
             // REGISTER-1. A header that redo has made from nothing is in no file yet.
-            let stamp = if self.spaces.stamps_are_in_redo() { Some(Spaces::stamp_of(page)) } else { self.stamps.get(&space.id).copied() };
+            let stamp = if self.spaces.stamps_are_in_redo() {
+                Some(Spaces::stamp_of(page))
+            } else {
+                self.stamps.get(&space.id).copied()
+            };
             if let Some(Err(why)) = stamp.map(|stamp| self.spaces.check_stamp(space.id, stamp)) {
                 self.pass_over(Error::Damaged(format!(
-                    "{}{}: {why}. Nothing has been changed: restore the file or a backup, or start with innodb_force_recovery=1 to read \
+                    "{}{}: {why}. Nothing has been changed: restore the file or a backup, or start \
+                        with innodb_force_recovery=1 to read \
                      what is there{}",
                     space.path.display(),
                     of_table(&space.label()),
@@ -321,11 +370,14 @@ impl<'a> Judge<'a> {
         }
         let mut undo = undo_scan::read(pages.into_iter().map(|id| Ok((id, *self.whole(id)?))))?;
         // Every transaction got its number below the mark.
-        let mark = self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
+        let mark =
+            self.whole(dict::COUNTERS).map_or(u64::MAX, |page| u64_at(page, dict::HIGH_WATER));
         if let Some(l) = undo.logs.iter().find(|l| l.trx.0 >= mark) {
             self.pass_over(Error::Damaged(format!(
-                "undo has a log of transaction {}, and {} says that numbers below {mark} alone were given: it is an older copy. Nothing has \
-                 been changed: restore the file or a backup, or start with innodb_force_recovery=1 to read what is there",
+                "undo has a log of transaction {}, and {} says that numbers below {mark} alone \
+                    were given: it is an older copy. Nothing has \
+                 been changed: restore the file or a backup, or start with innodb_force_recovery=1 \
+                 to read what is there",
                 l.trx.0,
                 self.spaces.path(SpaceId::SYSTEM).display()
             )))?;
@@ -342,7 +394,8 @@ impl<'a> Judge<'a> {
         match &self.system[&id] {
             Ok(page) => Ok(page),
             Err(why) => Err(Error::Damaged(format!(
-                "page {id} of {} cannot be read ({why}), and the server cannot start without it. Nothing has been changed: restore the file \
+                "page {id} of {} cannot be read ({why}), and the server cannot start without it. \
+                    Nothing has been changed: restore the file \
                  or a backup, or start with innodb_force_recovery={} to read what is there",
                 self.spaces.path(id.space).display(),
                 if id.space == SpaceId::SYSTEM { 1 } else { 5 }
@@ -352,27 +405,44 @@ impl<'a> Judge<'a> {
     /// The pages of a space that are in use, without its bitmaps.
     fn in_use(&mut self, space: SpaceId) -> Result<Vec<PageNo>> {
         let Some(s) = self.space(space)? else { return Ok(Vec::new()) };
-        let grown = self.system.keys().filter(|id| id.space == space).map(|id| id.no + 1).max().unwrap_or(0);
+        let grown = self
+            .system
+            .keys()
+            .filter(|id| id.space == space)
+            .map(|id| id.no + 1)
+            .max()
+            .unwrap_or(0);
         let pages = s.pages().max(grown);
         let mut used = Vec::new();
         for map in (1..pages).step_by(bitmap::PAGES as usize) {
             let first = map - 1;
             let page = *self.whole(PageId { space, no: map })?;
             if u16_at(&page, 12) != kind::BITMAP {
-                return Err(Error::Damaged(format!("page {space}:{map} is no bitmap page", space = space.0)));
+                return Err(Error::Damaged(format!(
+                    "page {space}:{map} is no bitmap page",
+                    space = space.0
+                )));
             }
-            // Also behind the file's end: a page in use was in the file when the checkpoint passed it, or is made by the log.
-            used.extend((first..first + bitmap::PAGES).filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)));
+            // Also behind the file's end: a page in use was in the file when the checkpoint passed
+            // it, or is made by the log.
+            used.extend(
+                (first..first + bitmap::PAGES)
+                    .filter(|no| *no > 0 && !bitmap::is_bitmap(*no) && bitmap::is_used(&page, *no)),
+            );
         }
         Ok(used)
     }
-    /// JUDGE-4: every record of the dictionary, also those of transactions that have not ended, can be understood.
+    /// JUDGE-4: every record of the dictionary, also those of transactions that have not ended, can
+    /// be understood.
     fn dictionary(&mut self) -> Result<Vec<Named>> {
         let table = record::dictionary_table(&Dictionary::default());
         let counters = self.whole(dict::COUNTERS).map(|page| u16_at(page, 12) == kind::SYSTEM);
         match counters {
             Ok(true) => {}
-            Ok(false) => self.pass_over(Error::Damaged(format!("page {} does not hold the counters", dict::COUNTERS)))?,
+            Ok(false) => self.pass_over(Error::Damaged(format!(
+                "page {} does not hold the counters",
+                dict::COUNTERS
+            )))?,
             Err(e) => self.pass_over(e)?,
         }
         let used = match self.in_use(SpaceId::SYSTEM) {
@@ -395,7 +465,8 @@ impl<'a> Judge<'a> {
         if !index::is_index(&page) || index::index_id(&page) != dict::DICT_INDEX {
             return Ok(());
         }
-        index::well_formed(&page).map_err(|why| Error::Damaged(format!("page 0:{no}, of the dictionary: {why}")))?;
+        index::well_formed(&page)
+            .map_err(|why| Error::Damaged(format!("page 0:{no}, of the dictionary: {why}")))?;
         if index::level(&page) > 0 {
             return Ok(());
         }
@@ -432,12 +503,20 @@ impl<'a> Judge<'a> {
         if out.len() as u64 == len {
             return Ok(out);
         }
-        Err(Error::Damaged(format!("a record of the dictionary, of {len} bytes, has only {} in its pages from 0:{first} on", out.len())))
+        Err(Error::Damaged(format!(
+            "a record of the dictionary, of {len} bytes, has only {} in its pages from 0:{first} \
+                on",
+            out.len()
+        )))
     }
 }
 
 /// Reads a page. What was spoiled on its way is read again, before it counts as damaged.
-fn read_page(space: &Space, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<std::result::Result<(), header::Bad>> {
+fn read_page(
+    space: &Space,
+    id: PageId,
+    buf: &mut AlignedBuf,
+) -> std::io::Result<std::result::Result<(), header::Bad>> {
     let mut verified = Ok(());
     for _ in 0..READS {
         space.file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;

@@ -1,14 +1,17 @@
 //! Starting after a crash, or after none: it is the same.
 //!
-//! 1. The directory is judged ([`judge`]): the log is read to its end, and with it the doublewrite copies, every page that the
-//!    log changes, the dictionary and the undo spaces. Nothing is written; damage is an error here, and nowhere later.
+//! 1. The directory is judged ([`judge`]): the log is read to its end, and with it the doublewrite
+//!    copies, every page that the log changes, the dictionary and the undo spaces. Nothing is
+//!    written; damage is an error here, and nowhere later.
 //! 2. Torn pages are mended from the doublewrite file (`flush::Copies`).
-//! 3. The log is read again from the checkpoint on; every frame's changes are made in the pages that do not have them yet
-//!    ([`apply`]).
+//! 3. The log is read again from the checkpoint on; every frame's changes are made in the pages
+//!    that do not have them yet ([`apply`]).
 //! 4. The log goes on behind its last whole frame, in a new epoch (`FrameScanner::finish`).
-//! 5. What the undo spaces hold ([`undo_scan`]) says which transactions had committed, and which not. Unfinished ones are rolled
-//!    back: the dictionary's first, then the dictionary is read, then the others.
-//! 6. Files and trees that the dictionary does not name are removed, if the log says why they are there, or set aside.
+//! 5. What the undo spaces hold ([`undo_scan`]) says which transactions had committed, and which
+//!    not. Unfinished ones are rolled back: the dictionary's first, then the dictionary is read,
+//!    then the others.
+//! 6. Files and trees that the dictionary does not name are removed, if the log says why they are
+//!    there, or set aside.
 //!
 //! A crash in the middle of this is one more crash: every step may be done again.
 pub mod apply;
@@ -56,7 +59,8 @@ impl std::fmt::Display for Report {
             let mib = (self.end.0 - self.checkpoint.0) as f64 / (1 << 20) as f64;
             write!(
                 f,
-                "recovered from LSN {} to {}: {mib:.1} MiB of redo in {} mini-transactions applied to {} pages, {} unfinished transactions rolled back, {} ms",
+                "recovered from LSN {} to {}: {mib:.1} MiB of redo in {} mini-transactions applied \
+                    to {} pages, {} unfinished transactions rolled back, {} ms",
                 self.checkpoint, self.end, self.frames, self.pages, self.rolled_back, self.time_ms
             )?;
         }
@@ -76,7 +80,11 @@ impl std::fmt::Display for Report {
             write!(f, "\n  {n}")?;
         }
         for r in &self.set_aside {
-            write!(f, "\n  no table has the file that is now {r}: look whether it is missed before you remove it")?;
+            write!(
+                f,
+                "\n  no table has the file that is now {r}: look whether it is missed before you \
+                    remove it"
+            )?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Reads the undo spaces at start: which logs are there, and how their transactions ended.
 //!
-//! UNDOSCAN-1: a page that is in use is made of whole entries of known kinds up to its end mark, and each log has a known state.
-//! Anything else is not passed over: a log that were taken for a committed one would keep what must be rolled back.
+//! UNDOSCAN-1: a page that is in use is made of whole entries of known kinds up to its end mark,
+//! and each log has a known state. Anything else is not passed over: a log that were taken for a
+//! committed one would keep what must be rolled back.
 use crate::dict::DICT_TABLE;
 use crate::page::{header::Page, kind, u16_at};
 use crate::undo::record::{Entry, RollPtr};
@@ -22,7 +23,8 @@ pub struct Found {
     pub dictionary: bool,
 }
 impl Found {
-    /// Whoever reads the page that it begins in passes over it ([`undo::Unread::long`]): it goes on in other pages, or its transaction has not ended.
+    /// Whoever reads the page that it begins in passes over it ([`undo::Unread::long`]): it goes on
+    /// in other pages, or its transaction has not ended.
     pub fn is_long(&self) -> bool {
         self.pages.len() > 1 || self.state == record::ACTIVE
     }
@@ -56,7 +58,8 @@ impl Image {
     }
 }
 
-/// Reads all pages of the undo spaces that are in use, each as number in [`undo::number`]'s sense and bytes.
+/// Reads all pages of the undo spaces that are in use, each as number in [`undo::number`]'s sense
+/// and bytes.
 pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<Image> {
     let mut logs: HashMap<TrxId, Found> = HashMap::new();
     // Parts of logs whose beginning is in a later page.
@@ -67,13 +70,15 @@ pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<I
         if u16_at(&page[..], 12) != kind::UNDO {
             continue;
         }
-        let which = SpaceId::UNDO.iter().position(|s| *s == id.space).expect("a page of an undo space");
+        let which =
+            SpaceId::UNDO.iter().position(|s| *s == id.space).expect("a page of an undo space");
         let no = undo::number(which, id.no);
         let mut at = record::FIRST;
         let mut owner = TrxId::NONE;
         // UNDOSCAN-1
         while record::entry_len(&page[..], at) != 0 {
-            let e = record::parse(&page[..], at).ok_or_else(|| wrong(id, format!("no undo record is at offset {at}")))?;
+            let e = record::parse(&page[..], at)
+                .ok_or_else(|| wrong(id, format!("no undo record is at offset {at}")))?;
             if matches!(&e, Entry::Change { rest, .. } if !rest.is_whole()) {
                 return Err(wrong(id, format!("the undo record at offset {at} is not whole")));
             }
@@ -82,25 +87,44 @@ pub fn read(pages: impl IntoIterator<Item = Result<(PageId, Page)>>) -> Result<I
                     if !matches!(state, record::ACTIVE | record::COMMITTED | record::ENDED) {
                         return Err(wrong(
                             id,
-                            format!("the log of transaction {} has state {state}, which this program does not know", trx.0),
+                            format!(
+                                "the log of transaction {} has state {state}, which this program \
+                                    does not know",
+                                trx.0
+                            ),
                         ));
                     }
                     owner = trx;
                     let pages = SmallVec::from_slice(&[no]);
-                    logs.insert(trx, Found { trx, first: (no, at as u16), state, pages, last: RollPtr::NONE, count: 0, dictionary: false });
+                    logs.insert(
+                        trx,
+                        Found {
+                            trx,
+                            first: (no, at as u16),
+                            state,
+                            pages,
+                            last: RollPtr::NONE,
+                            count: 0,
+                            dictionary: false,
+                        },
+                    );
                 }
                 Entry::More { trx } => {
                     owner = trx;
                     parts.push((trx, no, RollPtr::NONE, 0, false));
                 }
-                Entry::Insert { head, .. } | Entry::Change { head, .. } | Entry::Overflow { head, .. } | Entry::Undone { head } => {
+                Entry::Insert { head, .. }
+                | Entry::Change { head, .. }
+                | Entry::Overflow { head, .. }
+                | Entry::Undone { head } => {
                     let roll = RollPtr::new(no, at, matches!(e, Entry::Insert { .. }));
                     let of_dictionary = head.table == DICT_TABLE;
                     match parts.last_mut().filter(|p| p.0 == owner && p.1 == no) {
                         Some(p) => *p = (owner, no, roll, head.undo_no + 1, p.4 || of_dictionary),
                         None => {
                             if let Some(l) = logs.get_mut(&owner) {
-                                (l.last, l.count, l.dictionary) = (roll, head.undo_no + 1, l.dictionary || of_dictionary);
+                                (l.last, l.count, l.dictionary) =
+                                    (roll, head.undo_no + 1, l.dictionary || of_dictionary);
                             }
                         }
                     }

@@ -1,16 +1,22 @@
 //! Reading rows: one at a time to the caller, by leaf-fuls from the tree.
 //!
-//! A cursor goes through a half-open range of one index's key bytes, up or down. It copies rows out under the leaf's S latch (so no latch is held while the
-//! caller works on a row) and remembers the leaf, its page LSN and the last key: where nothing has changed it goes on in place, else it descends again.
+//! A cursor goes through a half-open range of one index's key bytes, up or down. It copies rows out
+//! under the leaf's S latch (so no latch is held while the caller works on a row) and remembers the
+//! leaf, its page LSN and the last key: where nothing has changed it goes on in place, else it
+//! descends again.
 //!
-//! - Consistent reads take no lock: each row is the newest version that the read view sees. An index that is younger than the view has not what it needs:
-//!   `TableChanged`.
-//! - Locking reads lock the range first, where the isolation level asks for it, then each row's clustered key, and give the newest version. They go row by row.
-//!   A lock on the one row of a unique key needs no range.
-//! - CURSOR-1: of a range, that stays locked which the scan has come through; `stop` says that it goes no further.
-//! - CURSOR-2: where the isolation level locks no ranges, a row that is passed over (deleted, not the entry's any more, refused by the caller) does not
-//!   stay locked, if this read was the first of its transaction to lock it.
-//! - Rows found through a secondary index are checked against the entry: the version read must have the entry's key.
+//! - Consistent reads take no lock: each row is the newest version that the read view sees. An
+//!   index that is younger than the view has not what it needs: `TableChanged`.
+//! - Locking reads lock the range first, where the isolation level asks for it, then each row's
+//!   clustered key, and give the newest version. They go row by row. A lock on the one row of a
+//!   unique key needs no range.
+//! - CURSOR-1: of a range, that stays locked which the scan has come through; `stop` says that it
+//!   goes no further.
+//! - CURSOR-2: where the isolation level locks no ranges, a row that is passed over (deleted, not
+//!   the entry's any more, refused by the caller) does not stay locked, if this read was the first
+//!   of its transaction to lock it.
+//! - Rows found through a secondary index are checked against the entry: the version read must have
+//!   the entry's key.
 use super::update::RowAt;
 use super::{overflow, value, version};
 use crate::btree::{Path, Seek};
@@ -27,7 +33,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
     Consistent,
-    /// The newest versions, without locks: only where nobody can change the table (its metadata lock is held exclusively).
+    /// The newest versions, without locks: only where nobody can change the table (its metadata
+    /// lock is held exclusively).
     Newest,
     Locking {
         mode: Mode,
@@ -135,8 +142,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Over the keys of index `no` (the engine's number; 0 = clustered) from `low` on and below `high`.
-    pub fn new(table: Arc<Table>, no: usize, low: Vec<u8>, high: Option<Vec<u8>>, reverse: bool, read: Read) -> Cursor {
+    /// Over the keys of index `no` (the engine's number; 0 = clustered) from `low` on and below
+    /// `high`.
+    pub fn new(
+        table: Arc<Table>,
+        no: usize,
+        low: Vec<u8>,
+        high: Option<Vec<u8>>,
+        reverse: bool,
+        read: Read,
+    ) -> Cursor {
         Cursor {
             table,
             no,
@@ -162,8 +177,9 @@ impl Cursor {
     pub fn point(table: Arc<Table>, key: Vec<u8>, read: Read) -> Cursor {
         Cursor { point: true, batch_rows: 1, ..Cursor::new(table, 0, key, None, false, read) }
     }
-    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key. A scan that has not come to its end has to be stopped
-    /// before, or its whole range stays locked.
+    /// Starts over with another range; keeps the memory. With `point`, `low` is the clustered key.
+    /// A scan that has not come to its end has to be stopped before, or its whole range stays
+    /// locked.
     pub fn reset(&mut self, low: &[u8], high: Option<&[u8]>, point: bool) {
         self.low.clear();
         self.low.extend_from_slice(low);
@@ -179,7 +195,8 @@ impl Cursor {
         self.batch_rows = if self.read.locks() || point { 1 } else { FIRST_BATCH };
         self.batch.clear();
     }
-    /// Turns to another table or index for the next statement; keeps the memory. `reset` has to follow.
+    /// Turns to another table or index for the next statement; keeps the memory. `reset` has to
+    /// follow.
     pub fn aim(&mut self, table: Arc<Table>, no: usize, reverse: bool, read: Read) {
         (self.table, self.no, self.reverse, self.read) = (table, no, reverse, read);
         self.place = Place::Done;
@@ -202,7 +219,11 @@ impl Cursor {
     /// The row that `next` went to.
     pub fn row(&self) -> RowAt<'_> {
         let item = &self.batch.rows[self.batch.next - 1];
-        RowAt { key: self.batch.at(&item.key), stored: self.batch.at(&item.stored), leaf: item.leaf }
+        RowAt {
+            key: self.batch.at(&item.key),
+            stored: self.batch.at(&item.stored),
+            leaf: item.leaf,
+        }
     }
     /// The row with its long columns inside.
     pub async fn payload(&mut self, trx: &Trx) -> Result<&[u8]> {
@@ -222,12 +243,13 @@ impl Cursor {
     pub fn let_go(&mut self) {
         self.whole = Vec::new();
     }
-    /// Goes to the next row if that has been read already, is whole, and nothing else is due: most steps of a scan need no future. False says
-    /// nothing; `next` has to follow.
+    /// Goes to the next row if that has been read already, is whole, and nothing else is due: most
+    /// steps of a scan need no future. False says nothing; `next` has to follow.
     #[inline]
     pub fn next_at_hand(&mut self, trx: &mut Trx) -> bool {
         let Some(item) = self.batch.rows.get(self.batch.next) else { return false };
-        let at_hand = !self.table.layout.has_externals(self.batch.at(&item.stored)) && trx.turn.goes_on();
+        let at_hand =
+            !self.table.layout.has_externals(self.batch.at(&item.stored)) && trx.turn.goes_on();
         self.batch.next += usize::from(at_hand);
         at_hand
     }
@@ -245,7 +267,9 @@ impl Cursor {
             }
             if self.place == Place::Start && self.read == Read::Consistent {
                 trx.open_view();
-                if trx.isolation != Isolation::ReadUncommitted && !trx.view.sees(self.table.indexes[self.no].since) {
+                if trx.isolation != Isolation::ReadUncommitted
+                    && !trx.view.sees(self.table.indexes[self.no].since)
+                {
                     return Err(Error::TableChanged(self.table.full_name()));
                 }
             }
@@ -265,7 +289,9 @@ impl Cursor {
         let keep = match self.place {
             Place::Done => KeyRange::all(),
             Place::Start => KeyRange::none(),
-            Place::Beyond if self.reverse => KeyRange::new(Bound::Included(&self.last), Bound::Unbounded),
+            Place::Beyond if self.reverse => {
+                KeyRange::new(Bound::Included(&self.last), Bound::Unbounded)
+            }
             Place::Beyond => KeyRange::new(Bound::Unbounded, Bound::Included(&self.last)),
         };
         self.table.indexes[self.no].ranges.settle_range(&trx.locks, token, &keep);
@@ -309,7 +335,11 @@ impl Cursor {
             if self.point {
                 ranges.lock_range(&trx.locks, KeyRange::point(&self.low));
             } else {
-                self.open_range = Some(ranges.lock_open_range(&trx.locks, KeyRange::new(Bound::Included(&self.low), high)));
+                self.open_range =
+                    Some(ranges.lock_open_range(
+                        &trx.locks,
+                        KeyRange::new(Bound::Included(&self.low), high),
+                    ));
             }
             self.range_locked = true;
         }
@@ -323,7 +353,11 @@ impl Cursor {
                 self.take_clustered(trx, &g, r)?;
             }
             // That there is no such row must stay so: the gap is locked, and looked into once more.
-            if self.batch.rows.is_empty() && !self.range_locked && self.read.locks() && trx.isolation.locks_ranges() {
+            if self.batch.rows.is_empty()
+                && !self.range_locked
+                && self.read.locks()
+                && trx.isolation.locks_ranges()
+            {
                 drop(g);
                 self.lock_range(trx);
                 continue;
@@ -333,7 +367,8 @@ impl Cursor {
         }
     }
     fn full(&self) -> bool {
-        self.batch.rows.len() + self.batch.entries.len() >= self.batch_rows || self.batch.bytes.len() >= MAX_BATCH_BYTES
+        self.batch.rows.len() + self.batch.entries.len() >= self.batch_rows
+            || self.batch.bytes.len() >= MAX_BATCH_BYTES
     }
     fn moved_to(&mut self, g: &PageGuard, r: Rec) {
         self.place = Place::Beyond;
@@ -401,7 +436,8 @@ impl Cursor {
         let table = self.table.clone();
         let tree = &table.indexes[self.no].tree;
         let mut path = Path::default();
-        let mut bound = if self.place == Place::Start { self.high.clone() } else { Some(self.last.clone()) };
+        let mut bound =
+            if self.place == Place::Start { self.high.clone() } else { Some(self.last.clone()) };
         loop {
             let seek = bound.as_deref().map_or(Seek::Last, Seek::Before);
             let g = tree.descend(&trx.engine.store, seek, 0, Latch::S, Some(&mut path))?;
@@ -428,7 +464,10 @@ impl Cursor {
             let low = std::mem::take(&mut path.low);
             if bound.as_ref().is_some_and(|b| low >= *b) {
                 // Else it would go on for ever: pages of different times lie in one file.
-                let why = format!("its low key is not below that of the page to its right, in index {}", tree.index);
+                let why = format!(
+                    "its low key is not below that of the page to its right, in index {}",
+                    tree.index
+                );
                 let (file, table) = trx.engine.describe(tree.space);
                 return Err(Error::Corrupt { page: g.id(), file, table, why }.into());
             }
@@ -449,9 +488,12 @@ impl Cursor {
         match self.read {
             Read::Consistent => {
                 let v = index::value(g, r);
-                // Pages of long columns are kept for views: at READ UNCOMMITTED too such a row is read as it is committed.
-                let dirty = trx.isolation == Isolation::ReadUncommitted && !self.table.layout.has_externals(value::payload(v));
-                let sees = |id: TrxId| dirty || id == trx.id && id != TrxId::NONE || trx.view.sees(id);
+                // Pages of long columns are kept for views: at READ UNCOMMITTED too such a row is
+                // read as it is committed.
+                let dirty = trx.isolation == Isolation::ReadUncommitted
+                    && !self.table.layout.has_externals(value::payload(v));
+                let sees =
+                    |id: TrxId| dirty || id == trx.id && id != TrxId::NONE || trx.view.sees(id);
                 if sees(value::trx(v)) {
                     if !index::is_marked(g, r) {
                         self.batch.push(index::key(g, r), value::payload(v), leaf);
@@ -489,7 +531,8 @@ impl Cursor {
         }
         let owner = value::trx(index::value(p, r));
         if owner == trx.id && owner != TrxId::NONE {
-            // What it inserted or changed is its own: the record says so, or the lock it took to change it.
+            // What it inserted or changed is its own: the record says so, or the lock it took to
+            // change it.
             self.taken = None;
             return Ok(true);
         }
@@ -500,11 +543,14 @@ impl Cursor {
             OnConflict::Wait => match locks.lock_row(&trx.locks, key, mode) {
                 Ok(newly) => newly,
                 Err(stall) => {
-                    self.awaited = (may_give_back && !locks.holds(&trx.locks, key, Mode::S)).then_some(key);
+                    self.awaited =
+                        (may_give_back && !locks.holds(&trx.locks, key, Mode::S)).then_some(key);
                     return Err(stall);
                 }
             },
-            OnConflict::NoWait => locks.try_lock_row(&trx.locks, key, mode).ok_or(Error::LockNoWait)?,
+            OnConflict::NoWait => {
+                locks.try_lock_row(&trx.locks, key, mode).ok_or(Error::LockNoWait)?
+            }
             OnConflict::Skip => match locks.try_lock_row(&trx.locks, key, mode) {
                 Some(newly) => newly,
                 None => return Ok(false),
@@ -532,7 +578,12 @@ impl Cursor {
                 self.take_clustered(trx, &g, r)?;
                 if self.batch.rows.len() > before {
                     let item = self.batch.rows.pop().expect("just pushed");
-                    table.entry_key(self.no, self.batch.at(&item.stored), self.batch.at(&item.key), &mut made);
+                    table.entry_key(
+                        self.no,
+                        self.batch.at(&item.stored),
+                        self.batch.at(&item.key),
+                        &mut made,
+                    );
                     if made == self.batch.at(&range) {
                         self.batch.rows.push(item);
                     } else {

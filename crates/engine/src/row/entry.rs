@@ -1,5 +1,6 @@
-//! Secondary index entries: key = the index's columns, then the clustered key; no value. An entry is delete-marked when the newest version of its row
-//! no longer has it, and removed by purge when no older one that can be read does.
+//! Secondary index entries: key = the index's columns, then the clustered key; no value. An entry
+//! is delete-marked when the newest version of its row no longer has it, and removed by purge when
+//! no older one that can be read does.
 use crate::Try;
 use crate::btree::structure;
 use crate::dict::table::Index;
@@ -9,7 +10,13 @@ use crate::page::index::{self, DELETE_MARK, MAX_KEY};
 use std::sync::Arc;
 
 /// Inserts an entry, or revives a marked one. Waits for range locks of others.
-pub fn insert(store: &Store, locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, ix: &Index, key: &[u8]) -> Try<()> {
+pub fn insert(
+    store: &Store,
+    locks: &Arc<LockTable>,
+    trx: &Arc<TrxLocks>,
+    ix: &Index,
+    key: &[u8],
+) -> Try<()> {
     add_checked(store, ix, key, || locks.check_insert(trx, &ix.ranges, key))
 }
 /// The same where nobody else can have locks: an index that is being built.
@@ -23,7 +30,13 @@ pub fn restore(store: &Store, ix: &Index, key: &[u8]) -> Try<()> {
 fn add_checked(store: &Store, ix: &Index, key: &[u8], check: impl Fn() -> Try<()>) -> Try<()> {
     add_by(store, ix, key, || Mtr::begin(store), check)
 }
-fn add_by<'s>(store: &'s Store, ix: &Index, key: &[u8], begin: impl Fn() -> Try<Mtr<'s>>, check: impl Fn() -> Try<()>) -> Try<()> {
+fn add_by<'s>(
+    store: &'s Store,
+    ix: &Index,
+    key: &[u8],
+    begin: impl Fn() -> Try<Mtr<'s>>,
+    check: impl Fn() -> Try<()>,
+) -> Try<()> {
     assert!(key.len() <= MAX_KEY, "pages could not be split");
     loop {
         let mut m = begin()?;
@@ -31,7 +44,9 @@ fn add_by<'s>(store: &'s Store, ix: &Index, key: &[u8], begin: impl Fn() -> Try<
         check()?;
         let pos = index::search(m.page(leaf), key);
         match pos.found {
-            Some(r) if index::is_marked(m.page(leaf), r) => index::set_flags(&mut m.patch(leaf), r, 0),
+            Some(r) if index::is_marked(m.page(leaf), r) => {
+                index::set_flags(&mut m.patch(leaf), r, 0)
+            }
             Some(_) => return Ok(()),
             None if index::fits(m.page(leaf), key.len(), 0) => {
                 index::insert(&mut m.patch(leaf), pos, 0, key, &[]);
@@ -58,7 +73,12 @@ pub fn mark(store: &Store, ix: &Index, key: &[u8], marked: bool, reserved: bool)
     Ok(true)
 }
 /// Removes an entry if `really` (called under the leaf's latch, with its mark) says so.
-pub fn remove(store: &Store, ix: &Index, key: &[u8], really: impl FnOnce(bool) -> Try<bool>) -> Try<()> {
+pub fn remove(
+    store: &Store,
+    ix: &Index,
+    key: &[u8],
+    really: impl FnOnce(bool) -> Try<bool>,
+) -> Try<()> {
     let mut m = Mtr::begin_reserved(store)?;
     let leaf = ix.tree.leaf_x(&mut m, key)?;
     let pos = index::search(m.page(leaf), key);
@@ -78,8 +98,15 @@ pub fn remove(store: &Store, ix: &Index, key: &[u8], really: impl FnOnce(bool) -
 pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }
-/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it. Those of marked ones are shown to `marked`, under the latch.
-pub fn find_duplicate(store: &Store, ix: &Index, prefix: &[u8], own: &[u8], marked: impl Fn(&[u8]) -> Try<()>) -> Try<Option<Vec<u8>>> {
+/// Whether a live entry other than `own` has the key prefix `prefix`; the clustered key behind it.
+/// Those of marked ones are shown to `marked`, under the latch.
+pub fn find_duplicate(
+    store: &Store,
+    ix: &Index,
+    prefix: &[u8],
+    own: &[u8],
+    marked: impl Fn(&[u8]) -> Try<()>,
+) -> Try<Option<Vec<u8>>> {
     let mut g = ix.tree.leaf(store, crate::btree::Seek::Key(prefix))?;
     let mut at = index::search(&g, prefix).prev;
     loop {

@@ -27,10 +27,15 @@ pub(crate) fn duplicate(table: &Table, no: usize) -> Error {
     Error::DuplicateKey { table: table.def.name.clone(), index: name.to_string(), index_no: no }
 }
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > MAX_KEY { Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY }) } else { Ok(()) }
+    if key.len() > MAX_KEY {
+        Err(Error::KeyTooLong { size: key.len(), max: MAX_KEY })
+    } else {
+        Ok(())
+    }
 }
 
-/// Whether the undo record of the row's deletion will fit a page: it names all entries of the row, which need so many bytes, and its long columns.
+/// Whether the undo record of the row's deletion will fit a page: it names all entries of the row,
+/// which need so many bytes, and its long columns.
 pub(crate) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]) -> Result<()> {
     let chains = table.layout.externals(stored).count();
     let size = record::CHANGE_HEAD + key.len() + entries + chains * record::CHAIN_LEN;
@@ -41,14 +46,21 @@ pub(crate) fn deletable(table: &Table, key: &[u8], entries: usize, stored: &[u8]
 }
 
 impl Trx {
-    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index whose key is taken, and nothing has changed then; a row that has
-    /// the primary key is locked shared.
+    /// Inserts a row; `payload` as `RowLayout::encode` makes it. `DuplicateKey` names the index
+    /// whose key is taken, and nothing has changed then; a row that has the primary key is locked
+    /// shared.
     pub async fn insert(&mut self, table: &Arc<Table>, payload: &[u8]) -> Result<()> {
         self.insert_or_lock(table, payload, Mode::S).await
     }
-    /// The same; the mode in which a row that has the primary key is locked. Who is going to change that one takes it exclusively at once: of several that
-    /// first share it all but one would have to be deadlock victims.
-    pub async fn insert_or_lock(&mut self, table: &Arc<Table>, payload: &[u8], found: Mode) -> Result<()> {
+    /// The same; the mode in which a row that has the primary key is locked. Who is going to change
+    /// that one takes it exclusively at once: of several that first share it all but one would have
+    /// to be deadlock victims.
+    pub async fn insert_or_lock(
+        &mut self,
+        table: &Arc<Table>,
+        payload: &[u8],
+        found: Mode,
+    ) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
         let mut key = std::mem::take(&mut self.scratch.key);
@@ -57,7 +69,13 @@ impl Trx {
         self.scratch.key = key;
         done
     }
-    pub(crate) async fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8], found: Mode) -> Result<()> {
+    pub(crate) async fn insert_at(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        payload: &[u8],
+        found: Mode,
+    ) -> Result<()> {
         check_key(key)?;
         let start = self.savepoint();
         let stored = overflow::externalize(self, table, key.len(), payload).await?;
@@ -66,7 +84,9 @@ impl Trx {
             let stall = match self.try_insert(table, key, &stored, found) {
                 Ok(Tried::Done) => break,
                 Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
-                Ok(Tried::NeedsUndo(len)) => self.undo.make_room(&self.engine.store, &self.engine.undo, len).err(),
+                Ok(Tried::NeedsUndo(len)) => {
+                    self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
+                }
                 Ok(Tried::Duplicate) => {
                     self.rollback_to(start).await?;
                     return Err(duplicate(table, 0));
@@ -83,7 +103,9 @@ impl Trx {
         for (no, ix) in table.secondary() {
             table.entry_key(no, payload, key, &mut e);
             entries += record::ENTRY_HEAD + e.len();
-            done = self.insert_entry(table, no, &e, key, ix.key.has_null(&table.layout, payload)).await;
+            done = self
+                .insert_entry(table, no, &e, key, ix.key.has_null(&table.layout, payload))
+                .await;
             if done.is_err() {
                 break;
             }
@@ -95,7 +117,13 @@ impl Trx {
         }
         done
     }
-    fn try_insert(&mut self, table: &Arc<Table>, key: &[u8], payload: &[u8], found: Mode) -> Try<Tried> {
+    fn try_insert(
+        &mut self,
+        table: &Arc<Table>,
+        key: &[u8],
+        payload: &[u8],
+        found: Mode,
+    ) -> Try<Tried> {
         let engine = self.engine.clone();
         let ix = table.clustered();
         let mut m = Mtr::begin(&engine.store)?;
@@ -105,7 +133,8 @@ impl Trx {
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let tried = (|| {
             if let Some(r) = pos.found {
-                // Somebody may yet take the row back that is there, or hold a lock on the one that was.
+                // Somebody may yet take the row back that is there, or hold a lock on the one that
+                // was.
                 let page = m.page(leaf);
                 let owner = value::trx(index::value(page, r));
                 let lock = LockKey::new(ix.id, key);
@@ -116,8 +145,17 @@ impl Trx {
                     return Ok(Some(Tried::Duplicate));
                 }
                 let v = index::value(page, r);
-                let old = OldVersion { trx: owner, roll: value::roll(v), flags: index::flags(page, r) };
-                record::change(&mut undo, self.undo.head(table.id), old, key, &[], value::payload(v), payload);
+                let old =
+                    OldVersion { trx: owner, roll: value::roll(v), flags: index::flags(page, r) };
+                record::change(
+                    &mut undo,
+                    self.undo.head(table.id),
+                    old,
+                    key,
+                    &[],
+                    value::payload(v),
+                    payload,
+                );
             } else {
                 record::insert(&mut undo, self.undo.head(table.id), key);
             }
@@ -162,8 +200,16 @@ impl Trx {
         result
     }
 
-    /// Adds a row's entry to a secondary index; a unique one is searched for the key first, under a lock on the key.
-    pub(crate) async fn insert_entry(&mut self, table: &Arc<Table>, no: usize, e: &[u8], clustered: &[u8], has_null: bool) -> Result<()> {
+    /// Adds a row's entry to a secondary index; a unique one is searched for the key first, under a
+    /// lock on the key.
+    pub(crate) async fn insert_entry(
+        &mut self,
+        table: &Arc<Table>,
+        no: usize,
+        e: &[u8],
+        clustered: &[u8],
+        has_null: bool,
+    ) -> Result<()> {
         check_key(e)?;
         let ix = &table.indexes[no];
         if ix.def.unique && !has_null {
@@ -177,12 +223,19 @@ impl Trx {
         }
     }
     /// Locks a unique key for this transaction and makes sure that no other row has it.
-    pub(crate) async fn check_unique(&mut self, table: &Arc<Table>, no: usize, prefix: &[u8], own: &[u8]) -> Result<()> {
+    pub(crate) async fn check_unique(
+        &mut self,
+        table: &Arc<Table>,
+        no: usize,
+        prefix: &[u8],
+        own: &[u8],
+    ) -> Result<()> {
         let ix = &table.indexes[no];
         loop {
             let settled = |key: &[u8]| self.wait_for_recovered(table, key);
-            let found =
-                self.lock_unique(table, no, prefix).and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own, settled));
+            let found = self
+                .lock_unique(table, no, prefix)
+                .and_then(|()| entry::find_duplicate(&self.engine.store, ix, prefix, own, settled));
             match found {
                 Ok(None) => return Ok(()),
                 Ok(Some(_)) => return Err(duplicate(table, no)),
@@ -190,8 +243,9 @@ impl Trx {
             }
         }
     }
-    /// An unfinished transaction that recovery has found holds no locks on keys of unique indexes. If its rollback could not be done at start (TRX-C), who finds a
-    /// marked entry of the row at `key` waits for it like for the row.
+    /// An unfinished transaction that recovery has found holds no locks on keys of unique indexes.
+    /// If its rollback could not be done at start (TRX-C), who finds a marked entry of the row at
+    /// `key` waits for it like for the row.
     fn wait_for_recovered(&self, table: &Table, key: &[u8]) -> Try<()> {
         if self.engine.background_rollbacks() == 0 {
             return Ok(());
@@ -206,11 +260,15 @@ impl Trx {
         }
         Ok(())
     }
-    /// Whoever adds or marks an entry of a unique index holds its key's lock to the end: so an entry that is found without waiting is settled.
+    /// Whoever adds or marks an entry of a unique index holds its key's lock to the end: so an
+    /// entry that is found without waiting is settled.
     pub(crate) fn lock_unique(&self, table: &Table, no: usize, prefix: &[u8]) -> Try<()> {
         if planted(Canary::UniqueUnlocked) {
             return Ok(());
         }
-        self.engine.locks.lock_row(&self.locks, LockKey::new(table.indexes[no].id, prefix), Mode::X).map(|_| ())
+        self.engine
+            .locks
+            .lock_row(&self.locks, LockKey::new(table.indexes[no].id, prefix), Mode::X)
+            .map(|_| ())
     }
 }

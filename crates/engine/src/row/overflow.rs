@@ -1,4 +1,5 @@
-//! Long columns: their bytes lie in a chain of overflow pages of the table's space, the row keeps the first page's number and the length.
+//! Long columns: their bytes lie in a chain of overflow pages of the table's space, the row keeps
+//! the first page's number and the length.
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -7,8 +8,9 @@
 //! | 32 | 8 | the transaction that wrote the chain |
 //! | 40 | | data |
 //!
-//! A chain is written once and never changed. OVERFLOW undo records free it if its transaction is rolled back; purge frees it when the last version that names
-//! it has gone. It is freed from behind its first page, which goes last: so freeing can be begun again.
+//! A chain is written once and never changed. OVERFLOW undo records free it if its transaction is
+//! rolled back; purge frees it when the last version that names it has gone. It is freed from
+//! behind its first page, which goes last: so freeing can be begun again.
 use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::host::let_others_run;
@@ -35,7 +37,12 @@ fn max_payload(key_len: usize) -> usize {
 }
 
 /// Moves the longest columns of a row out until it fits.
-pub(crate) async fn externalize<'p>(trx: &mut Trx, table: &Table, key_len: usize, payload: &'p [u8]) -> Result<Cow<'p, [u8]>> {
+pub(crate) async fn externalize<'p>(
+    trx: &mut Trx,
+    table: &Table,
+    key_len: usize,
+    payload: &'p [u8],
+) -> Result<Cow<'p, [u8]>> {
     let max = max_payload(key_len);
     if payload.len() <= max && payload.len() <= record::MAX / 2 {
         return Ok(Cow::Borrowed(payload));
@@ -43,7 +50,11 @@ pub(crate) async fn externalize<'p>(trx: &mut Trx, table: &Table, key_len: usize
     let mut row = Cow::Borrowed(payload);
     while row.len() > max {
         let in_key = |c: usize| table.indexes.iter().any(|ix| ix.key.columns().any(|k| k == c));
-        let longest = table.layout.inline_lens(&row).filter(|(c, len)| *len > WORTH && !in_key(*c)).max_by_key(|(_, len)| *len);
+        let longest = table
+            .layout
+            .inline_lens(&row)
+            .filter(|(c, len)| *len > WORTH && !in_key(*c))
+            .max_by_key(|(_, len)| *len);
         let Some((col, len)) = longest else {
             return Err(Error::RowTooLarge { size: row.len(), max });
         };
@@ -77,7 +88,13 @@ async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageN
     }
     Ok(first)
 }
-fn append(trx: &mut Trx, engine: &Engine, table: &Table, chunk: &[u8], last: PageNo) -> Try<PageNo> {
+fn append(
+    trx: &mut Trx,
+    engine: &Engine,
+    table: &Table,
+    chunk: &[u8],
+    last: PageNo,
+) -> Try<PageNo> {
     let space = table.space;
     let mut undo = Vec::new();
     if last == 0 {
@@ -118,14 +135,24 @@ async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, into: &mut [
             None => break,
         }
     }
-    if read == into.len() { Ok(()) } else { Err(cut_short(engine, PageId { space, no }, into.len() as u64, read)) }
+    if read == into.len() {
+        Ok(())
+    } else {
+        Err(cut_short(engine, PageId { space, no }, into.len() as u64, read))
+    }
 }
 #[cold]
 fn cut_short(engine: &Engine, page: PageId, len: u64, read: usize) -> Error {
     let (file, table) = engine.describe(page.space);
-    Error::Corrupt { page, file, table, why: format!("a column of {len} bytes has only {read} in its pages") }
+    Error::Corrupt {
+        page,
+        file,
+        table,
+        why: format!("a column of {len} bytes has only {read} in its pages"),
+    }
 }
-/// Copies the bytes of one page: how many, and the next page. None if it is no overflow page, or one with more bytes than are wanted.
+/// Copies the bytes of one page: how many, and the next page. None if it is no overflow page, or
+/// one with more bytes than are wanted.
 fn read_part(engine: &Engine, id: PageId, into: &mut [u8]) -> Try<Option<(usize, PageNo)>> {
     let g = engine.store.pool.fix(id, crate::buf::Latch::S)?;
     Ok(part(&g).and_then(|(bytes, next)| {
@@ -133,8 +160,8 @@ fn read_part(engine: &Engine, id: PageId, into: &mut [u8]) -> Try<Option<(usize,
         Some((bytes.len(), next))
     }))
 }
-/// The bytes in an overflow page, and the next page of its chain. None if it is no overflow page, or an empty one, of which a
-/// damaged chain could be an endless circle.
+/// The bytes in an overflow page, and the next page of its chain. None if it is no overflow page,
+/// or an empty one, of which a damaged chain could be an endless circle.
 pub(crate) fn part(page: &[u8; PAGE_SIZE]) -> Option<(&[u8], PageNo)> {
     let n = u16_at(page, LEN) as usize;
     if u16_at(page, 12) != kind::OVERFLOW || n == 0 {
@@ -160,19 +187,27 @@ pub(crate) async fn internalize(engine: &Engine, table: &Table, payload: &[u8]) 
     Ok(row)
 }
 
-/// Who wrote a chain that is to be freed. Where it has been freed already, its first page may be another's by now.
+/// Who wrote a chain that is to be freed. Where it has been freed already, its first page may be
+/// another's by now.
 #[derive(Clone, Copy)]
 pub(crate) enum Writer {
-    /// A rollback may come twice (after a crash, or a savepoint), and an older transaction may have the page by then.
+    /// A rollback may come twice (after a crash, or a savepoint), and an older transaction may have
+    /// the page by then.
     Exactly(TrxId),
-    /// Purge comes once (PURGE-4); what it frees may be of a transaction that began later than the one that made it obsolete.
+    /// Purge comes once (PURGE-4); what it frees may be of a transaction that began later than the
+    /// one that made it obsolete.
     Any,
 }
 /// Pages freed before others have their turn.
 const PAGES_PER_TURN: u64 = 64;
 
 /// Frees a chain; one that is gone already is left alone.
-pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, writer: Writer) -> Result<()> {
+pub(crate) async fn free_chain(
+    engine: &Engine,
+    space: SpaceId,
+    first: PageNo,
+    writer: Writer,
+) -> Result<()> {
     let mut freed = 0u64;
     loop {
         match free_one(engine, PageId { space, no: first }, writer) {
@@ -188,7 +223,9 @@ pub(crate) async fn free_chain(engine: &Engine, space: SpaceId, first: PageNo, w
             }
             Err(s) => match engine.settle(s).await {
                 // Its pages are gone with it.
-                Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => return Ok(()),
+                Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => {
+                    return Ok(());
+                }
                 settled => settled?,
             },
         }

@@ -1,7 +1,8 @@
 //! Update and delete of one row, which the transaction has locked (a cursor did).
 //!
-//! An update that leaves the clustered key alone changes the record in place, with an undo record that holds the difference; for each secondary index whose key
-//! changes the old entry is marked and the new one added. Otherwise it is a delete and an insert.
+//! An update that leaves the clustered key alone changes the record in place, with an undo record
+//! that holds the difference; for each secondary index whose key changes the old entry is marked
+//! and the new one added. Otherwise it is a delete and an insert.
 use super::insert::{Tried, check_key, deletable};
 use super::{entry, overflow, value};
 use crate::dict::table::Table;
@@ -21,7 +22,8 @@ pub struct RowAt<'a> {
     pub key: &'a [u8],
     /// As stored: long columns are references.
     pub stored: &'a [u8],
-    /// The leaf and its page LSN when the row was read; spares a descent if nothing has changed there.
+    /// The leaf and its page LSN when the row was read; spares a descent if nothing has changed
+    /// there.
     pub leaf: (u32, u64),
 }
 /// Entries of secondary indexes: number and key.
@@ -40,14 +42,15 @@ impl Trx {
         }
         self.scratch.entry = e;
         self.lock_unique_entries(table, row, &gone).await?;
-        let chains: SmallVec<[u32; 2]> = table.layout.externals(row.stored).map(|(_, page, _)| page).collect();
+        let chains: SmallVec<[u32; 2]> =
+            table.layout.externals(row.stored).map(|(_, page, _)| page).collect();
         self.change(table, row, None, &gone, &chains).await?;
         table.rows.fetch_sub(1, Relaxed);
         self.mark_entries(table, &gone).await
     }
 
-    /// Changes the row to `new` (a stored payload: `RowLayout::update` of the old one, so unchanged long columns stay references).
-    /// On `DuplicateKey` nothing has changed.
+    /// Changes the row to `new` (a stored payload: `RowLayout::update` of the old one, so unchanged
+    /// long columns stay references). On `DuplicateKey` nothing has changed.
     pub async fn update(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: &[u8]) -> Result<()> {
         self.ensure_id().await?;
         self.pace().await;
@@ -62,7 +65,8 @@ impl Trx {
         }
         let start = self.savepoint();
         let (mut gone, mut come) = (Entries::new(), Entries::new());
-        let (mut a, mut b) = (std::mem::take(&mut self.scratch.entry), std::mem::take(&mut self.scratch.payload));
+        let (mut a, mut b) =
+            (std::mem::take(&mut self.scratch.entry), std::mem::take(&mut self.scratch.payload));
         let mut entries = 0;
         for (no, _) in table.secondary() {
             table.entry_key(no, row.stored, row.key, &mut a);
@@ -94,13 +98,19 @@ impl Trx {
         for (no, e) in come {
             let ix = &table.indexes[*no as usize];
             if ix.def.unique && !ix.key.has_null(&table.layout, new) {
-                self.check_unique(table, *no as usize, &e[..e.len() - row.key.len()], row.key).await?;
+                self.check_unique(table, *no as usize, &e[..e.len() - row.key.len()], row.key)
+                    .await?;
             }
         }
         let stored = overflow::externalize(self, table, row.key.len(), new).await?;
         deletable(table, row.key, entries, &stored)?;
         let kept = |page: u32| table.layout.externals(&stored).any(|(_, p, _)| p == page);
-        let chains: SmallVec<[u32; 2]> = table.layout.externals(row.stored).map(|(_, page, _)| page).filter(|p| !kept(*p)).collect();
+        let chains: SmallVec<[u32; 2]> = table
+            .layout
+            .externals(row.stored)
+            .map(|(_, page, _)| page)
+            .filter(|p| !kept(*p))
+            .collect();
         self.change(table, row, Some(&stored), gone, &chains).await?;
         self.mark_entries(table, gone).await?;
         for (no, e) in come {
@@ -130,13 +140,19 @@ impl Trx {
         done
     }
 
-    async fn lock_unique_entries(&mut self, table: &Arc<Table>, row: RowAt<'_>, gone: &Entries) -> Result<()> {
+    async fn lock_unique_entries(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowAt<'_>,
+        gone: &Entries,
+    ) -> Result<()> {
         for (no, e) in gone {
             let ix = &table.indexes[*no as usize];
             if !ix.def.unique || ix.key.has_null(&table.layout, row.stored) {
                 continue;
             }
-            while let Err(s) = self.lock_unique(table, *no as usize, &e[..e.len() - row.key.len()]) {
+            while let Err(s) = self.lock_unique(table, *no as usize, &e[..e.len() - row.key.len()])
+            {
                 self.settle(s).await?;
             }
         }
@@ -148,7 +164,12 @@ impl Trx {
             loop {
                 match entry::mark(&self.engine.store, ix, e, true, false) {
                     Ok(true) => break,
-                    Ok(false) => return Err(self.broken(table, &format!("index '{}' has no entry for a row", ix.def.name))),
+                    Ok(false) => {
+                        return Err(self.broken(
+                            table,
+                            &format!("index '{}' has no entry for a row", ix.def.name),
+                        ));
+                    }
                     Err(s) => self.settle(s).await?,
                 }
             }
@@ -166,11 +187,22 @@ impl Trx {
     }
 
     /// Changes the clustered record: to a new payload, or (none) to delete-marked.
-    async fn change(&mut self, table: &Arc<Table>, row: RowAt<'_>, new: Option<&[u8]>, gone: &Entries, chains: &[u32]) -> Result<()> {
+    async fn change(
+        &mut self,
+        table: &Arc<Table>,
+        row: RowAt<'_>,
+        new: Option<&[u8]>,
+        gone: &Entries,
+        chains: &[u32],
+    ) -> Result<()> {
         if gone.len() + chains.len() > record::OBSOLETE_MAX {
-            return Err(Error::UndoTooLong { size: gone.len() + chains.len(), max: record::OBSOLETE_MAX });
+            return Err(Error::UndoTooLong {
+                size: gone.len() + chains.len(),
+                max: record::OBSOLETE_MAX,
+            });
         }
-        let mut obsolete: SmallVec<[Obsolete<'_>; 6]> = gone.iter().map(|(index, key)| Obsolete::Entry { index: *index, key }).collect();
+        let mut obsolete: SmallVec<[Obsolete<'_>; 6]> =
+            gone.iter().map(|(index, key)| Obsolete::Entry { index: *index, key }).collect();
         obsolete.extend(chains.iter().map(|c| Obsolete::Chain(*c)));
         let mut hint = Some(row.leaf);
         loop {
@@ -178,7 +210,9 @@ impl Trx {
             let stall = match self.try_change(table, row.key, new, &obsolete, hint.take()) {
                 Ok(Tried::Done) => return Ok(()),
                 Ok(Tried::Full(len)) => tree.split(&self.engine.store, 0, row.key, len).err(),
-                Ok(Tried::NeedsUndo(len)) => self.undo.make_room(&self.engine.store, &self.engine.undo, len).err(),
+                Ok(Tried::NeedsUndo(len)) => {
+                    self.undo.make_room(&self.engine.store, &self.engine.undo, len).err()
+                }
                 Ok(Tried::Duplicate) => return Err(self.broken(table, "a locked row has gone")),
                 Err(s) => Some(s),
             };
@@ -208,19 +242,33 @@ impl Trx {
         };
         let page = m.page(leaf);
         let pos = index::search(page, key);
-        let Some(r) = pos.found.filter(|r| !index::is_marked(page, *r)) else { return Ok(Tried::Duplicate) };
+        let Some(r) = pos.found.filter(|r| !index::is_marked(page, *r)) else {
+            return Ok(Tried::Duplicate);
+        };
         let v = index::value(page, r);
         let (owner, old) = (value::trx(v), value::payload(v));
-        debug_assert!(owner == self.id || !engine.sys.is_active(owner), "the cursor has locked the row");
+        debug_assert!(
+            owner == self.id || !engine.sys.is_active(owner),
+            "the cursor has locked the row"
+        );
         let was = OldVersion { trx: owner, roll: value::roll(v), flags: 0 };
         let mut undo = std::mem::take(&mut self.scratch.undo);
-        record::change(&mut undo, self.undo.head(table.id), was, key, obsolete, old, new.unwrap_or(old));
+        record::change(
+            &mut undo,
+            self.undo.head(table.id),
+            was,
+            key,
+            obsolete,
+            old,
+            new.unwrap_or(old),
+        );
         if undo.len() > record::MAX {
             let size = undo.len();
             self.scratch.undo = undo;
             return Err(Stall::Failed(Error::UndoTooLong { size, max: record::MAX }));
         }
-        let grows = new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));
+        let grows =
+            new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));
         let mut run = |mut m: Mtr<'_>| {
             if let Some(len) = grows {
                 return Ok(Tried::Full(len));

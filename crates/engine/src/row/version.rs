@@ -1,10 +1,12 @@
 //! Older versions of a row, made by walking its undo records backwards.
 //!
-//! The walk begins at a record under its leaf's latch and keeps that latch: so nobody can roll the newest version back meanwhile, and older ones
-//! are kept by the reader's view (or, for purge and rollback, end at a version that every view sees).
+//! The walk begins at a record under its leaf's latch and keeps that latch: so nobody can roll the
+//! newest version back meanwhile, and older ones are kept by the reader's view (or, for purge and
+//! rollback, end at a version that every view sees).
 //!
-//! - VERS-1: a walk that has to wait for an undo page gives up the latch, and goes on from where it was if the newest version is still the one that it began with:
-//!   nothing before that has changed. So a chain may have more pages than the pool holds.
+//! - VERS-1: a walk that has to wait for an undo page gives up the latch, and goes on from where it
+//!   was if the newest version is still the one that it began with: nothing before that has
+//!   changed. So a chain may have more pages than the pool holds.
 use super::value;
 use crate::dict::table::Table;
 use crate::mtr::Store;
@@ -35,7 +37,8 @@ impl Version {
         self.key.clear();
         self.key.extend_from_slice(index::key(p, r));
     }
-    /// At the newest version of the row at `r`, or where a walk from there was when it had to wait. True if that is the newest version.
+    /// At the newest version of the row at `r`, or where a walk from there was when it had to wait.
+    /// True if that is the newest version.
     fn begin(&mut self, p: &Page, r: Rec) -> bool {
         let v = index::value(p, r);
         let newest = (value::trx(v), value::roll(v));
@@ -54,22 +57,35 @@ impl Version {
         let ptr = self.roll;
         undo::read(store, ptr, |e| match e {
             // Where files of different times lie beside each other, it is another row's record.
-            Some(Entry::Change { old, key, rest, .. }) if key == self.key && rest.restore(&mut self.payload) => {
-                (self.trx, self.roll, self.marked) = (old.trx, old.roll, old.flags & DELETE_MARK != 0);
+            Some(Entry::Change { old, key, rest, .. })
+                if key == self.key && rest.restore(&mut self.payload) =>
+            {
+                (self.trx, self.roll, self.marked) =
+                    (old.trx, old.roll, old.flags & DELETE_MARK != 0);
                 Ok(true)
             }
             other => Err(Stall::Failed(Error::Corrupt {
                 page: undo::page_id(ptr.page()),
                 file: store.spaces.path(undo::page_id(ptr.page()).space).display().to_string(),
                 table: "(undo)".into(),
-                why: format!("no change record at offset {} for a version that is still needed: {other:?}", ptr.at()),
+                why: format!(
+                    "no change record at offset {} for a version that is still needed: {other:?}",
+                    ptr.at()
+                ),
             })),
         })?
     }
 }
 
-/// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a deleted one.
-pub fn visible(store: &Store, p: &Page, r: Rec, sees: impl Fn(TrxId) -> bool, out: &mut Version) -> Try<bool> {
+/// Copies the newest version that `sees` accepts into `out`. False if there is none, or it is a
+/// deleted one.
+pub fn visible(
+    store: &Store,
+    p: &Page,
+    r: Rec,
+    sees: impl Fn(TrxId) -> bool,
+    out: &mut Version,
+) -> Try<bool> {
     out.begin(p, r);
     let mut found = true;
     while found && !sees(out.trx) {
@@ -79,8 +95,10 @@ pub fn visible(store: &Store, p: &Page, r: Rec, sees: impl Fn(TrxId) -> bool, ou
     Ok(found && !out.marked)
 }
 
-/// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index `no`. `settled` tells that every view sees a
-/// transaction: versions before such a one are of no use. With `older_only` the newest version does not count. `v` is kept between calls that wait (VERS-1).
+/// Whether a version of the row at `r` that somebody may still read has `entry` as its key in index
+/// `no`. `settled` tells that every view sees a transaction: versions before such a one are of no
+/// use. With `older_only` the newest version does not count. `v` is kept between calls that wait
+/// (VERS-1).
 #[allow(clippy::too_many_arguments)]
 pub fn has_entry(
     store: &Store,
@@ -96,7 +114,10 @@ pub fn has_entry(
     let mut skip = v.begin(p, r) && older_only;
     let has = loop {
         // A version with a column of the key outside of it is older than the index.
-        if !v.marked && !skip && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none() {
+        if !v.marked
+            && !skip
+            && table.indexes[no].key.external_column(&table.layout, &v.payload).is_none()
+        {
             table.entry_key(no, &v.payload, index::key(p, r), &mut key);
             if key == entry {
                 break true;

@@ -6,9 +6,10 @@
 //! | 28 | 4 | 0 |
 //! | 32 | [`PAGES`] / 8 | bits, lowest first: 1 = in use |
 //!
-//! Bitmap page `k` is page `1 + k * PAGES` of its space and covers the pages from `k * PAGES` on. Page 0 is the space's header.
-//! An allocation near a hint stays in the hint's extent, else takes an empty extent, else any free page: so each index grows by extents of
-//! its own and freed pages are used again.
+//! Bitmap page `k` is page `1 + k * PAGES` of its space and covers the pages from `k * PAGES` on.
+//! Page 0 is the space's header. An allocation near a hint stays in the hint's extent, else takes
+//! an empty extent, else any free page: so each index grows by extents of its own and freed pages
+//! are used again.
 use crate::page::u64_at;
 use crate::page::{Patch, index::Page};
 use crate::{PAGE_SIZE, PageNo};
@@ -38,18 +39,30 @@ pub fn set(p: &mut impl Patch, no: PageNo, used: bool) {
     let at = BITS + i as usize / 8;
     let bit = 1 << (i % 8);
     let b = p.bytes()[at];
-    assert!((b & bit != 0) != used, "page {no} is already {}", if used { "in use" } else { "free" });
+    assert!(
+        (b & bit != 0) != used,
+        "page {no} is already {}",
+        if used { "in use" } else { "free" }
+    );
     p.write(at, &[b ^ bit]);
 }
-/// Lays out a fresh bitmap page for the pages from `first` on; header and bitmap themselves are in use.
+/// Lays out a fresh bitmap page for the pages from `first` on; header and bitmap themselves are in
+/// use.
 pub fn init(p: &mut impl Patch, first: PageNo) {
     p.write_u16(12, crate::page::kind::BITMAP);
     p.write_u32(24, first);
     p.write(BITS, &[if first == 0 { 0b11 } else { 0b10 }]);
     debug_assert!(first.is_multiple_of(PAGES));
 }
-/// A free page below `limit` (a page number of this bitmap's range, exclusive) other than those in `not`; nearest to `hint` if that is in range.
-pub fn find(p: &Page, first: PageNo, limit: PageNo, hint: PageNo, not: &[PageNo]) -> Option<PageNo> {
+/// A free page below `limit` (a page number of this bitmap's range, exclusive) other than those in
+/// `not`; nearest to `hint` if that is in range.
+pub fn find(
+    p: &Page,
+    first: PageNo,
+    limit: PageNo,
+    hint: PageNo,
+    not: &[PageNo],
+) -> Option<PageNo> {
     let n = (limit - first).min(PAGES);
     let free = |extent: u32| {
         let mut w = !word(p, extent);

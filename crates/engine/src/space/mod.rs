@@ -1,15 +1,19 @@
 //! Table spaces: one file of pages each, and which of the pages are in use.
 //!
-//! Files: `system.rdl` (space 0: dictionary), `undo.rdl` and `undo2.rdl` (spaces 1 and 2), `tables/<space id>.rdl`. A file is known by its space's number, which is never used
-//! again, so that renaming a table touches the dictionary only, and a file that the dictionary does not name is the rest of an unfinished
-//! statement and can be removed at start.
+//! Files: `system.rdl` (space 0: dictionary), `undo.rdl` and `undo2.rdl` (spaces 1 and 2),
+//! `tables/<space id>.rdl`. A file is known by its space's number, which is never used again, so
+//! that renaming a table touches the dictionary only, and a file that the dictionary does not name
+//! is the rest of an unfinished statement and can be removed at start.
 //!
-//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32, of a table's space the AUTO_INCREMENT counter
-//! u64 at 40, the file's stamp u64 at 48 ([`register`]; 0 in files of format 2 of the data directory).
+//! Page 0 of a space (after the common header): magic u64 at 24, format u32 at 32, of a table's
+//! space the AUTO_INCREMENT counter u64 at 40, the file's stamp u64 at 48 ([`register`]; 0 in files
+//! of format 2 of the data directory).
 //!
-//! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and allocated.
+//! - SPACE-1: a page number below `pages()` can be read and written: the file is that long, and
+//!   allocated.
 //! - SPACE-2: bitmap pages are latched after all other pages of a mini-transaction.
-//! - SPACE-3: of those of one space, who holds one latches only later ones; so one without a free page is looked at and not held.
+//! - SPACE-3: of those of one space, who holds one latches only later ones; so one without a free
+//!   page is looked at and not held.
 pub mod bitmap;
 pub mod register;
 
@@ -80,7 +84,9 @@ impl Space {
         self.pages.load(Acquire)
     }
     fn init_bitmaps(&self) -> Result<()> {
-        let fail = |e: std::io::Error| Error::io(format_args!("making bitmap pages of {}", self.path.display()), &e);
+        let fail = |e: std::io::Error| {
+            Error::io(format_args!("making bitmap pages of {}", self.path.display()), &e)
+        };
         if init_bitmaps(&*self.file, self.id, 0, self.pages()).map_err(fail)? {
             self.file.sync().map_err(fail)?;
         }
@@ -97,7 +103,8 @@ impl Space {
     pub fn search_from(&self, no: PageNo) {
         self.search_from.store(no, Relaxed);
     }
-    /// Whether bitmap page `no`, of zeros, may be one that a crash kept from being written. The first one comes with the file.
+    /// Whether bitmap page `no`, of zeros, may be one that a crash kept from being written. The
+    /// first one comes with the file.
     pub fn may_lack_bitmap(&self, no: PageNo) -> std::io::Result<bool> {
         Ok(bitmap::is_bitmap(no) && no > 1 && is_range_empty(&*self.file, no, self.pages())?)
     }
@@ -112,10 +119,22 @@ impl Space {
         if old > at_least {
             return Ok(());
         }
-        let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096)).max(at_least + 1).next_multiple_of(bitmap::EXTENT);
-        let grown = self.file.set_len(new as u64 * PAGE_SIZE as u64).and_then(|()| init_bitmaps(&*self.file, self.id, old, new));
+        let new = (old + (old / 8).clamp(bitmap::EXTENT, 4096))
+            .max(at_least + 1)
+            .next_multiple_of(bitmap::EXTENT);
+        let grown = self
+            .file
+            .set_len(new as u64 * PAGE_SIZE as u64)
+            .and_then(|()| init_bitmaps(&*self.file, self.id, old, new));
         let wrote = grown.map_err(|e| {
-            Error::io(format_args!("table space {} ({}) cannot grow to {new} pages", self.path.display(), self.label()), &e)
+            Error::io(
+                format_args!(
+                    "table space {} ({}) cannot grow to {new} pages",
+                    self.path.display(),
+                    self.label()
+                ),
+                &e,
+            )
         })?;
         if wrote && let Err(e) = self.file.sync() {
             // It may have been told what a page's write has to be told.
@@ -130,12 +149,16 @@ impl Space {
 /// (a crash may have come between growth and this). Whether it has: then they are to be synced.
 fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Result<bool> {
     let mut wrote = false;
-    for first in (1..to.div_ceil(bitmap::PAGES)).map(|k| k * bitmap::PAGES).filter(|f| (from..to).contains(&(f + 1))) {
+    for first in (1..to.div_ceil(bitmap::PAGES))
+        .map(|k| k * bitmap::PAGES)
+        .filter(|f| (from..to).contains(&(f + 1)))
+    {
         let no = first + 1;
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let at = no as u64 * PAGE_SIZE as u64;
         match found_at(file, PageId { space: id, no }, &mut buf)? {
-            // Zeros among pages that were written are damage, of which whoever needs the bitmap tells.
+            // Zeros among pages that were written are damage, of which whoever needs the bitmap
+            // tells.
             Found::Nothing if from == 0 && !is_range_empty(file, no, to)? => {}
             Found::Nothing => {
                 buf.copy_from_slice(&fresh_bitmap(id, no)[..]);
@@ -145,13 +168,18 @@ fn init_bitmaps(file: &dyn File, id: SpaceId, from: u32, to: u32) -> std::io::Re
             Found::Bitmap => {}
             // Torn, perhaps: recovery mends it or says that it cannot.
             Found::Other if from == 0 => {}
-            Found::Other => return Err(std::io::Error::other(format!("page {no}, which is new, is not empty"))),
+            Found::Other => {
+                return Err(std::io::Error::other(format!(
+                    "page {no}, which is new, is not empty"
+                )));
+            }
         }
     }
     Ok(wrote)
 }
-/// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable before the first page of its range is used, and
-/// who changes a bitmap changes a page of its range too: a checkpoint that has passed one has passed the other.
+/// Whether nothing was written in the range of bitmap page `no` yet. Growth makes a bitmap durable
+/// before the first page of its range is used, and who changes a bitmap changes a page of its range
+/// too: a checkpoint that has passed one has passed the other.
 fn is_range_empty(file: &dyn File, no: PageNo, pages: u32) -> std::io::Result<bool> {
     let mut buf = AlignedBuf::new(bitmap::EXTENT as usize * PAGE_SIZE);
     let first = no - 1;
@@ -171,7 +199,8 @@ enum Found {
     Bitmap,
     Other,
 }
-/// What was spoiled on its way is read again: a page of zeros that passed for a bitmap would stay one.
+/// What was spoiled on its way is read again: a page of zeros that passed for a bitmap would stay
+/// one.
 fn found_at(file: &dyn File, id: PageId, buf: &mut AlignedBuf) -> std::io::Result<Found> {
     for _ in 0..READS {
         file.read_at(buf, id.no as u64 * PAGE_SIZE as u64)?;
@@ -213,7 +242,8 @@ pub struct Spaces {
     unstamped: AtomicUsize,
     /// One more.
     pub(crate) first_write: Event,
-    /// The register cannot be written, or stamps cannot be given: the disk or the log is full, and checkpoints go on without.
+    /// The register cannot be written, or stamps cannot be given: the disk or the log is full, and
+    /// checkpoints go on without.
     pub(crate) without_register: AtomicBool,
     /// The engine ends, and checkpoints wait for nothing.
     pub(crate) closing: AtomicBool,
@@ -229,7 +259,9 @@ impl Drop for Stamping<'_> {
 pub struct StampGate(pub Arc<Spaces>);
 impl CheckpointSource for StampGate {
     fn limit(&self) -> Lsn {
-        let open = self.0.unstamped() == 0 || self.0.closing.load(Acquire) || self.0.without_register.load(Acquire);
+        let open = self.0.unstamped() == 0
+            || self.0.closing.load(Acquire)
+            || self.0.without_register.load(Acquire);
         if open { Lsn::MAX } else { Lsn(0) }
     }
     fn payload(&self, _: Lsn) -> Vec<u8> {
@@ -240,7 +272,8 @@ impl Spaces {
     /// Over the files in `dir`, which it does not change before [`Spaces::begin_writing`].
     /// `forced`: files are read whatever their age.
     pub fn new(disk: Arc<dyn Disk>, dir: &Path, forced: bool) -> Spaces {
-        let (open, log, register, stamping, unstamped, first_write, without_register) = Default::default();
+        let (open, log, register, stamping, unstamped, first_write, without_register) =
+            Default::default();
         let (judging, closing) = (AtomicBool::new(true), AtomicBool::new(forced));
         Spaces {
             disk,
@@ -259,7 +292,10 @@ impl Spaces {
     }
     /// The right to give stamps, or to replace a file, unless somebody else has it (REGISTER-4).
     pub fn try_stamping(&self) -> Option<Stamping<'_>> {
-        self.stamping.compare_exchange(false, true, Acquire, Relaxed).is_ok().then_some(Stamping(self))
+        self.stamping
+            .compare_exchange(false, true, Acquire, Relaxed)
+            .is_ok()
+            .then_some(Stamping(self))
     }
     pub fn unstamped(&self) -> usize {
         self.unstamped.load(Acquire)
@@ -268,7 +304,8 @@ impl Spaces {
     pub fn written_again(&self, s: &Space) {
         s.written.store(true, Release);
     }
-    /// The space needs no stamp for a checkpoint any more: it has one, or cannot have one, or is gone.
+    /// The space needs no stamp for a checkpoint any more: it has one, or cannot have one, or is
+    /// gone.
     pub fn needs_no_stamp(&self, s: &Space) {
         if !s.stamped.swap(true, AcqRel) && s.first_written.swap(true, AcqRel) {
             self.unstamped.fetch_sub(1, AcqRel);
@@ -284,11 +321,13 @@ impl Spaces {
     pub fn stamp_of(header: &header::Page) -> u64 {
         u64_at(header, STAMP)
     }
-    /// Whether stamps are to be looked for in headers that redo has been applied to: with a register of format 1.
+    /// Whether stamps are to be looked for in headers that redo has been applied to: with a
+    /// register of format 1.
     pub fn stamps_are_in_redo(&self) -> bool {
         self.register.lock().before_redo
     }
-    /// What the register says of the files is judged. Of a register of format 1 nothing is taken over: its stamps may be in no file yet.
+    /// What the register says of the files is judged. Of a register of format 1 nothing is taken
+    /// over: its stamps may be in no file yet.
     pub fn register_judged(&self) {
         let mut r = self.register.lock();
         if std::mem::take(&mut r.before_redo) {
@@ -302,28 +341,45 @@ impl Spaces {
             return Ok(());
         }
         Err(format!(
-            "its stamp is of LSN {has}, and {} says that the file had one of LSN {least}: the file is an older copy",
+            "its stamp is of LSN {has}, and {} says that the file had one of LSN {least}: the file \
+                is an older copy",
             register::FILE
         ))
     }
-    /// A file that is opened while the engine runs has no redo to come: its header is on disk as it has to be.
+    /// A file that is opened while the engine runs has no redo to come: its header is on disk as it
+    /// has to be.
     fn check_age(&self, s: &Space) -> Result<()> {
         if self.least_stamp(s.id) == 0 {
             return Ok(());
         }
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         let id = PageId { space: s.id, no: 0 };
-        s.file.read_at(&mut buf, 0).map_err(|e| Error::io(format_args!("reading the header of {}", s.path.display()), &e))?;
+        s.file.read_at(&mut buf, 0).map_err(|e| {
+            Error::io(format_args!("reading the header of {}", s.path.display()), &e)
+        })?;
         let page: &header::Page = buf.first_chunk().expect("a page");
-        let checked = header::verify(page, id).map_err(|bad| bad.to_string()).and_then(|()| self.check_stamp(s.id, Spaces::stamp_of(page)));
-        checked.map_err(|why| Error::Corrupt { page: id, file: s.path.display().to_string(), table: s.label(), why })
+        let checked = header::verify(page, id)
+            .map_err(|bad| bad.to_string())
+            .and_then(|()| self.check_stamp(s.id, Spaces::stamp_of(page)));
+        checked.map_err(|why| Error::Corrupt {
+            page: id,
+            file: s.path.display().to_string(),
+            table: s.label(),
+            why,
+        })
     }
     /// The spaces whose files were written since their last stamp.
     pub fn take_written(&self) -> Vec<SpaceId> {
         self.all().iter().filter(|s| s.written.swap(false, AcqRel)).map(|s| s.id).collect()
     }
-    /// Headers have these stamps, durably (REGISTER-1): writes it down, and forgets spaces that are not known any more.
-    pub fn registered(&self, durable: Lsn, stamps: &[(SpaceId, u64)], is_known: impl Fn(SpaceId) -> bool) -> Result<()> {
+    /// Headers have these stamps, durably (REGISTER-1): writes it down, and forgets spaces that are
+    /// not known any more.
+    pub fn registered(
+        &self,
+        durable: Lsn,
+        stamps: &[(SpaceId, u64)],
+        is_known: impl Fn(SpaceId) -> bool,
+    ) -> Result<()> {
         let next = {
             let mut r = self.register.lock();
             r.durable = r.durable.max(durable);
@@ -333,7 +389,8 @@ impl Spaces {
         };
         next.write(&*self.disk, &self.dir)
     }
-    /// From here on files may be changed: what a crash left unfinished in those that are open is made whole.
+    /// From here on files may be changed: what a crash left unfinished in those that are open is
+    /// made whole.
     pub fn begin_writing(&self) -> Result<()> {
         self.judging.store(false, Release);
         self.all().iter().try_for_each(|s| s.init_bitmaps())
@@ -363,7 +420,8 @@ impl Spaces {
             known => Ok(known),
         }
     }
-    /// For recovery: the same, and None also for a table's file that is cut off. Its table is lost, and others are not.
+    /// For recovery: the same, and None also for a table's file that is cut off. Its table is lost,
+    /// and others are not.
     pub fn find_whole(&self, id: SpaceId) -> Result<Option<Arc<Space>>> {
         match self.find(id) {
             Err(Error::Incompatible(_)) if id >= SpaceId::FIRST_TABLE => Ok(None),
@@ -376,8 +434,14 @@ impl Spaces {
         all.sort_unstable_by_key(|s| s.id);
         all
     }
-    /// Creates the file of a space with its header, bitmap and the given further pages (from page 2 on), durably.
-    pub fn create(&self, id: SpaceId, label: &str, pages: &[&crate::page::index::Page]) -> Result<Arc<Space>> {
+    /// Creates the file of a space with its header, bitmap and the given further pages (from page 2
+    /// on), durably.
+    pub fn create(
+        &self,
+        id: SpaceId,
+        label: &str,
+        pages: &[&crate::page::index::Page],
+    ) -> Result<Arc<Space>> {
         let path = self.path(id);
         let (file, pages) = self.make(&path, id, pages, 0)?;
         match self.disk.sync_dir(path.parent().unwrap_or(&self.dir)) {
@@ -388,11 +452,13 @@ impl Spaces {
             }
         }
     }
-    /// Puts an empty file in the place of a space's file, which may be missing, in one step. None of its pages is in memory, and nobody needs any.
+    /// Puts an empty file in the place of a space's file, which may be missing, in one step. None
+    /// of its pages is in memory, and nobody needs any.
     pub fn replace(&self, id: SpaceId) -> Result<Arc<Space>> {
         let (path, label) = (self.path(id), self.get(id).map_or_else(String::new, |s| s.label()));
         let making = path.with_extension("new");
-        let fail = |e: std::io::Error| Error::io(format_args!("cannot replace {}", path.display()), &e);
+        let fail =
+            |e: std::io::Error| Error::io(format_args!("cannot replace {}", path.display()), &e);
         if self.disk.exists(&making) {
             self.disk.remove(&making).map_err(fail)?;
         }
@@ -408,9 +474,20 @@ impl Spaces {
         Ok(self.enter(id, file, path, pages, &label))
     }
     /// Makes a file, durable but for its name; and how many pages it has.
-    fn make(&self, path: &Path, id: SpaceId, pages: &[&crate::page::index::Page], stamp: u64) -> Result<(Arc<dyn File>, u32)> {
-        let fail = |e: std::io::Error| Error::io(format_args!("cannot create table space {}", path.display()), &e);
-        let file = self.disk.open(path, OpenHow { create: Create::CreateNew, direct: true }).map_err(fail)?;
+    fn make(
+        &self,
+        path: &Path,
+        id: SpaceId,
+        pages: &[&crate::page::index::Page],
+        stamp: u64,
+    ) -> Result<(Arc<dyn File>, u32)> {
+        let fail = |e: std::io::Error| {
+            Error::io(format_args!("cannot create table space {}", path.display()), &e)
+        };
+        let file = self
+            .disk
+            .open(path, OpenHow { create: Create::CreateNew, direct: true })
+            .map_err(fail)?;
         let made = (|| {
             let first = (2 + pages.len() as u32).max(FIRST_PAGES);
             file.set_len(first as u64 * PAGE_SIZE as u64)?;
@@ -425,8 +502,11 @@ impl Spaces {
             for no in 0..pages.len() as u32 {
                 bitmap::set(&mut map, 2 + no, true);
             }
-            for (no, page) in [&*fresh.0, &*map.0].into_iter().chain(pages.iter().copied()).enumerate() {
-                let to: &mut [u8; PAGE_SIZE] = (&mut buf[no * PAGE_SIZE..][..PAGE_SIZE]).try_into().expect("a page");
+            for (no, page) in
+                [&*fresh.0, &*map.0].into_iter().chain(pages.iter().copied()).enumerate()
+            {
+                let to: &mut [u8; PAGE_SIZE] =
+                    (&mut buf[no * PAGE_SIZE..][..PAGE_SIZE]).try_into().expect("a page");
                 to.copy_from_slice(page);
                 finish(to, PageId { space: id, no: no as PageNo });
             }
@@ -451,8 +531,13 @@ impl Spaces {
             return Ok(s);
         }
         let path = self.path(id);
-        let fail = |e: std::io::Error| Error::io(format_args!("cannot open {}{}", path.display(), of(label)), &e);
-        let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
+        let fail = |e: std::io::Error| {
+            Error::io(format_args!("cannot open {}{}", path.display(), of(label)), &e)
+        };
+        let file = self
+            .disk
+            .open(&path, OpenHow { create: Create::Existing, direct: true })
+            .map_err(fail)?;
         let len = file.len().map_err(fail)?;
         // A crash while the file grew can leave a part of a page.
         let pages = (len / PAGE_SIZE as u64) as u32;
@@ -474,7 +559,14 @@ impl Spaces {
         // Somebody else may have been faster; two would each know a length of the file.
         Ok(self.open.write().entry(id).or_insert(made).clone())
     }
-    fn enter(&self, id: SpaceId, file: Arc<dyn File>, path: PathBuf, pages: u32, label: &str) -> Arc<Space> {
+    fn enter(
+        &self,
+        id: SpaceId,
+        file: Arc<dyn File>,
+        path: PathBuf,
+        pages: u32,
+        label: &str,
+    ) -> Arc<Space> {
         let s = Space::new(id, file, path, pages, label);
         let before = self.open.write().insert(id, s.clone());
         before.iter().for_each(|s| self.needs_no_stamp(s));
@@ -484,8 +576,13 @@ impl Spaces {
     pub fn remove(&self, id: SpaceId) -> Result<()> {
         let path = self.path(id);
         let dir = path.parent().unwrap_or(&self.dir);
-        let gone = if self.disk.exists(&path) { self.disk.remove(&path).and_then(|()| self.disk.sync_dir(dir)) } else { Ok(()) };
-        // After the file: a cleaner that has copied pages before looks the space up, and would open the file again.
+        let gone = if self.disk.exists(&path) {
+            self.disk.remove(&path).and_then(|()| self.disk.sync_dir(dir))
+        } else {
+            Ok(())
+        };
+        // After the file: a cleaner that has copied pages before looks the space up, and would open
+        // the file again.
         self.forget(id);
         gone.map_err(|e| Error::io(format_args!("cannot remove {}", path.display()), &e))
     }
@@ -529,11 +626,13 @@ impl PageIo for Spaces {
     }
     fn describe(&self, space: SpaceId) -> (String, String) {
         let name = |s: Arc<Space>| (s.path.display().to_string(), s.label());
-        self.get(space).map_or_else(|| (self.path(space).display().to_string(), String::new()), name)
+        self.get(space)
+            .map_or_else(|| (self.path(space).display().to_string(), String::new()), name)
     }
 }
 
-/// Gives the header of a space its stamp: a mini-transaction of its own. The stamp, and where the log must be durable.
+/// Gives the header of a space its stamp: a mini-transaction of its own. The stamp, and where the
+/// log must be durable.
 pub fn stamp(store: &crate::mtr::Store, id: SpaceId) -> Try<(u64, Lsn)> {
     let mut m = Mtr::begin_reserved(store)?;
     let header = m.x(PageId { space: id, no: 0 })?;
@@ -551,14 +650,20 @@ fn of(label: &str) -> String {
     if label.is_empty() { String::new() } else { format!(", the file of {label},") }
 }
 
-/// Pages that a mini-transaction has found free, their bitmap pages latched; in use once [`Reserved::take`] is called.
+/// Pages that a mini-transaction has found free, their bitmap pages latched; in use once
+/// [`Reserved::take`] is called.
 pub struct Reserved {
     pub pages: SmallVec<[PageNo; 4]>,
     maps: SmallVec<[At; 4]>,
 }
-/// Finds `n` free pages near `hint` (0: anywhere). Latches bitmap pages, so it comes last (SPACE-2).
+/// Finds `n` free pages near `hint` (0: anywhere). Latches bitmap pages, so it comes last
+/// (SPACE-2).
 pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Reserved> {
-    let space = m.store().spaces.get(id).ok_or_else(|| Stall::Failed(Error::NoSuchTable(format!("table space {}", id.0))))?;
+    let space = m
+        .store()
+        .spaces
+        .get(id)
+        .ok_or_else(|| Stall::Failed(Error::NoSuchTable(format!("table space {}", id.0))))?;
     let limit = space.pages();
     let mut out = Reserved { pages: SmallVec::new(), maps: SmallVec::new() };
     let start = if hint != 0 { hint } else { space.search_from.load(Relaxed) };
@@ -572,7 +677,10 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
         if page.no >= limit || held.is_some_and(|h| k < h) {
             continue;
         }
-        if !m.holds(page) && bitmap::find(&*m.store().pool.fix(page, Latch::S)?, first, end, start, &out.pages).is_none() {
+        if !m.holds(page)
+            && bitmap::find(&*m.store().pool.fix(page, Latch::S)?, first, end, start, &out.pages)
+                .is_none()
+        {
             continue;
         }
         let map = m.x(page)?;
@@ -611,7 +719,8 @@ pub fn free(m: &mut Mtr<'_>, page: At, map: At) {
     bitmap::set(&mut m.patch(map), no, false);
 }
 
-/// A page in the making that belongs to no mini-transaction: of a file that is made durable as a whole.
+/// A page in the making that belongs to no mini-transaction: of a file that is made durable as a
+/// whole.
 pub struct Fresh(pub Box<[u8; PAGE_SIZE]>);
 impl Patch for Fresh {
     fn bytes(&self) -> &[u8; PAGE_SIZE] {
@@ -643,7 +752,8 @@ mod tests {
     fn is_there(file: &dyn File) -> bool {
         let mut buf = AlignedBuf::new(PAGE_SIZE);
         file.read_at(&mut buf, (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64).unwrap();
-        header::verify(buf.first_chunk().unwrap(), PageId { space: SPACE, no: bitmap::PAGES + 1 }).is_ok()
+        header::verify(buf.first_chunk().unwrap(), PageId { space: SPACE, no: bitmap::PAGES + 1 })
+            .is_ok()
     }
 
     /// A bit flipped on the way does not make a bitmap of an empty page.
@@ -661,9 +771,12 @@ mod tests {
     #[test]
     fn what_is_no_bitmap_is_left_to_recovery_and_is_an_error_in_a_new_part() {
         let (disk, file) = file();
-        disk.overwrite(Path::new("/f"), (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64 + 100, &[1]).unwrap();
+        disk.overwrite(Path::new("/f"), (bitmap::PAGES + 1) as u64 * PAGE_SIZE as u64 + 100, &[1])
+            .unwrap();
         assert!(!init_bitmaps(&*file, SPACE, 0, NEW).unwrap());
         assert!(!is_there(&*file));
-        assert!(init_bitmaps(&*file, SPACE, 64, NEW).unwrap_err().to_string().contains("not empty"));
+        assert!(
+            init_bitmaps(&*file, SPACE, 64, NEW).unwrap_err().to_string().contains("not empty")
+        );
     }
 }

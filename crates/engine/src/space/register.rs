@@ -1,8 +1,9 @@
 //! The register of files: how old the file of each table space may be at most.
 //!
-//! A file that was replaced by an older copy of itself is whole: every page verifies, and nothing in it tells that commits are
-//! missing. So its header page bears a stamp that rises while pages of the file are written, and this file, beside them all, says
-//! which stamp each header has reached. Stamps are LSNs.
+//! A file that was replaced by an older copy of itself is whole: every page verifies, and nothing
+//! in it tells that commits are missing. So its header page bears a stamp that rises while pages of
+//! the file are written, and this file, beside them all, says which stamp each header has reached.
+//! Stamps are LSNs.
 //!
 //! `files.rdl`, written as a whole under another name and then renamed. Little-endian:
 //!
@@ -17,17 +18,21 @@
 //! | 40 | 16 each | space u32, 0 u32, stamp u64 |
 //! | | | zeros to a multiple of 4096 bytes |
 //!
-//! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file: a header, as it lies in the
-//!   file, that has a lower stamp than its entry is that of an older copy. What redo makes of it says nothing: redo may hold the
-//!   stamp, too, and would make an old header young. (In format 1 the stamp was durable in the redo log or in the header.)
-//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is written until the next one: a copy
-//!   made since the last stamp (some seconds, and never before a clean stop) is not told from the file.
-//! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine and has no stamp of this run
-//!   in the register. What lies behind the checkpoint is checked by redo itself (RECORD-1): so a copy from before the run is
-//!   always told from the file. Where the register cannot be written, because the disk is full, checkpoints do not wait for it:
-//!   writers must not wait for what only finds damage.
-//! - REGISTER-4: no file takes another file's place while stamps are given, nor before the checkpoint has passed the last stamp of
-//!   the file that goes: a stamp is a change of the header page, which redo would otherwise look for in the new file.
+//! - REGISTER-1: an entry is written only after the header with its stamp is durable in the file: a
+//!   header, as it lies in the file, that has a lower stamp than its entry is that of an older
+//!   copy. What redo makes of it says nothing: redo may hold the stamp, too, and would make an old
+//!   header young. (In format 1 the stamp was durable in the redo log or in the header.)
+//! - REGISTER-2: a stamp is taken after pages of the file were written, and counts for what is
+//!   written until the next one: a copy made since the last stamp (some seconds, and never before a
+//!   clean stop) is not told from the file.
+//! - REGISTER-3: no checkpoint passes changes of a file that was written in this run of the engine
+//!   and has no stamp of this run in the register. What lies behind the checkpoint is checked by
+//!   redo itself (RECORD-1): so a copy from before the run is always told from the file. Where the
+//!   register cannot be written, because the disk is full, checkpoints do not wait for it: writers
+//!   must not wait for what only finds damage.
+//! - REGISTER-4: no file takes another file's place while stamps are given, nor before the
+//!   checkpoint has passed the last stamp of the file that goes: a stamp is a change of the header
+//!   page, which redo would otherwise look for in the new file.
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
 use std::collections::BTreeMap;
@@ -88,13 +93,16 @@ impl Register {
         }
         if !(1..=FORMAT).contains(&u32_at(b, 12)) {
             let why = format!(
-                "{FILE} has format {}, this program reads formats 1 to {FORMAT}: open the data directory with the version that wrote it",
+                "{FILE} has format {}, this program reads formats 1 to {FORMAT}: open the data \
+                    directory with the version that wrote it",
                 u32_at(b, 12)
             );
             return Err(Error::Incompatible(why));
         }
         let count = u64_at(b, 32) as usize;
-        let Some(entries) = count.checked_mul(ENTRY).and_then(|len| b[HEAD..].get(..len)) else { return Ok(None) };
+        let Some(entries) = count.checked_mul(ENTRY).and_then(|len| b[HEAD..].get(..len)) else {
+            return Ok(None);
+        };
         let entry = |e: &[u8]| (SpaceId(u32_at(e, 0)), u64_at(e, 8));
         Ok(Some(Register {
             log_id: u64_at(b, 16),
@@ -117,10 +125,12 @@ impl Register {
             }
             Ok(b)
         };
-        let bytes = read().map_err(|e| Error::io(format_args!("reading {}", path.display()), &e))?;
+        let bytes =
+            read().map_err(|e| Error::io(format_args!("reading {}", path.display()), &e))?;
         Ok(Register::decode(&bytes)?.ok_or(NoRegister::Damaged))
     }
-    /// Makes it durable in the place of the one before. After an error that one is still there, and no less true.
+    /// Makes it durable in the place of the one before. After an error that one is still there, and
+    /// no less true.
     pub fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let (path, making) = (dir.join(FILE), dir.join(format!("{FILE}.new")));
         let written = || -> io::Result<()> {
@@ -141,7 +151,12 @@ mod tests {
     use super::*;
 
     fn sample(n: u32) -> Register {
-        Register { log_id: 7, durable: Lsn(99), stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(), before_redo: false }
+        Register {
+            log_id: 7,
+            durable: Lsn(99),
+            stamps: (0..n).map(|i| (SpaceId(i), 1000 + u64::from(i))).collect(),
+            before_redo: false,
+        }
     }
 
     #[test]
@@ -169,6 +184,9 @@ mod tests {
         };
         assert_eq!(resealed(32, &u64::MAX.to_le_bytes()).unwrap(), None);
         assert!(resealed(12, &3u32.to_le_bytes()).unwrap_err().to_string().contains("format 3"));
-        assert_eq!(resealed(12, &1u32.to_le_bytes()).unwrap(), Some(Register { before_redo: true, ..sample(3) }));
+        assert_eq!(
+            resealed(12, &1u32.to_le_bytes()).unwrap(),
+            Some(Register { before_redo: true, ..sample(3) })
+        );
     }
 }

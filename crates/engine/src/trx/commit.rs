@@ -1,13 +1,15 @@
 //! Commit: from "the last change is in the log buffer" to "it can never be lost".
 //!
-//! 1. The log of the transaction is marked committed, in a mini-transaction: from here on recovery keeps it (`UndoLog::finish`).
+//! 1. The log of the transaction is marked committed, in a mini-transaction: from here on recovery
+//!    keeps it (`UndoLog::finish`).
 //! 2. It leaves the active set: views opened from now on see it (`TrxSys::commit_no`).
 //! 3. Its undo goes to the history, for purge.
 //! 4. Its locks are released: whoever waited goes on, and commits behind it in the log.
 //! 5. The [`CommitTicket`] resolves when the log is durable up to the mark of step 1.
 //!
-//! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984): a transaction that reads its changes has a later place
-//! in the log, so it cannot become durable without it.
+//! Locks are released before the commit is durable (early lock release: DeWitt et al., 1984): a
+//! transaction that reads its changes has a later place in the log, so it cannot become durable
+//! without it.
 use super::Trx;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -48,8 +50,8 @@ impl CommitTicket {
 const MANY: u32 = 20_000;
 
 impl Trx {
-    /// Commits. The transaction is visible to others when this returns, and durable when the ticket resolves; afterwards the value serves for the next one.
-    /// After an error it is rolled back.
+    /// Commits. The transaction is visible to others when this returns, and durable when the ticket
+    /// resolves; afterwards the value serves for the next one. After an error it is rolled back.
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
         if self.undo.count >= MANY {

@@ -1,11 +1,15 @@
 //! A transaction, as its session holds it. `commit.rs` is the page to read first.
 //!
-//! - TRX-A: row changes are in the order clustered record (with undo), then secondary entries; undoing goes the other way round.
-//! - TRX-B: a failed statement is rolled back to where it began (`savepoint`, `rollback_to`); a deadlock's victim is rolled back whole.
-//! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) goes on in the background, with the transaction's locks, until it is
-//!   done; the session is free at once. One that fails half way to a savepoint leaves a transaction that can only be rolled back.
-//! - TRX-D: no transaction works for longer than a turn without letting others run ([`Trx::give_way`]): what it needs may all be in memory, and its thread is one of
-//!   few. A commit that gathers its group in the same run queue waits that long and no longer.
+//! - TRX-A: row changes are in the order clustered record (with undo), then secondary entries;
+//!   undoing goes the other way round.
+//! - TRX-B: a failed statement is rolled back to where it began (`savepoint`, `rollback_to`); a
+//!   deadlock's victim is rolled back whole.
+//! - TRX-C: a rollback that cannot go on now (the disk is full, a page is unreadable) goes on in
+//!   the background, with the transaction's locks, until it is done; the session is free at once.
+//!   One that fails half way to a savepoint leaves a transaction that can only be rolled back.
+//! - TRX-D: no transaction works for longer than a turn without letting others run
+//!   ([`Trx::give_way`]): what it needs may all be in memory, and its thread is one of few. A
+//!   commit that gathers its group in the same run queue waits that long and no longer.
 pub mod commit;
 pub mod rollback;
 pub mod sys;
@@ -52,9 +56,11 @@ pub struct Savepoint(pub(crate) RollPtr);
 
 /// How long a transaction works before others run.
 const TURN: Duration = Duration::from_millis(1);
-/// The same beside the workers: nobody waits for it then, and its way there and back takes a tenth of a millisecond.
+/// The same beside the workers: nobody waits for it then, and its way there and back takes a tenth
+/// of a millisecond.
 const TURN_BESIDE: Duration = Duration::from_millis(20);
-/// After how many rows it looks at the clock: first, and at most. In between as many as take a part of a turn.
+/// After how many rows it looks at the clock: first, and at most. In between as many as take a part
+/// of a turn.
 const FIRST_LOOK: u32 = 4;
 const ROWS_PER_LOOK: u32 = 64;
 
@@ -74,7 +80,8 @@ impl Default for Turn {
     }
 }
 impl Turn {
-    /// After each row of work: whether it goes on without a look at the clock. If not, `count` has to follow.
+    /// After each row of work: whether it goes on without a look at the clock. If not, `count` has
+    /// to follow.
     #[inline]
     pub fn goes_on(&mut self) -> bool {
         let goes_on = self.rows > 1;
@@ -104,7 +111,11 @@ impl Turn {
             Some(began) => {
                 // Rows may be quick or slow: a fourth of a turn goes by between two looks.
                 let slow = now.saturating_sub(self.looked) >= TURN / 4;
-                self.rows_per_look = if slow { (self.rows_per_look / 2).max(1) } else { (self.rows_per_look * 2).min(ROWS_PER_LOOK) };
+                self.rows_per_look = if slow {
+                    (self.rows_per_look / 2).max(1)
+                } else {
+                    (self.rows_per_look * 2).min(ROWS_PER_LOOK)
+                };
                 began
             }
             None => now,
@@ -125,13 +136,15 @@ pub(crate) struct Scratch {
     pub payload: Vec<u8>,
 }
 
-/// One session's transactions, one after the other: `begin`, work, `commit` or `rollback`. Dropped unfinished, it is rolled back in the background.
+/// One session's transactions, one after the other: `begin`, work, `commit` or `rollback`. Dropped
+/// unfinished, it is rolled back in the background.
 pub struct Trx {
     pub(crate) engine: Arc<Engine>,
     pub(crate) locks: Arc<TrxLocks>,
     pub(crate) id: TrxId,
     pub(crate) undo: UndoLog,
-    /// Where the last change ends in the log that relies on an AUTO_INCREMENT counter which is not durable yet (COUNTER-2).
+    /// Where the last change ends in the log that relies on an AUTO_INCREMENT counter which is not
+    /// durable yet (COUNTER-2).
     pub(crate) counter_raised: Option<Lsn>,
     pub(crate) view: ReadView,
     pub(crate) scratch: Scratch,
@@ -189,7 +202,8 @@ impl Trx {
     pub fn id(&self) -> TrxId {
         self.id
     }
-    /// TRX-C: what is left of the transaction is rolled back in the background; the value is free for the next one.
+    /// TRX-C: what is left of the transaction is rolled back in the background; the value is free
+    /// for the next one.
     pub(super) fn hand_over(&mut self) {
         let engine = self.engine.clone();
         let fresh = engine.locks.new_trx(self.locks.kill().clone());
@@ -218,8 +232,10 @@ impl Trx {
             while let Err(e) = rest.take_back_all().await {
                 if !std::mem::replace(&mut told, true) {
                     eprintln!(
-                        "redolith: transaction {} cannot be rolled back now, and keeps its row locks, in other tables too, until it is: {e}. \
-                         It is tried again and again; if the table is lost, DROP TABLE lets it go on",
+                        "redolith: transaction {} cannot be rolled back now, and keeps its row \
+                            locks, in other tables too, until it is: {e}. \
+                         It is tried again and again; if the table is lost, DROP TABLE lets it go \
+                         on",
                         rest.id.0
                     );
                 }
@@ -317,7 +333,8 @@ impl Trx {
     pub async fn give_way(&mut self) {
         self.turn.count(&self.engine).await;
     }
-    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is nearly full or the history too long.
+    /// Before a change of a row: others run if its turn is over, and it is slowed if the log is
+    /// nearly full or the history too long.
     #[inline]
     pub(crate) async fn pace(&mut self) {
         self.give_way().await;
@@ -328,20 +345,30 @@ impl Trx {
             Box::pin(self.wait_for_purge(delay)).await;
         }
     }
-    /// The history is longer than `innodb_max_purge_lag`. A statement that is killed meanwhile finds that out by itself.
+    /// The history is longer than `innodb_max_purge_lag`. A statement that is killed meanwhile
+    /// finds that out by itself.
     #[cold]
     async fn wait_for_purge(&self, delay: Duration) {
         let mut timer = self.engine.host.sleep(delay);
-        poll_fn(|cx| if self.locks.kill().poll(cx.waker()) { Poll::Ready(()) } else { timer.as_mut().poll(cx) }).await;
+        poll_fn(|cx| {
+            if self.locks.kill().poll(cx.waker()) {
+                Poll::Ready(())
+            } else {
+                timer.as_mut().poll(cx)
+            }
+        })
+        .await;
     }
-    /// After a rollback: where the log has to be durable before it is acknowledged, for values that its rows had are not given again.
+    /// After a rollback: where the log has to be durable before it is acknowledged, for values that
+    /// its rows had are not given again.
     pub fn take_counter_raised(&mut self) -> Option<Lsn> {
         self.counter_raised.take()
     }
     pub fn savepoint(&self) -> Savepoint {
         Savepoint(self.undo.last)
     }
-    /// The row at `key` belongs to `owner`: waits if that transaction is active, in the form of a stall.
+    /// The row at `key` belongs to `owner`: waits if that transaction is active, in the form of a
+    /// stall.
     pub(crate) fn wait_for(&self, owner: TrxId, key: crate::lock::LockKey) -> Try<()> {
         if owner != self.id
             && let Some(other) = self.engine.sys.find(owner)
@@ -358,7 +385,8 @@ mod tests {
 
     /// Rows that take so long each: the longest time between the ends of two turns.
     fn longest(row: Duration, rows: u32) -> Duration {
-        let (mut turn, mut now, mut last, mut longest) = (Turn::default(), Duration::from_secs(1), Duration::from_secs(1), Duration::ZERO);
+        let (mut turn, mut now, mut last, mut longest) =
+            (Turn::default(), Duration::from_secs(1), Duration::from_secs(1), Duration::ZERO);
         for _ in 0..rows {
             now += row;
             turn.rows -= 1;
@@ -389,7 +417,9 @@ mod tests {
                 }
             }
         };
-        assert!((0..10).map(|_| looks(&mut turn, Duration::from_micros(10))).all(|rows| rows >= 64));
+        assert!(
+            (0..10).map(|_| looks(&mut turn, Duration::from_micros(10))).all(|rows| rows >= 64)
+        );
         assert_eq!((0..10).map(|_| looks(&mut turn, TURN)).last(), Some(2));
         assert!((0..100).map(|_| looks(&mut turn, Duration::from_micros(10))).last() >= Some(100));
     }

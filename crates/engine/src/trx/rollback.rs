@@ -1,5 +1,5 @@
-//! Rollback: undo records are taken back, latest first. Every step looks first whether it has been done, so a rollback that a crash cut short is
-//! simply begun again by recovery.
+//! Rollback: undo records are taken back, latest first. Every step looks first whether it has been
+//! done, so a rollback that a crash cut short is simply begun again by recovery.
 use super::{Savepoint, Trx};
 use crate::canary::{Canary, planted};
 use crate::dict::table::Table;
@@ -51,14 +51,16 @@ impl Trx {
             let change = matches!(step, Step::Change { .. });
             engine.take_back(self.id, at, step).await?;
             if change && goes_on {
-                // The rest of the transaction may commit: what this record made obsolete is so no more.
+                // The rest of the transaction may commit: what this record made obsolete is so no
+                // more.
                 engine.settled(|| mark_undone(&engine, at)).await?;
             }
             self.undo.last = before;
         }
         Ok(())
     }
-    /// Rolls the whole transaction back and ends it. What cannot be done now is done in the background (TRX-C).
+    /// Rolls the whole transaction back and ends it. What cannot be done now is done in the
+    /// background (TRX-C).
     pub async fn rollback(&mut self) -> Result<()> {
         if self.take_back_all().await.is_err() {
             self.hand_over();
@@ -98,13 +100,25 @@ fn mark_undone(engine: &Engine, at: RollPtr) -> Try<()> {
 }
 fn read_step(engine: &Engine, at: RollPtr) -> Try<(RollPtr, Step)> {
     undo::read(&engine.store, at, |e| match e {
-        Some(Entry::Insert { head, key }) => (head.before, Step::Insert { table: head.table, key: key.to_vec() }),
-        Some(Entry::Change { head, old, key, .. }) => {
-            (head.before, Step::Change { table: head.table, key: key.to_vec(), flags: old.flags, head: value::head(old.trx, old.roll) })
+        Some(Entry::Insert { head, key }) => {
+            (head.before, Step::Insert { table: head.table, key: key.to_vec() })
         }
-        Some(Entry::Overflow { head, first }) => (head.before, Step::Overflow { table: head.table, first }),
+        Some(Entry::Change { head, old, key, .. }) => (
+            head.before,
+            Step::Change {
+                table: head.table,
+                key: key.to_vec(),
+                flags: old.flags,
+                head: value::head(old.trx, old.roll),
+            },
+        ),
+        Some(Entry::Overflow { head, first }) => {
+            (head.before, Step::Overflow { table: head.table, first })
+        }
         Some(Entry::Undone { head }) => (head.before, Step::Nothing),
-        other => crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}")),
+        other => {
+            crate::poison(&format!("undo record {at:?} of an active transaction is {other:?}"))
+        }
     })
 }
 
@@ -112,22 +126,30 @@ impl Engine {
     async fn take_back(&self, trx: TrxId, at: RollPtr, step: Step) -> Result<()> {
         let table = match &step {
             Step::Nothing => return Ok(()),
-            Step::Insert { table, .. } | Step::Change { table, .. } | Step::Overflow { table, .. } => self.dict.by_id(*table),
+            Step::Insert { table, .. }
+            | Step::Change { table, .. }
+            | Step::Overflow { table, .. } => self.dict.by_id(*table),
         };
         // A table that is gone takes its rows with it.
         let Some(table) = table else { return Ok(()) };
-        let is_gone = || table.dropped.load(std::sync::atomic::Ordering::Acquire) && self.dict.by_id(table.id).is_none();
+        let is_gone = || {
+            table.dropped.load(std::sync::atomic::Ordering::Acquire)
+                && self.dict.by_id(table.id).is_none()
+        };
         if let Step::Overflow { first, .. } = step {
             return overflow::free_chain(self, table.space, first, overflow::Writer::Exactly(trx))
                 .await
                 .or_else(|e| if is_gone() { Ok(()) } else { Err(e) });
         }
         let changed = matches!(step, Step::Change { .. });
-        let mut walks: Vec<_> = table.indexes.iter().filter(|_| changed).map(|_| Version::default()).collect();
+        let mut walks: Vec<_> =
+            table.indexes.iter().filter(|_| changed).map(|_| Version::default()).collect();
         loop {
             let done = match &step {
                 Step::Insert { key, .. } => self.take_back_insert(&table, trx, at, key),
-                Step::Change { key, flags, head, .. } => self.take_back_change(&table, trx, at, key, (*flags, head), &mut walks),
+                Step::Change { key, flags, head, .. } => {
+                    self.take_back_change(&table, trx, at, key, (*flags, head), &mut walks)
+                }
                 Step::Overflow { .. } | Step::Nothing => Ok(()),
             };
             match done {
@@ -155,7 +177,8 @@ impl Engine {
             return Ok(());
         }
         index::remove(&mut m.patch(leaf), pos);
-        let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+        let thin =
+            crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
         m.commit();
         table.rows.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
         if thin {
@@ -174,12 +197,15 @@ impl Engine {
         walks: &mut [Version],
     ) -> Try<()> {
         let mut old = Version::default();
-        let Some((now, was_marked)) = self.own_version(table, trx, at, key, Some(&mut old))? else { return Ok(()) };
+        let Some((now, was_marked)) = self.own_version(table, trx, at, key, Some(&mut old))? else {
+            return Ok(());
+        };
         let is_over = || flags & DELETE_MARK != 0 && self.horizon.read().sees(value::trx(head));
         let was_over = is_over();
         let (mut a, mut b) = (Vec::new(), Vec::new());
         for (no, ix) in table.secondary() {
-            // A deleted version has no entries: it may be older than the index, with columns that no key can be made of.
+            // A deleted version has no entries: it may be older than the index, with columns that
+            // no key can be made of.
             let (had, has) = (flags & DELETE_MARK == 0, !was_marked);
             if had {
                 table.entry_key(no, &old.payload, key, &mut a);
@@ -191,9 +217,11 @@ impl Engine {
                 continue;
             }
             if had && !entry::mark(&self.store, ix, &a, false, true)? {
-                // The index is damaged. A rollback is not what makes that worse: the row has the entry again.
+                // The index is damaged. A rollback is not what makes that worse: the row has the
+                // entry again.
                 eprintln!(
-                    "redolith: index '{}' of {} lacked an entry, which a rollback has put back; CHECK TABLE tells more",
+                    "redolith: index '{}' of {} lacked an entry, which a rollback has put back; \
+                        CHECK TABLE tells more",
                     ix.def.name,
                     table.full_name()
                 );
@@ -212,16 +240,19 @@ impl Engine {
             if value::roll(index::value(m.page(leaf), r)) != at {
                 return Ok(());
             }
-            // A deleted version that nobody needs: purge may have looked for it, under this latch, while this transaction's was in its place, and would not come
-            // again; what it named has been freed.
+            // A deleted version that nobody needs: purge may have looked for it, under this latch,
+            // while this transaction's was in its place, and would not come again; what it named
+            // has been freed.
             if is_over() {
                 if !was_over {
-                    // Entries that were kept for it are of no use either, and purge may have left them for the version in its place.
+                    // Entries that were kept for it are of no use either, and purge may have left
+                    // them for the version in its place.
                     drop(m);
                     return self.take_back_change(table, trx, at, key, (flags, head), walks);
                 }
                 index::remove(&mut m.patch(leaf), pos);
-                let thin = crate::btree::structure::is_underfull(m.page(leaf)) && m.id(leaf).no != ix.tree.root;
+                let thin = crate::btree::structure::is_underfull(m.page(leaf))
+                    && m.id(leaf).no != ix.tree.root;
                 m.commit();
                 if thin {
                     entry::merge(&self.store, ix, key);
@@ -242,8 +273,16 @@ impl Engine {
             return Ok(());
         }
     }
-    /// The newest version of a row if it is the one that undo record `at` undoes: payload and delete mark; and the version before it into `old`.
-    fn own_version(&self, table: &Table, trx: TrxId, at: RollPtr, key: &[u8], old: Option<&mut Version>) -> Try<Option<(Vec<u8>, bool)>> {
+    /// The newest version of a row if it is the one that undo record `at` undoes: payload and
+    /// delete mark; and the version before it into `old`.
+    fn own_version(
+        &self,
+        table: &Table,
+        trx: TrxId,
+        at: RollPtr,
+        key: &[u8],
+        old: Option<&mut Version>,
+    ) -> Try<Option<(Vec<u8>, bool)>> {
         let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
         let Some(r) = index::search(&g, key).found else { return Ok(None) };
         let v = index::value(&g, r);
@@ -256,17 +295,38 @@ impl Engine {
         }
         Ok(Some((value::payload(v).to_vec(), index::is_marked(&g, r))))
     }
-    /// The newest version's entry goes: it is removed, or only marked if an older version that may be read has the same.
-    fn unneeded_entry(&self, table: &Table, no: usize, e: &[u8], key: &[u8], walk: &mut Version) -> Try<()> {
+    /// The newest version's entry goes: it is removed, or only marked if an older version that may
+    /// be read has the same.
+    fn unneeded_entry(
+        &self,
+        table: &Table,
+        no: usize,
+        e: &[u8],
+        key: &[u8],
+        walk: &mut Version,
+    ) -> Try<()> {
         let ix = &table.indexes[no];
         let needed = {
             let g = table.clustered().tree.leaf(&self.store, crate::btree::Seek::Key(key))?;
             let horizon = self.horizon.read();
             match index::search(&g, key).found {
-                Some(r) => version::has_entry(&self.store, table, no, e, (&g, r), |t| horizon.sees(t), true, walk)?,
+                Some(r) => version::has_entry(
+                    &self.store,
+                    table,
+                    no,
+                    e,
+                    (&g, r),
+                    |t| horizon.sees(t),
+                    true,
+                    walk,
+                )?,
                 None => false,
             }
         };
-        if needed { entry::mark(&self.store, ix, e, true, true).map(|_| ()) } else { entry::remove(&self.store, ix, e, |_| Ok(true)) }
+        if needed {
+            entry::mark(&self.store, ix, e, true, true).map(|_| ())
+        } else {
+            entry::remove(&self.store, ix, e, |_| Ok(true))
+        }
     }
 }

@@ -1,17 +1,22 @@
 //! Which transactions are active, and the one counter that numbers transactions and commits.
 //!
-//! A transaction gets an id when it first writes (`register`). Its commit draws a number from the same counter (`begin_commit`), which goes into
-//! its commit record; when that is in the log, `end_commit` makes it visible. Purge follows commit numbers.
+//! A transaction gets an id when it first writes (`register`). Its commit draws a number from the
+//! same counter (`begin_commit`), which goes into its commit record; when that is in the log,
+//! `end_commit` makes it visible. Purge follows commit numbers.
 //!
-//! - TRX-1: ids and commit numbers are drawn under the mutex, in rising order, and no number is ever drawn twice, also not after a crash: only
-//!   numbers below the persisted high-water mark are.
-//! - TRX-2: a registered transaction can always draw its commit number: `register` leaves room for one per active transaction.
-//! - TRX-3: leaving the active set is atomic for views: a view sees all of a transaction or nothing.
+//! - TRX-1: ids and commit numbers are drawn under the mutex, in rising order, and no number is
+//!   ever drawn twice, also not after a crash: only numbers below the persisted high-water mark
+//!   are.
+//! - TRX-2: a registered transaction can always draw its commit number: `register` leaves room for
+//!   one per active transaction.
+//! - TRX-3: leaving the active set is atomic for views: a view sees all of a transaction or
+//!   nothing.
 //! - TRX-4: `min_active` never falls; ids below it are finished.
-//! - TRX-5: `low_no` of the state (the least number being committed, or the next number) never falls, and changes only upwards past numbers of
-//!   finished commits when `version` changes.
+//! - TRX-5: `low_no` of the state (the least number being committed, or the next number) never
+//!   falls, and changes only upwards past numbers of finished commits when `version` changes.
 //!
-//! Order at the end of a transaction: log the commit record, `end_commit`, then `LockTable::release_all`.
+//! Order at the end of a transaction: log the commit record, `end_commit`, then
+//! `LockTable::release_all`.
 use super::view::{Slots, State};
 use crate::TrxId;
 use crate::lock::TrxLocks;
@@ -47,7 +52,8 @@ struct Active {
 }
 
 impl TrxSys {
-    /// `next`: after recovery, the persisted high-water mark, or anything above every number in use. `high_water`: as persisted now.
+    /// `next`: after recovery, the persisted high-water mark, or anything above every number in
+    /// use. `high_water`: as persisted now.
     pub fn new(next: TrxId, high_water: TrxId) -> Arc<TrxSys> {
         assert!(next > TrxId::NONE && next <= high_water);
         Arc::new(TrxSys {
@@ -81,7 +87,8 @@ impl TrxSys {
         self.high_water.fetch_max(mark.0, Ordering::AcqRel);
     }
 
-    /// Gives a transaction its id, at its first write. `None`: persist the mark of `reserve_needed` first (TRX-2), then call again.
+    /// Gives a transaction its id, at its first write. `None`: persist the mark of `reserve_needed`
+    /// first (TRX-2), then call again.
     pub fn register(&self, trx: &Arc<TrxLocks>) -> Option<TrxId> {
         assert_eq!(trx.trx_id(), TrxId::NONE, "a transaction is registered once");
         let id = {
@@ -99,7 +106,8 @@ impl TrxSys {
         Some(id)
     }
 
-    /// Makes a transaction found by recovery active again under its old id. Before any other use, with `next` above all such ids.
+    /// Makes a transaction found by recovery active again under its old id. Before any other use,
+    /// with `next` above all such ids.
     pub fn resurrect(&self, trx: &Arc<TrxLocks>, id: TrxId) {
         let mut state = self.state.lock();
         assert!(id > TrxId::NONE && id.0 < state.next);
@@ -125,13 +133,15 @@ impl TrxSys {
     pub fn end_commit(&self, id: TrxId, no: TrxId) {
         self.finish(id, Some(no));
     }
-    /// `begin_commit` and `end_commit` in one, for a transaction whose commit record needs no number.
+    /// `begin_commit` and `end_commit` in one, for a transaction whose commit record needs no
+    /// number.
     pub fn commit_no(&self, id: TrxId) -> TrxId {
         let no = self.begin_commit(id);
         self.end_commit(id, no);
         no
     }
-    /// A transaction that has been rolled back, or wrote nothing after all, leaves without a number.
+    /// A transaction that has been rolled back, or wrote nothing after all, leaves without a
+    /// number.
     pub fn deregister(&self, id: TrxId) {
         self.finish(id, None);
     }
@@ -148,14 +158,18 @@ impl TrxSys {
         self.version.fetch_add(1, Ordering::SeqCst);
         drop(state);
         let mut shard = self.shard(id).lock();
-        let place = shard.iter().position(|(other, _)| *other == id).expect("an active transaction is listed");
+        let place = shard
+            .iter()
+            .position(|(other, _)| *other == id)
+            .expect("an active transaction is listed");
         shard.swap_remove(place);
     }
 
     /// Whether the transaction that wrote a record is unfinished. One load for all but recent ids.
     #[inline]
     pub fn is_active(&self, id: TrxId) -> bool {
-        id.0 >= self.min_active.load(Ordering::Acquire) && self.shard(id).lock().iter().any(|(other, _)| *other == id)
+        id.0 >= self.min_active.load(Ordering::Acquire)
+            && self.shard(id).lock().iter().any(|(other, _)| *other == id)
     }
     /// The owner of an implicit lock, if it is unfinished.
     #[inline]
@@ -187,7 +201,12 @@ impl TrxSys {
         let state = self.state.lock();
         let next = TrxId(state.next);
         let low_no = state.committing.first().copied().unwrap_or(next);
-        read(State { next, active: &state.ids, low_no, version: self.version.load(Ordering::SeqCst) })
+        read(State {
+            next,
+            active: &state.ids,
+            low_no,
+            version: self.version.load(Ordering::SeqCst),
+        })
     }
 }
 
@@ -256,7 +275,12 @@ mod tests {
         let mut view = sys.new_view();
         sys.open_view(&mut view, TrxId::NONE);
         assert!(view.sees(TrxId(39)) && view.sees(TrxId(50)) && view.sees(TrxId(99)));
-        assert!(!view.sees(TrxId(40)) && !view.sees(TrxId(60)) && !view.sees(TrxId(70)) && !view.sees(TrxId(100)));
+        assert!(
+            !view.sees(TrxId(40))
+                && !view.sees(TrxId(60))
+                && !view.sees(TrxId(70))
+                && !view.sees(TrxId(100))
+        );
         assert_eq!(sys.active_ids(), [TrxId(40), TrxId(60), TrxId(70)]);
         sys.deregister(TrxId(40));
         assert_eq!(sys.min_active(), TrxId(60));
@@ -276,7 +300,8 @@ mod tests {
         assert_eq!(sys.open_views(), 0);
     }
 
-    /// Random histories against sets: what each view sees, and that purge never passes what one needs.
+    /// Random histories against sets: what each view sees, and that purge never passes what one
+    /// needs.
     #[test]
     fn views_agree_with_a_plain_model() {
         for seed in 1..=40 {
@@ -289,7 +314,8 @@ mod tests {
             let mut history: BTreeMap<TrxId, TrxId> = BTreeMap::new();
             // Commit numbers are nobody's ids; what a view says of them is of no use.
             let mut nos: BTreeSet<TrxId> = BTreeSet::new();
-            let mut views: Vec<(ReadView, BTreeSet<TrxId>, bool)> = (0..6).map(|_| (sys.new_view(), BTreeSet::new(), false)).collect();
+            let mut views: Vec<(ReadView, BTreeSet<TrxId>, bool)> =
+                (0..6).map(|_| (sys.new_view(), BTreeSet::new(), false)).collect();
             for _ in 0..600 {
                 match random.below(12) {
                     0..=2 => active.push(sys.register(&locks.new_trx(KillFlag::new())).unwrap()),
@@ -300,7 +326,8 @@ mod tests {
                         committing.push((id, no));
                     }
                     5..=6 if !committing.is_empty() => {
-                        let (id, no) = committing.swap_remove(random.below(committing.len() as u64) as usize);
+                        let (id, no) =
+                            committing.swap_remove(random.below(committing.len() as u64) as usize);
                         sys.end_commit(id, no);
                         finished.insert(id);
                         history.insert(no, id);
@@ -324,7 +351,12 @@ mod tests {
                     _ => {
                         let limit = sys.oldest_view_no();
                         for (view, sees, _) in views.iter().filter(|v| v.2) {
-                            assert!(history.range(..limit).all(|(_, id)| sees.contains(id) && view.sees(*id)), "VIEW-1, seed {seed}");
+                            assert!(
+                                history
+                                    .range(..limit)
+                                    .all(|(_, id)| sees.contains(id) && view.sees(*id)),
+                                "VIEW-1, seed {seed}"
+                            );
                         }
                         assert!(committing.iter().all(|(_, no)| *no >= limit));
                         history = history.split_off(&limit);
@@ -336,18 +368,21 @@ mod tests {
                     }
                 }
                 for id in 1..sys.next_id().0 + 2 {
-                    let expected = active.contains(&TrxId(id)) || committing.iter().any(|c| c.0 == TrxId(id));
+                    let expected =
+                        active.contains(&TrxId(id)) || committing.iter().any(|c| c.0 == TrxId(id));
                     assert_eq!(sys.is_active(TrxId(id)), expected);
                 }
             }
         }
     }
 
-    /// Writers move amounts between two versioned counters; a view that sees half of a transfer, or whose versions were purged, fails.
+    /// Writers move amounts between two versioned counters; a view that sees half of a transfer, or
+    /// whose versions were purged, fails.
     #[test]
     fn views_are_whole_and_kept_from_purge_under_threads() {
         let (sys, locks) = (TrxSys::new(TrxId(1), TrxId(1_000_000)), table());
-        // Finished commits by number, oldest first, that "purge" drops from the front; and how far it went.
+        // Finished commits by number, oldest first, that "purge" drops from the front; and how far
+        // it went.
         let history: Mutex<BTreeMap<TrxId, TrxId>> = Mutex::default();
         let purged: Mutex<Vec<TrxId>> = Mutex::default();
         let stop = AtomicBool::new(false);
@@ -379,12 +414,21 @@ mod tests {
                     let mut view = sys.new_view();
                     while !stop.load(Ordering::Relaxed) {
                         sys.open_view(&mut view, TrxId::NONE);
-                        let ids: Vec<TrxId> = (view.low_no().0.saturating_sub(20)..view.low_no().0 + 20).map(TrxId).collect();
+                        let ids: Vec<TrxId> = (view.low_no().0.saturating_sub(20)
+                            ..view.low_no().0 + 20)
+                            .map(TrxId)
+                            .collect();
                         let first: Vec<bool> = ids.iter().map(|id| view.sees(*id)).collect();
                         std::thread::yield_now();
-                        assert!(ids.iter().map(|id| view.sees(*id)).eq(first), "a view does not change");
+                        assert!(
+                            ids.iter().map(|id| view.sees(*id)).eq(first),
+                            "a view does not change"
+                        );
                         let gone = purged.lock();
-                        assert!(gone.iter().rev().take(500).all(|id| view.sees(*id)), "purged what an open view needs");
+                        assert!(
+                            gone.iter().rev().take(500).all(|id| view.sees(*id)),
+                            "purged what an open view needs"
+                        );
                         drop(gone);
                         view.close();
                     }

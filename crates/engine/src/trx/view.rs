@@ -1,11 +1,15 @@
 //! Read views: which transactions' writes a consistent read sees.
 //!
-//! A transaction is visible in a view if it had finished when the view was opened. So a view's content depends only on how many transactions have
-//! finished (`version`); ids and commit numbers handed out in between change nothing. A session keeps one `ReadView` and opens it again and
-//! again: while nobody has finished that costs two loads and a store, otherwise one short mutex and a copy of the active ids into kept memory.
+//! A transaction is visible in a view if it had finished when the view was opened. So a view's
+//! content depends only on how many transactions have finished (`version`); ids and commit numbers
+//! handed out in between change nothing. A session keeps one `ReadView` and opens it again and
+//! again: while nobody has finished that costs two loads and a store, otherwise one short mutex and
+//! a copy of the active ids into kept memory.
 //!
-//! - VIEW-1: a transaction with commit number below an open view's `low_no` is visible in it, so its undo is not needed by it.
-//! - VIEW-2: an open view's `low_no` is in its slot before the view is used, and purge reads the slots after it has read the state.
+//! - VIEW-1: a transaction with commit number below an open view's `low_no` is visible in it, so
+//!   its undo is not needed by it.
+//! - VIEW-2: an open view's `low_no` is in its slot before the view is used, and purge reads the
+//!   slots after it has read the state.
 use super::sys::TrxSys;
 use crate::TrxId;
 use crate::canary::{Canary, planted};
@@ -13,7 +17,8 @@ use crate::lock::sync::Mutex;
 use crate::lock::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its own.
+/// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its
+/// own.
 #[repr(align(64))]
 pub(super) struct Slot(AtomicU64);
 const CLOSED: u64 = u64::MAX;
@@ -80,7 +85,8 @@ impl ReadView {
         }
         id == self.creator || (id < self.high && self.active.binary_search(&id).is_err())
     }
-    /// Whether everything up to and including `id` is seen: a page whose newest writer it is needs no look at its records.
+    /// Whether everything up to and including `id` is seen: a page whose newest writer it is needs
+    /// no look at its records.
     #[inline]
     pub fn sees_all_to(&self, id: TrxId) -> bool {
         id < self.low
@@ -96,7 +102,8 @@ impl ReadView {
     pub fn low_no(&self) -> TrxId {
         self.low_no
     }
-    /// Lets purge go on. The content is kept, in case the view is opened again before anyone finishes.
+    /// Lets purge go on. The content is kept, in case the view is opened again before anyone
+    /// finishes.
     pub fn close(&mut self) {
         self.slot.0.store(CLOSED, Ordering::Release);
     }
@@ -123,7 +130,10 @@ impl Drop for ReadView {
     fn drop(&mut self) {
         self.close();
         let mut slots = self.slots.0.lock();
-        let place = slots.iter().position(|slot| Arc::ptr_eq(slot, &self.slot)).expect("a view's slot is listed");
+        let place = slots
+            .iter()
+            .position(|slot| Arc::ptr_eq(slot, &self.slot))
+            .expect("a view's slot is listed");
         slots.swap_remove(place);
     }
 }
@@ -134,11 +144,13 @@ impl TrxSys {
         ReadView::new(self.slots.clone())
     }
 
-    /// Opens `view` (again) on the present state, for the transaction `creator` (`TrxId::NONE` while it has no id).
+    /// Opens `view` (again) on the present state, for the transaction `creator` (`TrxId::NONE`
+    /// while it has no id).
     ///
-    /// Why the short way is safe from purge: the slot is stored, then the version is read again, both SeqCst; purge reads the state under the
-    /// mutex, then the slot. If purge misses the slot's value, its look at the state came before this look at the version, so the
-    /// version was the same then, and what purge derived from that state keeps what the view needs.
+    /// Why the short way is safe from purge: the slot is stored, then the version is read again,
+    /// both SeqCst; purge reads the state under the mutex, then the slot. If purge misses the
+    /// slot's value, its look at the state came before this look at the version, so the version was
+    /// the same then, and what purge derived from that state keeps what the view needs.
     pub fn open_view(&self, view: &mut ReadView, creator: TrxId) {
         view.creator = creator;
         if view.version() == self.version() {
@@ -150,7 +162,8 @@ impl TrxSys {
         self.with_state(|state| view.copy(state));
     }
 
-    /// Undo of transactions whose commit number is below this is needed by no view, open now or opened later.
+    /// Undo of transactions whose commit number is below this is needed by no view, open now or
+    /// opened later.
     pub fn oldest_view_no(&self) -> TrxId {
         let now = self.with_state(|state| state.low_no);
         now.min(TrxId(self.slots.oldest()))

@@ -1,21 +1,26 @@
 //! Undo: how to take a change back, for rollback and for readers of older versions.
 //!
-//! An undo page belongs to one transaction at a time; when that has ended, the next may go on behind its log in the same page. Records of one
-//! transaction are linked backwards, rows point at the record that made their newest version. A page whose logs have all been purged starts over.
+//! An undo page belongs to one transaction at a time; when that has ended, the next may go on
+//! behind its log in the same page. Records of one transaction are linked backwards, rows point at
+//! the record that made their newest version. A page whose logs have all been purged starts over.
 //!
-//! The history (what committed transactions have left to purge) is in the pages themselves, and nowhere else: a page's logs lie in it in the
-//! order in which its owners let go of it. Memory has, for each page, how far purge has read it ([`UndoPages::next_to_read`]), so that it grows
-//! with the pages and not with the transactions. A log that goes on in another page is long: purge passes over it in the pages, and has an
-//! entry for it of its own. At start the undo spaces are read once.
+//! The history (what committed transactions have left to purge) is in the pages themselves, and
+//! nowhere else: a page's logs lie in it in the order in which its owners let go of it. Memory has,
+//! for each page, how far purge has read it ([`UndoPages::next_to_read`]), so that it grows with
+//! the pages and not with the transactions. A log that goes on in another page is long: purge
+//! passes over it in the pages, and has an entry for it of its own. At start the undo spaces are
+//! read once.
 //!
-//! There are two undo spaces, so that one of them can be emptied and made short while the other one serves ([`truncate`]). A page's number here has
-//! its space in the highest bit: so roll pointers, lists and links need not say it.
+//! There are two undo spaces, so that one of them can be emptied and made short while the other one
+//! serves ([`truncate`]). A page's number here has its space in the highest bit: so roll pointers,
+//! lists and links need not say it.
 //!
 //! - UNDO-1: a page is written by its owner only; readers latch it S.
 //! - UNDO-2: an undo record and the row change it undoes are in one mini-transaction.
 //! - UNDO-3: a page starts over only when every log in it has ended and been purged.
 //! - UNDO-4: undo pages are latched after index and bitmap pages.
-//! - UNDO-5: up to where its owner let go of it a page holds logs that have ended, and long ones; what purge has not read of that is listed.
+//! - UNDO-5: up to where its owner let go of it a page holds logs that have ended, and long ones;
+//!   what purge has not read of that is listed.
 pub mod record;
 pub mod truncate;
 
@@ -49,7 +54,8 @@ struct PageState {
     used: u16,
     /// Up to here purge has read it.
     read: u16,
-    /// Logs (or parts of logs) in the page that have not been purged. One more while purge reads it.
+    /// Logs (or parts of logs) in the page that have not been purged. One more while purge reads
+    /// it.
     live: u32,
     owned: bool,
     /// It is in the list of pages to be read, or purge reads it (UNDO-5).
@@ -141,7 +147,11 @@ impl Pages {
         let open = self.is_open(no);
         let p = self.page(no);
         // A page that was too full to be available is so again; one that is available stays.
-        if left == Some(0) && !p.owned && p.used as usize + WORTH as usize > crate::PAGE_SIZE && open {
+        if left == Some(0)
+            && !p.owned
+            && p.used as usize + WORTH as usize > crate::PAGE_SIZE
+            && open
+        {
             self.available.push(no);
         }
     }
@@ -171,7 +181,8 @@ impl UndoPages {
         s.need(no);
         Some(Current { no, used, fresh })
     }
-    /// A transaction lets go of a page it wrote up to `used`. `long`: its log begins in it there, and goes on elsewhere.
+    /// A transaction lets go of a page it wrote up to `used`. `long`: its log begins in it there,
+    /// and goes on elsewhere.
     fn give_back(&self, no: PageNo, used: u16, long: Option<u16>) {
         let mut s = self.state.lock();
         let p = s.page(no);
@@ -198,7 +209,8 @@ impl UndoPages {
             let no = s.unread.pop_front()?;
             let p = s.page(no);
             if p.live == 0 || p.read == p.used {
-                // None of its logs is needed (it may be given to somebody at any time); or it has started over, and nobody has let go of it since.
+                // None of its logs is needed (it may be given to somebody at any time); or it has
+                // started over, and nobody has let go of it since.
                 (p.read, p.listed) = (p.used, false);
                 continue;
             }
@@ -207,8 +219,8 @@ impl UndoPages {
             return Some(unread);
         }
     }
-    /// Purge has read up to `to`, and `purged` of the logs before that are not needed any more. What is left is read later; if there is something
-    /// `at_once`, before all other pages.
+    /// Purge has read up to `to`, and `purged` of the logs before that are not needed any more.
+    /// What is left is read later; if there is something `at_once`, before all other pages.
     pub fn have_read(&self, no: PageNo, to: u16, purged: u32, at_once: bool) {
         let mut s = self.state.lock();
         let p = s.page(no);
@@ -221,7 +233,8 @@ impl UndoPages {
         }
         s.forgo_some(no, purged + 1);
     }
-    /// Enters a page found at start: `live` logs in it have to be purged or rolled back; those at `long` are no concern of who reads the page.
+    /// Enters a page found at start: `live` logs in it have to be purged or rolled back; those at
+    /// `long` are no concern of who reads the page.
     pub fn enter(&self, no: PageNo, used: u16, live: u32, long: SmallVec<[u16; 4]>) {
         let mut s = self.state.lock();
         let read = if live > 0 { record::FIRST as u16 } else { used };
@@ -306,10 +319,13 @@ impl UndoLog {
     }
     /// Whether a record of `len` bytes can be written without [`UndoLog::make_room`].
     pub fn has_room(&self, len: usize) -> bool {
-        let fits = |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
-        self.current.as_ref().is_some_and(|c| fits(c, 0)) || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN))
+        let fits =
+            |c: &Current, begin: usize| c.used as usize + begin + len + 2 <= crate::PAGE_SIZE;
+        self.current.as_ref().is_some_and(|c| fits(c, 0))
+            || self.next.as_ref().is_some_and(|c| fits(c, record::LOG_LEN))
     }
-    /// Sees to it that a record of `len` bytes has a page: call before the mini-transaction begins. May take or add a page.
+    /// Sees to it that a record of `len` bytes has a page: call before the mini-transaction begins.
+    /// May take or add a page.
     pub fn make_room(&mut self, store: &Store, pages: &UndoPages, len: usize) -> Try<()> {
         assert!(len <= record::MAX, "an undo record fits a page");
         if self.has_room(len) {
@@ -359,13 +375,21 @@ impl UndoLog {
         Ok(Slot { at, no: c.no, offset: c.used as usize + entry.len(), entry, fresh: c.fresh })
     }
     /// Writes the record: a change.
-    pub fn write(&mut self, m: &mut Mtr<'_>, pages: &UndoPages, slot: Slot, bytes: &[u8], roll: RollPtr) {
+    pub fn write(
+        &mut self,
+        m: &mut Mtr<'_>,
+        pages: &UndoPages,
+        slot: Slot,
+        bytes: &[u8],
+        roll: RollPtr,
+    ) {
         if slot.fresh {
             m.init(slot.at);
             m.patch(slot.at).write_u16(12, kind::UNDO);
         }
         let start = slot.offset - slot.entry.len();
-        // A page that starts over has zeros behind; one that goes on may not: the end mark is written with the record.
+        // A page that starts over has zeros behind; one that goes on may not: the end mark is
+        // written with the record.
         m.patch(slot.at).write_parts(start, &[&slot.entry, bytes, &[0, 0]]);
         if !slot.entry.is_empty() {
             if let Some(old) = self.current.take() {
@@ -384,7 +408,8 @@ impl UndoLog {
         self.last = roll;
         self.count += 1;
     }
-    /// Writes the log's end: committed with its number, or rolled back. Returns the position that makes it durable.
+    /// Writes the log's end: committed with its number, or rolled back. Returns the position that
+    /// makes it durable.
     pub fn finish(&self, store: &Store, state: u8, no: u64) -> Try<Option<Lsn>> {
         let Some((page, at)) = self.first else { return Ok(None) };
         let mut m = Mtr::begin_reserved(store)?;
@@ -404,7 +429,12 @@ impl UndoLog {
         }
     }
     /// A log found at start, to be rolled back.
-    pub fn recovered(first: (PageNo, u16), pages: SmallVec<[PageNo; 2]>, last: RollPtr, count: u32) -> UndoLog {
+    pub fn recovered(
+        first: (PageNo, u16),
+        pages: SmallVec<[PageNo; 2]>,
+        last: RollPtr,
+        count: u32,
+    ) -> UndoLog {
         UndoLog { current: None, first: Some(first), pages, last, count, next: None }
     }
     pub fn first(&self) -> Option<(PageNo, u16)> {
@@ -413,7 +443,11 @@ impl UndoLog {
 }
 
 /// Reads the undo record that `roll` points at.
-pub fn read<R>(store: &Store, roll: RollPtr, f: impl FnOnce(Option<record::Entry<'_>>) -> R) -> Try<R> {
+pub fn read<R>(
+    store: &Store,
+    roll: RollPtr,
+    f: impl FnOnce(Option<record::Entry<'_>>) -> R,
+) -> Try<R> {
     let g = store.pool.fix(page_id(roll.page()), Latch::S)?;
     Ok(f(record::parse(&g[..], roll.at())))
 }
@@ -430,15 +464,17 @@ mod tests {
         needed: bool,
     }
 
-    /// Transactions that take pages, go on in others, and end; and purge, which reads some pages and leaves others half read: each log is read
-    /// once, no page has two owners, and none starts over while a log in it is needed or while it is read.
+    /// Transactions that take pages, go on in others, and end; and purge, which reads some pages
+    /// and leaves others half read: each log is read once, no page has two owners, and none starts
+    /// over while a log in it is needed or while it is read.
     #[test]
     fn what_is_let_go_of_is_read_once() {
         for seed in 1..=300 {
             let mut random = crate::lock::tests::Random(seed);
             let pages = UndoPages::default();
             (1..=6).for_each(|no| pages.enter(no, record::FIRST as u16, 0, SmallVec::new()));
-            // What a page holds since it started over; those that somebody has; those that purge reads; what it has read of each.
+            // What a page holds since it started over; those that somebody has; those that purge
+            // reads; what it has read of each.
             let mut logs: HashMap<PageNo, Vec<Log>> = HashMap::new();
             let mut open: Vec<(Current, Vec<(PageNo, u16)>)> = Vec::new();
             let mut reading: Vec<Unread> = Vec::new();
@@ -451,7 +487,11 @@ mod tests {
                         assert!(open.iter().all(|o| o.0.no != c.no), "UNDO-1, seed {seed}");
                         let of = logs.entry(c.no).or_default();
                         if c.fresh {
-                            assert!(of.iter().all(|l| !l.needed) && reading.iter().all(|u| u.no != c.no), "UNDO-3, seed {seed}");
+                            assert!(
+                                of.iter().all(|l| !l.needed)
+                                    && reading.iter().all(|u| u.no != c.no),
+                                "UNDO-3, seed {seed}"
+                            );
                             of.clear();
                         }
                         of.push(Log { at: c.used, long: false, needed: true });
@@ -460,7 +500,8 @@ mod tests {
                     2 if !open.is_empty() => {
                         let i = random.below(open.len() as u64) as usize;
                         let (c, mut parts) = open.swap_remove(i);
-                        let end = (c.used + 40 + random.below(6000) as u16).min(crate::PAGE_SIZE as u16 - 2);
+                        let end = (c.used + 40 + random.below(6000) as u16)
+                            .min(crate::PAGE_SIZE as u16 - 2);
                         let goes_on = parts.len() < 3 && random.below(3) == 0;
                         let first = goes_on && parts.len() == 1;
                         if first {
@@ -489,7 +530,12 @@ mod tests {
                     _ if random.below(3) == 0 && !long.is_empty() => {
                         // A long log is purged by itself.
                         for (no, at) in long.swap_remove(0) {
-                            logs.get_mut(&no).unwrap().iter_mut().find(|l| l.at == at).unwrap().needed = false;
+                            logs.get_mut(&no)
+                                .unwrap()
+                                .iter_mut()
+                                .find(|l| l.at == at)
+                                .unwrap()
+                                .needed = false;
                             pages.purged(no);
                         }
                     }
@@ -538,7 +584,10 @@ mod tests {
                 pages.purged(no);
             }
             while let Some(u) = pages.next_to_read() {
-                let here = logs[&u.no].iter().filter(|l| !l.long && (u.from..u.to).contains(&l.at)).count();
+                let here = logs[&u.no]
+                    .iter()
+                    .filter(|l| !l.long && (u.from..u.to).contains(&l.at))
+                    .count();
                 read += here as u32;
                 pages.have_read(u.no, u.to, here as u32, false);
             }

@@ -1,4 +1,5 @@
-//! What undo pages hold: a sequence of entries, each `length u16, kind u8, body`; a length of 0 ends it.
+//! What undo pages hold: a sequence of entries, each `length u16, kind u8, body`; a length of 0
+//! ends it.
 //!
 //! | kind | body |
 //! |---|---|
@@ -9,9 +10,10 @@
 //! | 5 OVERFLOW | head; first page u32: a chain of overflow pages was written for a row of this transaction |
 //! | 6 UNDONE | what was a CHANGE, taken back by a rollback to a savepoint: purge passes over it |
 //!
-//! Head: undo number u32, roll ptr of the transaction's undo record before this one u48, table id u64. Key: length u16, bytes.
-//! Purge list: count u8, then each: index number u8 (0xff: an overflow chain, its first page u32 the key), length u16, key: what purge may remove once no view needs the
-//! old version. Difference: how the old payload comes out of the new one:
+//! Head: undo number u32, roll ptr of the transaction's undo record before this one u48, table id
+//! u64. Key: length u16, bytes. Purge list: count u8, then each: index number u8 (0xff: an overflow
+//! chain, its first page u32 the key), length u16, key: what purge may remove once no view needs
+//! the old version. Difference: how the old payload comes out of the new one:
 //!
 //! | tag | fields | |
 //! |---|---|---|
@@ -44,9 +46,11 @@ pub const LOG_LEN: usize = 3 + 6 + 1 + 8;
 pub const MORE_LEN: usize = 3 + 6;
 /// Offset of the state, and the number behind it, in a LOG entry.
 pub const STATE_AT: usize = 3 + 6;
-/// Most bytes of one undo record: it fits an empty page behind a MORE entry and before the end mark.
+/// Most bytes of one undo record: it fits an empty page behind a MORE entry and before the end
+/// mark.
 pub const MAX: usize = PAGE_SIZE - FIRST - LOG_LEN - 2;
-/// Bytes of a CHANGE beside its key, purge list and difference; with the least difference. Of an entry in a purge list beside its key; of a chain.
+/// Bytes of a CHANGE beside its key, purge list and difference; with the least difference. Of an
+/// entry in a purge list beside its key; of a chain.
 pub const CHANGE_HEAD: usize = HEAD + 6 + 6 + 1 + 2 + 1 + 1;
 pub const ENTRY_HEAD: usize = 3;
 pub const CHAIN_LEN: usize = ENTRY_HEAD + 4;
@@ -54,7 +58,8 @@ pub const CHAIN_LEN: usize = ENTRY_HEAD + 4;
 pub const OBSOLETE_MAX: usize = 255;
 const HEAD: usize = 3 + 4 + 6 + 8;
 
-/// Where an undo record is: page and offset in the undo space, and whether it undoes an insert (the row has no older version).
+/// Where an undo record is: page and offset in the undo space, and whether it undoes an insert (the
+/// row has no older version).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RollPtr(pub u64);
 impl RollPtr {
@@ -206,7 +211,8 @@ fn put_difference(out: &mut Vec<u8>, old: &[u8], new: &[u8]) {
     }
     let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let most = old.len().min(new.len()) - prefix;
-    let suffix = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    let suffix =
+        old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
     out.push(2);
     out.extend_from_slice(&(prefix as u16).to_le_bytes());
     out.extend_from_slice(&(suffix as u16).to_le_bytes());
@@ -237,7 +243,11 @@ pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
     let e = page.get(at..at + len)?;
     let kind = *e.get(2)?;
     if kind == LOG && len == LOG_LEN {
-        return Some(Entry::Log { trx: TrxId(u48_at(e, 3)), state: e[STATE_AT], no: u64_at(e, STATE_AT + 1) });
+        return Some(Entry::Log {
+            trx: TrxId(u48_at(e, 3)),
+            state: e[STATE_AT],
+            no: u64_at(e, STATE_AT + 1),
+        });
     }
     if kind == MORE && len == MORE_LEN {
         return Some(Entry::More { trx: TrxId(u48_at(e, 3)) });
@@ -253,7 +263,8 @@ pub fn parse(page: &[u8], at: usize) -> Option<Entry<'_>> {
         OVERFLOW => Some(Entry::Overflow { head, first: u32_at(e.get(HEAD..HEAD + 4)?, 0) }),
         CHANGE => {
             let v = e.get(HEAD..HEAD + 13)?;
-            let old = OldVersion { trx: TrxId(u48_at(v, 0)), roll: RollPtr(u48_at(v, 6)), flags: v[12] };
+            let old =
+                OldVersion { trx: TrxId(u48_at(v, 0)), roll: RollPtr(u48_at(v, 6)), flags: v[12] };
             let key = key(HEAD + 13)?;
             Some(Entry::Change { head, old, key, rest: Rest(&e[HEAD + 15 + key.len()..]) })
         }
@@ -268,7 +279,11 @@ impl<'a> Rest<'a> {
             let n = u16_at(b, 1) as usize;
             let (index, key) = (b[0], &b[3..3 + n]);
             b = &b[3 + n..];
-            if index == 0xff { Obsolete::Chain(u32_at(key, 0)) } else { Obsolete::Entry { index, key } }
+            if index == 0xff {
+                Obsolete::Chain(u32_at(key, 0))
+            } else {
+                Obsolete::Entry { index, key }
+            }
         })
     }
     /// Whether the change can be a deletion: that leaves the payload as it was.
@@ -282,8 +297,8 @@ impl<'a> Rest<'a> {
         }
         b
     }
-    /// Whether purge list and difference are whole: what the other functions here ask for. Asked once, when a start reads the
-    /// undo spaces; what is written later is whole.
+    /// Whether purge list and difference are whole: what the other functions here ask for. Asked
+    /// once, when a start reads the undo spaces; what is written later is whole.
     pub fn is_whole(self) -> bool {
         self.check().is_some()
     }
@@ -309,7 +324,8 @@ impl<'a> Rest<'a> {
             _ => None,
         }
     }
-    /// Makes the old payload out of the new one, in place. False if the difference does not fit it: it is of another row.
+    /// Makes the old payload out of the new one, in place. False if the difference does not fit it:
+    /// it is of another row.
     #[must_use]
     pub fn restore(self, payload: &mut Vec<u8>) -> bool {
         let d = self.difference();
@@ -324,7 +340,8 @@ impl<'a> Rest<'a> {
                 }
             }
             2 => {
-                let (prefix, suffix, n) = (u16_at(d, 1) as usize, u16_at(d, 3) as usize, u16_at(d, 5) as usize);
+                let (prefix, suffix, n) =
+                    (u16_at(d, 1) as usize, u16_at(d, 3) as usize, u16_at(d, 5) as usize);
                 if prefix + suffix > payload.len() {
                     return false;
                 }
@@ -358,20 +375,28 @@ mod tests {
                         new[i] = rnd(256) as u8;
                     }
                     1 if round % 2 == 0 => new.insert(rnd(new.len() as u64 + 1) as usize, 9),
-                    2 if round % 2 == 0 && !new.is_empty() => drop(new.remove(rnd(new.len() as u64) as usize)),
+                    2 if round % 2 == 0 && !new.is_empty() => {
+                        drop(new.remove(rnd(new.len() as u64) as usize))
+                    }
                     _ => {}
                 }
             }
             let head = Head { undo_no: 5, before: RollPtr::new(77, 900, false), table: 12 };
-            let was = OldVersion { trx: TrxId(99), roll: RollPtr::new(u32::MAX, 16383, true), flags: 1 };
+            let was =
+                OldVersion { trx: TrxId(99), roll: RollPtr::new(u32::MAX, 16383, true), flags: 1 };
             let list = [Obsolete::Entry { index: 3, key: b"abc" }, Obsolete::Chain(70)];
             let mut e = Vec::new();
             change(&mut e, head, was, b"key", &list, &old, &new);
             assert!(e.len() < 120 + old.len());
             let mut page = vec![0; PAGE_SIZE];
             page[FIRST..FIRST + e.len()].copy_from_slice(&e);
-            let Some(Entry::Change { head, old: o, key, rest }) = parse(&page, FIRST) else { panic!() };
-            assert_eq!((head.undo_no, head.before, head.table, o, key), (5, RollPtr::new(77, 900, false), 12, was, &b"key"[..]));
+            let Some(Entry::Change { head, old: o, key, rest }) = parse(&page, FIRST) else {
+                panic!()
+            };
+            assert_eq!(
+                (head.undo_no, head.before, head.table, o, key),
+                (5, RollPtr::new(77, 900, false), 12, was, &b"key"[..])
+            );
             assert_eq!(rest.obsolete().collect::<Vec<_>>(), list);
             assert_eq!(rest.may_delete(), old == new);
             assert!(rest.is_whole());
@@ -383,7 +408,8 @@ mod tests {
 
     #[test]
     fn all_bytes_different_still_fits() {
-        let (old, new): (Vec<u8>, Vec<u8>) = ((0..2000).map(|i| (i % 6 == 0) as u8).collect(), vec![2; 2000]);
+        let (old, new): (Vec<u8>, Vec<u8>) =
+            ((0..2000).map(|i| (i % 6 == 0) as u8).collect(), vec![2; 2000]);
         let mut e = Vec::new();
         put_difference(&mut e, &old, &new);
         assert!(e.len() <= 2007);

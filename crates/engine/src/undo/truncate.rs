@@ -1,17 +1,23 @@
 //! Undo spaces that shrink again (`innodb_undo_log_truncate`, `innodb_max_undo_log_size`).
 //!
-//! When a space is longer than it may be, and the other one is not being emptied, it is closed: none of its pages is handed out, the other space grows. Rollback and
-//! purge empty it. Then an empty file takes its place, and it is open again.
+//! When a space is longer than it may be, and the other one is not being emptied, it is closed:
+//! none of its pages is handed out, the other space grows. Rollback and purge empty it. Then an
+//! empty file takes its place, and it is open again.
 //!
-//! - UCUT-1: the file goes only when no log in it is needed: all its transactions have ended, and every open view sees them (UNDO-3). Purge's horizon sees
-//!   them too, so nobody follows a roll pointer into it. (One that was rolled back may go while a reader waits for its page: it looks again.)
-//! - UCUT-2: it goes only when the checkpoint has passed the last change of its pages: so all of them are in the old file, no copy in the doublewrite file is
-//!   younger than the checkpoint, and redo says nothing of the old file's pages.
-//!   The last stamp of the file is a change of its header like any other, and none is given meanwhile (REGISTER-4).
+//! - UCUT-1: the file goes only when no log in it is needed: all its transactions have ended, and
+//!   every open view sees them (UNDO-3). Purge's horizon sees them too, so nobody follows a roll
+//!   pointer into it. (One that was rolled back may go while a reader waits for its page: it looks
+//!   again.)
+//! - UCUT-2: it goes only when the checkpoint has passed the last change of its pages: so all of
+//!   them are in the old file, no copy in the doublewrite file is younger than the checkpoint, and
+//!   redo says nothing of the old file's pages.
+//!   The last stamp of the file is a change of its header like any other, and none is given
+//!   meanwhile (REGISTER-4).
 //! - UCUT-3: a page of the new file is used only when the file has its name durably.
 //!
-//! A crash before the rename leaves the old file whole, one after it the new one: recovery needs nothing to tell it which (UCUT-2). Logs of the old file that
-//! were purged are found and purged again, as always.
+//! A crash before the rename leaves the old file whole, one after it the new one: recovery needs
+//! nothing to tell it which (UCUT-2). Logs of the old file that were purged are found and purged
+//! again, as always.
 use super::{Pages, space_of};
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
@@ -85,7 +91,9 @@ impl Pages {
     }
     fn open(&mut self) {
         let Some(which) = self.closed.take() else { return };
-        let free = |(no, p): (&PageNo, &super::PageState)| (space_of(*no) == which && !p.owned && p.is_worth_it()).then_some(*no);
+        let free = |(no, p): (&PageNo, &super::PageState)| {
+            (space_of(*no) == which && !p.owned && p.is_worth_it()).then_some(*no)
+        };
         let mut free: Vec<PageNo> = self.all.iter().filter_map(free).collect();
         // In order, so that a simulation's run can be repeated.
         free.sort_unstable();
@@ -111,7 +119,8 @@ pub(crate) async fn run(engine: Arc<Engine>) {
             && engine.store.log.checkpoint_lsn() < end
         {
             // At the pace of io_capacity.
-            let portion = engine.flush_settings.io_capacity.get() as u64 * LOOK.as_millis() as u64 / 1000;
+            let portion =
+                engine.flush_settings.io_capacity.get() as u64 * LOOK.as_millis() as u64 / 1000;
             engine.flusher.toward(end, portion.max(1) as usize).await;
         }
         engine.nap(LOOK).await;
@@ -141,13 +150,15 @@ impl Engine {
             Step::Emptying(which) => {
                 let pages = self.undo.state.lock();
                 if pages.is_empty(which) {
-                    // Whoever changed a page of it has said so under this mutex after its mini-transaction.
+                    // Whoever changed a page of it has said so under this mutex after its
+                    // mini-transaction.
                     *step = Step::Empty(which, self.store.log.tail());
                 }
             }
             Step::Empty(which, end) => {
                 let Some(_stamping) = self.store.spaces.try_stamping() else { return };
-                let stamped = self.store.spaces.get(SpaceId::UNDO[which]).map_or(Lsn(0), |s| s.stamp_end());
+                let stamped =
+                    self.store.spaces.get(SpaceId::UNDO[which]).map_or(Lsn(0), |s| s.stamp_end());
                 let end = end.max(stamped);
                 *step = Step::Empty(which, end);
                 if self.store.log.checkpoint_lsn() < end && !planted(Canary::UndoCutEarly) {
@@ -170,11 +181,16 @@ impl Engine {
             }
         }
     }
-    /// The undo space to shorten: one with more bytes than it may have, first the one that does not grow.
+    /// The undo space to shorten: one with more bytes than it may have, first the one that does not
+    /// grow.
     fn too_long(&self, max_bytes: u64) -> Option<usize> {
         let pages = self.undo.state.lock();
         [1 - pages.growing, pages.growing].into_iter().find(|which| {
-            let bytes = self.store.spaces.get(SpaceId::UNDO[*which]).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
+            let bytes = self
+                .store
+                .spaces
+                .get(SpaceId::UNDO[*which])
+                .map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
             // One that holds nothing is as short as it gets.
             bytes > max_bytes && pages.spaces[*which].pages > 0
         })
@@ -186,7 +202,9 @@ impl Engine {
         // All its pages are clean (UCUT-2).
         let _ = self.store.pool.drop_space(id, Lsn::MAX);
         // Nobody wants its pages, but for those who look at whatever is in the pool.
-        if let Some(no) = (0..FIRST_PAGES).find(|no| self.store.pool.contains(PageId { space: id, no: *no })) {
+        if let Some(no) =
+            (0..FIRST_PAGES).find(|no| self.store.pool.contains(PageId { space: id, no: *no }))
+        {
             return Err(Error::Unsupported(format!("page {no} of space {} is in use", id.0)));
         }
         self.store.spaces.replace(id)?;
@@ -195,7 +213,8 @@ impl Engine {
     }
     /// Bytes of each undo file; and how many of the spaces are in use, that is not closed.
     pub fn undo_files(&self) -> ([u64; 2], usize) {
-        let bytes = SpaceId::UNDO.map(|id| self.store.spaces.get(id).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64));
+        let bytes = SpaceId::UNDO
+            .map(|id| self.store.spaces.get(id).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64));
         (bytes, 2 - self.undo.state.lock().closed.is_some() as usize)
     }
     /// At start, when all logs are known: the shorter space grows.

@@ -51,7 +51,9 @@ impl File for FillingFile {
     }
     fn submit(&self, io: Io) {
         let refused = match &io.op {
-            Op::Write(buf) | Op::WriteDurable(buf) => self.check(io.offset + buf.len() as u64).err(),
+            Op::Write(buf) | Op::WriteDurable(buf) => {
+                self.check(io.offset + buf.len() as u64).err()
+            }
             _ => None,
         };
         match (refused, io.op) {

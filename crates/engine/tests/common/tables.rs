@@ -20,7 +20,10 @@ pub fn open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> (Arc<Engine>, R
 pub fn try_open(dir: &Dir) -> Result<(Arc<Engine>, Report), Error> {
     try_open_with(dir, |_| ())
 }
-fn try_open_with(dir: &Dir, change: impl FnOnce(&mut Config)) -> Result<(Arc<Engine>, Report), Error> {
+fn try_open_with(
+    dir: &Dir,
+    change: impl FnOnce(&mut Config),
+) -> Result<(Arc<Engine>, Report), Error> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut c = Config::new(&dir.0);
     c.pool_bytes = 8 << 20;
@@ -36,8 +39,14 @@ pub fn int() -> SqlType {
 pub fn text(chars: u32) -> SqlType {
     SqlType::VarChar { chars, collation: Collation::Latin1SwedishCi }
 }
-/// test.`name` (id INT PRIMARY KEY, these columns, none of them NULL), in a schema that comes with it.
-pub async fn create(e: &Arc<Engine>, name: &str, columns: Vec<(&str, SqlType)>, indexes: Vec<IndexDef>) -> Arc<Table> {
+/// test.`name` (id INT PRIMARY KEY, these columns, none of them NULL), in a schema that comes with
+/// it.
+pub async fn create(
+    e: &Arc<Engine>,
+    name: &str,
+    columns: Vec<(&str, SqlType)>,
+    indexes: Vec<IndexDef>,
+) -> Arc<Table> {
     let columns = [("id", int())].into_iter().chain(columns);
     let def = TableDef {
         schema: "test".into(),
@@ -55,7 +64,8 @@ pub async fn create(e: &Arc<Engine>, name: &str, columns: Vec<(&str, SqlType)>, 
 pub async fn locked(trx: &mut Trx, t: &Arc<Table>, id: i64) -> Result<Cursor, Error> {
     let mut key = Vec::new();
     t.clustered().key.encode_values(&[Value::Int(id)], &mut key);
-    let mut c = Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+    let mut c =
+        Cursor::point(t.clone(), key, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
     assert!(c.next(trx).await?);
     Ok(c)
 }

@@ -2,7 +2,11 @@
 use crate::results::Results;
 
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_string() }
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_string()
+    }
 }
 
 fn line(out: &mut String, fields: &[String]) {
@@ -17,7 +21,9 @@ fn real(x: f64) -> String {
 
 pub fn points(r: &Results) -> String {
     let mut out = "section,script,row,column,connections,server,turn,per_s,queries_per_s,seconds,p95_ms,server_us,client_us,flushes,written_kib,ignored_errors,error\n".to_string();
-    let script = |id: &str| r.sections.iter().find(|s| s.id == id).map_or(String::new(), |s| s.script.clone());
+    let script = |id: &str| {
+        r.sections.iter().find(|s| s.id == id).map_or(String::new(), |s| s.script.clone())
+    };
     for p in &r.points {
         let mut fields = vec![
             p.section.clone(),
@@ -31,7 +37,12 @@ pub fn points(r: &Results) -> String {
         match &p.figures {
             Some(f) => {
                 let maybe = |x: Option<f64>| x.map_or(String::new(), real);
-                fields.extend([real(f.per_s), real(f.queries_per_s), maybe(f.seconds), maybe(f.p95_ms)]);
+                fields.extend([
+                    real(f.per_s),
+                    real(f.queries_per_s),
+                    maybe(f.seconds),
+                    maybe(f.p95_ms),
+                ]);
                 fields.extend([f.server_us, f.client_us].map(real));
                 fields.extend([f.flushes, f.written_kib].map(maybe));
                 fields.push(f.ignored_errors.to_string());
@@ -48,10 +59,18 @@ pub fn counters(r: &Results) -> String {
     let mut out = "section,row,column,turn,counter,before,after,difference\n".to_string();
     for p in &r.points {
         for c in p.figures.iter().flat_map(|f| &f.counters) {
-            let place = [p.section.clone(), p.row.clone(), p.column.clone(), (p.turn + 1).to_string()];
+            let place =
+                [p.section.clone(), p.row.clone(), p.column.clone(), (p.turn + 1).to_string()];
             // A gauge has none.
             let difference = if c.grows { c.difference().to_string() } else { String::new() };
-            line(&mut out, &[&place[..], &[c.name.clone(), c.before.to_string(), c.after.to_string(), difference]].concat());
+            line(
+                &mut out,
+                &[
+                    &place[..],
+                    &[c.name.clone(), c.before.to_string(), c.after.to_string(), difference],
+                ]
+                .concat(),
+            );
         }
     }
     out
@@ -66,13 +85,24 @@ mod tests {
         let text = points(&super::super::tests::example());
         assert_eq!(
             text.lines().nth(1),
-            Some("schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,,0,")
+            Some(
+                "schemes,oltp_write_only,auto,1,1,redolith,1,1000.000,6000.000,,1.500,40.000,0.000,0.250,,0,"
+            )
         );
         assert_eq!(
             text.lines().nth(1 + 8),
-            Some("schemes,oltp_write_only,the floor,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \"\"badly\"\"\"")
+            Some(
+                "schemes,oltp_write_only,the floor,128,128,null,1,,,,,,,,,,\"sysbench <ended>, \
+                    \"\"badly\"\"\""
+            )
         );
-        assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_writes,10,9910,9900\n"));
-        assert!(counters(&super::super::tests::example()).contains("\nschemes,session,128,2,log_flush_lsn_avg_rate,1,77,\n"));
+        assert!(
+            counters(&super::super::tests::example())
+                .contains("\nschemes,session,128,2,log_writes,10,9910,9900\n")
+        );
+        assert!(
+            counters(&super::super::tests::example())
+                .contains("\nschemes,session,128,2,log_flush_lsn_avg_rate,1,77,\n")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a run leaves: report.html for people, report.md for docs, report.json, points.csv and counters.csv for programs.
+//! What a run leaves: report.html for people, report.md for docs, report.json, points.csv and
+//! counters.csv for programs.
 mod csv;
 mod html;
 mod plot;
@@ -10,7 +11,8 @@ use crate::results::Results;
 use std::fs;
 use std::path::Path;
 
-/// Writes all of them; called after each point, so that what was measured is there whatever happens.
+/// Writes all of them; called after each point, so that what was measured is there whatever
+/// happens.
 pub fn write(results: &Results, dir: &Path) -> Result<()> {
     let json = serde_json::to_string_pretty(results).map_err(failed("report.json"))?;
     for (name, text) in [
@@ -21,7 +23,9 @@ pub fn write(results: &Results, dir: &Path) -> Result<()> {
         ("counters.csv", csv::counters(results)),
     ] {
         let (path, unfinished) = (dir.join(name), dir.join(format!("{name}.new")));
-        fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, &path)).map_err(failed(path.display()))?;
+        fs::write(&unfinished, text)
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(failed(path.display()))?;
     }
     Ok(())
 }
@@ -41,7 +45,8 @@ fn markdown(results: &Results) -> String {
         out.push_str(&format!("- {what}: {is}\n"));
     }
     for s in &results.servers {
-        let cores = if s.cores.is_empty() { String::new() } else { format!(", on cores {}", s.cores) };
+        let cores =
+            if s.cores.is_empty() { String::new() } else { format!(", on cores {}", s.cores) };
         out.push_str(&format!("- {} ({}){cores}: `{}`\n", s.name, s.version, s.options.join(" ")));
     }
     for note in results.notes.iter().chain(&failures(results)) {
@@ -59,13 +64,29 @@ fn markdown(results: &Results) -> String {
 /// Points that failed, and whether there are some whose errors sysbench ignored.
 fn failures(r: &Results) -> Vec<String> {
     let failed = r.points.iter().filter(|p| !p.error.is_empty());
-    let mut notes: Vec<String> =
-        failed.map(|p| format!("Failed: {}, {}, {}, turn {}: {}", p.section, p.row, p.column, p.turn + 1, p.error)).collect();
-    let ignored: Vec<u64> = r.points.iter().filter_map(|p| Some(p.figures.as_ref()?.ignored_errors)).filter(|n| *n > 0).collect();
+    let mut notes: Vec<String> = failed
+        .map(|p| {
+            format!(
+                "Failed: {}, {}, {}, turn {}: {}",
+                p.section,
+                p.row,
+                p.column,
+                p.turn + 1,
+                p.error
+            )
+        })
+        .collect();
+    let ignored: Vec<u64> = r
+        .points
+        .iter()
+        .filter_map(|p| Some(p.figures.as_ref()?.ignored_errors))
+        .filter(|n| *n > 0)
+        .collect();
     if !ignored.is_empty() {
         let (errors, points) = (ignored.iter().sum::<u64>(), ignored.len());
         notes.push(format!(
-            "sysbench ignored {errors} errors (deadlocks, lock waits) in {points} of {} points; points.csv has them.",
+            "sysbench ignored {errors} errors (deadlocks, lock waits) in {points} of {} points; \
+                points.csv has them.",
             r.points.len()
         ));
     }
@@ -86,16 +107,32 @@ pub(crate) mod tests {
         for (c, connections) in [(0, 1u32), (1, 128)] {
             for turn in 0..2 {
                 for (r, row) in rows.iter().enumerate() {
-                    let per_s = [[1000.0, 12_000.0], [500.0, 9000.0], [2000.0, 30_000.0]][r][c] * (1.0 + f64::from(turn) / 10.0);
+                    let per_s = [[1000.0, 12_000.0], [500.0, 9000.0], [2000.0, 30_000.0]][r][c]
+                        * (1.0 + f64::from(turn) / 10.0);
                     let counters = vec![
-                        Counted { name: "log_writes".into(), before: 10.0, after: 10.0 + per_s, grows: true },
-                        Counted { name: "log_flush_lsn_avg_rate".into(), before: 1.0, after: 77.0, grows: false },
+                        Counted {
+                            name: "log_writes".into(),
+                            before: 10.0,
+                            after: 10.0 + per_s,
+                            grows: true,
+                        },
+                        Counted {
+                            name: "log_flush_lsn_avg_rate".into(),
+                            before: 1.0,
+                            after: 77.0,
+                            grows: false,
+                        },
                     ];
                     let f = Figures {
                         done: 2.0 * per_s,
                         per_s,
                         // One load's rows, but not exactly beside each other.
-                        windows: [vec![0.8 * per_s, 1.2 * per_s], vec![0.7 * per_s, 1.3 * per_s], vec![]][r].clone(),
+                        windows: [
+                            vec![0.8 * per_s, 1.2 * per_s],
+                            vec![0.7 * per_s, 1.3 * per_s],
+                            vec![],
+                        ][r]
+                            .clone(),
                         queries_per_s: 6.0 * per_s,
                         p95_ms: Some(1.5),
                         server_us: 40.0,
@@ -112,7 +149,11 @@ pub(crate) mod tests {
                         server: if r < 2 { "redolith" } else { "null" }.into(),
                         turn,
                         figures: (!failed).then_some(f),
-                        error: if failed { "sysbench <ended>, \"badly\"".into() } else { String::new() },
+                        error: if failed {
+                            "sysbench <ended>, \"badly\"".into()
+                        } else {
+                            String::new()
+                        },
                     });
                 }
             }
@@ -140,7 +181,12 @@ pub(crate) mod tests {
             finished: true,
             machine: vec![("cores".into(), "2 x CPU".into())],
             load: vec![],
-            servers: vec![ServerInfo { name: "redolith".into(), version: "1".into(), options: vec!["--a=1".into()], cores: "0-1".into() }],
+            servers: vec![ServerInfo {
+                name: "redolith".into(),
+                version: "1".into(),
+                options: vec!["--a=1".into()],
+                cores: "0-1".into(),
+            }],
             notes: vec!["left <out>".into()],
             sections: vec![section],
             points,

@@ -37,7 +37,10 @@ impl Table {
             "---:|".repeat(self.head.len() - 1)
         );
         for (name, cells) in &self.rows {
-            let cells: Vec<String> = cells.iter().map(|c| if c.best { format!("**{}**", c.text) } else { bar(&c.text) }).collect();
+            let cells: Vec<String> = cells
+                .iter()
+                .map(|c| if c.best { format!("**{}**", c.text) } else { bar(&c.text) })
+                .collect();
             out.push_str(&format!("| {} | {} |\n", bar(name), cells.join(" | ")));
         }
         out
@@ -46,14 +49,27 @@ impl Table {
     pub fn html(&self) -> String {
         let head: String = self.head.iter().map(|h| format!("<th>{}</th>", escape(h))).collect();
         let row = |(name, cells): &(String, Vec<Cell>)| {
-            let cells: String =
-                cells.iter().map(|c| format!("<td{}>{}</td>", if c.best { " class=best" } else { "" }, range(&c.text))).collect();
+            let cells: String = cells
+                .iter()
+                .map(|c| {
+                    format!(
+                        "<td{}>{}</td>",
+                        if c.best { " class=best" } else { "" },
+                        range(&c.text)
+                    )
+                })
+                .collect();
             format!("<tr><th>{}</th>{cells}</tr>\n", escape(name))
         };
         let rows: String = self.rows.iter().map(row).collect();
-        let note = if self.note.is_empty() { String::new() } else { format!(" <span class=note>{}</span>", escape(&self.note)) };
+        let note = if self.note.is_empty() {
+            String::new()
+        } else {
+            format!(" <span class=note>{}</span>", escape(&self.note))
+        };
         format!(
-            "<figure class=table><figcaption>{}{note}</figcaption><table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></figure>\n",
+            "<figure \
+                class=table><figcaption>{}{note}</figcaption><table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table></figure>\n",
             escape(&self.title)
         )
     }

@@ -18,7 +18,8 @@ pub fn all(r: &Results, s: &Section) -> Vec<Table> {
 /// What the one at the terminal wants to see.
 pub fn main(r: &Results, s: &Section) -> Vec<Table> {
     let shown = |m: &&Metric| m.name == s.main_metric().name || m.name == "Server CPU";
-    let mut tables: Vec<Table> = s.metrics().iter().filter(shown).map(|m| by_columns(r, s, m)).collect();
+    let mut tables: Vec<Table> =
+        s.metrics().iter().filter(shown).map(|m| by_columns(r, s, m)).collect();
     tables.splice(1..1, against_base(r, s));
     tables
 }
@@ -34,40 +35,74 @@ fn range_note(r: &Results) -> String {
 }
 
 fn by_columns(r: &Results, s: &Section, m: &Metric) -> Table {
-    let spreads: Vec<Vec<Option<Spread>>> =
-        (0..s.rows.len()).map(|row| (0..s.columns.len()).map(|c| r.spread(s, row, c, m)).collect()).collect();
+    let spreads: Vec<Vec<Option<Spread>>> = (0..s.rows.len())
+        .map(|row| (0..s.columns.len()).map(|c| r.spread(s, row, c, m)).collect())
+        .collect();
     let best = |column: usize| {
-        let medians =
-            spreads.iter().enumerate().filter(|(row, _)| !s.floor.contains(row)).filter_map(|(_, of_row)| Some(of_row[column]?.median));
+        let medians = spreads
+            .iter()
+            .enumerate()
+            .filter(|(row, _)| !s.floor.contains(row))
+            .filter_map(|(_, of_row)| Some(of_row[column]?.median));
         let competing: Vec<f64> = medians.collect();
         let pick = if m.better == Better::Higher { f64::max } else { f64::min };
-        if competing.len() > 1 && m.better != Better::Neither { competing.into_iter().reduce(pick) } else { None }
+        if competing.len() > 1 && m.better != Better::Neither {
+            competing.into_iter().reduce(pick)
+        } else {
+            None
+        }
     };
     let bests: Vec<Option<f64>> = (0..s.columns.len()).map(best).collect();
     let cell = |row: usize, column: usize| match spreads[row][column] {
-        Some(x) => Cell { text: x.text(m.digits), best: !s.floor.contains(&row) && bests[column] == Some(x.median) },
+        Some(x) => Cell {
+            text: x.text(m.digits),
+            best: !s.floor.contains(&row) && bests[column] == Some(x.median),
+        },
         None => Cell::default(),
     };
-    let rows = s.rows.iter().enumerate().map(|(row, name)| (name.clone(), (0..s.columns.len()).map(|c| cell(row, c)).collect()));
-    Table { title: format!("{}, {}", m.name, m.unit), note: range_note(r), head: head(s), rows: rows.collect() }
+    let rows =
+        s.rows.iter().enumerate().map(|(row, name)| {
+            (name.clone(), (0..s.columns.len()).map(|c| cell(row, c)).collect())
+        });
+    Table {
+        title: format!("{}, {}", m.name, m.unit),
+        note: range_note(r),
+        head: head(s),
+        rows: rows.collect(),
+    }
 }
 
-/// Throughput of each row over the base's of the same turn; and the base over the best of the fixed schemes.
+/// Throughput of each row over the base's of the same turn; and the base over the best of the fixed
+/// schemes.
 fn against_base(r: &Results, s: &Section) -> Option<Table> {
     let base = s.base?;
     let ratio = |row: usize, column: usize| r.ratio(s, (row, base), column);
     let mut rows: Vec<(String, Vec<Cell>)> = Vec::new();
     for (row, name) in s.rows.iter().enumerate().filter(|(row, _)| *row != base) {
-        rows.push((name.clone(), (0..s.columns.len()).map(|c| ratio(row, c).map_or(String::new(), |x| x.text()).into()).collect()));
+        rows.push((
+            name.clone(),
+            (0..s.columns.len())
+                .map(|c| ratio(row, c).map_or(String::new(), |x| x.text()).into())
+                .collect(),
+        ));
     }
     if !s.fixed.is_empty() {
-        let best = |column: usize| s.fixed.iter().filter_map(|row| ratio(*row, column)).max_by(|a, b| a.mean.total_cmp(&b.mean));
-        let cells = (0..s.columns.len()).map(|c| best(c).map_or(String::new(), |b: Ratio| b.inverse().text()).into());
+        let best = |column: usize| {
+            s.fixed
+                .iter()
+                .filter_map(|row| ratio(*row, column))
+                .max_by(|a, b| a.mean.total_cmp(&b.mean))
+        };
+        let cells = (0..s.columns.len())
+            .map(|c| best(c).map_or(String::new(), |b: Ratio| b.inverse().text()).into());
         rows.push((format!("{} / best fixed scheme", s.rows[base]), cells.collect()));
     }
     Some(Table {
         title: format!("Throughput, {} = 1", s.rows[base]),
-        note: "of pairs taken beside each other: mean ± its standard error (the best of several is also the luckiest of them)".into(),
+        note:
+            "of pairs taken beside each other: mean ± its standard error (the best of several is \
+            also the luckiest of them)"
+                .into(),
         head: head(s),
         rows,
     })
@@ -109,9 +144,13 @@ pub fn counters_of<'a>(turns: impl Iterator<Item = (u32, &'a Figures)>) -> BTree
             (*sum, *last, *grows) = (*sum + c.difference(), c.after, *grows && c.grows);
         }
     }
-    let told = |(sum, last, grows)| if grows { Told::Grown(sum / f64::max(done, 1.0) * PER) } else { Told::After(last) };
-    let mut all: BTreeMap<String, Told> = sums.iter().map(|(name, of)| (name.clone(), told(*of))).collect();
-    // Averages since the server's start, or over its last moments, mix what the rows did: of this row alone they follow from what it added.
+    let told = |(sum, last, grows)| {
+        if grows { Told::Grown(sum / f64::max(done, 1.0) * PER) } else { Told::After(last) }
+    };
+    let mut all: BTreeMap<String, Told> =
+        sums.iter().map(|(name, of)| (name.clone(), told(*of))).collect();
+    // Averages since the server's start, or over its last moments, mix what the rows did: of this
+    // row alone they follow from what it added.
     for (average, sum, count) in AVERAGES {
         let of = |name: &str| sums.get(name).filter(|(_, _, grows)| *grows).map(|(sum, ..)| *sum);
         if let (Some(sum), Some(count)) = (of(sum), of(count).filter(|c| *c > 0.0)) {
@@ -125,7 +164,8 @@ fn study_counters(r: &Results, s: &Section) -> Vec<Table> {
     if s.columns.is_empty() {
         return vec![];
     }
-    let columns = if s.counters_of.is_empty() { vec![s.columns.len() - 1] } else { s.counters_of.clone() };
+    let columns =
+        if s.counters_of.is_empty() { vec![s.columns.len() - 1] } else { s.counters_of.clone() };
     columns.into_iter().filter_map(|column| counters_table(r, s, column)).collect()
 }
 
@@ -142,7 +182,8 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
     }
     let known = |name: &&&str| of_rows.iter().any(|(_, c)| c.contains_key(**name));
     let row = |name: &&str| {
-        let cells = of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| x.text()).into());
+        let cells =
+            of_rows.iter().map(|(_, c)| c.get(*name).map_or(String::new(), |x| x.text()).into());
         (name.to_string(), cells.collect())
     };
     let what = if s.load == Load::Slap { "statements" } else { "transactions" };
@@ -153,10 +194,13 @@ fn counters_table(r: &Results, s: &Section, column: usize) -> Option<Table> {
             format!("Counters at {} {}", s.columns[column], s.column_title)
         },
         note: format!(
-            "by how much they grew, per million {what}; averages are of these points alone where the server has the counts for that; \
+            "by how much they grew, per million {what}; averages are of these points alone where \
+                the server has the counts for that; \
              (after): a gauge, as it was after the last point"
         ),
-        head: std::iter::once("counter".to_string()).chain(of_rows.iter().map(|(name, _)| name.clone())).collect(),
+        head: std::iter::once("counter".to_string())
+            .chain(of_rows.iter().map(|(name, _)| name.clone()))
+            .collect(),
         rows: STUDY_1.iter().chain(BESIDES).filter(known).map(row).collect(),
     })
 }
@@ -168,7 +212,12 @@ mod tests {
 
     #[test]
     fn averages_are_of_the_points_alone() {
-        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
+        let counted = |name: &str, before: f64, after: f64, grows| Counted {
+            name: name.into(),
+            before,
+            after,
+            grows,
+        };
         let point = |from: f64| Figures {
             done: 500_000.0,
             counters: vec![
@@ -189,15 +238,27 @@ mod tests {
 
     #[test]
     fn a_gauge_has_no_difference() {
-        let counted = |name: &str, before: f64, after: f64, grows| Counted { name: name.into(), before, after, grows };
-        // MySQL has no counts for its averages; and what fell in one turn is no counter in the others.
+        let counted = |name: &str, before: f64, after: f64, grows| Counted {
+            name: name.into(),
+            before,
+            after,
+            grows,
+        };
+        // MySQL has no counts for its averages; and what fell in one turn is no counter in the
+        // others.
         let point = |rate: f64, grows| Figures {
             done: 1e6,
-            counters: vec![counted("log_flush_lsn_avg_rate", 1_140_741.0, rate, false), counted("log_flushes_open", 5.0, rate, grows)],
+            counters: vec![
+                counted("log_flush_lsn_avg_rate", 1_140_741.0, rate, false),
+                counted("log_flushes_open", 5.0, rate, grows),
+            ],
             ..Figures::default()
         };
         let (a, b) = (point(2.0, false), point(77.0, true));
         let c = counters_of([(0, &a), (1, &b)].into_iter());
-        assert_eq!((c["log_flush_lsn_avg_rate"].text(), c["log_flushes_open"].text()), ("77 (after)".into(), "77 (after)".into()));
+        assert_eq!(
+            (c["log_flush_lsn_avg_rate"].text(), c["log_flushes_open"].text()),
+            ("77 (after)".into(), "77 (after)".into())
+        );
     }
 }

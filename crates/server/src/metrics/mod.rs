@@ -1,10 +1,11 @@
 //! Counters for Prometheus: `GET /metrics` at `--metrics-address`, in its text format 0.0.4.
 //!
-//! HTTP of the smallest kind: one request to a connection, heads of at most `HEAD_BYTES`, an answer whose length is said, and the end. There is nothing to
-//! see here but numbers, but nobody is asked who he is either: bind it where only those who may look can reach it.
+//! HTTP of the smallest kind: one request to a connection, heads of at most `HEAD_BYTES`, an answer
+//! whose length is said, and the end. There is nothing to see here but numbers, but nobody is asked
+//! who he is either: bind it where only those who may look can reach it.
 //!
-//! MET-HTTP-1: a client that has not asked within `HEAD_PATIENCE`, or has not read the answer within `PATIENCE`, is gone; no more than `AT_ONCE` are served
-//! at one time.
+//! MET-HTTP-1: a client that has not asked within `HEAD_PATIENCE`, or has not read the answer
+//! within `PATIENCE`, is gone; no more than `AT_ONCE` are served at one time.
 mod text;
 
 use redolith_engine::Engine;
@@ -30,8 +31,12 @@ pub struct Source {
 
 /// Listens on `ip:port`; port 0 is any that is free.
 pub async fn bind(address: &str) -> Result<TcpListener, String> {
-    let parsed: SocketAddr = address.parse().map_err(|_| format!("--metrics-address: '{address}' is not of the form ip:port"))?;
-    TcpListener::bind(parsed).await.map_err(|e| format!("cannot listen on {parsed} for metrics: {e}"))
+    let parsed: SocketAddr = address
+        .parse()
+        .map_err(|_| format!("--metrics-address: '{address}' is not of the form ip:port"))?;
+    TcpListener::bind(parsed)
+        .await
+        .map_err(|e| format!("cannot listen on {parsed} for metrics: {e}"))
 }
 
 /// Serves clients for ever.
@@ -57,17 +62,41 @@ pub async fn serve(listener: TcpListener, source: Source) {
 }
 
 async fn answer(mut client: TcpStream, source: &Source) -> io::Result<()> {
-    let Ok(head) = tokio::time::timeout(HEAD_PATIENCE, head_of(&mut client)).await else { return Ok(()) };
+    let Ok(head) = tokio::time::timeout(HEAD_PATIENCE, head_of(&mut client)).await else {
+        return Ok(());
+    };
     let head = match head? {
         head if head.is_empty() => return Ok(()),
-        head if head.len() >= HEAD_BYTES => return respond(&mut client, "431 Request Header Fields Too Large", "", true).await,
+        head if head.len() >= HEAD_BYTES => {
+            return respond(&mut client, "431 Request Header Fields Too Large", "", true).await;
+        }
         head => head,
     };
     match request(&head) {
-        Some(("GET", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), true).await,
-        Some(("HEAD", "/metrics")) => respond(&mut client, "200 OK", &text::page(&source.engine.metrics(), &source.status), false).await,
-        Some(("GET", "/")) => respond(&mut client, "200 OK", "redolith: see /metrics\n", true).await,
-        Some(("GET" | "HEAD", _)) => respond(&mut client, "404 Not Found", "there is only /metrics\n", true).await,
+        Some(("GET", "/metrics")) => {
+            respond(
+                &mut client,
+                "200 OK",
+                &text::page(&source.engine.metrics(), &source.status),
+                true,
+            )
+            .await
+        }
+        Some(("HEAD", "/metrics")) => {
+            respond(
+                &mut client,
+                "200 OK",
+                &text::page(&source.engine.metrics(), &source.status),
+                false,
+            )
+            .await
+        }
+        Some(("GET", "/")) => {
+            respond(&mut client, "200 OK", "redolith: see /metrics\n", true).await
+        }
+        Some(("GET" | "HEAD", _)) => {
+            respond(&mut client, "404 Not Found", "there is only /metrics\n", true).await
+        }
         Some(_) => respond(&mut client, "405 Method Not Allowed", "", true).await,
         None => respond(&mut client, "400 Bad Request", "", true).await,
     }
@@ -94,10 +123,16 @@ fn request(head: &[u8]) -> Option<(&str, &str)> {
     (version.starts_with("HTTP/1.") && words.next().is_none()).then_some((method, path))
 }
 
-async fn respond(client: &mut TcpStream, status: &str, body: &str, with_body: bool) -> io::Result<()> {
+async fn respond(
+    client: &mut TcpStream,
+    status: &str,
+    body: &str,
+    with_body: bool,
+) -> io::Result<()> {
     let length = body.len();
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; \
+            charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     client.write_all(head.as_bytes()).await?;
     if with_body {

@@ -1,5 +1,6 @@
-//! The page: every counter of the engine as `redolith_*`, with histograms as such, and what SHOW GLOBAL STATUS tells under the names that
-//! mysqld_exporter has made of it (`mysql_global_status_*`), so that dashboards made for MySQL show this server too.
+//! The page: every counter of the engine as `redolith_*`, with histograms as such, and what SHOW
+//! GLOBAL STATUS tells under the names that mysqld_exporter has made of it
+//! (`mysql_global_status_*`), so that dashboards made for MySQL show this server too.
 use redolith_engine::metrics::{Kind, Metric, split};
 use redolith_sql::settings::SERVER_VERSION;
 use redolith_sql::status::{Status, StatusValue, log_scheme};
@@ -18,7 +19,11 @@ fn write_page(metrics: &[(Metric, u64)], status: &Status, out: &mut String) -> R
     head(out, "mysql_up", "gauge", "1: the server answers")?;
     writeln!(out, "mysql_up 1")?;
     head(out, "redolith_info", "gauge", "Version, and who writes the log now")?;
-    writeln!(out, "redolith_info{{version=\"{SERVER_VERSION}\",log_scheme=\"{}\"}} 1", log_scheme(scheme))?;
+    writeln!(
+        out,
+        "redolith_info{{version=\"{SERVER_VERSION}\",log_scheme=\"{}\"}} 1",
+        log_scheme(scheme)
+    )?;
     let histograms = Histograms::of(metrics);
     for (metric, n) in metrics {
         if !histograms.has(metric.name) {
@@ -35,7 +40,8 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) -> Result {
 }
 
 fn single(metric: &Metric, n: u64, out: &mut String) -> Result {
-    let (kind, suffix) = if metric.kind == Kind::Value { ("gauge", "") } else { ("counter", "_total") };
+    let (kind, suffix) =
+        if metric.kind == Kind::Value { ("gauge", "") } else { ("counter", "_total") };
     let name = format!("redolith_{}{suffix}", metric.name.to_ascii_lowercase());
     head(out, &name, kind, metric.comment)?;
     writeln!(out, "{name} {n}")
@@ -64,7 +70,9 @@ impl<'a> Histograms<'a> {
         for (metric, n) in metrics {
             if let Some(h) = metric.name.strip_suffix("_count").and_then(|name| all.get_mut(name)) {
                 (h.count, h.help) = (*n, metric.comment);
-            } else if let Some(h) = metric.name.strip_suffix("_sum").and_then(|name| all.get_mut(name)) {
+            } else if let Some(h) =
+                metric.name.strip_suffix("_sum").and_then(|name| all.get_mut(name))
+            {
                 h.sum_us = *n;
             }
         }
@@ -72,7 +80,8 @@ impl<'a> Histograms<'a> {
     }
     /// Whether a counter is part of one.
     fn has(&self, name: &str) -> bool {
-        let parts = [split(name).map(|s| s.0), name.strip_suffix("_count"), name.strip_suffix("_sum")];
+        let parts =
+            [split(name).map(|s| s.0), name.strip_suffix("_count"), name.strip_suffix("_sum")];
         parts.into_iter().flatten().any(|h| self.0.contains_key(h))
     }
     /// In seconds, as Prometheus wants times.
@@ -115,10 +124,34 @@ const FAMILIES: [Family; 6] = {
     [
         family("Com_", &[], "mysql_global_status_commands_total", "command", "counter"),
         family("Handler_", &[], "mysql_global_status_handlers_total", "handler", "counter"),
-        family("Connection_errors_", &[], "mysql_global_status_connection_errors_total", "error", "counter"),
-        family("Innodb_rows_", &[], "mysql_global_status_innodb_row_ops_total", "operation", "counter"),
-        family(POOL_PAGES, &["data", "dirty", "free", "misc"], "mysql_global_status_buffer_pool_pages", "state", "gauge"),
-        family(POOL_PAGES, &["flushed", "made_young"], "mysql_global_status_buffer_pool_page_changes_total", "operation", "counter"),
+        family(
+            "Connection_errors_",
+            &[],
+            "mysql_global_status_connection_errors_total",
+            "error",
+            "counter",
+        ),
+        family(
+            "Innodb_rows_",
+            &[],
+            "mysql_global_status_innodb_row_ops_total",
+            "operation",
+            "counter",
+        ),
+        family(
+            POOL_PAGES,
+            &["data", "dirty", "free", "misc"],
+            "mysql_global_status_buffer_pool_pages",
+            "state",
+            "gauge",
+        ),
+        family(
+            POOL_PAGES,
+            &["flushed", "made_young"],
+            "mysql_global_status_buffer_pool_page_changes_total",
+            "operation",
+            "counter",
+        ),
     ]
 };
 const POOL_PAGES: &str = "Innodb_buffer_pool_pages_";
@@ -127,11 +160,17 @@ fn global_status(status: &Status, out: &mut String) -> Result {
     let mut families: [Vec<(String, String)>; FAMILIES.len()] = Default::default();
     for (name, value) in status.list() {
         // The sum of the pool's pages is that of their states.
-        if matches!(value, StatusValue::Text(_)) || name.starts_with("Redolith_") || name == "Innodb_buffer_pool_pages_total" {
+        if matches!(value, StatusValue::Text(_))
+            || name.starts_with("Redolith_")
+            || name == "Innodb_buffer_pool_pages_total"
+        {
             continue;
         }
         let (lower, value) = (name.to_ascii_lowercase(), value.to_string());
-        let member = |f: &Family| name.strip_prefix(f.prefix).is_some_and(|rest| f.members.is_empty() || f.members.contains(&rest));
+        let member = |f: &Family| {
+            name.strip_prefix(f.prefix)
+                .is_some_and(|rest| f.members.is_empty() || f.members.contains(&rest))
+        };
         match FAMILIES.iter().position(member) {
             Some(f) => families[f].push((lower[FAMILIES[f].prefix.len()..].to_string(), value)),
             None => {
@@ -217,7 +256,8 @@ mod tests {
         assert!(!page.contains("commit_wait_us"));
     }
 
-    /// The format's rules: each metric has one TYPE, before its samples; names are of the allowed characters.
+    /// The format's rules: each metric has one TYPE, before its samples; names are of the allowed
+    /// characters.
     #[test]
     fn every_line_is_well_formed() {
         let page = page_of(|_| 5);
@@ -231,7 +271,11 @@ mod tests {
             } else if !line.starts_with('#') {
                 let (name, value) = line.rsplit_once(' ').unwrap();
                 let name = name.split('{').next().unwrap();
-                assert!(name.starts_with(&current) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{line}");
+                assert!(
+                    name.starts_with(&current)
+                        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'),
+                    "{line}"
+                );
                 assert!(value.parse::<f64>().is_ok(), "{line}");
             }
         }

@@ -1,4 +1,5 @@
-//! The command line of `redolith server`, and the my.cnf files that it names: mysqld's names, `-` and `_` alike, the last one counts.
+//! The command line of `redolith server`, and the my.cnf files that it names: mysqld's names, `-`
+//! and `_` alike, the last one counts.
 mod my_cnf;
 mod suggest;
 
@@ -33,8 +34,14 @@ pub fn read(args: &[String], disk: &dyn Disk) -> Result<Request, String> {
     }
     let mut entries = Vec::new();
     let no_defaults = arguments.iter().any(|e| e.name == "no-defaults");
-    for e in arguments.iter().filter(|e| e.name == "defaults-file" || e.name == "defaults-extra-file") {
-        let path = e.value.as_deref().filter(|p| !p.is_empty()).ok_or_else(|| format!("--{} needs a file", e.name))?;
+    for e in
+        arguments.iter().filter(|e| e.name == "defaults-file" || e.name == "defaults-extra-file")
+    {
+        let path = e
+            .value
+            .as_deref()
+            .filter(|p| !p.is_empty())
+            .ok_or_else(|| format!("--{} needs a file", e.name))?;
         if no_defaults {
             return Err(format!("--no-defaults and --{} exclude each other", e.name));
         }
@@ -43,7 +50,8 @@ pub fn read(args: &[String], disk: &dyn Disk) -> Result<Request, String> {
     entries.extend(arguments.into_iter().filter(|e| !FILE_OPTIONS.contains(&e.name.as_str())));
     let (settings, mut notes) = (Settings::default(), Vec::new());
     for e in entries {
-        let note = apply(&settings, &e).map_err(|why| if e.place.is_empty() { why } else { format!("{}: {why}", e.place) })?;
+        let note = apply(&settings, &e)
+            .map_err(|why| if e.place.is_empty() { why } else { format!("{}: {why}", e.place) })?;
         notes.extend(note);
     }
     notes.extend(check_together(&settings)?);
@@ -57,24 +65,36 @@ pub fn version_line() -> String {
 
 /// `--name=value`, `--name value`, `--name`; `-S value`, `-Svalue`.
 fn split(args: &[String]) -> Result<Vec<Entry>, String> {
-    let entry = |name: &str, value: Option<&str>| Entry { place: String::new(), name: dashed(name), value: value.map(Into::into) };
+    let entry = |name: &str, value: Option<&str>| Entry {
+        place: String::new(),
+        name: dashed(name),
+        value: value.map(Into::into),
+    };
     let (mut entries, mut rest) = (Vec::new(), args.iter().map(String::as_str).peekable());
     while let Some(arg) = rest.next() {
         if let Some(long) = arg.strip_prefix("--") {
-            let needs_value =
-                |name: &str| name != "no-defaults" && (FILE_OPTIONS.contains(&name) || variable(name).is_some_and(|v| !v.is_switch()));
+            let needs_value = |name: &str| {
+                name != "no-defaults"
+                    && (FILE_OPTIONS.contains(&name)
+                        || variable(name).is_some_and(|v| !v.is_switch()))
+            };
             entries.push(match long.split_once('=') {
                 Some((name, value)) => entry(name, Some(value)),
-                None if needs_value(&dashed(long)) => entry(long, rest.next_if(|next| !next.starts_with("--"))),
+                None if needs_value(&dashed(long)) => {
+                    entry(long, rest.next_if(|next| !next.starts_with("--")))
+                }
                 None => entry(long, None),
             });
         } else if let Some((short, var)) = SHORT.iter().find(|(s, _)| arg.starts_with(s)) {
-            let value = if arg.len() > short.len() { Some(&arg[short.len()..]) } else { rest.next() };
+            let value =
+                if arg.len() > short.len() { Some(&arg[short.len()..]) } else { rest.next() };
             entries.push(entry(var.get().name, value));
         } else if matches!(arg, "-V" | "-?") {
             entries.push(entry(&arg[1..], None));
         } else {
-            return Err(format!("'{arg}' is no option; options begin with --, see redolith server --help"));
+            return Err(format!(
+                "'{arg}' is no option; options begin with --, see redolith server --help"
+            ));
         }
     }
     Ok(entries)
@@ -92,8 +112,15 @@ fn apply(settings: &Settings, e: &Entry) -> Result<Option<String>, String> {
     let name = dashed(&e.name);
     let value = e.value.as_deref();
     if let Some(var) = variable(&name) {
-        if var == Var::LogBin && !value.is_some_and(|v| matches!(v.to_ascii_uppercase().as_str(), "OFF" | "0" | "FALSE")) {
-            return Err("--log-bin: the binary log is not built yet; leave the option out, or say --skip-log-bin".into());
+        if var == Var::LogBin
+            && !value
+                .is_some_and(|v| matches!(v.to_ascii_uppercase().as_str(), "OFF" | "0" | "FALSE"))
+        {
+            return Err(
+                "--log-bin: the binary log is not built yet; leave the option out, or say \
+                --skip-log-bin"
+                    .into(),
+            );
         }
         return settings.set_option(var, value).map_err(|e| e.0);
     }
@@ -118,7 +145,11 @@ fn apply(settings: &Settings, e: &Entry) -> Result<Option<String>, String> {
 
 fn option_names() -> Vec<String> {
     let variables = Var::all().iter().filter(|v| v.is_option()).map(|v| dashed(v.get().name));
-    variables.chain(["skip-log-bin", "help", "version"].into_iter().chain(FILE_OPTIONS).map(String::from)).collect()
+    variables
+        .chain(
+            ["skip-log-bin", "help", "version"].into_iter().chain(FILE_OPTIONS).map(String::from),
+        )
+        .collect()
 }
 
 /// What no single option can check.
@@ -126,10 +157,13 @@ fn check_together(s: &Settings) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
     let (buffer, capacity) = (s.bits(Var::InnodbLogBufferSize), s.bits(Var::InnodbRedoLogCapacity));
     if buffer > capacity / 2 {
-        // mysqld's default buffer with a small log: more than half a log's worth is never in the buffer.
-        s.set_option(Var::InnodbLogBufferSize, Some(&(capacity / 2).to_string())).map_err(|e| e.0)?;
+        // mysqld's default buffer with a small log: more than half a log's worth is never in the
+        // buffer.
+        s.set_option(Var::InnodbLogBufferSize, Some(&(capacity / 2).to_string()))
+            .map_err(|e| e.0)?;
         notes.push(format!(
-            "--innodb-log-buffer-size is {} and not {buffer}: half of --innodb-redo-log-capacity ({capacity})",
+            "--innodb-log-buffer-size is {} and not {buffer}: half of --innodb-redo-log-capacity \
+                ({capacity})",
             s.bits(Var::InnodbLogBufferSize)
         ));
     }
@@ -146,8 +180,10 @@ fn help() -> String {
     let mut out = version_line();
     out.push_str(
         "\nUsage: redolith server [--option=value ...]\n\n\
-         Runs a database server. An empty or missing data directory is initialised. Options have mysqld's names, with '-' or '_'; sizes take K, M, G, T.\n\
-         Files with options: --defaults-file=FILE, --defaults-extra-file=FILE (groups [redolith] and [mysqld]); none is read unless it is named.\n\n",
+         Runs a database server. An empty or missing data directory is initialised. Options have \
+         mysqld's names, with '-' or '_'; sizes take K, M, G, T.\n\
+         Files with options: --defaults-file=FILE, --defaults-extra-file=FILE (groups [redolith] \
+         and [mysqld]); none is read unless it is named.\n\n",
     );
     for v in Var::all().iter().filter(|v| v.is_option()) {
         let default = v.get().show(&v.get().default_setting()).unwrap_or_else(|| "NULL".into());
@@ -190,7 +226,10 @@ mod tests {
         ])
         .unwrap();
         assert_eq!((s.bits(Var::InnodbBufferPoolSize), s.bits(Var::Port)), (1 << 30, 4001));
-        assert_eq!((s.text(Var::Socket).as_deref(), s.is_on(Var::SkipNetworking)), (Some("/x/y.sock"), true));
+        assert_eq!(
+            (s.text(Var::Socket).as_deref(), s.is_on(Var::SkipNetworking)),
+            (Some("/x/y.sock"), true)
+        );
         assert!(notes.is_empty());
         assert!(run(&["--socket"]).unwrap_err().contains("requires an argument"));
         assert!(run(&["--socket", "--port=1"]).unwrap_err().contains("requires an argument"));
@@ -262,7 +301,9 @@ mod tests {
     #[test]
     fn help_and_version() {
         let help = run(&["--help"]).unwrap_err();
-        assert!(help.contains("--innodb-redo-log-capacity") && help.contains("Usage: redolith server"));
+        assert!(
+            help.contains("--innodb-redo-log-capacity") && help.contains("Usage: redolith server")
+        );
         assert!(run(&["--version"]).unwrap_err().contains(redolith_sql::settings::SERVER_VERSION));
     }
 
@@ -270,14 +311,21 @@ mod tests {
     fn the_manual_names_every_option() {
         let manual = include_str!("../../../../docs/settings.md");
         for v in Var::all().iter().filter(|v| v.is_option()) {
-            assert!(manual.contains(&format!("`--{}`", dashed(v.get().name))), "docs/settings.md lacks --{}", dashed(v.get().name));
+            assert!(
+                manual.contains(&format!("`--{}`", dashed(v.get().name))),
+                "docs/settings.md lacks --{}",
+                dashed(v.get().name)
+            );
         }
     }
 
     #[test]
     fn settings_must_fit_together() {
-        let (s, notes) = run(&["--innodb-redo-log-capacity=64M", "--innodb-log-buffer-size=64M"]).unwrap();
+        let (s, notes) =
+            run(&["--innodb-redo-log-capacity=64M", "--innodb-log-buffer-size=64M"]).unwrap();
         assert_eq!((s.bits(Var::InnodbLogBufferSize), notes.len()), (32 << 20, 1), "{notes:?}");
-        assert!(run(&["--skip-networking", "--socket="]).unwrap_err().contains("no way to connect"));
+        assert!(
+            run(&["--skip-networking", "--socket="]).unwrap_err().contains("no way to connect")
+        );
     }
 }

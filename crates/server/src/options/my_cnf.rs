@@ -1,10 +1,12 @@
-//! The format of my.cnf: groups in brackets, `name`, `name = value`, comments, `!include file`, `!includedir folder`.
+//! The format of my.cnf: groups in brackets, `name`, `name = value`, comments, `!include file`,
+//! `!includedir folder`.
 use redolith_disk::{Create, Disk, OpenHow};
 use std::path::{Path, PathBuf};
 
 /// Files that include each other end here.
 const MAX_DEPTH: usize = 10;
-/// So many are read in all: a file that names another twice, which does the same, would be read for ever.
+/// So many are read in all: a file that names another twice, which does the same, would be read for
+/// ever.
 const MAX_FILES: usize = 1000;
 /// The largest file read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -26,7 +28,13 @@ pub fn read(disk: &dyn Disk, path: &Path) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-fn read_into(disk: &dyn Disk, path: &Path, depth: usize, files_left: &mut usize, entries: &mut Vec<Entry>) -> Result<(), String> {
+fn read_into(
+    disk: &dyn Disk,
+    path: &Path,
+    depth: usize,
+    files_left: &mut usize,
+    entries: &mut Vec<Entry>,
+) -> Result<(), String> {
     if depth > MAX_DEPTH || *files_left == 0 {
         return Err(format!("{}: too many files include each other", path.display()));
     }
@@ -37,12 +45,19 @@ fn read_into(disk: &dyn Disk, path: &Path, depth: usize, files_left: &mut usize,
         let line = line.map_err(|(n, why)| format!("{}, line {n}: {why}", path.display()))?;
         match line {
             Line::Option { number, name, value } => {
-                entries.push(Entry { place: format!("{}, line {number}", path.display()), name, value });
+                entries.push(Entry {
+                    place: format!("{}, line {number}", path.display()),
+                    name,
+                    value,
+                });
             }
-            Line::Include(file) => read_into(disk, &beside(path, &file), depth + 1, files_left, entries)?,
+            Line::Include(file) => {
+                read_into(disk, &beside(path, &file), depth + 1, files_left, entries)?
+            }
             Line::IncludeDir(dir) => {
                 let dir = beside(path, &dir);
-                let names = disk.list(&dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
+                let names =
+                    disk.list(&dir).map_err(|e| format!("cannot read {}: {e}", dir.display()))?;
                 for name in names.iter().filter(|n| n.ends_with(".cnf")) {
                     read_into(disk, &dir.join(name), depth + 1, files_left, entries)?;
                 }
@@ -90,7 +105,10 @@ fn parse(text: &str) -> Vec<Result<Line, (usize, String)>> {
                 (_, "") => Err((number, format!("'!{word}' without a path"))),
                 ("include", path) => Ok(Line::Include(path.into())),
                 ("includedir", path) => Ok(Line::IncludeDir(path.into())),
-                _ => Err((number, format!("'!{word}' is not known; there are !include and !includedir"))),
+                _ => Err((
+                    number,
+                    format!("'!{word}' is not known; there are !include and !includedir"),
+                )),
             });
         } else if let Some(rest) = line.strip_prefix('[') {
             match rest.find(']') {
@@ -164,8 +182,12 @@ mod tests {
 
     #[test]
     fn only_our_groups_count() {
-        let text = "# comment\n[client]\nport=1\n[mysqld]\nport = 2\nskip-networking\n; comment\n[mysqld_safe]\nnice=3\n[ redolith ]\nsocket=/s # why\n";
-        assert_eq!(options(text), [named("port", Some("2")), named("skip-networking", None), named("socket", Some("/s"))]);
+        let text = "# comment\n[client]\nport=1\n[mysqld]\nport = 2\nskip-networking\n; \
+            comment\n[mysqld_safe]\nnice=3\n[ redolith ]\nsocket=/s # why\n";
+        assert_eq!(
+            options(text),
+            [named("port", Some("2")), named("skip-networking", None), named("socket", Some("/s"))]
+        );
     }
 
     #[test]
@@ -177,7 +199,13 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_line() {
-        for (text, number) in [("port=1", 1), ("[mysqld]\n\nwhat is this", 3), ("[mysqld", 1), ("!includ x", 1), ("!include", 1)] {
+        for (text, number) in [
+            ("port=1", 1),
+            ("[mysqld]\n\nwhat is this", 3),
+            ("[mysqld", 1),
+            ("!includ x", 1),
+            ("!include", 1),
+        ] {
             let error = parse(text).into_iter().find_map(Result::err).unwrap();
             assert_eq!(error.0, number, "{text}");
         }
@@ -189,7 +217,9 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("redolith-cnf-{}", std::process::id()));
         disk.create_dir_all(&dir.join("d")).unwrap();
         let write = |name: &str, text: &str| {
-            let f = disk.open(&dir.join(name), OpenHow { create: Create::Create, direct: false }).unwrap();
+            let f = disk
+                .open(&dir.join(name), OpenHow { create: Create::Create, direct: false })
+                .unwrap();
             f.set_len(text.len() as u64).unwrap();
             f.write_at(text.as_bytes(), 0).unwrap();
         };
@@ -197,13 +227,19 @@ mod tests {
         write("b.cnf", "[mysqld]\nport=2\n");
         write("d/c.cnf", "[redolith]\nport=3\n");
         write("d/ignored.txt", "nonsense");
-        let values: Vec<_> = read(&disk, &dir.join("a.cnf")).unwrap().into_iter().map(|e| e.value.unwrap()).collect();
+        let values: Vec<_> = read(&disk, &dir.join("a.cnf"))
+            .unwrap()
+            .into_iter()
+            .map(|e| e.value.unwrap())
+            .collect();
         assert_eq!(values, ["1", "2", "3", "4"]);
         write("loop.cnf", "!include loop.cnf\n");
         assert!(read(&disk, &dir.join("loop.cnf")).unwrap_err().contains("include each other"));
         assert!(read(&disk, &dir.join("none.cnf")).unwrap_err().contains("cannot read"));
         // No file includes itself, but together they would be read 3^9 times.
-        (0..9).for_each(|n| write(&format!("wide{n}.cnf"), &format!("!include wide{}.cnf\n", n + 1).repeat(3)));
+        (0..9).for_each(|n| {
+            write(&format!("wide{n}.cnf"), &format!("!include wide{}.cnf\n", n + 1).repeat(3))
+        });
         write("wide9.cnf", "");
         assert!(read(&disk, &dir.join("wide0.cnf")).unwrap_err().contains("too many files"));
         (0..10).for_each(|n| disk.remove(&dir.join(format!("wide{n}.cnf"))).unwrap());

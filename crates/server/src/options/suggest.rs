@@ -3,7 +3,8 @@
 /// Edits that make `b` of `a`: a letter put in, left out, changed, or two neighbours exchanged.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (vec![0; b.len() + 1], (0..=b.len()).collect());
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) =
+        (vec![0; b.len() + 1], (0..=b.len()).collect());
     for i in 1..=a.len() {
         let mut row = vec![i; b.len() + 1];
         for j in 1..=b.len() {
@@ -30,9 +31,14 @@ mod tests {
 
     #[test]
     fn distances() {
-        for (a, b, d) in
-            [("", "abc", 3), ("socket", "socket", 0), ("scoket", "socket", 1), ("soket", "socket", 1), ("port", "sort", 1), ("ab", "cd", 2)]
-        {
+        for (a, b, d) in [
+            ("", "abc", 3),
+            ("socket", "socket", 0),
+            ("scoket", "socket", 1),
+            ("soket", "socket", 1),
+            ("port", "sort", 1),
+            ("ab", "cd", 2),
+        ] {
             assert_eq!(distance(a, b), d);
             assert_eq!(distance(b, a), d);
         }
@@ -42,6 +48,9 @@ mod tests {
     fn the_nearest_name() {
         let names = ["datadir", "socket", "port", "innodb-buffer-pool-size"];
         assert_eq!(nearest("data-dir", names.into_iter()), Some("datadir"));
-        assert_eq!(nearest("innodb-bufer-pool-size", names.into_iter()), Some("innodb-buffer-pool-size"));
+        assert_eq!(
+            nearest("innodb-bufer-pool-size", names.into_iter()),
+            Some("innodb-buffer-pool-size")
+        );
     }
 }

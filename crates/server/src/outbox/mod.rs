@@ -1,13 +1,19 @@
 //! Answers leave in batches: one system call for all that a worker has ready.
 //!
-//! A send wakes its client, which then often takes the core from the worker that has more answers to make: with many connections that is a context switch per
-//! statement, on both sides. So each worker thread has an outbox. Who puts the first answer in steps back in the run queue, so that the tasks that can
-//! run add theirs, and then sends all of them with one `io_uring_enter`. Where batches would have one answer, each is sent at once.
+//! A send wakes its client, which then often takes the core from the worker that has more answers
+//! to make: with many connections that is a context switch per statement, on both sides. So each
+//! worker thread has an outbox. Who puts the first answer in steps back in the run queue, so that
+//! the tasks that can run add theirs, and then sends all of them with one `io_uring_enter`. Where
+//! batches would have one answer, each is sent at once.
 //!
-//! OUT-1: the answers of a connection leave in order: one at most is in an outbox, and the connection sends nothing before that has left.
-//! OUT-2: the descriptor of a queued answer is open: a socket takes its answer out before it is closed.
-//! OUT-3: no answer waits for a thread that sleeps, blocks or works for long: the engine says so beforehand ([`send_held_back`]).
-//! OUT-4: an answer that the kernel does not take whole goes back to its connection, which waits until the client has room.
+//! OUT-1: the answers of a connection leave in order: one at most is in an outbox, and the
+//! connection sends nothing before that has left.
+//! OUT-2: the descriptor of a queued answer is open: a socket takes its answer out before it is
+//! closed.
+//! OUT-3: no answer waits for a thread that sleeps, blocks or works for long: the engine says so
+//! beforehand ([`send_held_back`]).
+//! OUT-4: an answer that the kernel does not take whole goes back to its connection, which waits
+//! until the client has room.
 mod ring;
 
 use parking_lot::Mutex;
@@ -16,7 +22,9 @@ use ring::Ring;
 use std::cell::OnceCell;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// A batch is sent when it has this many.
 const BATCH_MAX: usize = 64;
@@ -107,7 +115,8 @@ pub enum Posted {
     Back(Vec<u8>),
 }
 
-/// Queues an answer, if batches pay. If it is the first one, the caller lets others run and then calls [`Outbox::send`].
+/// Queues an answer, if batches pay. If it is the first one, the caller lets others run and then
+/// calls [`Outbox::send`].
 pub fn post(socket: BorrowedFd<'_>, answer: Vec<u8>, post: &Arc<Post>) -> Posted {
     debug_assert!(!post.is_queued(), "OUT-1");
     let Some(shared) = here() else { return Posted::Back(answer) };
@@ -135,7 +144,14 @@ impl Outbox {
         match Ring::new(BATCH_MAX as u32) {
             Ok(ring) => {
                 let (queue, sent) = (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
-                Some(Arc::new(Mutex::new(Outbox { ring, queue, spare: Vec::new(), sent, recent: 16, sends: 0 })))
+                Some(Arc::new(Mutex::new(Outbox {
+                    ring,
+                    queue,
+                    spare: Vec::new(),
+                    sent,
+                    recent: 16,
+                    sends: 0,
+                })))
             }
             Err(_) => {
                 REFUSED.store(true, Relaxed);

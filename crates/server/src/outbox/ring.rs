@@ -1,13 +1,15 @@
 //! Many sends in one system call.
 //!
-//! SENDRING-1: `send` returns when the kernel has no part of the batch any more: nothing that an entry points to is used afterwards.
+//! SENDRING-1: `send` returns when the kernel has no part of the batch any more: nothing that an
+//! entry points to is used afterwards.
 #![allow(unsafe_code)]
 use io_uring::{IoUring, Probe, opcode, types};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::RawFd;
 
-const FLAGS: i32 = (rustix::net::SendFlags::NOSIGNAL.bits() | rustix::net::SendFlags::DONTWAIT.bits()) as i32;
+const FLAGS: i32 =
+    (rustix::net::SendFlags::NOSIGNAL.bits() | rustix::net::SendFlags::DONTWAIT.bits()) as i32;
 
 pub struct Ring(IoUring);
 
@@ -22,21 +24,35 @@ impl Ring {
         Ok(Ring(ring))
     }
 
-    /// Sends each answer to its socket without waiting for room; `results` gets the bytes taken of each, or a negative error number.
-    pub fn send<'a>(&mut self, batch: impl ExactSizeIterator<Item = (RawFd, &'a [u8])> + Clone, results: &mut Vec<i32>) {
+    /// Sends each answer to its socket without waiting for room; `results` gets the bytes taken of
+    /// each, or a negative error number.
+    pub fn send<'a>(
+        &mut self,
+        batch: impl ExactSizeIterator<Item = (RawFd, &'a [u8])> + Clone,
+        results: &mut Vec<i32>,
+    ) {
         let count = batch.len();
         results.resize(count, -Errno::AGAIN.raw_os_error());
         for (i, (socket, answer)) in batch.enumerate() {
-            let entry = opcode::Send::new(types::Fd(socket), answer.as_ptr(), answer.len() as u32).flags(FLAGS).build().user_data(i as u64);
-            // SAFETY: the answers are borrowed until this function returns, and then the kernel is done with them (SENDRING-1).
+            let entry = opcode::Send::new(types::Fd(socket), answer.as_ptr(), answer.len() as u32)
+                .flags(FLAGS)
+                .build()
+                .user_data(i as u64);
+            // SAFETY: the answers are borrowed until this function returns, and then the kernel is
+            // done with them (SENDRING-1).
             unsafe { self.0.submission().push(&entry) }.expect("as many entries as a batch has");
         }
         let mut done = 0;
         while done < count {
             match self.0.submit_and_wait(count - done) {
                 Ok(_) => {}
-                Err(e) if matches!(e.raw_os_error().map(Errno::from_raw_os_error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY)) => {}
-                // Entries may be in the kernel's hands, with pointers to memory that the caller would free.
+                Err(e)
+                    if matches!(
+                        e.raw_os_error().map(Errno::from_raw_os_error),
+                        Some(Errno::INTR | Errno::AGAIN | Errno::BUSY)
+                    ) => {}
+                // Entries may be in the kernel's hands, with pointers to memory that the caller
+                // would free.
                 Err(e) => panic!("io_uring_enter: {e}"),
             }
             for completion in self.0.completion() {

@@ -1,8 +1,10 @@
-//! `mysql_native_password`: the server sends a scramble; the client answers SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password))), or
-//! nothing when it has no password. The server stores SHA1(SHA1(password)), from which no answer can be made.
+//! `mysql_native_password`: the server sends a scramble; the client answers SHA1(password) XOR
+//! SHA1(scramble + SHA1(SHA1(password))), or nothing when it has no password. The server stores
+//! SHA1(SHA1(password)), from which no answer can be made.
 //!
 //! AUTH-1: a scramble comes from the operating system's random source and is used for one login.
-//! AUTH-2: answers are compared in constant time, and an unknown user takes the same way as a wrong password.
+//! AUTH-2: answers are compared in constant time, and an unknown user takes the same way as a wrong
+//! password.
 use sha1::{Digest, Sha1};
 use subtle::ConstantTimeEq;
 
@@ -16,7 +18,8 @@ impl Scramble {
     pub fn new(random: impl Fn() -> u64) -> Scramble {
         let mut bytes = [0; 20];
         for chunk in bytes.chunks_mut(8) {
-            // 7 bits of each byte; 0 and '$' would end or split the scramble in the eyes of some clients.
+            // 7 bits of each byte; 0 and '$' would end or split the scramble in the eyes of some
+            // clients.
             for (b, r) in chunk.iter_mut().zip(random().to_le_bytes()) {
                 *b = match r & 0x7f {
                     0 | b'$' => (r >> 7) + 1,
@@ -40,7 +43,8 @@ impl PasswordHash {
     /// Whether `answer` was made from the password and `scramble`.
     pub fn verify(&self, scramble: &Scramble, answer: &[u8]) -> bool {
         let Ok(answer) = <[u8; 20]>::try_from(answer) else { return false };
-        let mask: [u8; 20] = Sha1::new().chain_update(scramble.0).chain_update(self.0).finalize().into();
+        let mask: [u8; 20] =
+            Sha1::new().chain_update(scramble.0).chain_update(self.0).finalize().into();
         let mut stage1 = answer;
         stage1.iter_mut().zip(mask).for_each(|(a, m)| *a ^= m);
         let stage2: [u8; 20] = Sha1::digest(stage1).into();
@@ -56,7 +60,8 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// The host part of the account as messages and the process list show it; names are never resolved.
+    /// The host part of the account as messages and the process list show it; names are never
+    /// resolved.
     pub fn host(&self) -> String {
         match self {
             Peer::Socket => "localhost".into(),
@@ -74,7 +79,8 @@ impl Peer {
 /// What an account may do that not every account may.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Privileges {
-    /// CONNECTION_ADMIN, a part of SUPER: the seat above `max_connections` is for those who have it (SRV-2).
+    /// CONNECTION_ADMIN, a part of SUPER: the seat above `max_connections` is for those who have it
+    /// (SRV-2).
     pub connection_admin: bool,
 }
 
@@ -104,9 +110,19 @@ impl Accounts {
         }
     }
 
-    /// The account's privileges if the client may come in. An unknown user costs what a wrong password costs (AUTH-2).
-    pub fn verify(&self, user: &[u8], peer: &Peer, scramble: &Scramble, answer: &[u8]) -> Option<Privileges> {
-        let account = self.accounts.iter().find(|a| a.user.as_bytes() == user && (!a.local_only || peer.is_local()));
+    /// The account's privileges if the client may come in. An unknown user costs what a wrong
+    /// password costs (AUTH-2).
+    pub fn verify(
+        &self,
+        user: &[u8],
+        peer: &Peer,
+        scramble: &Scramble,
+        answer: &[u8],
+    ) -> Option<Privileges> {
+        let account = self
+            .accounts
+            .iter()
+            .find(|a| a.user.as_bytes() == user && (!a.local_only || peer.is_local()));
         let nobody = PasswordHash([0; 20]);
         let right = match account {
             Some(Account { password: None, .. }) => answer.is_empty(),
@@ -123,7 +139,8 @@ mod tests {
 
     fn client_answer(password: &[u8], scramble: &Scramble) -> Vec<u8> {
         let stage1 = Sha1::digest(password);
-        let mask = Sha1::new().chain_update(scramble.0).chain_update(Sha1::digest(stage1)).finalize();
+        let mask =
+            Sha1::new().chain_update(scramble.0).chain_update(Sha1::digest(stage1)).finalize();
         stage1.iter().zip(mask).map(|(a, b)| a ^ b).collect()
     }
     fn with_password(password: &[u8]) -> Accounts {
@@ -140,7 +157,8 @@ mod tests {
     #[test]
     fn the_hash_is_mysqls() {
         // SELECT PASSWORD('password') in MySQL 5.7: *2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19
-        let hex: String = PasswordHash::new(b"password").0.iter().map(|b| format!("{b:02X}")).collect();
+        let hex: String =
+            PasswordHash::new(b"password").0.iter().map(|b| format!("{b:02X}")).collect();
         assert_eq!(hex, "2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19");
     }
 
@@ -149,10 +167,18 @@ mod tests {
         let (s, other) = (Scramble([5; 20]), Scramble([6; 20]));
         let a = with_password(b"secret");
         let far = Peer::Tcp("192.0.2.1".parse().unwrap());
-        assert_eq!(a.verify(b"app", &far, &s, &client_answer(b"secret", &s)), Some(Privileges { connection_admin: false }));
+        assert_eq!(
+            a.verify(b"app", &far, &s, &client_answer(b"secret", &s)),
+            Some(Privileges { connection_admin: false })
+        );
         let right = client_answer(b"secret", &s);
-        for wrong in [&client_answer(b"Secret", &s)[..], &client_answer(b"secret", &other), &right[..19], b"", &[&right[..], &[0]].concat()]
-        {
+        for wrong in [
+            &client_answer(b"Secret", &s)[..],
+            &client_answer(b"secret", &other),
+            &right[..19],
+            b"",
+            &[&right[..], &[0]].concat(),
+        ] {
             assert_eq!(a.verify(b"app", &far, &s, wrong), None);
         }
         assert_eq!(a.verify(b"nobody", &far, &s, &right), None);
@@ -168,7 +194,11 @@ mod tests {
             Peer::Tcp("::1".parse().unwrap()),
             Peer::Tcp("::ffff:127.0.0.1".parse().unwrap()),
         ] {
-            assert_eq!(a.verify(b"root", &peer, &s, b""), Some(Privileges { connection_admin: true }), "{peer:?}");
+            assert_eq!(
+                a.verify(b"root", &peer, &s, b""),
+                Some(Privileges { connection_admin: true }),
+                "{peer:?}"
+            );
             assert_eq!(a.verify(b"root", &peer, &s, &client_answer(b"x", &s)), None, "{peer:?}");
         }
         assert_eq!(a.verify(b"root", &Peer::Tcp("192.0.2.1".parse().unwrap()), &s, b""), None);

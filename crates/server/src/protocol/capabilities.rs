@@ -1,4 +1,5 @@
-//! Capability and status flags, commands and field types of protocol 4.1, with the protocol's own names.
+//! Capability and status flags, commands and field types of protocol 4.1, with the protocol's own
+//! names.
 
 /// What server and client agree on in the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

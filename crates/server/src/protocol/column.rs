@@ -33,8 +33,12 @@ pub fn put_parameter(b: &mut Vec<u8>, ty: &ExprType) {
 fn put_type(b: &mut Vec<u8>, ty: &ExprType, flags: u16, results: Option<Collation>) {
     let (collation, length) = match results {
         // Lengths are in characters, and told in bytes.
-        Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => (c, ty.length.saturating_mul(max_bytes(c))),
-        _ if ty.kind.is_string() => (ty.collation, ty.length.saturating_mul(max_bytes(ty.collation))),
+        Some(c) if ty.kind.is_string() && ty.collation != Collation::Binary => {
+            (c, ty.length.saturating_mul(max_bytes(c)))
+        }
+        _ if ty.kind.is_string() => {
+            (ty.collation, ty.length.saturating_mul(max_bytes(ty.collation)))
+        }
         _ => (Collation::Binary, ty.length),
     };
     // A BLOB's and a TEXT's length is in bytes already.

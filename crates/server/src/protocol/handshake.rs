@@ -60,7 +60,8 @@ impl<'a> Login<'a> {
     /// Reads the answer to the greeting. The capabilities are those that both sides have.
     pub fn read(body: &'a [u8]) -> Result<Login<'a>, Malformed> {
         let mut r = Reader::new(body);
-        let capabilities = Capabilities(r.u32()?).and(Capabilities::SERVER.with(Capabilities::SSL, true));
+        let capabilities =
+            Capabilities(r.u32()?).and(Capabilities::SERVER.with(Capabilities::SSL, true));
         if !capabilities.has(Capabilities::PROTOCOL_41) || capabilities.has(Capabilities::SSL) {
             return Err(Malformed);
         }
@@ -76,14 +77,30 @@ impl<'a> Login<'a> {
         } else {
             r.nul_string()?
         };
-        let database = if capabilities.has(Capabilities::CONNECT_WITH_DB) { Some(until_nul_or_end(&mut r)?) } else { None };
+        let database = if capabilities.has(Capabilities::CONNECT_WITH_DB) {
+            Some(until_nul_or_end(&mut r)?)
+        } else {
+            None
+        };
         let plugin = read_plugin(&mut r, capabilities)?;
         skip_attributes(&mut r, capabilities)?;
-        Ok(Login { capabilities, collation_id, user, auth_answer, database: database.filter(|d| !d.is_empty()), plugin })
+        Ok(Login {
+            capabilities,
+            collation_id,
+            user,
+            auth_answer,
+            database: database.filter(|d| !d.is_empty()),
+            plugin,
+        })
     }
 
-    /// Reads the body of COM_CHANGE_USER (without the command byte); `capabilities` are those of the connection.
-    pub fn read_change_user(body: &'a [u8], capabilities: Capabilities, collation_id: u16) -> Result<Login<'a>, Malformed> {
+    /// Reads the body of COM_CHANGE_USER (without the command byte); `capabilities` are those of
+    /// the connection.
+    pub fn read_change_user(
+        body: &'a [u8],
+        capabilities: Capabilities,
+        collation_id: u16,
+    ) -> Result<Login<'a>, Malformed> {
         let mut r = Reader::new(body);
         let user = r.nul_string()?;
         let auth_answer = if capabilities.has(Capabilities::SECURE_CONNECTION) {
@@ -105,7 +122,10 @@ fn until_nul_or_end<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], Malformed> {
     r.nul_string().or_else(|_| r.bytes(r.rest().len()))
 }
 
-fn read_plugin<'a>(r: &mut Reader<'a>, capabilities: Capabilities) -> Result<Option<&'a [u8]>, Malformed> {
+fn read_plugin<'a>(
+    r: &mut Reader<'a>,
+    capabilities: Capabilities,
+) -> Result<Option<&'a [u8]>, Malformed> {
     if !capabilities.has(Capabilities::PLUGIN_AUTH) || r.is_empty() {
         return Ok(None);
     }
@@ -191,8 +211,14 @@ mod tests {
 
     #[test]
     fn a_client_before_4_1_or_asking_for_tls_is_refused() {
-        assert_eq!(Login::read(&answer(Capabilities(0), |b| b.extend_from_slice(b"\0"))), Err(Malformed));
-        assert_eq!(Login::read(&Capabilities::SERVER.with(Capabilities::SSL, true).0.to_le_bytes()), Err(Malformed));
+        assert_eq!(
+            Login::read(&answer(Capabilities(0), |b| b.extend_from_slice(b"\0"))),
+            Err(Malformed)
+        );
+        assert_eq!(
+            Login::read(&Capabilities::SERVER.with(Capabilities::SSL, true).0.to_le_bytes()),
+            Err(Malformed)
+        );
     }
 
     #[test]
@@ -217,7 +243,10 @@ mod tests {
         let mut b = b"app\0\x02\x05\x06db\0\x2d\0mysql_native_password\0".to_vec();
         put_bytes(&mut b, &[]);
         let l = Login::read_change_user(&b, Capabilities::SERVER, 8).unwrap();
-        assert_eq!((l.user, l.auth_answer, l.database), (&b"app"[..], &[5, 6][..], Some(&b"db"[..])));
+        assert_eq!(
+            (l.user, l.auth_answer, l.database),
+            (&b"app"[..], &[5, 6][..], Some(&b"db"[..]))
+        );
         assert_eq!((l.collation_id, l.plugin), (45, Some(NATIVE_PASSWORD.as_bytes())));
         let l = Login::read_change_user(b"app\0\0\0", Capabilities::SERVER, 8).unwrap();
         assert_eq!((l.database, l.collation_id, l.plugin), (None, 8, None));

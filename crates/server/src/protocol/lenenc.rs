@@ -1,4 +1,5 @@
-//! Length-encoded integers and strings, and a reader over a packet's body that cannot run past its end.
+//! Length-encoded integers and strings, and a reader over a packet's body that cannot run past its
+//! end.
 //!
 //! ```text
 //! first byte   then                        value
@@ -43,7 +44,8 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a string whose length is known only once it is written: one length byte, or three if it outgrows that.
+/// Writes a string whose length is known only once it is written: one length byte, or three if it
+/// outgrows that.
 pub fn put_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
@@ -127,7 +129,16 @@ mod tests {
 
     #[test]
     fn integers_take_the_shortest_form_and_come_back() {
-        for (n, len) in [(0, 1), (250, 1), (251, 3), (65535, 3), (65536, 4), (0xff_ffff, 4), (0x100_0000, 9), (u64::MAX, 9)] {
+        for (n, len) in [
+            (0, 1),
+            (250, 1),
+            (251, 3),
+            (65535, 3),
+            (65536, 4),
+            (0xff_ffff, 4),
+            (0x100_0000, 9),
+            (u64::MAX, 9),
+        ] {
             let mut out = Vec::new();
             put_int(&mut out, n);
             assert_eq!(out.len(), len, "{n}");
@@ -151,7 +162,10 @@ mod tests {
         for cut in 0..out.len() {
             assert_eq!(Reader::new(&out[..cut]).string(), Err(Malformed));
         }
-        assert_eq!(Reader::new(&[0xfe, 255, 255, 255, 255, 255, 255, 255, 255, 1]).string(), Err(Malformed));
+        assert_eq!(
+            Reader::new(&[0xfe, 255, 255, 255, 255, 255, 255, 255, 255, 1]).string(),
+            Err(Malformed)
+        );
         assert_eq!(Reader::new(&[0xfb]).int(), Err(Malformed));
         assert_eq!(Reader::new(&[0xff]).int(), Err(Malformed));
         assert_eq!(Reader::new(b"abc").nul_string(), Err(Malformed));

@@ -1,4 +1,5 @@
-//! The one output buffer of a connection: packets are written into it and leave in one write per answer.
+//! The one output buffer of a connection: packets are written into it and leave in one write per
+//! answer.
 use super::capabilities::{Capabilities, status};
 use super::lenenc::{put_bytes, put_int};
 use super::packet::{HEADER, MAX_BODY};
@@ -18,14 +19,16 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes one packet, whose body `write` appends. Bodies of 16 MiB and more are cut into a chain.
+    /// Writes one packet, whose body `write` appends. Bodies of 16 MiB and more are cut into a
+    /// chain.
     pub fn packet<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
         let at = self.begin_packet();
         let result = write(&mut self.buf);
         self.end_packet(at);
         result
     }
-    /// Opens a packet, whose body is then appended to `buf`; the result is for [`Output::end_packet`].
+    /// Opens a packet, whose body is then appended to `buf`; the result is for
+    /// [`Output::end_packet`].
     #[inline]
     pub fn begin_packet(&mut self) -> usize {
         self.buf.extend_from_slice(&[0; HEADER]);
@@ -69,7 +72,8 @@ impl Output {
         self.packet(|b| ok.write(0x00, b));
     }
 
-    /// Ends a result set, or a list of definitions: an OK packet that begins with 0xfe, or the older EOF packet.
+    /// Ends a result set, or a list of definitions: an OK packet that begins with 0xfe, or the
+    /// older EOF packet.
     pub fn eof(&mut self, capabilities: Capabilities, ok: &OkPacket<'_>) {
         if capabilities.has(Capabilities::DEPRECATE_EOF) {
             self.packet(|b| ok.write(0xfe, b));
@@ -88,7 +92,13 @@ impl Output {
     }
 
     /// An ERR packet with an SQLSTATE (protocol 4.1); `results` as in [`super::column::put`].
-    pub fn error(&mut self, code: u16, sqlstate: &[u8; 5], message: &str, results: Option<Collation>) {
+    pub fn error(
+        &mut self,
+        code: u16,
+        sqlstate: &[u8; 5],
+        message: &str,
+        results: Option<Collation>,
+    ) {
         self.packet(|b| {
             b.push(0xff);
             b.extend_from_slice(&code.to_le_bytes());
@@ -130,7 +140,8 @@ pub struct OkPacket<'a> {
     pub info: &'a str,
 }
 
-/// A message for a client that reads results in a character set; None: in UTF-8. A character that the set lacks is written as its number, as in MySQL.
+/// A message for a client that reads results in a character set; None: in UTF-8. A character that
+/// the set lacks is written as its number, as in MySQL.
 fn in_charset(message: &str, results: Option<Collation>) -> Cow<'_, [u8]> {
     let to = match results.map(Collation::charset) {
         Some(to) if !to.is_utf8() && to != Charset::Binary && !message.is_ascii() => to,
@@ -140,7 +151,8 @@ fn in_charset(message: &str, results: Option<Collation>) -> Cow<'_, [u8]> {
     for c in message.chars() {
         if !to.encode(c, &mut out) {
             let code = c as u32;
-            let number = if code > 0xffff { format!("\\+{code:06X}") } else { format!("\\{code:04X}") };
+            let number =
+                if code > 0xffff { format!("\\+{code:06X}") } else { format!("\\{code:04X}") };
             out.extend_from_slice(number.as_bytes());
         }
     }
@@ -148,8 +160,13 @@ fn in_charset(message: &str, results: Option<Collation>) -> Cow<'_, [u8]> {
 }
 
 impl OkPacket<'_> {
-    pub const AUTOCOMMIT: OkPacket<'static> =
-        OkPacket { affected: 0, last_insert_id: 0, status: status::AUTOCOMMIT, warnings: 0, info: "" };
+    pub const AUTOCOMMIT: OkPacket<'static> = OkPacket {
+        affected: 0,
+        last_insert_id: 0,
+        status: status::AUTOCOMMIT,
+        warnings: 0,
+        info: "",
+    };
 
     fn write(&self, header: u8, b: &mut Vec<u8>) {
         b.push(header);

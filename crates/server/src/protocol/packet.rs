@@ -7,7 +7,8 @@
 //! 4       n      body; a body of 0xff_ffff bytes is continued by the next packet, even by an empty one
 //! ```
 //!
-//! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved, together, over the headers between them.
+//! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved,
+//! together, over the headers between them.
 //! PKT-2: the buffer grows with what has arrived, never by what a header announces.
 //! PKT-3: a body above the limit is refused when the header that passes the limit is seen.
 use std::ops::Range;
@@ -43,9 +44,14 @@ pub struct PacketBuffer {
 }
 
 impl PacketBuffer {
-    /// The next whole body, as a range for [`PacketBuffer::body`], or None when more bytes are needed. `sequence` is the number that the
-    /// first packet must bear, and becomes the number that the answer must bear.
-    pub fn next(&mut self, sequence: &mut u8, max_body: usize) -> Result<Option<Range<usize>>, PacketError> {
+    /// The next whole body, as a range for [`PacketBuffer::body`], or None when more bytes are
+    /// needed. `sequence` is the number that the first packet must bear, and becomes the number
+    /// that the answer must bear.
+    pub fn next(
+        &mut self,
+        sequence: &mut u8,
+        max_body: usize,
+    ) -> Result<Option<Range<usize>>, PacketError> {
         let mut number = sequence.wrapping_add(self.parts());
         loop {
             let Some(&[a, b, c, n]) = self.buf[self.scan..].first_chunk::<HEADER>() else {
@@ -80,7 +86,8 @@ impl PacketBuffer {
         }
     }
 
-    /// After `TooLarge`: drops what has arrived of the packet. True when all of it has; `sequence` is then the number of the answer.
+    /// After `TooLarge`: drops what has arrived of the packet. True when all of it has; `sequence`
+    /// is then the number of the answer.
     pub fn discard(&mut self, sequence: &mut u8) -> bool {
         loop {
             let Some(&[a, b, c, number]) = self.buf[self.scan..].first_chunk::<HEADER>() else {
@@ -94,7 +101,8 @@ impl PacketBuffer {
             if here < len {
                 // The rest of this body is left as a packet that is shorter by what has come.
                 let left = (len - here) as u32;
-                let header = [left.to_le_bytes()[0], left.to_le_bytes()[1], left.to_le_bytes()[2], number];
+                let header =
+                    [left.to_le_bytes()[0], left.to_le_bytes()[1], left.to_le_bytes()[2], number];
                 self.buf.truncate(self.begin);
                 self.buf.extend_from_slice(&header);
                 self.skipped += here;
@@ -245,13 +253,15 @@ mod tests {
         for len in [5000, MAX_BODY, MAX_BODY + 7, 2 * MAX_BODY] {
             let mut stream = Vec::new();
             let whole = vec![1; len];
-            let parts: Vec<&[u8]> = whole.chunks(MAX_BODY).chain((len % MAX_BODY == 0).then_some(&[][..])).collect();
+            let parts: Vec<&[u8]> =
+                whole.chunks(MAX_BODY).chain((len % MAX_BODY == 0).then_some(&[][..])).collect();
             for (n, part) in parts.iter().enumerate() {
                 stream.extend(packet(n as u8, part));
             }
             stream.extend(packet(0, b"next"));
             for step in [1000, 65536, 7_000_001] {
-                let (mut b, mut sequence, mut refused, mut dropped) = (PacketBuffer::default(), 0, false, None);
+                let (mut b, mut sequence, mut refused, mut dropped) =
+                    (PacketBuffer::default(), 0, false, None);
                 for chunk in stream.chunks(step) {
                     feed(&mut b, chunk);
                     refused = refused || b.next(&mut sequence, 4000) == Err(PacketError::TooLarge);
@@ -289,7 +299,8 @@ mod tests {
             let mut seq = 0;
             for _ in 0..random() % 20 {
                 let n = random() % 40;
-                let bytes: Vec<u8> = (0..n).map(|_| if random() % 3 == 0 { random() as u8 } else { 0 }).collect();
+                let bytes: Vec<u8> =
+                    (0..n).map(|_| if random() % 3 == 0 { random() as u8 } else { 0 }).collect();
                 feed(&mut b, &bytes);
                 loop {
                     match b.next(&mut seq, 1 << 16) {

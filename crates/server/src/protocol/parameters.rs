@@ -58,7 +58,10 @@ impl<'a> Parameters<'a> {
 
     /// The types sent with this execution, if any.
     pub fn types(&self) -> Option<impl ExactSizeIterator<Item = ParameterType> + Clone + 'a> {
-        self.types.map(|t| t.chunks_exact(2).map(|t| ParameterType { field_type: t[0], unsigned: t[1] & 0x80 != 0 }))
+        self.types.map(|t| {
+            t.chunks_exact(2)
+                .map(|t| ParameterType { field_type: t[0], unsigned: t[1] & 0x80 != 0 })
+        })
     }
 
     /// Appends the values to `out`. `long_data(i)` gives what was sent ahead for parameter `i`.
@@ -97,15 +100,31 @@ fn value<'a>(r: &mut Reader<'a>, ty: ParameterType) -> Result<Value<'a>, BadPara
         (t::DOUBLE, _) => Value::Double(f64::from_bits(r.u64()?)),
         (t::DATE | t::NEWDATE | t::DATETIME | t::TIMESTAMP, _) => {
             let len = r.u8()?;
-            temporal::read_date_time(r.bytes(len as usize)?, matches!(ty.field_type, t::DATE | t::NEWDATE))?
+            temporal::read_date_time(
+                r.bytes(len as usize)?,
+                matches!(ty.field_type, t::DATE | t::NEWDATE),
+            )?
         }
         (t::TIME, _) => {
             let len = r.u8()?;
             temporal::read_time(r.bytes(len as usize)?)?
         }
         // A DECIMAL comes as its digits; what column it meets decides what becomes of it.
-        (t::DECIMAL | t::NEWDECIMAL | t::VARCHAR | t::VAR_STRING | t::STRING | t::ENUM | t::SET | t::BIT | t::JSON, _)
-        | (t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB | t::GEOMETRY, _) => Value::Bytes(Cow::Borrowed(r.string()?)),
+        (
+            t::DECIMAL
+            | t::NEWDECIMAL
+            | t::VARCHAR
+            | t::VAR_STRING
+            | t::STRING
+            | t::ENUM
+            | t::SET
+            | t::BIT
+            | t::JSON,
+            _,
+        )
+        | (t::TINY_BLOB | t::MEDIUM_BLOB | t::LONG_BLOB | t::BLOB | t::GEOMETRY, _) => {
+            Value::Bytes(Cow::Borrowed(r.string()?))
+        }
         (other, _) => return Err(BadParameters::UnknownType(other)),
     })
 }
@@ -114,7 +133,10 @@ fn value<'a>(r: &mut Reader<'a>, ty: ParameterType) -> Result<Value<'a>, BadPara
 mod tests {
     use super::*;
 
-    fn decode<'a>(body: &'a [u8], types: &[ParameterType]) -> Result<Vec<Value<'a>>, BadParameters> {
+    fn decode<'a>(
+        body: &'a [u8],
+        types: &[ParameterType],
+    ) -> Result<Vec<Value<'a>>, BadParameters> {
         let mut out = Vec::new();
         let p = Parameters::read(body, types.len())?;
         let sent: Option<Vec<_>> = p.types().map(|t| t.collect());
@@ -158,7 +180,8 @@ mod tests {
 
     #[test]
     fn nulls_strings_floats_and_long_data() {
-        let mut b = vec![0b0010, 1, t::VAR_STRING, 0, t::LONG, 0, t::DOUBLE, 0, t::BLOB, 0, t::FLOAT, 0];
+        let mut b =
+            vec![0b0010, 1, t::VAR_STRING, 0, t::LONG, 0, t::DOUBLE, 0, t::BLOB, 0, t::FLOAT, 0];
         b.extend(b"\x03abc");
         b.extend(2.5f64.to_le_bytes());
         b.extend(1.5f32.to_le_bytes());
@@ -168,7 +191,13 @@ mod tests {
         p.values(&types, |i| (i == 3).then_some(&b"long"[..]), &mut out).unwrap();
         assert_eq!(
             out,
-            [Value::Bytes(b"abc"[..].into()), Value::Null, Value::Double(2.5), Value::Bytes(b"long"[..].into()), Value::Float(1.5)]
+            [
+                Value::Bytes(b"abc"[..].into()),
+                Value::Null,
+                Value::Double(2.5),
+                Value::Bytes(b"long"[..].into()),
+                Value::Float(1.5)
+            ]
         );
     }
 
@@ -182,7 +211,10 @@ mod tests {
 
     #[test]
     fn unknown_types_are_refused() {
-        assert_eq!(decode(&[0, 1, 99, 0, 0, 0, 0, 0], &any(1)), Err(BadParameters::UnknownType(99)));
+        assert_eq!(
+            decode(&[0, 1, 99, 0, 0, 0, 0, 0], &any(1)),
+            Err(BadParameters::UnknownType(99))
+        );
     }
 
     #[test]
@@ -203,10 +235,15 @@ mod tests {
                 b.extend([(random() % 256) as u8, random() as u8]);
                 if random() % 2 == 0 {
                     let at = b.len() - 2;
-                    b[at] = [1, 2, 3, 4, 5, 7, 8, 10, 11, 12, 246, 252, 253, 254][random() as usize % 14];
+                    b[at] = [1, 2, 3, 4, 5, 7, 8, 10, 11, 12, 246, 252, 253, 254]
+                        [random() as usize % 14];
                 }
             }
-            b.extend((0..random() % 60).map(|_| if random() % 2 == 0 { (random() % 13) as u8 } else { random() as u8 }));
+            b.extend(
+                (0..random() % 60).map(|_| {
+                    if random() % 2 == 0 { (random() % 13) as u8 } else { random() as u8 }
+                }),
+            );
             understood += decode(&b, &any(n)).is_ok() as u32;
         }
         assert!(understood > 100, "the generator makes valid bodies too: {understood}");

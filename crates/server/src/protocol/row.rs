@@ -32,8 +32,9 @@ impl RowColumn {
         let has_width = field_type == t::BIT || c.flags.0 & ColumnFlags::ZEROFILL != 0;
         let width = if has_width { c.ty.length.min(255) as u8 } else { 0 };
         let is_text = c.ty.kind.is_string() && c.ty.collation != Collation::Binary;
-        let convert =
-            results.map(|to| (c.ty.collation.charset(), to.charset())).filter(|(from, to)| is_text && from != to && *to != Charset::Binary);
+        let convert = results
+            .map(|to| (c.ty.collation.charset(), to.charset()))
+            .filter(|(from, to)| is_text && from != to && *to != Charset::Binary);
         RowColumn { field_type, decimals: c.ty.decimals, width, convert }
     }
 }
@@ -100,7 +101,13 @@ pub fn begin_binary(b: &mut Vec<u8>, columns: usize) {
 
 /// Appends the value of column `i` to the binary row in the packet that begins at `packet_at`.
 #[inline]
-pub fn put_binary(b: &mut Vec<u8>, packet_at: usize, i: usize, column: &RowColumn, value: &Value<'_>) {
+pub fn put_binary(
+    b: &mut Vec<u8>,
+    packet_at: usize,
+    i: usize,
+    column: &RowColumn,
+    value: &Value<'_>,
+) {
     if let Value::Null = value {
         b[packet_at + HEADER + 1 + (i + 2) / 8] |= 1 << ((i + 2) % 8);
     } else {
@@ -189,12 +196,20 @@ mod tests {
             (Value::UInt(0x102), column(t::BIT, 0, 9), b"\x01\x02"),
             (Value::Double(0.1), column(t::DOUBLE, 31, 0), b"0.1"),
             (Value::Double(2.5), column(t::DOUBLE, 3, 0), b"2.500"),
-            (Value::Decimal(Decimal::parse(b"-1.50").unwrap()), column(t::NEWDECIMAL, 2, 0), b"-1.50"),
+            (
+                Value::Decimal(Decimal::parse(b"-1.50").unwrap()),
+                column(t::NEWDECIMAL, 2, 0),
+                b"-1.50",
+            ),
             (Value::Date(day), column(t::DATE, 0, 0), b"2026-11-21"),
             (Value::Date(day), column(t::DATETIME, 0, 0), b"2026-11-21 00:00:00"),
             (Value::DateTime(moment), column(t::DATETIME, 2, 0), b"2026-11-21 01:02:03.45"),
             (Value::DateTime(moment), column(t::TIMESTAMP, 0, 0), b"2026-11-21 01:02:03"),
-            (Value::Time(Time::from_us(-3_661_000_001).unwrap()), column(t::TIME, 6, 0), b"-01:01:01.000001"),
+            (
+                Value::Time(Time::from_us(-3_661_000_001).unwrap()),
+                column(t::TIME, 6, 0),
+                b"-01:01:01.000001",
+            ),
             (Value::text("abc"), column(t::VAR_STRING, 0, 0), b"abc"),
         ] {
             let b = text_of(value, c);
@@ -205,7 +220,10 @@ mod tests {
 
     #[test]
     fn strings_are_converted_to_what_the_client_reads() {
-        let c = RowColumn { convert: Some((Charset::Latin1, Charset::Utf8mb4)), ..column(t::VAR_STRING, 0, 0) };
+        let c = RowColumn {
+            convert: Some((Charset::Latin1, Charset::Utf8mb4)),
+            ..column(t::VAR_STRING, 0, 0)
+        };
         assert_eq!(text_of(Value::bytes(b"caf\xe9"), c), b"\x05caf\xc3\xa9");
         assert_eq!(text_of(Value::bytes(b"plain"), c), b"\x05plain");
     }
@@ -226,7 +244,26 @@ mod tests {
             (Value::UInt(5), column(t::BIT, 0, 3)),
             (Value::text("xy"), column(t::STRING, 0, 0)),
         ]);
-        let mut expected = vec![0, 0b0000_1000, 0b0000_0001, 0xff, 0xea, 0x07, 0xfe, 0xff, 0xff, 0xff, 3, 0, 0, 0, 0, 0, 0, 0];
+        let mut expected = vec![
+            0,
+            0b0000_1000,
+            0b0000_0001,
+            0xff,
+            0xea,
+            0x07,
+            0xfe,
+            0xff,
+            0xff,
+            0xff,
+            3,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
         expected.extend(1.5f32.to_le_bytes());
         expected.extend([4, 0xea, 7, 11, 21, 3, b'1', b'.', b'5', 1, 5, 2, b'x', b'y']);
         assert_eq!(row, expected);

@@ -10,13 +10,16 @@ use redolith_types::{Date, DateTime, Time, Value};
 /// TIME ends at 838 hours.
 const MAX_DAYS: u32 = 34;
 
-/// A parameter bound as DATE (`date_only`), DATETIME or TIMESTAMP. What is no date or time of day is malformed.
+/// A parameter bound as DATE (`date_only`), DATETIME or TIMESTAMP. What is no date or time of day
+/// is malformed.
 pub fn read_date_time(body: &[u8], date_only: bool) -> Result<Value<'static>, Malformed> {
     let mut r = Reader::new(body);
     if !matches!(body.len(), 0 | 4 | 7 | 11) {
         return Err(Malformed);
     }
-    let date = if body.is_empty() { Some(Date::ZERO) } else { Date::new(r.u16()?, r.u8()?, r.u8()?) }.ok_or(Malformed)?;
+    let date =
+        if body.is_empty() { Some(Date::ZERO) } else { Date::new(r.u16()?, r.u8()?, r.u8()?) }
+            .ok_or(Malformed)?;
     let [hour, minute, second] = if body.len() >= 7 { r.array()? } else { [0; 3] };
     let us = if body.len() == 11 { r.u32()? } else { 0 };
     if date_only && (hour, minute, second, us) == (0, 0, 0, 0) {
@@ -38,7 +41,9 @@ pub fn read_time(body: &[u8]) -> Result<Value<'static>, Malformed> {
     if days > MAX_DAYS || hours >= 24 || minutes >= 60 || seconds >= 60 || us >= 1_000_000 {
         return Err(Malformed);
     }
-    Time::new(negative, days * 24 + hours as u32, minutes as u32, seconds as u32, us).map(Value::Time).ok_or(Malformed)
+    Time::new(negative, days * 24 + hours as u32, minutes as u32, seconds as u32, us)
+        .map(Value::Time)
+        .ok_or(Malformed)
 }
 
 pub fn put_date(b: &mut Vec<u8>, d: Date) {
@@ -113,7 +118,9 @@ mod tests {
 
     #[test]
     fn times_round_trip() {
-        for (us, len) in [(0, 0), (1, 12), (-1_000_000, 8), (838 * 3_600_000_000i64, 8), (-86_400_000_001, 12)] {
+        for (us, len) in
+            [(0, 0), (1, 12), (-1_000_000, 8), (838 * 3_600_000_000i64, 8), (-86_400_000_001, 12)]
+        {
             let (mut b, t) = (Vec::new(), Time::from_us(us).unwrap());
             put_time(&mut b, t);
             assert_eq!((b[0], b.len()), (len, len as usize + 1));

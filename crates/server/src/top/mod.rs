@@ -1,4 +1,5 @@
-//! `redolith top`: what a running server does, refreshed; `q` ends it. Where there is no terminal, or with `--once`, one page as plain text.
+//! `redolith top`: what a running server does, refreshed; `q` ends it. Where there is no terminal,
+//! or with `--once`, one page as plain text.
 mod sample;
 mod screen;
 mod terminal;
@@ -10,7 +11,8 @@ use std::io::Write;
 use std::time::Duration;
 use terminal::Terminal;
 
-pub const USAGE: &str = "Usage: redolith top [--socket=FILE | --host=NAME --port=N] [--user=NAME] [--interval=SECONDS] [--once]\n";
+pub const USAGE: &str = "Usage: redolith top [--socket=FILE | --host=NAME --port=N] [--user=NAME] \
+    [--interval=SECONDS] [--once]\n";
 
 #[derive(PartialEq, Debug)]
 struct Options {
@@ -32,12 +34,19 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     };
     let failed = |e: std::io::Error| format!("{place}: {e}");
     let mut client = Client::connect(&options.place, &options.user).map_err(failed)?;
-    let mut take = || Ok::<_, String>(Sample::new(disk.now(), client.query("SHOW GLOBAL STATUS").map_err(failed)?));
+    let mut take = || {
+        Ok::<_, String>(Sample::new(
+            disk.now(),
+            client.query("SHOW GLOBAL STATUS").map_err(failed)?,
+        ))
+    };
     let mut before = take()?;
     if options.once || !terminal::is_there() {
         pause(options.interval);
         let now = take()?;
-        return print(&(screen::page(&Interval { before: &before, now: &now }, &place).join("\n") + "\n"));
+        return print(
+            &(screen::page(&Interval { before: &before, now: &now }, &place).join("\n") + "\n"),
+        );
     }
     let terminal = Terminal::take().map_err(|e| format!("the terminal: {e}"))?;
     let told = |e: std::io::Error| format!("the terminal: {e}");
@@ -45,7 +54,8 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
     while !terminal.wants_to_leave(options.interval).map_err(told)? {
         let now = take()?;
         let mut lines = screen::page(&Interval { before: &before, now: &now }, &place);
-        lines.extend([String::new(), format!("every {} s; q ends", options.interval.as_secs_f64())]);
+        lines
+            .extend([String::new(), format!("every {} s; q ends", options.interval.as_secs_f64())]);
         terminal.show(&lines).map_err(told)?;
         before = now;
     }
@@ -54,7 +64,10 @@ pub fn run(args: &[String], disk: &dyn Disk) -> Result<(), String> {
 
 /// This program has one thread and nothing else to do.
 fn pause(time: Duration) {
-    let time = rustix::event::Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    let time = rustix::event::Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    };
     // A signal only makes it shorter.
     let _ = rustix::event::poll(&mut [], Some(&time));
 }
@@ -78,10 +91,24 @@ fn parse(args: &[String]) -> Result<Options, String> {
             once = true;
             continue;
         }
-        if !matches!(name, "--socket" | "-S" | "--host" | "-h" | "--port" | "-P" | "--user" | "-u" | "--interval" | "-i") {
+        if !matches!(
+            name,
+            "--socket"
+                | "-S"
+                | "--host"
+                | "-h"
+                | "--port"
+                | "-P"
+                | "--user"
+                | "-u"
+                | "--interval"
+                | "-i"
+        ) {
             return Err(format!("'{arg}' is no option of top\n{USAGE}"));
         }
-        let value = inline.or_else(|| rest.next().cloned()).ok_or_else(|| format!("option '{name}' requires an argument"))?;
+        let value = inline
+            .or_else(|| rest.next().cloned())
+            .ok_or_else(|| format!("option '{name}' requires an argument"))?;
         let wrong = || format!("{name}: '{value}' is no number that fits");
         match name {
             "--socket" | "-S" => socket = Some(value),
@@ -90,15 +117,22 @@ fn parse(args: &[String]) -> Result<Options, String> {
             "--user" | "-u" => user = value,
             _ => {
                 let seconds: f64 = value.parse().map_err(|_| wrong())?;
-                interval = Some(seconds).filter(|s| (0.1..=3600.0).contains(s)).map(Duration::from_secs_f64).ok_or_else(wrong)?;
+                interval = Some(seconds)
+                    .filter(|s| (0.1..=3600.0).contains(s))
+                    .map(Duration::from_secs_f64)
+                    .ok_or_else(wrong)?;
             }
         }
     }
     let place = match (socket, host, port) {
-        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => return Err(format!("--socket and --host or --port exclude each other\n{USAGE}")),
+        (Some(_), Some(_), _) | (Some(_), _, Some(_)) => {
+            return Err(format!("--socket and --host or --port exclude each other\n{USAGE}"));
+        }
         (Some(socket), ..) => Place::Socket(socket.into()),
         (None, None, None) => Place::Socket("/tmp/redolith.sock".into()),
-        (None, host, port) => Place::Tcp(host.unwrap_or_else(|| "127.0.0.1".into()), port.unwrap_or(3306)),
+        (None, host, port) => {
+            Place::Tcp(host.unwrap_or_else(|| "127.0.0.1".into()), port.unwrap_or(3306))
+        }
     };
     Ok(Options { place, user, interval, once })
 }
@@ -123,8 +157,18 @@ mod tests {
             (o.place, o.user.as_str(), o.interval, o.once),
             (Place::Tcp("127.0.0.1".into(), 3307), "me", Duration::from_millis(500), true)
         );
-        assert_eq!(read(&["--host=db", "-S", "x"]).unwrap_err().lines().next(), Some("--socket and --host or --port exclude each other"));
-        for wrong in [&["--port=x"][..], &["--interval=0"], &["--interval=NaN"], &["--user"], &["now"], &["--port=70000"]] {
+        assert_eq!(
+            read(&["--host=db", "-S", "x"]).unwrap_err().lines().next(),
+            Some("--socket and --host or --port exclude each other")
+        );
+        for wrong in [
+            &["--port=x"][..],
+            &["--interval=0"],
+            &["--interval=NaN"],
+            &["--user"],
+            &["now"],
+            &["--port=70000"],
+        ] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }

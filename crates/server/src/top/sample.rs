@@ -49,7 +49,8 @@ impl Interval<'_> {
         let n = self.grown(under);
         (n > 0).then(|| self.grown(over) as f64 / n as f64)
     }
-    /// The bound of the bucket in which `share` of the new times of a histogram end; None: there were none, or they are above all bounds.
+    /// The bound of the bucket in which `share` of the new times of a histogram end; None: there
+    /// were none, or they are above all bounds.
     pub fn quantile_us(&self, histogram: &str, share: f64) -> Option<u64> {
         let wanted = (self.grown(&format!("{histogram}_count")) as f64 * share).ceil() as u64;
         let mut buckets: Vec<(u64, u64)> = Vec::new();
@@ -70,21 +71,41 @@ pub(super) mod tests {
     use super::*;
 
     pub fn sample(at_s: u64, values: &[(&str, &str)]) -> Sample {
-        let rows = values.iter().map(|(n, v)| vec![Some(n.to_string()), Some(v.to_string())]).collect();
+        let rows =
+            values.iter().map(|(n, v)| vec![Some(n.to_string()), Some(v.to_string())]).collect();
         Sample::new(Duration::from_secs(at_s), rows)
     }
 
     #[test]
     fn rates_ratios_quantiles() {
-        let before = sample(10, &[("a", "100"), ("h_us_count", "10"), ("h_us_le_10", "5"), ("h_us_le_20", "9"), ("h_us_le_inf", "10")]);
+        let before = sample(
+            10,
+            &[
+                ("a", "100"),
+                ("h_us_count", "10"),
+                ("h_us_le_10", "5"),
+                ("h_us_le_20", "9"),
+                ("h_us_le_inf", "10"),
+            ],
+        );
         let now = sample(
             12,
-            &[("a", "150"), ("b", "7"), ("h_us_count", "30"), ("h_us_le_10", "15"), ("h_us_le_20", "28"), ("h_us_le_inf", "30")],
+            &[
+                ("a", "150"),
+                ("b", "7"),
+                ("h_us_count", "30"),
+                ("h_us_le_10", "15"),
+                ("h_us_le_20", "28"),
+                ("h_us_le_inf", "30"),
+            ],
         );
         let i = Interval { before: &before, now: &now };
         assert_eq!((i.per_second("a"), i.per_second("b"), i.grown("missing")), (25.0, 3.5, 0));
         assert_eq!((i.ratio("a", "b"), i.ratio("a", "missing")), (Some(50.0 / 7.0), None));
-        assert_eq!((i.quantile_us("h_us", 0.5), i.quantile_us("h_us", 0.95), i.quantile_us("h_us", 1.0)), (Some(10), Some(20), None));
+        assert_eq!(
+            (i.quantile_us("h_us", 0.5), i.quantile_us("h_us", 0.95), i.quantile_us("h_us", 1.0)),
+            (Some(10), Some(20), None)
+        );
         assert_eq!(i.quantile_us("missing", 0.5), None);
         // The server was started again.
         assert_eq!(Interval { before: &now, now: &before }.grown("a"), 0);

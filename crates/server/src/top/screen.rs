@@ -13,7 +13,9 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
         ),
         String::new(),
     ];
-    let mut row = |name: &str, value: String, more: String| lines.push(format!("{name:<22}{value:>14}  {more}").trim_end().to_string());
+    let mut row = |name: &str, value: String, more: String| {
+        lines.push(format!("{name:<22}{value:>14}  {more}").trim_end().to_string())
+    };
     let rate = |name: &str| count(i.per_second(name));
 
     let rolled_back = i.per_second("Redolith_trx_rollbacks");
@@ -23,11 +25,16 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
         format!("rolled back {}/s, reading only {}/s", count(rolled_back), count(reads_only(i))),
     );
     row("statements/s", rate("Questions"), String::new());
-    let rows = ["read", "inserted", "updated", "deleted"].map(|what| format!("{what} {}", rate(&format!("Innodb_rows_{what}"))));
+    let rows = ["read", "inserted", "updated", "deleted"]
+        .map(|what| format!("{what} {}", rate(&format!("Innodb_rows_{what}"))));
     row("rows/s", count(all_rows(i)), rows.join(", "));
     row("", String::new(), String::new());
 
-    let scheme = format!("scheme {}, depth {}", now.text("Redolith_log_scheme"), now.number("Redolith_log_flush_depth"));
+    let scheme = format!(
+        "scheme {}, depth {}",
+        now.text("Redolith_log_scheme"),
+        now.number("Redolith_log_flush_depth")
+    );
     row("log flushes/s", rate("Redolith_log_flushes"), scheme);
     row("log writer", String::new(), now.text("Redolith_log_writer_reason").to_string());
     row("commits per flush", per_flush(i).map_or("-".into(), |x| format!("{x:.2}")), String::new());
@@ -38,15 +45,28 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
     row(
         "log written/s",
         bytes(i.per_second("Redolith_os_log_written")),
-        format!("{} mini-transactions/s, {} writes/s", rate("Redolith_log_write_requests"), rate("Redolith_log_writes")),
+        format!(
+            "{} mini-transactions/s, {} writes/s",
+            rate("Redolith_log_write_requests"),
+            rate("Redolith_log_writes")
+        ),
     );
-    let (age, most) = (now.number("Innodb_checkpoint_age"), now.number("Innodb_checkpoint_max_age"));
-    row("checkpoint age", bytes(age as f64), format!("{} of {}", percent(age, most), bytes(most as f64)));
+    let (age, most) =
+        (now.number("Innodb_checkpoint_age"), now.number("Innodb_checkpoint_max_age"));
+    row(
+        "checkpoint age",
+        bytes(age as f64),
+        format!("{} of {}", percent(age, most), bytes(most as f64)),
+    );
     row("", String::new(), String::new());
 
-    let (dirty, total) = (now.number("Innodb_buffer_pool_pages_dirty"), now.number("Innodb_buffer_pool_pages_total"));
+    let (dirty, total) = (
+        now.number("Innodb_buffer_pool_pages_dirty"),
+        now.number("Innodb_buffer_pool_pages_total"),
+    );
     row("dirty pages", dirty.to_string(), format!("{} of {total}", percent(dirty, total)));
-    let (requests, misses) = (i.grown("Innodb_buffer_pool_read_requests"), i.grown("Innodb_buffer_pool_reads"));
+    let (requests, misses) =
+        (i.grown("Innodb_buffer_pool_read_requests"), i.grown("Innodb_buffer_pool_reads"));
     row(
         "buffer hit rate",
         if requests == 0 { "-".into() } else { percent(requests - misses.min(requests), requests) },
@@ -55,13 +75,25 @@ pub fn page(i: &Interval<'_>, place: &str) -> Vec<String> {
     row(
         "pages read/s",
         rate("Innodb_pages_read"),
-        format!("written {}/s, created {}/s", rate("Innodb_pages_written"), rate("Innodb_pages_created")),
+        format!(
+            "written {}/s, created {}/s",
+            rate("Innodb_pages_written"),
+            rate("Innodb_pages_created")
+        ),
     );
-    row("history length", now.number("Innodb_history_list_length").to_string(), format!("purged {}/s", rate("Redolith_purge_undo_logs")));
+    row(
+        "history length",
+        now.number("Innodb_history_list_length").to_string(),
+        format!("purged {}/s", rate("Redolith_purge_undo_logs")),
+    );
     row(
         "row lock waits/s",
         rate("Innodb_row_lock_waits"),
-        format!("waiting now {}, deadlocks {}/s", now.number("Innodb_row_lock_current_waits"), rate("Innodb_deadlocks")),
+        format!(
+            "waiting now {}, deadlocks {}/s",
+            now.number("Innodb_row_lock_current_waits"),
+            rate("Innodb_deadlocks")
+        ),
     );
     lines
 }
@@ -70,7 +102,10 @@ fn reads_only(i: &Interval<'_>) -> f64 {
     i.per_second("Redolith_trx_ro_commits") + i.per_second("Redolith_trx_nl_ro_commits")
 }
 fn all_rows(i: &Interval<'_>) -> f64 {
-    ["read", "inserted", "updated", "deleted"].iter().map(|what| i.per_second(&format!("Innodb_rows_{what}"))).sum()
+    ["read", "inserted", "updated", "deleted"]
+        .iter()
+        .map(|what| i.per_second(&format!("Innodb_rows_{what}")))
+        .sum()
 }
 /// A session that flushes is one of them.
 fn per_flush(i: &Interval<'_>) -> Option<f64> {
@@ -81,7 +116,9 @@ fn quantiles(i: &Interval<'_>, histogram: &str) -> String {
     match (i.quantile_us(histogram, 0.5), i.quantile_us(histogram, 0.95)) {
         (None, _) => String::new(),
         (Some(half), None) => format!("half <= {}", time_us(Some(half as f64))),
-        (Some(half), Some(p95)) => format!("half <= {}, 95 % <= {}", time_us(Some(half as f64)), time_us(Some(p95 as f64))),
+        (Some(half), Some(p95)) => {
+            format!("half <= {}, 95 % <= {}", time_us(Some(half as f64)), time_us(Some(p95 as f64)))
+        }
     }
 }
 
@@ -174,8 +211,17 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!((count(0.0), count(0.25), count(9.96), count(12345.6)), ("0".into(), "0.2".into(), "10.0".into(), "12346".into()));
-        assert_eq!((bytes(0.0), bytes(1536.0), bytes(3e12)), ("0 B".into(), "1.5 KiB".into(), "2.7 TiB".into()));
-        assert_eq!((uptime(59), uptime(61), uptime(90_000)), ("59 s".into(), "1 min 1 s".into(), "1 d 1 h".into()));
+        assert_eq!(
+            (count(0.0), count(0.25), count(9.96), count(12345.6)),
+            ("0".into(), "0.2".into(), "10.0".into(), "12346".into())
+        );
+        assert_eq!(
+            (bytes(0.0), bytes(1536.0), bytes(3e12)),
+            ("0 B".into(), "1.5 KiB".into(), "2.7 TiB".into())
+        );
+        assert_eq!(
+            (uptime(59), uptime(61), uptime(90_000)),
+            ("59 s".into(), "1 min 1 s".into(), "1 d 1 h".into())
+        );
     }
 }

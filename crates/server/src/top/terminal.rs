@@ -1,6 +1,8 @@
 //! The terminal: its size, keys without waiting for Enter, another screen that goes when we go.
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr,
+};
 use std::io::{self, Read, Write, stdin, stdout};
 use std::time::Duration;
 
@@ -48,7 +50,8 @@ impl Terminal {
     /// Waits for a key: true if it is one to leave by.
     pub fn wants_to_leave(&self, within: Duration) -> io::Result<bool> {
         let mut fds = [PollFd::from_borrowed_fd(rustix::stdio::stdin(), PollFlags::IN)];
-        let within = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
+        let within =
+            Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
         match poll(&mut fds, Some(&within)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
             Ok(_) => {}

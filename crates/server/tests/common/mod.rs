@@ -35,7 +35,13 @@ pub struct FakeSession {
 impl Backend for Fake {
     type Session = FakeSession;
     fn session(&self, client: Client) -> FakeSession {
-        FakeSession { process: client.process, statements: HashMap::new(), last_id: 0, max_allowed_packet: 32 << 20, wait_timeout_s: 28800 }
+        FakeSession {
+            process: client.process,
+            statements: HashMap::new(),
+            last_id: 0,
+            max_allowed_packet: 32 << 20,
+            wait_timeout_s: 28800,
+        }
     }
     fn limits(&self) -> Limits {
         self.limits
@@ -64,7 +70,8 @@ fn type_of(v: &Value<'_>) -> ExprType {
     }
 }
 
-/// Statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n` (one value of n bytes); `FAIL`; `DO`; `SET wait_timeout n`.
+/// Statements: `SELECT 1`; `ROWS n`; `WAIT` (until killed); `BIG n` (one value of n bytes); `FAIL`;
+/// `DO`; `SET wait_timeout n`.
 impl Session for FakeSession {
     async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         let text = String::from_utf8_lossy(text).into_owned();
@@ -78,7 +85,10 @@ impl Session for FakeSession {
                 out.finish_rows(&ok());
             }
             "ROWS" => {
-                out.columns(&[column("n", ExprType::bigint(20)), column("s", ExprType::string(100, Collation::Utf8mb4GeneralCi))]);
+                out.columns(&[
+                    column("n", ExprType::bigint(20)),
+                    column("s", ExprType::string(100, Collation::Utf8mb4GeneralCi)),
+                ]);
                 for i in 0..n {
                     out.row(&[Value::UInt(i), Value::bytes(&[b'x'; 100])]);
                     if out.wants_drain() && out.drain().await.is_err() {
@@ -93,21 +103,36 @@ impl Session for FakeSession {
                 out.finish_rows(&ok());
             }
             "HALF" => {
-                out.columns(&[column("a", ExprType::bigint(20)), column("b", ExprType::bigint(20))]);
+                out.columns(&[
+                    column("a", ExprType::bigint(20)),
+                    column("b", ExprType::bigint(20)),
+                ]);
                 out.row(&[Value::Int(1), Value::Int(2)]);
                 out.begin_row();
                 out.value(&Value::Int(3));
                 out.error(&SqlError::interrupted());
             }
             "WAIT" => {
-                poll_fn(|_| if self.process.killed() == Kill::None { Poll::Pending } else { Poll::Ready(()) }).await;
+                poll_fn(|_| {
+                    if self.process.killed() == Kill::None {
+                        Poll::Pending
+                    } else {
+                        Poll::Ready(())
+                    }
+                })
+                .await;
                 out.error(&SqlError::interrupted());
             }
             "SET" => {
                 self.wait_timeout_s = n as u32;
                 out.ok(&ok());
             }
-            "DO" => out.ok(&OkInfo { affected: 3, last_insert_id: 300, info: "Rows matched: 3".into(), ..ok() }),
+            "DO" => out.ok(&OkInfo {
+                affected: 3,
+                last_insert_id: 300,
+                info: "Rows matched: 3".into(),
+                ..ok()
+            }),
             "LENGTH" => {
                 out.columns(&[column("n", ExprType::bigint(20))]);
                 out.row(&[Value::UInt(text.len() as u64)]);
@@ -124,13 +149,24 @@ impl Session for FakeSession {
         self.statements.insert(self.last_id, text.to_vec());
         let params = text.iter().filter(|&&c| c == b'?').count();
         let columns = if params == 0 { vec![column("1", ExprType::bigint(2))] } else { vec![] };
-        Ok(Prepared { id: self.last_id, params: vec![ExprType::string(0, Collation::Binary); params], columns, warnings: 0 })
+        Ok(Prepared {
+            id: self.last_id,
+            params: vec![ExprType::string(0, Collation::Binary); params],
+            columns,
+            warnings: 0,
+        })
     }
     async fn describe(&mut self, _: &[u8]) -> Result<Vec<ColumnMeta>, SqlError> {
         Ok(vec![column("1", ExprType::bigint(2))])
     }
     /// Gives the parameters back as a row.
-    async fn execute(&mut self, id: u32, params: &[Value<'_>], _: &[u32], out: &mut impl ResultSink) {
+    async fn execute(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+        _: &[u32],
+        out: &mut impl ResultSink,
+    ) {
         assert!(self.statements.contains_key(&id));
         if params.is_empty() {
             return out.ok(&ok());
@@ -147,7 +183,11 @@ impl Session for FakeSession {
         &self.statements[&id]
     }
     async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        if name == b"test" { Ok(()) } else { Err(SqlError::unknown_database(String::from_utf8_lossy(name))) }
+        if name == b"test" {
+            Ok(())
+        } else {
+            Err(SqlError::unknown_database(String::from_utf8_lossy(name)))
+        }
     }
     async fn reset(&mut self) {
         self.statements.clear();
@@ -181,17 +221,28 @@ pub struct TestServer {
     _runtime: tokio::runtime::Runtime,
 }
 
-pub const LIMITS: Limits = Limits { max_connections: 100, connect_timeout_s: 10, login_seats: 1024 };
+pub const LIMITS: Limits =
+    Limits { max_connections: 100, connect_timeout_s: 10, login_seats: 1024 };
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 pub fn start(limits: Limits) -> TestServer {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-    let path = std::env::temp_dir().join(format!("redolith-test-{}-{}.sock", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let path = std::env::temp_dir().join(format!(
+        "redolith-test-{}-{}.sock",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    ));
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let _inside = runtime.enter();
     let listening = listener::bind_unix(&*disk, &path, 100).unwrap();
-    let server = Server::new(Fake { limits, memory: ServerMemory::new() }, disk.clone(), Processes::new(), Arc::new(Status::new()));
+    let server = Server::new(
+        Fake { limits, memory: ServerMemory::new() },
+        disk.clone(),
+        Processes::new(),
+        Arc::new(Status::new()),
+    );
     runtime.spawn(server.clone().watch_clock());
     runtime.spawn(listener::accept(server.clone(), listening));
     drop(_inside);
@@ -255,7 +306,13 @@ impl Raw {
     pub fn ask_error(&mut self, code: u8, args: &[u8]) -> u16 {
         error_code(&self.ask(code, args))
     }
-    pub fn login_packet(user: &str, auth: &[u8], database: &str, plugin: &str, more_capabilities: u32) -> Vec<u8> {
+    pub fn login_packet(
+        user: &str,
+        auth: &[u8],
+        database: &str,
+        plugin: &str,
+        more_capabilities: u32,
+    ) -> Vec<u8> {
         let capabilities: u32 = 0x000f_a20b | 1 << 3 | 1 << 21 | more_capabilities;
         let mut b = capabilities.to_le_bytes().to_vec();
         b.extend([0, 0, 0, 1, 45]);
@@ -273,7 +330,13 @@ impl Raw {
     /// Logs in as root and returns the verdict.
     pub fn login(&mut self, database: &str, more_capabilities: u32) -> Vec<u8> {
         self.read();
-        self.write(&Raw::login_packet("root", b"", database, "mysql_native_password", more_capabilities));
+        self.write(&Raw::login_packet(
+            "root",
+            b"",
+            database,
+            "mysql_native_password",
+            more_capabilities,
+        ));
         self.read()
     }
     pub fn logged_in(server: &TestServer) -> Raw {

@@ -8,7 +8,8 @@ use crate::information_schema::{Virtual, is_schema};
 use crate::parse::ast::{self, Maintenance, PrepareFrom, ShowWhat, Statement as S};
 use crate::plan::show::ShowType;
 use crate::plan::{
-    AdminStmt, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter, ShowKind, ShowStmt, Statement, TableName,
+    AdminStmt, Expr, ExprKind, ExprType, FlushWhat, SetItem, SetValue, ShowFilter, ShowKind,
+    ShowStmt, Statement, TableName,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, Value};
@@ -17,11 +18,17 @@ impl Binder<'_> {
     pub(super) fn administration(&mut self, statement: &S) -> Result<Statement> {
         Ok(match statement {
             S::Show(show) => Statement::Show(self.show(show)?),
-            S::Set(items) => Statement::Set(items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?),
+            S::Set(items) => {
+                Statement::Set(items.iter().map(|i| self.set_item(i)).collect::<Result<_>>()?)
+            }
             S::Transaction(t) => Statement::Transaction(t.clone()),
             S::Use(name) => Statement::Use(name.as_str().into()),
-            S::Do(list) => Statement::Do(list.iter().map(|e| self.free_expr(e)).collect::<Result<_>>()?),
-            S::Kill { id, query_only } => Statement::Kill { id: self.free_expr(id)?, query_only: *query_only },
+            S::Do(list) => {
+                Statement::Do(list.iter().map(|e| self.free_expr(e)).collect::<Result<_>>()?)
+            }
+            S::Kill { id, query_only } => {
+                Statement::Kill { id: self.free_expr(id)?, query_only: *query_only }
+            }
             S::Maintain(what, names) => {
                 let names = self.names(names)?;
                 Statement::Admin(match what {
@@ -38,7 +45,10 @@ impl Binder<'_> {
             }
             S::UnlockTables => Statement::Admin(AdminStmt::UnlockTables),
             S::FlushTables { names, read_lock } => {
-                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables { names: self.names(names)?, read_lock: *read_lock }))
+                Statement::Admin(AdminStmt::Flush(FlushWhat::Tables {
+                    names: self.names(names)?,
+                    read_lock: *read_lock,
+                }))
             }
             S::Flush(what) => Statement::Admin(AdminStmt::Flush(what.clone())),
             S::ResetMaster => Statement::Admin(AdminStmt::ResetMaster),
@@ -48,16 +58,22 @@ impl Binder<'_> {
                         let text = self.literal_text(*number)?;
                         Expr::literal(
                             Value::from(text.as_str()),
-                            ExprType::string(text.chars().count() as u32, Collation::Utf8mb4GeneralCi),
+                            ExprType::string(
+                                text.chars().count() as u32,
+                                Collation::Utf8mb4GeneralCi,
+                            ),
                         )
                     }
-                    PrepareFrom::Variable(name) => Expr::new(ExprKind::UserVariable(name.as_str().into()), ExprType::null()),
+                    PrepareFrom::Variable(name) => {
+                        Expr::new(ExprKind::UserVariable(name.as_str().into()), ExprType::null())
+                    }
                 };
                 Statement::Prepare { name: name.to_lowercase().into(), text }
             }
-            S::Execute { name, using } => {
-                Statement::Execute { name: name.to_lowercase().into(), using: using.iter().map(|v| v.as_str().into()).collect() }
-            }
+            S::Execute { name, using } => Statement::Execute {
+                name: name.to_lowercase().into(),
+                using: using.iter().map(|v| v.as_str().into()).collect(),
+            },
             S::Empty => Statement::Nothing,
             S::Deallocate(name) => Statement::Deallocate(name.to_lowercase().into()),
             _ => unreachable!("bound elsewhere"),
@@ -79,7 +95,8 @@ impl Binder<'_> {
             ast::ShowFilter::None => ShowFilter::None,
             ast::ShowFilter::Like(number) => ShowFilter::Like(self.literal_text(*number)?.into()),
             ast::ShowFilter::Where(condition) => {
-                let columns = show_columns(&ShowStmt { kind: kind.clone(), filter: ShowFilter::None });
+                let columns =
+                    show_columns(&ShowStmt { kind: kind.clone(), filter: ShowFilter::None });
                 let mut scope = Scope::default();
                 scope.add_derived("", &columns, false)?;
                 ShowFilter::Where(Box::new(self.expr(&Env::new(&scope, Clause::Where), condition)?))
@@ -97,10 +114,16 @@ impl Binder<'_> {
             }
         };
         Ok(match what {
-            ShowWhat::Tables { schema, full } => ShowKind::Tables { schema: database(schema)?, full: *full },
+            ShowWhat::Tables { schema, full } => {
+                ShowKind::Tables { schema: database(schema)?, full: *full }
+            }
             ShowWhat::TableStatus(schema) => ShowKind::TableStatus { schema: database(schema)? },
-            ShowWhat::OpenTables(schema) => ShowKind::OpenTables { schema: schema.as_deref().map(Into::into) },
-            ShowWhat::Columns { table, full } => ShowKind::Columns { table: self.shown_table(table)?, full: *full },
+            ShowWhat::OpenTables(schema) => {
+                ShowKind::OpenTables { schema: schema.as_deref().map(Into::into) }
+            }
+            ShowWhat::Columns { table, full } => {
+                ShowKind::Columns { table: self.shown_table(table)?, full: *full }
+            }
             ShowWhat::Index(table) => ShowKind::Index { table: self.shown_table(table)? },
             ShowWhat::CreateTable(table) => ShowKind::CreateTable(self.shown_table(table)?),
             ShowWhat::Triggers(schema) => ShowKind::Triggers { schema: database(schema)? },
@@ -115,7 +138,9 @@ impl Binder<'_> {
             return Err(SqlError::unknown_database(&table.schema));
         }
         if is_schema(&table.schema) {
-            return Virtual::from_name(&table.name).map(|_| table).ok_or_else(|| SqlError::unknown_information_table(&name.name));
+            return Virtual::from_name(&table.name)
+                .map(|_| table)
+                .ok_or_else(|| SqlError::unknown_information_table(&name.name));
         }
         match self.cx.catalog.table(&table.schema, &table.name) {
             Some(_) => Ok(table),
@@ -125,7 +150,9 @@ impl Binder<'_> {
 
     fn set_item(&mut self, item: &ast::SetItem) -> Result<SetItem> {
         Ok(match item {
-            ast::SetItem::User(name, value) => SetItem::User { name: name.as_str().into(), value: self.free_expr(value)? },
+            ast::SetItem::User(name, value) => {
+                SetItem::User { name: name.as_str().into(), value: self.free_expr(value)? }
+            }
             ast::SetItem::System { target, name, value } => {
                 let value = match value {
                     ast::SetValue::Expr(e) => SetValue::Expr(self.free_expr(e)?),
@@ -136,14 +163,20 @@ impl Binder<'_> {
             }
             ast::SetItem::Names { charset, collation } => {
                 let default = Some(Collation::Utf8mb4GeneralCi);
-                SetItem::Names(collation_option(charset.as_deref(), collation.as_deref(), default)?.unwrap_or(Collation::Utf8mb4GeneralCi))
+                SetItem::Names(
+                    collation_option(charset.as_deref(), collation.as_deref(), default)?
+                        .unwrap_or(Collation::Utf8mb4GeneralCi),
+                )
             }
-            ast::SetItem::CharacterSet(charset) => {
-                SetItem::CharacterSet(collation_option(charset.as_deref(), None, None)?.unwrap_or(Collation::Utf8mb4GeneralCi))
-            }
-            ast::SetItem::Transaction { target, isolation, read_only } => {
-                SetItem::Transaction { target: *target, isolation: *isolation, read_only: *read_only }
-            }
+            ast::SetItem::CharacterSet(charset) => SetItem::CharacterSet(
+                collation_option(charset.as_deref(), None, None)?
+                    .unwrap_or(Collation::Utf8mb4GeneralCi),
+            ),
+            ast::SetItem::Transaction { target, isolation, read_only } => SetItem::Transaction {
+                target: *target,
+                isolation: *isolation,
+                read_only: *read_only,
+            },
         })
     }
 }
@@ -168,12 +201,28 @@ pub(super) fn show_columns(show: &ShowStmt) -> Vec<ColumnMeta> {
 }
 
 pub(super) fn admin_columns(statement: &AdminStmt) -> Vec<ColumnMeta> {
-    let text = |name: &str, length| ColumnMeta::expression(name, ExprType::string(length, Collation::Utf8mb4GeneralCi).nullable(true));
+    let text = |name: &str, length| {
+        ColumnMeta::expression(
+            name,
+            ExprType::string(length, Collation::Utf8mb4GeneralCi).nullable(true),
+        )
+    };
     match statement {
-        AdminStmt::Check(_) | AdminStmt::Analyze(_) | AdminStmt::Optimize(_) | AdminStmt::Repair(_) => {
-            vec![text("Table", 128), text("Op", 10), text("Msg_type", 10), text("Msg_text", 131_072)]
+        AdminStmt::Check(_)
+        | AdminStmt::Analyze(_)
+        | AdminStmt::Optimize(_)
+        | AdminStmt::Repair(_) => {
+            vec![
+                text("Table", 128),
+                text("Op", 10),
+                text("Msg_type", 10),
+                text("Msg_text", 131_072),
+            ]
         }
-        AdminStmt::Checksum(_) => vec![text("Table", 128), ColumnMeta::expression("Checksum", ExprType::bigint(21).nullable(true))],
+        AdminStmt::Checksum(_) => vec![
+            text("Table", 128),
+            ColumnMeta::expression("Checksum", ExprType::bigint(21).nullable(true)),
+        ],
         _ => Vec::new(),
     }
 }

@@ -48,7 +48,10 @@ impl Aggregates {
                 && other.args.len() == call.args.len()
                 && other.args.iter().zip(&call.args).all(|(a, b)| a.same(b))
         };
-        let hash = self.known.hash((std::mem::discriminant(&call.function), call.distinct, call.args.len()), &call.args);
+        let hash = self.known.hash(
+            (std::mem::discriminant(&call.function), call.distinct, call.args.len()),
+            &call.args,
+        );
         if let Some(place) = self.known.find(hash, |n| same(&self.list[n])) {
             return place;
         }
@@ -61,16 +64,24 @@ impl Aggregates {
 }
 
 impl Binder<'_> {
-    pub(super) fn aggregate(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<Expr> {
+    pub(super) fn aggregate(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+    ) -> Result<Expr> {
         if call.star && function != Aggregate::Count {
             return Err(SqlError::syntax("*)", 1));
         }
-        let many = matches!(function, Aggregate::GroupConcat) || (function == Aggregate::Count && call.distinct);
+        let many = matches!(function, Aggregate::GroupConcat)
+            || (function == Aggregate::Count && call.distinct);
         if !call.star && (call.args.is_empty() || (call.args.len() > 1 && !many)) {
             return Err(SqlError::wrong_parameter_count(&call.name));
         }
         // No aggregate within an aggregate, and none where rows are not grouped.
-        let Some(mut list) = self.aggregates.take() else { return Err(SqlError::invalid_group_function()) };
+        let Some(mut list) = self.aggregates.take() else {
+            return Err(SqlError::invalid_group_function());
+        };
         let bound = self.aggregate_call(env, function, call);
         let result = bound.and_then(|call| {
             let ty = call.ty;
@@ -80,7 +91,12 @@ impl Binder<'_> {
         result
     }
 
-    fn aggregate_call(&mut self, env: &Env<'_>, function: Aggregate, call: &Call) -> Result<AggregateCall> {
+    fn aggregate_call(
+        &mut self,
+        env: &Env<'_>,
+        function: Aggregate,
+        call: &Call,
+    ) -> Result<AggregateCall> {
         let mut args = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             let bound = self.expr(env, arg)?;
@@ -92,14 +108,25 @@ impl Binder<'_> {
             Aggregate::Count => ExprType::bigint(21),
             Aggregate::Sum => types::sum(&arg),
             Aggregate::Avg => types::avg(&arg, self.cx.div_precision_increment),
-            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => ExprType { zerofill: false, ..arg.nullable(true) },
-            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => ExprType::unsigned_bigint(21),
-            Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => ExprType::double().nullable(true),
+            Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
+                ExprType { zerofill: false, ..arg.nullable(true) }
+            }
+            Aggregate::BitAnd | Aggregate::BitOr | Aggregate::BitXor => {
+                ExprType::unsigned_bigint(21)
+            }
+            Aggregate::StdDevPop
+            | Aggregate::StdDevSamp
+            | Aggregate::VarPop
+            | Aggregate::VarSamp => ExprType::double().nullable(true),
             Aggregate::GroupConcat => {
                 for arg in &mut args {
                     *arg = self.to_string(arg.clone());
                 }
-                let collation = types::collation_of(&args.iter().map(|a| &a.ty).collect::<Vec<_>>(), "group_concat")?.0;
+                let collation = types::collation_of(
+                    &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),
+                    "group_concat",
+                )?
+                .0;
                 ExprType::string(GROUP_CONCAT_CHARS, collation).nullable(true)
             }
         };
@@ -110,17 +137,34 @@ impl Binder<'_> {
             None => ",".to_string(),
         };
         // COUNT(expr) of what is never NULL is COUNT(*).
-        if function == Aggregate::Count && !call.distinct && args.first().is_some_and(|a| !a.ty.nullable) {
+        if function == Aggregate::Count
+            && !call.distinct
+            && args.first().is_some_and(|a| !a.ty.nullable)
+        {
             args.clear();
         }
         // DISTINCT changes nothing here.
-        let distinct = call.distinct && !matches!(function, Aggregate::Min | Aggregate::Max | Aggregate::AnyValue);
+        let distinct = call.distinct
+            && !matches!(function, Aggregate::Min | Aggregate::Max | Aggregate::AnyValue);
         debug_assert!(order.is_empty() || args.len() >= values);
-        Ok(AggregateCall { function, distinct, args, ty, order, separator: separator.into(), values: slot(values)? })
+        Ok(AggregateCall {
+            function,
+            distinct,
+            args,
+            ty,
+            order,
+            separator: separator.into(),
+            values: slot(values)?,
+        })
     }
 
     /// ORDER BY inside GROUP_CONCAT: keys are further arguments unless they are arguments already.
-    fn group_concat_order(&mut self, env: &Env<'_>, order: &[ast::OrderItem], args: &mut Vec<Expr>) -> Result<Vec<SortKey>> {
+    fn group_concat_order(
+        &mut self,
+        env: &Env<'_>,
+        order: &[ast::OrderItem],
+        args: &mut Vec<Expr>,
+    ) -> Result<Vec<SortKey>> {
         let mut keys = Vec::with_capacity(order.len());
         let values = args.len();
         let mut known = if order.is_empty() { SameIndex::default() } else { SameIndex::of(args) };

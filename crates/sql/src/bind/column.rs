@@ -28,7 +28,9 @@ impl Binder<'_> {
                 None => DefaultFill::Expr(Box::new(text_literal(text))),
             },
             Some(DefaultValue::CurrentTimestamp(fsp)) => DefaultFill::Expr(Box::new(now(*fsp))),
-            Some(DefaultValue::Expr(text)) => DefaultFill::Expr(Box::new(self.default_expression(def, text)?)),
+            Some(DefaultValue::Expr(text)) => {
+                DefaultFill::Expr(Box::new(self.default_expression(def, text)?))
+            }
         })
     }
 
@@ -37,7 +39,9 @@ impl Binder<'_> {
         let def = &table.def.columns[column];
         Ok(match self.default_fill(table, column)? {
             // What an ENUM takes without a word is no default.
-            DefaultFill::Literal(_) if def.default.is_none() && !def.nullable => return Err(SqlError::no_default(&def.name)),
+            DefaultFill::Literal(_) if def.default.is_none() && !def.nullable => {
+                return Err(SqlError::no_default(&def.name));
+            }
             DefaultFill::Literal(value) => {
                 let named = matches!(def.ty, SqlType::Enum { .. } | SqlType::Set { .. });
                 let value = if named { def.ty.present(value).into_owned() } else { value };
@@ -52,8 +56,17 @@ impl Binder<'_> {
     /// The text of DEFAULT (expression), which names no column.
     fn default_expression(&mut self, column: &Column, text: &str) -> Result<Expr> {
         let statement = format!("DO {text}");
-        let parsed = parse::parse(statement.as_bytes(), 0..statement.len(), None, self.cx.mode, TextCharsets::UTF8, self.cx.bounds)?;
-        let ast::Statement::Do(list) = &parsed.statement else { return Err(SqlError::unsupported("this DEFAULT expression")) };
+        let parsed = parse::parse(
+            statement.as_bytes(),
+            0..statement.len(),
+            None,
+            self.cx.mode,
+            TextCharsets::UTF8,
+            self.cx.bounds,
+        )?;
+        let ast::Statement::Do(list) = &parsed.statement else {
+            return Err(SqlError::unsupported("this DEFAULT expression"));
+        };
         let cx = BindContext { collation: Collation::Utf8mb4GeneralCi, ..*self.cx };
         let mut inner = Binder::new(&parsed, &cx, false);
         let bound = inner.expr(&Env::new(&Scope::default(), Clause::None), &list[0])?;
@@ -64,16 +77,27 @@ impl Binder<'_> {
 
 /// DEFAULT (expression) holds no subquery: it is evaluated for a row, with nothing run before.
 pub(super) fn default_allowed(column: &str, bound: &Expr) -> Result<()> {
-    if bound.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) { Err(SqlError::default_not_allowed(column)) } else { Ok(()) }
+    if bound.any(&|e| matches!(e.kind, ExprKind::Subquery(_))) {
+        Err(SqlError::default_not_allowed(column))
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn now(fsp: u8) -> Expr {
-    let args = if fsp > 0 { vec![Expr::literal(Value::Int(fsp.into()), ExprType::bigint(1))] } else { Vec::new() };
+    let args = if fsp > 0 {
+        vec![Expr::literal(Value::Int(fsp.into()), ExprType::bigint(1))]
+    } else {
+        Vec::new()
+    };
     Expr::new(ExprKind::Call { function: Function::Now, args }, ExprType::datetime(fsp))
 }
 
 fn text_literal(text: &[u8]) -> Expr {
-    Expr::literal(Value::owned(text.to_vec()), ExprType::string(text.len() as u32, redolith_types::Collation::Utf8mb4GeneralCi))
+    Expr::literal(
+        Value::owned(text.to_vec()),
+        ExprType::string(text.len() as u32, redolith_types::Collation::Utf8mb4GeneralCi),
+    )
 }
 
 /// The literal as the column stores it; None if that depends on the session.

@@ -1,4 +1,5 @@
-//! A column's definition: its type with what MySQL assumes where nothing is said, its default, its attributes.
+//! A column's definition: its type with what MySQL assumes where nothing is said, its default, its
+//! attributes.
 use super::Binder;
 use super::column::default_allowed;
 use super::ddl::collation_option;
@@ -18,7 +19,11 @@ pub(super) struct ColumnContext {
 }
 
 impl Binder<'_> {
-    pub(super) fn column_def(&mut self, def: &ast::ColumnDef, context: &ColumnContext) -> Result<Column> {
+    pub(super) fn column_def(
+        &mut self,
+        def: &ast::ColumnDef,
+        context: &ColumnContext,
+    ) -> Result<Column> {
         if let Some(what) = def.unsupported {
             return Err(SqlError::unsupported(what));
         }
@@ -29,9 +34,16 @@ impl Binder<'_> {
             column.comment = self.literal_text(number)?;
         }
         if def.auto_increment {
-            let counts = matches!(column.ty, SqlType::Int { .. } | SqlType::Float { .. } | SqlType::Double { .. });
+            let counts = matches!(
+                column.ty,
+                SqlType::Int { .. } | SqlType::Float { .. } | SqlType::Double { .. }
+            );
             if !counts || def.default.is_some() {
-                return Err(if counts { SqlError::invalid_default(&def.name) } else { SqlError::wrong_column_specifier(&def.name) });
+                return Err(if counts {
+                    SqlError::invalid_default(&def.name)
+                } else {
+                    SqlError::wrong_column_specifier(&def.name)
+                });
             }
             column.auto_increment = true;
             column.nullable = false;
@@ -41,7 +53,9 @@ impl Binder<'_> {
         }
         if let Some(on_update) = &def.on_update {
             let fsp = self.now_precision(on_update)?.filter(|fsp| *fsp == column.ty.fsp());
-            if fsp.is_none() || !matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. }) {
+            if fsp.is_none()
+                || !matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. })
+            {
                 return Err(SqlError::invalid_on_update(&def.name));
             }
             column.on_update_now = true;
@@ -59,7 +73,9 @@ impl Binder<'_> {
         };
         let collation = column_collation(ty, context.table)?;
         let size = |size| SqlType::Int { size, sign, display: first.map(|n| n.min(255) as u8) };
-        if ty.args.len() > 2 || (ty.args.len() == 2 && !matches!(ty.name, "DECIMAL" | "FLOAT" | "DOUBLE")) {
+        if ty.args.len() > 2
+            || (ty.args.len() == 2 && !matches!(ty.name, "DECIMAL" | "FLOAT" | "DOUBLE"))
+        {
             return Err(SqlError::syntax(ty.name, 1));
         }
         Ok(match ty.name {
@@ -69,7 +85,8 @@ impl Binder<'_> {
             "INT" => size(IntSize::Int),
             "BIGINT" => size(IntSize::Big),
             "DECIMAL" => {
-                let (precision, scale) = (first.filter(|p| *p > 0).unwrap_or(10), ty.args.get(1).copied().unwrap_or(0));
+                let (precision, scale) =
+                    (first.filter(|p| *p > 0).unwrap_or(10), ty.args.get(1).copied().unwrap_or(0));
                 check_decimal(precision, scale.min(255) as u8, name)?;
                 SqlType::Decimal { precision: precision as u8, scale: scale as u8, sign }
             }
@@ -81,12 +98,20 @@ impl Binder<'_> {
             },
             "CHAR" => {
                 let chars = at_most(first.unwrap_or(1), 255, name)?;
-                if collation == Collation::Binary { SqlType::Binary { len: chars } } else { SqlType::Char { chars, collation } }
+                if collation == Collation::Binary {
+                    SqlType::Binary { len: chars }
+                } else {
+                    SqlType::Char { chars, collation }
+                }
             }
             "VARCHAR" => {
                 let Some(chars) = first else { return Err(SqlError::syntax("VARCHAR", 1)) };
                 let chars = at_most(chars, 65_535 / collation.charset().max_len(), name)?;
-                if collation == Collation::Binary { SqlType::VarBinary { len: chars } } else { SqlType::VarChar { chars, collation } }
+                if collation == Collation::Binary {
+                    SqlType::VarBinary { len: chars }
+                } else {
+                    SqlType::VarChar { chars, collation }
+                }
             }
             "BINARY" => SqlType::Binary { len: at_most(first.unwrap_or(1), 255, name)? },
             "VARBINARY" => {
@@ -94,10 +119,19 @@ impl Binder<'_> {
                 SqlType::VarBinary { len: at_most(len, 65_535, name)? }
             }
             "TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT" => {
-                let size = lob_size(ty.name, first.map(|n| u64::from(n) * u64::from(collation.charset().max_len())));
-                if collation == Collation::Binary { SqlType::Blob { size } } else { SqlType::Text { size, collation } }
+                let size = lob_size(
+                    ty.name,
+                    first.map(|n| u64::from(n) * u64::from(collation.charset().max_len())),
+                );
+                if collation == Collation::Binary {
+                    SqlType::Blob { size }
+                } else {
+                    SqlType::Text { size, collation }
+                }
             }
-            "TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB" => SqlType::Blob { size: lob_size(ty.name, first.map(u64::from)) },
+            "TINYBLOB" | "BLOB" | "MEDIUMBLOB" | "LONGBLOB" => {
+                SqlType::Blob { size: lob_size(ty.name, first.map(u64::from)) }
+            }
             "DATE" => SqlType::Date,
             "TIME" => SqlType::Time { fsp: fsp()? },
             "DATETIME" => SqlType::DateTime { fsp: fsp()? },
@@ -109,14 +143,25 @@ impl Binder<'_> {
         })
     }
 
-    fn members(&mut self, ty: &DataType, column: &str, collation: Collation) -> Result<Vec<String>> {
+    fn members(
+        &mut self,
+        ty: &DataType,
+        column: &str,
+        collation: Collation,
+    ) -> Result<Vec<String>> {
         let mut names: Vec<String> = Vec::with_capacity(ty.members.len());
         let mut seen = HashSet::with_capacity(ty.members.len());
         for &number in &ty.members {
             self.charge(1)?;
-            let name = self.connection_text(number, collation.charset())?.trim_end_matches(' ').to_string();
+            let name = self
+                .connection_text(number, collation.charset())?
+                .trim_end_matches(' ')
+                .to_string();
             if !seen.insert(name.clone()) {
-                return Err(SqlError::new(1291, format!("Column '{column}' has duplicated value '{name}' in {}", ty.name)));
+                return Err(SqlError::new(
+                    1291,
+                    format!("Column '{column}' has duplicated value '{name}' in {}", ty.name),
+                ));
             }
             names.push(name);
         }
@@ -133,7 +178,12 @@ impl Binder<'_> {
         })
     }
 
-    fn default_value(&mut self, def: &ast::ColumnDef, default: &ast::Expr, column: &Column) -> Result<Option<DefaultValue>> {
+    fn default_value(
+        &mut self,
+        def: &ast::ColumnDef,
+        default: &ast::Expr,
+        column: &Column,
+    ) -> Result<Option<DefaultValue>> {
         let invalid = || SqlError::invalid_default(&def.name);
         if def.default_is_expression {
             // Bound once to see that it can be; kept as text.
@@ -142,8 +192,13 @@ impl Binder<'_> {
             return Ok(Some(DefaultValue::Expr(self.parsed.portable_source(default.span)?)));
         }
         if let Some(fsp) = self.now_precision(default)? {
-            let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. }) && fsp == column.ty.fsp();
-            return if fits { Ok(Some(DefaultValue::CurrentTimestamp(fsp))) } else { Err(invalid()) };
+            let fits = matches!(column.ty, SqlType::Timestamp { .. } | SqlType::DateTime { .. })
+                && fsp == column.ty.fsp();
+            return if fits {
+                Ok(Some(DefaultValue::CurrentTimestamp(fsp)))
+            } else {
+                Err(invalid())
+            };
         }
         if matches!(default.kind, ast::ExprKind::Call(_)) {
             return Err(invalid());
@@ -157,14 +212,20 @@ impl Binder<'_> {
         if column.ty.is_lob() {
             return Err(SqlError::blob_default(&def.name));
         }
-        let value = if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };
+        let value =
+            if hex && column.ty.is_numeric() { number_of_bytes(value) } else { value.clone() };
         let mode = StoreMode { no_zero_date: false, no_zero_in_date: false, ..StoreMode::STRICT };
-        let from = if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
+        let from =
+            if bound.ty.kind.is_string() { bound.ty.collation.charset() } else { Charset::Utf8mb4 };
         let stored = convert_for_column(value, &column.ty, from, mode).map_err(|_| invalid())?;
         let mut text = Vec::new();
         column.ty.write_text(&stored.value, &mut text);
         if let Some(collation) = column.ty.collation() {
-            text = collation.charset().convert(&text, Charset::Utf8mb4).map_err(|_| invalid())?.into_owned();
+            text = collation
+                .charset()
+                .convert(&text, Charset::Utf8mb4)
+                .map_err(|_| invalid())?
+                .into_owned();
         }
         Ok(Some(DefaultValue::Literal(text)))
     }
@@ -181,7 +242,8 @@ fn column_collation(ty: &DataType, table: Collation) -> Result<Collation> {
         let charset = collation_option(ty.charset.as_deref(), None, Some(table))?;
         return Ok(charset.unwrap_or(table).bin());
     }
-    Ok(collation_option(ty.charset.as_deref(), ty.collation.as_deref(), Some(table))?.unwrap_or(table))
+    Ok(collation_option(ty.charset.as_deref(), ty.collation.as_deref(), Some(table))?
+        .unwrap_or(table))
 }
 
 fn at_most(length: u32, max: u32, column: &str) -> Result<u32> {
@@ -199,12 +261,20 @@ fn float_type(ty: &DataType, column: &str, sign: Sign) -> Result<SqlType> {
             Some((m.min(255) as u8, d as u8))
         }
         [bits] if ty.name == "FLOAT" && bits <= 53 => {
-            return Ok(if bits <= 24 { SqlType::Float { digits: None, sign } } else { SqlType::Double { digits: None, sign } });
+            return Ok(if bits <= 24 {
+                SqlType::Float { digits: None, sign }
+            } else {
+                SqlType::Double { digits: None, sign }
+            });
         }
         [_] => return Err(SqlError::wrong_column_specifier(column)),
         _ => None,
     };
-    Ok(if ty.name == "FLOAT" { SqlType::Float { digits, sign } } else { SqlType::Double { digits, sign } })
+    Ok(if ty.name == "FLOAT" {
+        SqlType::Float { digits, sign }
+    } else {
+        SqlType::Double { digits, sign }
+    })
 }
 
 /// TEXT(n) is the smallest TEXT that holds n characters.
@@ -215,7 +285,10 @@ fn lob_size(name: &str, bytes: Option<u64>) -> LobSize {
         "LONGTEXT" | "LONGBLOB" => LobSize::Long,
         _ => match bytes {
             None => LobSize::Normal,
-            Some(n) => [LobSize::Tiny, LobSize::Normal, LobSize::Medium].into_iter().find(|s| n <= s.max_bytes()).unwrap_or(LobSize::Long),
+            Some(n) => [LobSize::Tiny, LobSize::Normal, LobSize::Medium]
+                .into_iter()
+                .find(|s| n <= s.max_bytes())
+                .unwrap_or(LobSize::Long),
         },
     }
 }

@@ -3,12 +3,20 @@ use super::expr::{Env, as_number, in_compared_charset};
 use super::{Binder, types};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
-use crate::plan::{ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest};
+use crate::plan::{
+    ArithOp, CompareAs, CompareOp, Expr, ExprKind, ExprType, Kind, Subquery, SubqueryTest,
+};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Charset, Value};
 
 impl Binder<'_> {
-    pub(super) fn binary(&mut self, env: &Env<'_>, op: BinaryOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
+    pub(super) fn binary(
+        &mut self,
+        env: &Env<'_>,
+        op: BinaryOp,
+        left: &ast::Expr,
+        right: &ast::Expr,
+    ) -> Result<Expr> {
         match op {
             BinaryOp::Compare(op) => {
                 if let (ast::ExprKind::Row(l), ast::ExprKind::Row(r)) = (&left.kind, &right.kind) {
@@ -61,14 +69,22 @@ impl Binder<'_> {
         }
     }
     /// A parameter that is compared. With a string it stays open: a number compares with strings as
-    /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what hangs on
+    /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what
+    /// hangs on
     /// such a parameter (`COALESCE(?, 1) < ?`).
     fn meet(&mut self, param: &Expr, other: &ExprType, is_open: bool) {
-        if is_open || other.kind.is_string() { self.guess(param, other) } else { self.learn(param, other) }
+        if is_open || other.kind.is_string() {
+            self.guess(param, other)
+        } else {
+            self.learn(param, other)
+        }
     }
-    /// Whether its type hangs on a parameter that is open, for what it meets if that may be a parameter.
+    /// Whether its type hangs on a parameter that is open, for what it meets if that may be a
+    /// parameter.
     fn is_open(&self, expr: &Expr, may_meet: bool) -> bool {
-        may_meet && !self.untyped.is_empty() && expr.any(&|e| matches!(&e.kind, ExprKind::Param(n) if self.untyped.contains(n)))
+        may_meet
+            && !self.untyped.is_empty()
+            && expr.any(&|e| matches!(&e.kind, ExprKind::Param(n) if self.untyped.contains(n)))
     }
     /// The same for what clients are told only.
     fn guess(&mut self, param: &Expr, from: &ExprType) {
@@ -98,7 +114,13 @@ impl Binder<'_> {
     }
 
     /// (a, b) = (c, d) is a = c AND b = d; <> its negation.
-    fn compare_rows(&mut self, env: &Env<'_>, op: CompareOp, left: &[ast::Expr], right: &[ast::Expr]) -> Result<Expr> {
+    fn compare_rows(
+        &mut self,
+        env: &Env<'_>,
+        op: CompareOp,
+        left: &[ast::Expr],
+        right: &[ast::Expr],
+    ) -> Result<Expr> {
         if left.len() != right.len() {
             return Err(SqlError::operand_columns(left.len()));
         }
@@ -115,28 +137,51 @@ impl Binder<'_> {
         Ok(if negated { not(all) } else { all })
     }
 
-    pub(super) fn between(&mut self, env: &Env<'_>, negated: bool, args: [&ast::Expr; 3]) -> Result<Expr> {
-        let bound = [self.by_value(env, args[0])?, self.by_value(env, args[1])?, self.by_value(env, args[2])?];
+    pub(super) fn between(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        args: [&ast::Expr; 3],
+    ) -> Result<Expr> {
+        let bound = [
+            self.by_value(env, args[0])?,
+            self.by_value(env, args[1])?,
+            self.by_value(env, args[2])?,
+        ];
         let is_open = self.is_open(&bound[0], true);
         self.meet(&bound[1], &bound[0].ty, is_open);
         self.meet(&bound[2], &bound[0].ty, is_open);
-        let is_range = matches!(bound[0].kind, ExprKind::Column { .. }) && bound[1..].iter().all(Expr::is_constant);
+        let is_range = matches!(bound[0].kind, ExprKind::Column { .. })
+            && bound[1..].iter().all(Expr::is_constant);
         let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
-        // A date column makes of each constant what it meets by itself, even where those are of two kinds.
-        let is_dated = is_range && how == CompareAs::ByValue && value.ty.kind.is_temporal() && value.ty.kind != Kind::Year;
+        // A date column makes of each constant what it meets by itself, even where those are of two
+        // kinds.
+        let is_dated = is_range
+            && how == CompareAs::ByValue
+            && value.ty.kind.is_temporal()
+            && value.ty.kind != Kind::Year;
         let column = value.ty;
         let fitted = |bound: Expr| -> Result<Expr> {
             let how = if is_dated { types::compare_as(&column, &bound.ty)? } else { how };
             Ok(fit(bound, how))
         };
         let args = Box::new([fitted(value)?, fitted(low)?, fitted(high)?]);
-        Ok(Expr::new(ExprKind::Between { negated, how, args }, ExprType::boolean().nullable(nullable)))
+        Ok(Expr::new(
+            ExprKind::Between { negated, how, args },
+            ExprType::boolean().nullable(nullable),
+        ))
     }
 
-    pub(super) fn in_list(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, list: &[ast::Expr]) -> Result<Expr> {
+    pub(super) fn in_list(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        value: &ast::Expr,
+        list: &[ast::Expr],
+    ) -> Result<Expr> {
         if let ast::ExprKind::Row(columns) = &value.kind {
             return self.row_in_list(env, negated, columns, list);
         }
@@ -153,7 +198,9 @@ impl Binder<'_> {
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
         // Where the items are of several kinds each is compared by itself.
-        let how_of = |item: &Expr| if how == CompareAs::ByValue { types::compare_as(&value.ty, &item.ty) } else { Ok(how) };
+        let how_of = |item: &Expr| {
+            if how == CompareAs::ByValue { types::compare_as(&value.ty, &item.ty) } else { Ok(how) }
+        };
         let as_years = are_years(&items);
         let mut list = Vec::with_capacity(items.len());
         for item in items {
@@ -161,13 +208,24 @@ impl Binder<'_> {
             list.push(fit(if as_years { year_for(&value, item) } else { item }, how));
         }
         let sorted = sort_literals(&mut list, how);
-        Ok(Expr::new(ExprKind::In { negated, how, value, list, sorted }, ExprType::boolean().nullable(nullable)))
+        Ok(Expr::new(
+            ExprKind::In { negated, how, value, list, sorted },
+            ExprType::boolean().nullable(nullable),
+        ))
     }
 
-    fn row_in_list(&mut self, env: &Env<'_>, negated: bool, columns: &[ast::Expr], list: &[ast::Expr]) -> Result<Expr> {
+    fn row_in_list(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        columns: &[ast::Expr],
+        list: &[ast::Expr],
+    ) -> Result<Expr> {
         let mut alternatives = Vec::with_capacity(list.len());
         for item in list {
-            let ast::ExprKind::Row(values) = &item.kind else { return Err(SqlError::operand_columns(columns.len())) };
+            let ast::ExprKind::Row(values) = &item.kind else {
+                return Err(SqlError::operand_columns(columns.len()));
+            };
             alternatives.push(self.compare_rows(env, CompareOp::Eq, columns, values)?);
         }
         let any = or(alternatives);
@@ -182,7 +240,8 @@ impl Binder<'_> {
         pattern: &ast::Expr,
         escape: Option<&ast::Expr>,
     ) -> Result<Expr> {
-        let (value, pattern) = (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
+        let (value, pattern) =
+            (self.string_operand(env, value)?, self.string_operand(env, pattern)?);
         self.learn(&pattern, &value.ty);
         let escape = match escape {
             None => Some('\\'),
@@ -205,7 +264,10 @@ impl Binder<'_> {
         let how = CompareAs::String(collation);
         let nullable = value.ty.nullable || pattern.ty.nullable;
         let sides = Box::new([fit(value, how), fit(pattern, how)]);
-        Ok(Expr::new(ExprKind::Like { negated, collation, escape, sides }, ExprType::boolean().nullable(nullable)))
+        Ok(Expr::new(
+            ExprKind::Like { negated, collation, escape, sides },
+            ExprType::boolean().nullable(nullable),
+        ))
     }
 
     pub(super) fn scalar_subquery(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<Expr> {
@@ -222,7 +284,13 @@ impl Binder<'_> {
         self.subquery(plan, SubqueryTest::Exists { negated: false }, ExprType::boolean())
     }
 
-    pub(super) fn in_select(&mut self, env: &Env<'_>, negated: bool, value: &ast::Expr, select: &ast::Select) -> Result<Expr> {
+    pub(super) fn in_select(
+        &mut self,
+        env: &Env<'_>,
+        negated: bool,
+        value: &ast::Expr,
+        select: &ast::Select,
+    ) -> Result<Expr> {
         let value = self.expr(env, value)?;
         let plan = self.subselect(env, select)?;
         if plan.visible != 1 {
@@ -234,13 +302,22 @@ impl Binder<'_> {
         self.subquery(plan, SubqueryTest::In { negated, how, value }, ty)
     }
 
-    fn subquery(&mut self, plan: crate::plan::SelectPlan, test: SubqueryTest, ty: ExprType) -> Result<Expr> {
+    fn subquery(
+        &mut self,
+        plan: crate::plan::SelectPlan,
+        test: SubqueryTest,
+        ty: ExprType,
+    ) -> Result<Expr> {
         let slot = self.subqueries;
         self.subqueries = slot.checked_add(1).ok_or_else(SqlError::nested_too_deeply)?;
         Ok(Expr::new(ExprKind::Subquery(Box::new(Subquery { plan, test, slot })), ty))
     }
 
-    fn subselect(&mut self, env: &Env<'_>, select: &ast::Select) -> Result<crate::plan::SelectPlan> {
+    fn subselect(
+        &mut self,
+        env: &Env<'_>,
+        select: &ast::Select,
+    ) -> Result<crate::plan::SelectPlan> {
         let aggregates = self.aggregates.take();
         let pinning = self.pinning;
         let result = self.select(select, Some(env.scope));
@@ -271,7 +348,11 @@ pub(super) fn or(parts: Vec<Expr>) -> Expr {
         ExprKind::Or,
     )
 }
-fn join(parts: Vec<Expr>, open: impl Fn(Expr) -> std::result::Result<Vec<Expr>, Expr>, make: impl Fn(Vec<Expr>) -> ExprKind) -> Expr {
+fn join(
+    parts: Vec<Expr>,
+    open: impl Fn(Expr) -> std::result::Result<Vec<Expr>, Expr>,
+    make: impl Fn(Vec<Expr>) -> ExprKind,
+) -> Expr {
     let mut flat = Vec::with_capacity(parts.len());
     for part in parts {
         match open(part) {
@@ -290,10 +371,13 @@ pub(super) fn not(value: Expr) -> Expr {
     Expr::new(ExprKind::Unary(crate::plan::UnaryOp::Not, Box::new(value)), ty)
 }
 
-/// A side of a comparison made ready for it: constants that meet dates become dates, strings come into the character set compared in, whole.
+/// A side of a comparison made ready for it: constants that meet dates become dates, strings come
+/// into the character set compared in, whole.
 pub(super) fn fit(value: Expr, how: CompareAs) -> Expr {
     match how {
-        CompareAs::Date | CompareAs::DateTime | CompareAs::Time if !value.ty.kind.is_temporal() && value.is_constant() => {
+        CompareAs::Date | CompareAs::DateTime | CompareAs::Time
+            if !value.ty.kind.is_temporal() && value.is_constant() =>
+        {
             if value.as_literal().is_some_and(|v| v.is_null()) {
                 return value;
             }
@@ -319,11 +403,13 @@ pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
         return value;
     }
     let value = if matches!(value.kind, ExprKind::Hex(_)) { as_number(value) } else { value };
-    let ty = ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) }.nullable(value.ty.nullable);
+    let ty =
+        ExprType { kind: Kind::Year, ..ExprType::unsigned_bigint(4) }.nullable(value.ty.nullable);
     Expr::new(ExprKind::ConvertTo(Box::new(value)), ty)
 }
 
-/// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list of
+/// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list
+/// of
 /// several kinds is compared with the number of the year.
 fn are_years(list: &[Expr]) -> bool {
     let kind = |e: &Expr| match e.ty.kind {

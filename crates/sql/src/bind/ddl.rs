@@ -20,20 +20,34 @@ impl Binder<'_> {
             S::CreateDatabase { name, if_not_exists, charset, collation } => {
                 check_name(name).map_err(|_| SqlError::wrong_database_name(name))?;
                 let collation = collation_option(charset.as_deref(), collation.as_deref(), None)?;
-                DdlStmt::CreateDatabase { name: name.as_str().into(), if_not_exists: *if_not_exists, collation }
+                DdlStmt::CreateDatabase {
+                    name: name.as_str().into(),
+                    if_not_exists: *if_not_exists,
+                    collation,
+                }
             }
             S::AlterDatabase { name, charset, collation } => {
                 let name = name.as_deref().or(self.cx.schema).ok_or_else(SqlError::no_database)?;
-                DdlStmt::AlterDatabase { name: name.into(), collation: collation_option(charset.as_deref(), collation.as_deref(), None)? }
+                DdlStmt::AlterDatabase {
+                    name: name.into(),
+                    collation: collation_option(charset.as_deref(), collation.as_deref(), None)?,
+                }
             }
-            S::DropDatabase { name, if_exists } => DdlStmt::DropDatabase { name: name.as_str().into(), if_exists: *if_exists },
+            S::DropDatabase { name, if_exists } => {
+                DdlStmt::DropDatabase { name: name.as_str().into(), if_exists: *if_exists }
+            }
             S::CreateTable(create) => DdlStmt::CreateTable(Box::new(self.create_table(create)?)),
             S::CreateTableLike { name, like, if_not_exists } => {
                 self.existing(like)?;
-                DdlStmt::CreateTableLike { name: self.table_name(name)?, like: self.table_name(like)?, if_not_exists: *if_not_exists }
+                DdlStmt::CreateTableLike {
+                    name: self.table_name(name)?,
+                    like: self.table_name(like)?,
+                    if_not_exists: *if_not_exists,
+                }
             }
             S::DropTables { names, if_exists } => {
-                let names: Vec<TableName> = names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
+                let names: Vec<TableName> =
+                    names.iter().map(|n| self.table_name(n)).collect::<Result<_>>()?;
                 let mut seen = HashSet::with_capacity(names.len());
                 if let Some(twice) = names.iter().find(|name| !seen.insert(*name)) {
                     return Err(SqlError::not_unique_table(&twice.name));
@@ -45,7 +59,9 @@ impl Binder<'_> {
                 DdlStmt::Truncate(self.table_name(name)?)
             }
             S::RenameTables(pairs) => {
-                let pairs = pairs.iter().map(|(from, to)| Ok((self.table_name(from)?, self.new_table_name(to)?)));
+                let pairs = pairs
+                    .iter()
+                    .map(|(from, to)| Ok((self.table_name(from)?, self.new_table_name(to)?)));
                 DdlStmt::RenameTables(pairs.collect::<Result<_>>()?)
             }
             S::Alter { table, actions } => {
@@ -67,16 +83,19 @@ impl Binder<'_> {
         Ok(TableName { schema: self.schema_of(name)?.into(), name: name.name.as_str().into() })
     }
     fn new_table_name(&self, name: &ast::Name) -> Result<TableName> {
-        check_name(&name.name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
+        check_name(&name.name)
+            .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_table_name(&name.name)))?;
         self.table_name(name)
     }
 
     /// A table as it is, without noting it as used: DDL takes its own locks.
     fn existing(&self, name: &ast::Name) -> Result<Arc<crate::TableInfo>> {
         let schema = self.schema_of(name)?;
-        self.cx.catalog.table(schema, &name.name).ok_or_else(|| match self.cx.catalog.schema(schema) {
-            Some(_) => SqlError::no_such_table(schema, &name.name),
-            None => SqlError::unknown_database(schema),
+        self.cx.catalog.table(schema, &name.name).ok_or_else(|| {
+            match self.cx.catalog.schema(schema) {
+                Some(_) => SqlError::no_such_table(schema, &name.name),
+                None => SqlError::unknown_database(schema),
+            }
         })
     }
 
@@ -88,9 +107,18 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("CREATE TABLE ... SELECT"));
         }
         let name = self.new_table_name(&create.name)?;
-        let database = self.cx.catalog.schema(&name.schema).ok_or_else(|| SqlError::unknown_database(&name.schema))?;
+        let database = self
+            .cx
+            .catalog
+            .schema(&name.schema)
+            .ok_or_else(|| SqlError::unknown_database(&name.schema))?;
         let options = &create.options;
-        let collation = collation_option(options.charset.as_deref(), options.collation.as_deref(), Some(database))?.unwrap_or(database);
+        let collation = collation_option(
+            options.charset.as_deref(),
+            options.collation.as_deref(),
+            Some(database),
+        )?
+        .unwrap_or(database);
         let mut notes = Vec::new();
         if let Some(engine) = &options.engine {
             self.note_engine(engine, &name.name, &mut notes);
@@ -106,18 +134,35 @@ impl Binder<'_> {
         let mut indexes = Vec::new();
         for column in &create.columns {
             self.step(def.columns.len())?;
-            check_name(&column.name).map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(&column.name)))?;
+            check_name(&column.name)
+                .map_err(|e| e.unwrap_or_else(|| SqlError::wrong_column_name(&column.name)))?;
             if def.column(&column.name).is_some() {
                 return Err(SqlError::duplicate_column(&column.name));
             }
             let context = ColumnContext { table: collation };
             def.columns.push(self.column_def(column, &context)?);
-            let parts = || vec![ast::IndexPart { column: column.name.clone(), prefix: None, descending: false }];
+            let parts = || {
+                vec![ast::IndexPart {
+                    column: column.name.clone(),
+                    prefix: None,
+                    descending: false,
+                }]
+            };
             if column.primary {
-                indexes.push(ast::IndexSpec { kind: ast::IndexKind::Primary, name: None, parts: parts(), comment: None });
+                indexes.push(ast::IndexSpec {
+                    kind: ast::IndexKind::Primary,
+                    name: None,
+                    parts: parts(),
+                    comment: None,
+                });
             }
             if column.unique && !column.primary {
-                indexes.push(ast::IndexSpec { kind: ast::IndexKind::Unique, name: None, parts: parts(), comment: None });
+                indexes.push(ast::IndexSpec {
+                    kind: ast::IndexKind::Unique,
+                    name: None,
+                    parts: parts(),
+                    comment: None,
+                });
             }
         }
         indexes.extend(create.indexes.iter().cloned());
@@ -129,18 +174,26 @@ impl Binder<'_> {
         index_def::sort(&mut def);
         index_def::check_auto_increment(&def)?;
         check_table(&def)?;
-        Ok(CreateTable { def, if_not_exists: create.if_not_exists, auto_increment: options.auto_increment, notes })
+        Ok(CreateTable {
+            def,
+            if_not_exists: create.if_not_exists,
+            auto_increment: options.auto_increment,
+            notes,
+        })
     }
 
     /// An index has no room for one.
     fn check_comment(&mut self, index: &ast::IndexSpec) -> Result<()> {
         match index.comment {
-            Some(number) if !self.literal_text(number)?.is_empty() => Err(SqlError::unsupported("COMMENT of an index")),
+            Some(number) if !self.literal_text(number)?.is_empty() => {
+                Err(SqlError::unsupported("COMMENT of an index"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// ENGINE=: whatever is named, it is the one engine that takes its place, and a warning says so; NO_ENGINE_SUBSTITUTION does not forbid it.
+    /// ENGINE=: whatever is named, it is the one engine that takes its place, and a warning says
+    /// so; NO_ENGINE_SUBSTITUTION does not forbid it.
     fn note_engine(&self, engine: &str, table: &str, notes: &mut Vec<(u16, String)>) {
         if !engine.eq_ignore_ascii_case("InnoDB") && !engine.eq_ignore_ascii_case("Redolith") {
             notes.push((1266, format!("Using storage engine InnoDB for table '{table}'")));
@@ -148,7 +201,12 @@ impl Binder<'_> {
     }
 
     /// One action; `def` follows, so that later ones see it.
-    fn alter(&mut self, def: &mut TableDef, action: &Alter, out: &mut Vec<AlterAction>) -> Result<()> {
+    fn alter(
+        &mut self,
+        def: &mut TableDef,
+        action: &Alter,
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
         match action {
             Alter::AddIndex(spec) => {
                 self.check_comment(spec)?;
@@ -157,36 +215,57 @@ impl Binder<'_> {
                 out.push(AlterAction::AddIndex(index));
             }
             Alter::DropIndex(name) => {
-                let found =
-                    def.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name)).ok_or_else(|| SqlError::cannot_drop(name))?;
+                let found = def
+                    .indexes
+                    .iter()
+                    .position(|i| i.name.eq_ignore_ascii_case(name))
+                    .ok_or_else(|| SqlError::cannot_drop(name))?;
                 def.indexes.remove(found);
                 out.push(AlterAction::DropIndex(name.as_str().into()));
             }
             Alter::DropPrimaryKey => {
-                let found = def.indexes.iter().position(|i| i.primary).ok_or_else(|| SqlError::cannot_drop("PRIMARY"))?;
+                let found = def
+                    .indexes
+                    .iter()
+                    .position(|i| i.primary)
+                    .ok_or_else(|| SqlError::cannot_drop("PRIMARY"))?;
                 def.indexes.remove(found);
                 out.push(AlterAction::DropPrimaryKey);
             }
             Alter::RenameIndex(from, to) => {
-                let found = def.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
+                let found = def
+                    .indexes
+                    .iter()
+                    .position(|i| i.name.eq_ignore_ascii_case(from) && !i.primary);
                 let found = found.ok_or_else(|| SqlError::no_such_key(from, &def.name))?;
                 if def.indexes.iter().any(|i| i.name.eq_ignore_ascii_case(to)) {
                     return Err(SqlError::duplicate_key_name(to));
                 }
                 def.indexes[found].name = to.clone();
-                out.push(AlterAction::RenameIndex { from: from.as_str().into(), to: to.as_str().into() });
+                out.push(AlterAction::RenameIndex {
+                    from: from.as_str().into(),
+                    to: to.as_str().into(),
+                });
             }
             Alter::RenameTo(name) => out.push(AlterAction::RenameTable(self.new_table_name(name)?)),
             Alter::Options(options) => self.alter_options(options, out)?,
             Alter::Nothing => out.push(AlterAction::Rebuild),
-            Alter::AddColumn { .. } => return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN")),
-            Alter::DropColumn(_) => return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN")),
+            Alter::AddColumn { .. } => {
+                return Err(SqlError::unsupported("ALTER TABLE ... ADD COLUMN"));
+            }
+            Alter::DropColumn(_) => {
+                return Err(SqlError::unsupported("ALTER TABLE ... DROP COLUMN"));
+            }
             Alter::Unsupported(what) => return Err(SqlError::unsupported(what)),
         }
         Ok(())
     }
 
-    fn alter_options(&mut self, options: &ast::TableOptions, out: &mut Vec<AlterAction>) -> Result<()> {
+    fn alter_options(
+        &mut self,
+        options: &ast::TableOptions,
+        out: &mut Vec<AlterAction>,
+    ) -> Result<()> {
         if options.engine.is_some() {
             out.push(AlterAction::Rebuild);
         }
@@ -196,7 +275,9 @@ impl Binder<'_> {
         if let Some(number) = options.comment {
             out.push(AlterAction::Comment(self.literal_text(number)?.into()));
         }
-        if let Some(collation) = collation_option(options.charset.as_deref(), options.collation.as_deref(), None)? {
+        if let Some(collation) =
+            collation_option(options.charset.as_deref(), options.collation.as_deref(), None)?
+        {
             out.push(AlterAction::Collation(collation));
         }
         Ok(())
@@ -215,17 +296,27 @@ fn check_name(name: &str) -> std::result::Result<(), Option<SqlError>> {
 }
 
 /// CHARACTER SET and COLLATE together. `default`: what `CHARACTER SET DEFAULT` means.
-pub(super) fn collation_option(charset: Option<&str>, collation: Option<&str>, default: Option<Collation>) -> Result<Option<Collation>> {
+pub(super) fn collation_option(
+    charset: Option<&str>,
+    collation: Option<&str>,
+    default: Option<Collation>,
+) -> Result<Option<Collation>> {
     let charset = match charset {
         Some("") => default.map(Collation::charset),
-        Some(name) => Some(Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))?),
+        Some(name) => {
+            Some(Charset::from_name(name).ok_or_else(|| SqlError::unknown_character_set(name))?)
+        }
         None => None,
     };
     match (charset, collation) {
         (charset, Some(name)) => {
-            let collation = Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
+            let collation =
+                Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
             if charset.is_some_and(|c| c != collation.charset()) {
-                return Err(SqlError::collation_charset_mismatch(name, charset.map_or("", Charset::name)));
+                return Err(SqlError::collation_charset_mismatch(
+                    name,
+                    charset.map_or("", Charset::name),
+                ));
             }
             Ok(Some(collation))
         }
@@ -241,7 +332,8 @@ fn check_table(def: &TableDef) -> Result<()> {
     if def.columns.len() > MAX_COLUMNS {
         return Err(SqlError::too_many_columns());
     }
-    let bytes: u64 = def.columns.iter().filter(|c| !c.ty.is_lob()).map(|c| c.ty.max_bytes().unwrap_or(8)).sum();
+    let bytes: u64 =
+        def.columns.iter().filter(|c| !c.ty.is_lob()).map(|c| c.ty.max_bytes().unwrap_or(8)).sum();
     if bytes > MAX_ROW {
         return Err(SqlError::row_too_large(MAX_ROW));
     }

@@ -9,36 +9,64 @@ use super::select::{FOR_CHANGE, flatten};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
-use crate::plan::{AccessKind, Assignment, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan};
+use crate::plan::{
+    AccessKind, Assignment, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
+};
 use std::sync::Arc;
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<UpdatePlan> {
         let (table, scope, hints) = self.target(&update.tables, "multi-table UPDATE")?;
         let assignments = self.assignments(&scope, &table, &update.assignments)?;
-        let (mut access, mut sort) =
-            self.find_rows(&table, &scope, hints, update.filter.as_ref(), &update.order, update.limit.count.is_some())?;
+        let (mut access, mut sort) = self.find_rows(
+            &table,
+            &scope,
+            hints,
+            update.filter.as_ref(),
+            &update.order,
+            update.limit.count.is_some(),
+        )?;
         let mut read = Vec::new();
         assignments.iter().for_each(|a| columns_of(&a.value, &mut read));
         assignments.iter().try_for_each(|a| not_read_from(&a.value, &table))?;
         note(&mut access, &mut sort, read);
         let mut assigned = vec![false; table.def.columns.len()];
         assignments.iter().for_each(|a| assigned[a.column as usize] = true);
-        let on_update_now: Vec<u16> =
-            (0..assigned.len()).filter(|&c| table.def.columns[c].on_update_now && !assigned[c]).map(|c| c as u16).collect();
+        let on_update_now: Vec<u16> = (0..assigned.len())
+            .filter(|&c| table.def.columns[c].on_update_now && !assigned[c])
+            .map(|c| c as u16)
+            .collect();
         let collect_first = moves_rows(&access, &assignments, &on_update_now);
-        Ok(UpdatePlan { assignments, on_update_now, collect_first, sort, limit: self.limit(&update.limit)?, ignore: update.ignore, access })
+        Ok(UpdatePlan {
+            assignments,
+            on_update_now,
+            collect_first,
+            sort,
+            limit: self.limit(&update.limit)?,
+            ignore: update.ignore,
+            access,
+        })
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<DeletePlan> {
         let (table, scope, hints) = self.target(&delete.tables, "multi-table DELETE")?;
-        let (mut access, mut sort) =
-            self.find_rows(&table, &scope, hints, delete.filter.as_ref(), &delete.order, delete.limit.count.is_some())?;
+        let (mut access, mut sort) = self.find_rows(
+            &table,
+            &scope,
+            hints,
+            delete.filter.as_ref(),
+            &delete.order,
+            delete.limit.count.is_some(),
+        )?;
         note(&mut access, &mut sort, Vec::new());
         Ok(DeletePlan { sort, limit: self.limit(&delete.limit)?, ignore: delete.ignore, access })
     }
 
-    fn target<'s>(&mut self, tables: &'s [ast::TableFactor], many: &str) -> Result<(Arc<TableInfo>, Scope, &'s [ast::IndexHint])> {
+    fn target<'s>(
+        &mut self,
+        tables: &'s [ast::TableFactor],
+        many: &str,
+    ) -> Result<(Arc<TableInfo>, Scope, &'s [ast::IndexHint])> {
         let [factor] = tables else { return Err(SqlError::unsupported(many)) };
         let FactorKind::Table { name, hints } = &factor.kind else {
             return Err(SqlError::new(1288, "The target table of the statement is not updatable"));
@@ -63,19 +91,27 @@ impl Binder<'_> {
             flatten(self.condition(&Env::new(scope, Clause::Where), filter)?, &mut conjuncts);
         }
         let mut exprs = Vec::new();
-        let keys = self.order(&Env::new(scope, Clause::Order), order, &Aliases::default(), &mut exprs)?;
+        let keys =
+            self.order(&Env::new(scope, Clause::Order), order, &Aliases::default(), &mut exprs)?;
         conjuncts.iter().chain(&exprs).try_for_each(|e| not_read_from(e, table))?;
         let column = |e: &Expr| match e.kind {
             ExprKind::Column { column, .. } => Some(column as usize),
             _ => None,
         };
-        let columns: Option<Vec<_>> = keys.iter().map(|k| column(&exprs[k.output as usize]).map(|c| (c, k.descending))).collect();
+        let columns: Option<Vec<_>> = keys
+            .iter()
+            .map(|k| column(&exprs[k.output as usize]).map(|c| (c, k.descending)))
+            .collect();
         let wanted = match columns {
             Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
             _ => Wanted::NOTHING,
         };
         let chosen = path::choose(table, 0, conjuncts, hints, &wanted)?;
-        let sort = if chosen.ordered && wanted.purpose == Purpose::Order { DmlSort::default() } else { DmlSort { exprs, keys } };
+        let sort = if chosen.ordered && wanted.purpose == Purpose::Order {
+            DmlSort::default()
+        } else {
+            DmlSort { exprs, keys }
+        };
         Ok((chosen.into_access(table.clone(), scope.sources[0].alias.clone(), FOR_CHANGE), sort))
     }
 }
@@ -95,7 +131,13 @@ fn not_read_from(expr: &Expr, table: &TableInfo) -> Result<()> {
         _ => false,
     };
     if expr.any(&reads) {
-        Err(SqlError::new(1093, format!("You can't specify target table '{}' for update in FROM clause", table.def.name)))
+        Err(SqlError::new(
+            1093,
+            format!(
+                "You can't specify target table '{}' for update in FROM clause",
+                table.def.name
+            ),
+        ))
     } else {
         Ok(())
     }
@@ -111,15 +153,24 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     access.path.covering = false;
 }
 
-/// A column that changes moves rows within the index that is scanned, so that the scan could meet them again.
+/// A column that changes moves rows within the index that is scanned, so that the scan could meet
+/// them again.
 fn moves_rows(access: &TableAccess, assignments: &[Assignment], on_update_now: &[u16]) -> bool {
     let def = &access.table.def;
     // A point of a unique secondary index is a range that the row's new entry is in too.
-    let point = matches!(access.path.kind, AccessKind::Point(_)) && access.path.index == def.clustered_index();
+    let point = matches!(access.path.kind, AccessKind::Point(_))
+        && access.path.index == def.clustered_index();
     if point || matches!(access.path.kind, AccessKind::Empty) {
         return false;
     }
     let keys = [access.path.index, def.clustered_index()];
-    let mut columns = keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
-    columns.any(|c| assignments.iter().map(|a| a.column).chain(on_update_now.iter().copied()).any(|changed| changed as usize == c))
+    let mut columns =
+        keys.iter().flatten().flat_map(|&i| def.indexes[i].columns.iter().map(|c| c.column));
+    columns.any(|c| {
+        assignments
+            .iter()
+            .map(|a| a.column)
+            .chain(on_update_now.iter().copied())
+            .any(|changed| changed as usize == c)
+    })
 }

@@ -1,23 +1,40 @@
 //! EXPLAIN in the traditional format: one row per table, in the order they are read.
 use crate::error::{Result, SqlError};
 use crate::plan::{
-    AccessKind, DeletePlan, ExprType, InsertPlan, InsertRows, KeyRange, RowLock, SelectPlan, SourceKind, Statement, TableAccess, UpdatePlan,
+    AccessKind, DeletePlan, ExprType, InsertPlan, InsertRows, KeyRange, RowLock, SelectPlan,
+    SourceKind, Statement, TableAccess, UpdatePlan,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Collation, SqlType, Value};
 
 type Row = Vec<Value<'static>>;
 
-const COLUMNS: &[&str] =
-    &["id", "select_type", "table", "partitions", "type", "possible_keys", "key", "key_len", "ref", "rows", "filtered", "Extra"];
+const COLUMNS: &[&str] = &[
+    "id",
+    "select_type",
+    "table",
+    "partitions",
+    "type",
+    "possible_keys",
+    "key",
+    "key_len",
+    "ref",
+    "rows",
+    "filtered",
+    "Extra",
+];
 
 pub(super) fn explain(statement: &Statement) -> Result<(Vec<ColumnMeta>, Vec<Row>)> {
     let mut out = Explain { rows: Vec::new(), next_id: 1 };
     match statement {
         Statement::Select(plan) => out.select(plan, "SIMPLE"),
         Statement::Insert(plan) => out.insert(plan),
-        Statement::Update(UpdatePlan { access, sort, .. }) => out.change(access, "UPDATE", !sort.keys.is_empty()),
-        Statement::Delete(DeletePlan { access, sort, .. }) => out.change(access, "DELETE", !sort.keys.is_empty()),
+        Statement::Update(UpdatePlan { access, sort, .. }) => {
+            out.change(access, "UPDATE", !sort.keys.is_empty())
+        }
+        Statement::Delete(DeletePlan { access, sort, .. }) => {
+            out.change(access, "DELETE", !sort.keys.is_empty())
+        }
         _ => return Err(SqlError::unsupported("EXPLAIN of this statement")),
     }
     let columns = COLUMNS.iter().map(|name| {
@@ -55,7 +72,8 @@ impl Explain {
         for (n, source) in plan.sources.iter().enumerate() {
             let mut extra = Vec::new();
             if n == 0 {
-                let grouped = plan.grouping.as_ref().is_some_and(|g| !g.keys.is_empty() && !g.sorted);
+                let grouped =
+                    plan.grouping.as_ref().is_some_and(|g| !g.keys.is_empty() && !g.sorted);
                 if grouped || plan.distinct {
                     extra.push("Using temporary");
                 }
@@ -69,7 +87,15 @@ impl Explain {
                     if source.filter.is_some() || source.on.is_some() {
                         extra.insert(0, "Using where");
                     }
-                    self.push(id, kind, Some(table.name().into()), Some("ALL"), None, None, extra.join("; "));
+                    self.push(
+                        id,
+                        kind,
+                        Some(table.name().into()),
+                        Some("ALL"),
+                        None,
+                        None,
+                        extra.join("; "),
+                    );
                 }
                 SourceKind::Derived(plan) => {
                     if source.filter.is_some() || source.on.is_some() {
@@ -88,8 +114,20 @@ impl Explain {
 
     fn insert(&mut self, plan: &InsertPlan) {
         let id = self.id();
-        let kind = if matches!(plan.on_duplicate, crate::plan::OnDuplicate::Replace) { "REPLACE" } else { "INSERT" };
-        self.push(id, kind, Some(plan.table.def.name.clone()), Some("ALL"), None, None, String::new());
+        let kind = if matches!(plan.on_duplicate, crate::plan::OnDuplicate::Replace) {
+            "REPLACE"
+        } else {
+            "INSERT"
+        };
+        self.push(
+            id,
+            kind,
+            Some(plan.table.def.name.clone()),
+            Some("ALL"),
+            None,
+            None,
+            String::new(),
+        );
         if let InsertRows::Select { select, .. } = &plan.rows {
             self.next_id = id;
             self.select(select, "SIMPLE");
@@ -108,14 +146,21 @@ impl Explain {
             return;
         }
         let def = &access.table.def;
-        let changes = matches!(access.lock, RowLock::Exclusive(_)) && kind != "SIMPLE" && kind != "PRIMARY" && kind != "DERIVED";
+        let changes = matches!(access.lock, RowLock::Exclusive(_))
+            && kind != "SIMPLE"
+            && kind != "PRIMARY"
+            && kind != "DERIVED";
         let how = access_type(access, changes);
         let total = access.table.rows().max(1);
         let key = access.path.index.filter(|_| how != "ALL").map(|i| def.indexes[i].name.clone());
         let (key_len, reference, rows) = match &access.path.kind {
             AccessKind::Point(values) => (key_length(access, values.len()), Some("const"), 1),
             AccessKind::Ranges(ranges) => {
-                let used = ranges.iter().map(|r| r.prefix.len() + (r.low.is_some() || r.high.is_some()) as usize).max().unwrap_or(0);
+                let used = ranges
+                    .iter()
+                    .map(|r| r.prefix.len() + (r.low.is_some() || r.high.is_some()) as usize)
+                    .max()
+                    .unwrap_or(0);
                 let reference = (how == "ref").then_some("const");
                 let share = if how == "ref" { 100 } else { 10 };
                 (key_length(access, used), reference, (total / share).max(ranges.len() as u64))
@@ -138,7 +183,8 @@ impl Explain {
         }
         extra.extend(more);
         let reference = reference.map(|r| vec![r; ref_columns(access)].join(","));
-        let possible: Vec<&str> = access.possible.iter().map(|&i| def.indexes[i as usize].name.as_str()).collect();
+        let possible: Vec<&str> =
+            access.possible.iter().map(|&i| def.indexes[i as usize].name.as_str()).collect();
         self.rows.push(vec![
             Value::Int(id),
             text(kind),
@@ -156,7 +202,16 @@ impl Explain {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn push(&mut self, id: i64, kind: &str, table: Option<String>, how: Option<&str>, key: Option<&str>, rows: Option<i64>, extra: String) {
+    fn push(
+        &mut self,
+        id: i64,
+        kind: &str,
+        table: Option<String>,
+        how: Option<&str>,
+        key: Option<&str>,
+        rows: Option<i64>,
+        extra: String,
+    ) {
         let optional = |t: Option<&str>| t.map_or(Value::Null, text);
         self.rows.push(vec![
             Value::Int(id),
@@ -189,7 +244,12 @@ fn access_type(access: &TableAccess, changes: bool) -> &'static str {
             let only_equal = |r: &KeyRange| r.low.is_none() && r.high.is_none();
             if !changes && ranges.len() == 1 && only_equal(&ranges[0]) { "ref" } else { "range" }
         }
-        AccessKind::FullScan if access.path.index.is_some() && access.path.index != access.table.def.clustered_index() => "index",
+        AccessKind::FullScan
+            if access.path.index.is_some()
+                && access.path.index != access.table.def.clustered_index() =>
+        {
+            "index"
+        }
         // The clustered index read for its order.
         AccessKind::FullScan if access.path.reverse => "index",
         _ => "ALL",
@@ -208,14 +268,23 @@ fn ref_columns(access: &TableAccess) -> usize {
 fn key_length(access: &TableAccess, columns: usize) -> u64 {
     let def = &access.table.def;
     let Some(index) = access.path.index.map(|i| &def.indexes[i]) else { return 0 };
-    index.columns.iter().take(columns).map(|part| column_length(&def.columns[part.column], part.prefix)).sum()
+    index
+        .columns
+        .iter()
+        .take(columns)
+        .map(|part| column_length(&def.columns[part.column], part.prefix))
+        .sum()
 }
 fn column_length(column: &redolith_types::Column, prefix: Option<u32>) -> u64 {
-    let chars = |n: u32, collation: Collation| u64::from(prefix.unwrap_or(n)) * u64::from(collation.charset().max_len());
+    let chars = |n: u32, collation: Collation| {
+        u64::from(prefix.unwrap_or(n)) * u64::from(collation.charset().max_len())
+    };
     let fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
     let bytes = match &column.ty {
         SqlType::Int { size, .. } => size.bytes() as u64,
-        SqlType::Decimal { precision, scale, .. } => redolith_types::decimal::packed_len(*precision, *scale) as u64,
+        SqlType::Decimal { precision, scale, .. } => {
+            redolith_types::decimal::packed_len(*precision, *scale) as u64
+        }
         SqlType::Float { .. } => 4,
         SqlType::Double { .. } => 8,
         SqlType::Char { chars: n, collation } => chars(*n, *collation),

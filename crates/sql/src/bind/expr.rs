@@ -11,7 +11,8 @@ use crate::plan::ty::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Decimal, Value};
 
-/// Nodes that aliases may stand for, per byte of the statement: a hundred times what is ever asked for.
+/// Nodes that aliases may stand for, per byte of the statement: a hundred times what is ever asked
+/// for.
 const COPIES_PER_BYTE: usize = 64;
 
 /// What names mean where an expression stands.
@@ -42,7 +43,9 @@ impl Binder<'_> {
             A::Temporal(kind, number) => self.temporal_literal(*kind, *number),
             A::Null => Ok(Expr::literal(Value::Null, ExprType::null())),
             A::Bool(b) => Ok(Expr::literal(Value::Int(*b as i64), ExprType::boolean())),
-            A::Number(n) => Ok(Expr::literal(Value::Int(*n), ExprType::bigint(n.to_string().len() as u32 + 1))),
+            A::Number(n) => {
+                Ok(Expr::literal(Value::Int(*n), ExprType::bigint(n.to_string().len() as u32 + 1)))
+            }
             A::Text(text) => {
                 let ty = ExprType::string(text.chars().count() as u32, Collation::Utf8mb4GeneralCi);
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
@@ -52,7 +55,9 @@ impl Binder<'_> {
             A::Param(number) => {
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
                     Ok(at) => self.cx.untyped[at].1,
-                    Err(_) => self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null()),
+                    Err(_) => {
+                        self.param_types.get(*number as usize).copied().unwrap_or(ExprType::null())
+                    }
                 };
                 if ty.kind == Kind::Null {
                     self.untyped.insert(*number);
@@ -60,30 +65,47 @@ impl Binder<'_> {
                 Ok(Expr::new(ExprKind::Param(*number), ty))
             }
             A::Name(name) => self.name(env, name),
-            A::UserVariable(name) => Ok(Expr::new(ExprKind::UserVariable(name.as_str().into()), self.user_variable_type(name))),
+            A::UserVariable(name) => Ok(Expr::new(
+                ExprKind::UserVariable(name.as_str().into()),
+                self.user_variable_type(name),
+            )),
             A::Assign(name, value) => {
                 let value = self.expr(env, value)?;
                 let ty = value.ty;
-                Ok(Expr::new(ExprKind::AssignUserVariable(name.as_str().into(), Box::new(value)), ty))
+                Ok(Expr::new(
+                    ExprKind::AssignUserVariable(name.as_str().into(), Box::new(value)),
+                    ty,
+                ))
             }
             A::SystemVariable(scope, name) => {
-                let ty = (self.cx.variable_type)(name).ok_or_else(|| SqlError::unknown_variable(name))?;
-                Ok(Expr::new(ExprKind::SystemVariable { scope: *scope, name: name.as_str().into() }, ty))
+                let ty = (self.cx.variable_type)(name)
+                    .ok_or_else(|| SqlError::unknown_variable(name))?;
+                Ok(Expr::new(
+                    ExprKind::SystemVariable { scope: *scope, name: name.as_str().into() },
+                    ty,
+                ))
             }
             A::Default(_) | A::Values(_) => self.default_or_values(env, expr),
             A::Unary(op, value) => self.unary(env, *op, value),
             A::Binary(op, left, right) => self.binary(env, *op, left, right),
             A::And(terms) => Ok(and(self.conditions(env, terms)?)),
             A::Or(terms) => Ok(or(self.conditions(env, terms)?)),
-            A::Between { negated, value, low, high } => self.between(env, *negated, [value, low, high]),
+            A::Between { negated, value, low, high } => {
+                self.between(env, *negated, [value, low, high])
+            }
             A::In { negated, value, list } => self.in_list(env, *negated, value, list),
             A::InSelect { negated, value, select } => self.in_select(env, *negated, value, select),
-            A::Like { negated, value, pattern, escape } => self.like(env, *negated, value, pattern, escape.as_deref()),
+            A::Like { negated, value, pattern, escape } => {
+                self.like(env, *negated, value, pattern, escape.as_deref())
+            }
             A::Regexp { negated, value, pattern } => {
                 let sides = [self.string_operand(env, value)?, self.string_operand(env, pattern)?];
                 let (collation, _) = types::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
-                Ok(Expr::new(ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) }, ty))
+                Ok(Expr::new(
+                    ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) },
+                    ty,
+                ))
             }
             A::IsNull { negated, value } => {
                 let value = Box::new(self.expr(env, value)?);
@@ -91,9 +113,14 @@ impl Binder<'_> {
             }
             A::IsTruth { negated, truth, value } => {
                 let value = Box::new(self.condition(env, value)?);
-                Ok(Expr::new(ExprKind::IsTruth { negated: *negated, truth: *truth, value }, ExprType::boolean()))
+                Ok(Expr::new(
+                    ExprKind::IsTruth { negated: *negated, truth: *truth, value },
+                    ExprType::boolean(),
+                ))
             }
-            A::Case { operand, branches, otherwise } => self.case(env, operand.as_deref(), branches, otherwise.as_deref()),
+            A::Case { operand, branches, otherwise } => {
+                self.case(env, operand.as_deref(), branches, otherwise.as_deref())
+            }
             A::Cast(value, ty) => self.cast(env, value, ty),
             A::Transcode(value, charset) => {
                 let charset = charset_named(charset)?;
@@ -104,7 +131,10 @@ impl Binder<'_> {
             A::Interval { subtract, date, amount, unit } => {
                 let sides = [self.expr(env, date)?, self.expr(env, amount)?];
                 let ty = interval_type(&sides[0].ty, &sides[1].ty, *unit);
-                Ok(Expr::new(ExprKind::Interval { subtract: *subtract, unit: *unit, sides: Box::new(sides) }, ty))
+                Ok(Expr::new(
+                    ExprKind::Interval { subtract: *subtract, unit: *unit, sides: Box::new(sides) },
+                    ty,
+                ))
             }
             A::Call(call) => self.call(env, call, expr.span),
             A::Row(_) => Err(SqlError::operand_columns(1)),
@@ -129,7 +159,8 @@ impl Binder<'_> {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
+    /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it
+    /// is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
             return self.pinned(|b| b.lifted(number));
@@ -137,11 +168,14 @@ impl Binder<'_> {
         self.lifted(number)
     }
 
-    /// An expression that is stored or compared as it is: of a literal only the value counts there, so that wide integers (keys of many) share plans.
+    /// An expression that is stored or compared as it is: of a literal only the value counts there,
+    /// so that wide integers (keys of many) share plans.
     pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         match expr.kind {
             ast::ExprKind::Literal(number) => self.lifted(number),
-            ast::ExprKind::Unary(ast::UnaryOp::Minus, ref v) if matches!(v.kind, ast::ExprKind::Literal(_)) && !self.is_hex(v) => {
+            ast::ExprKind::Unary(ast::UnaryOp::Minus, ref v)
+                if matches!(v.kind, ast::ExprKind::Literal(_)) && !self.is_hex(v) =>
+            {
                 Ok(negate(self.by_value(env, v)?))
             }
             _ => self.expr(env, expr),
@@ -152,7 +186,9 @@ impl Binder<'_> {
         let kind = self.parsed.literal_kind(number);
         if self.lift && !self.pinning {
             let ty = match kind {
-                TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => ExprType::decimal(65, 0),
+                TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => {
+                    ExprType::decimal(65, 0)
+                }
                 TokenKind::Integer => ExprType::bigint(20),
                 TokenKind::Decimal => ExprType::decimal(65, UNKNOWN_DECIMALS),
                 TokenKind::Float => ExprType::double(),
@@ -173,18 +209,25 @@ impl Binder<'_> {
             // A place for the sign, as MySQL counts.
             Value::Int(_) => ExprType::bigint(width(value) + 1),
             Value::UInt(_) => ExprType::unsigned_bigint(width(value)),
-            Value::Decimal(d) => ExprType::decimal((d.int_digits().max(1) + d.scale()) as u32, d.scale()),
-            Value::Bytes(b) if kind.is_string() => ExprType::string(collation.charset().char_count(b) as u32, collation),
+            Value::Decimal(d) => {
+                ExprType::decimal((d.int_digits().max(1) + d.scale()) as u32, d.scale())
+            }
+            Value::Bytes(b) if kind.is_string() => {
+                ExprType::string(collation.charset().char_count(b) as u32, collation)
+            }
             Value::Bytes(b) => ExprType::string(b.len() as u32, Collation::Binary),
             _ => ExprType::double(),
         }
     }
 
-    /// `_latin1'..'`: bytes that are said to be of a character set. Those in hexadecimal are checked, as in MySQL: not any bytes are UTF-8 or ASCII.
+    /// `_latin1'..'`: bytes that are said to be of a character set. Those in hexadecimal are
+    /// checked, as in MySQL: not any bytes are UTF-8 or ASCII.
     fn introduced(&mut self, charset: Charset, number: u32) -> Result<Expr> {
         let collation = charset.default_collation();
-        let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1) || self.parsed.literal_kind(number).is_string();
-        let mut literal = if any_bytes { self.literal(number)? } else { self.pinned(|b| b.literal(number))? };
+        let any_bytes = matches!(charset, Charset::Binary | Charset::Latin1)
+            || self.parsed.literal_kind(number).is_string();
+        let mut literal =
+            if any_bytes { self.literal(number)? } else { self.pinned(|b| b.literal(number))? };
         // Said to be text it is no number any more.
         if let ExprKind::Hex(bytes) = literal.kind {
             literal = *bytes;
@@ -193,7 +236,10 @@ impl Binder<'_> {
             && let Some(Value::Bytes(b)) = literal.as_literal()
             && let Err(at) = charset.validate(b)
         {
-            return Err(SqlError::invalid_string(charset.name(), b[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>()));
+            return Err(SqlError::invalid_string(
+                charset.name(),
+                b[at.0..].iter().take(3).map(|b| format!("{b:02X}")).collect::<String>(),
+            ));
         }
         if literal.ty.length > 0
             && let Some(Value::Bytes(b)) = literal.as_literal()
@@ -211,18 +257,26 @@ impl Binder<'_> {
         let today = redolith_types::Date::ZERO;
         Ok(match kind {
             ast::TemporalLiteral::Date => {
-                let date = convert::to_date(&value, today).filter(|d| !d.truncated).ok_or_else(|| wrong("DATE"))?;
+                let date = convert::to_date(&value, today)
+                    .filter(|d| !d.truncated)
+                    .ok_or_else(|| wrong("DATE"))?;
                 Expr::literal(Value::Date(date.value), ExprType::date())
             }
             ast::TemporalLiteral::Time => {
-                let time = convert::to_time(&value).filter(|t| !t.truncated).ok_or_else(|| wrong("TIME"))?;
+                let time = convert::to_time(&value)
+                    .filter(|t| !t.truncated)
+                    .ok_or_else(|| wrong("TIME"))?;
                 Expr::literal(Value::Time(time.value), ExprType::time(time.fsp))
             }
             ast::TemporalLiteral::Timestamp => {
-                let at = convert::to_datetime(&value, today, 0).filter(|d| !d.truncated).ok_or_else(|| wrong("DATETIME"))?;
+                let at = convert::to_datetime(&value, today, 0)
+                    .filter(|d| !d.truncated)
+                    .ok_or_else(|| wrong("DATETIME"))?;
                 let ty = ExprType::datetime(at.fsp);
-                // With an offset it is what the session's zone makes of it, which the plan does not know.
-                let has_offset = convert::to_datetime(&value, today, 1).is_none_or(|other| other.value != at.value);
+                // With an offset it is what the session's zone makes of it, which the plan does not
+                // know.
+                let has_offset = convert::to_datetime(&value, today, 1)
+                    .is_none_or(|other| other.value != at.value);
                 if has_offset {
                     let text = Expr::literal(value, ExprType::string(0, self.cx.collation));
                     return Ok(Expr::new(ExprKind::Cast(Box::new(text)), ty.nullable(true)));
@@ -248,7 +302,11 @@ impl Binder<'_> {
         if in_aggregate && expr.any(&|e| matches!(e.kind, ExprKind::Aggregate(_))) {
             return Err(SqlError::invalid_group_function());
         }
-        if self.copied > COPIES_PER_BYTE * self.parsed.text.len() { Err(SqlError::nested_too_deeply()) } else { Ok(expr.clone()) }
+        if self.copied > COPIES_PER_BYTE * self.parsed.text.len() {
+            Err(SqlError::nested_too_deeply())
+        } else {
+            Ok(expr.clone())
+        }
     }
 
     fn name(&mut self, env: &Env<'_>, name: &ColumnName) -> Result<Expr> {
@@ -256,16 +314,23 @@ impl Binder<'_> {
             let aliases = env.aliases.filter(|_| name.table.is_none())?;
             aliases.find(&name.column).map(|n| &aliases.list[n].1)
         };
-        // HAVING looks at the select list first, but for what is inside an aggregate; other clauses look at the columns first.
+        // HAVING looks at the select list first, but for what is inside an aggregate; other clauses
+        // look at the columns first.
         if env.clause == Clause::Having && self.aggregates.is_some() {
             if let Some(expr) = alias() {
                 return self.copy(env, expr);
             }
             // Of columns it knows those that are selected or grouped by.
             if let Some(at) = env.scope.find(name, env.clause)? {
-                let column = Expr::new(env.scope.column(at).expr.clone(), env.scope.column(at).ty());
-                let known = env.named.is_some_and(|(index, list)| index.find_expr(&column, list).is_some());
-                return if known { Ok(column) } else { Err(SqlError::unknown_column(written(name), env.clause.name())) };
+                let column =
+                    Expr::new(env.scope.column(at).expr.clone(), env.scope.column(at).ty());
+                let known =
+                    env.named.is_some_and(|(index, list)| index.find_expr(&column, list).is_some());
+                return if known {
+                    Ok(column)
+                } else {
+                    Err(SqlError::unknown_column(written(name), env.clause.name()))
+                };
             }
         }
         match env.scope.find(name, env.clause)? {
@@ -275,7 +340,10 @@ impl Binder<'_> {
             }
             None => match alias() {
                 Some(expr) => self.copy(env, expr),
-                None if env.outer.is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) => {
+                None if env
+                    .outer
+                    .is_some_and(|o| matches!(o.find(name, env.clause), Ok(Some(_)))) =>
+                {
                     Err(SqlError::unsupported("correlated subqueries"))
                 }
                 None => Err(SqlError::unknown_column(written(name), env.clause.name())),
@@ -285,7 +353,8 @@ impl Binder<'_> {
 
     /// DEFAULT(column) and VALUES(column).
     fn default_or_values(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
-        let unqualified = |column: &str| ColumnName { schema: None, table: None, column: column.to_string() };
+        let unqualified =
+            |column: &str| ColumnName { schema: None, table: None, column: column.to_string() };
         match &expr.kind {
             ast::ExprKind::Default(Some(column)) => {
                 let name = unqualified(column);
@@ -296,14 +365,20 @@ impl Binder<'_> {
                     scope = outer;
                     found = scope.find(&name, env.clause)?;
                 }
-                let Some((source, index)) = found else { return Err(SqlError::unknown_column(column, env.clause.name())) };
-                let Some(table) = scope.sources[source].table.clone() else { return Err(SqlError::no_default(column)) };
+                let Some((source, index)) = found else {
+                    return Err(SqlError::unknown_column(column, env.clause.name()));
+                };
+                let Some(table) = scope.sources[source].table.clone() else {
+                    return Err(SqlError::no_default(column));
+                };
                 self.column_default(&table, index)
             }
             ast::ExprKind::Values(column) => {
                 let bound = env.scope.resolve(&unqualified(column), env.clause)?;
                 Ok(match bound.kind {
-                    ExprKind::Column { column, .. } => Expr::new(ExprKind::InsertedValue(column), bound.ty.nullable(true)),
+                    ExprKind::Column { column, .. } => {
+                        Expr::new(ExprKind::InsertedValue(column), bound.ty.nullable(true))
+                    }
                     _ => bound,
                 })
             }
@@ -320,10 +395,14 @@ impl Binder<'_> {
         let nullable = operand.ty.nullable;
         Ok(match op {
             ast::UnaryOp::Plus => operand,
-            ast::UnaryOp::Not => Expr::new(ExprKind::Unary(UnaryOp::Not, Box::new(operand)), ExprType::boolean().nullable(nullable)),
-            ast::UnaryOp::BitNot => {
-                Expr::new(ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)), ExprType::unsigned_bigint(21).nullable(nullable))
-            }
+            ast::UnaryOp::Not => Expr::new(
+                ExprKind::Unary(UnaryOp::Not, Box::new(operand)),
+                ExprType::boolean().nullable(nullable),
+            ),
+            ast::UnaryOp::BitNot => Expr::new(
+                ExprKind::Unary(UnaryOp::BitNot, Box::new(operand)),
+                ExprType::unsigned_bigint(21).nullable(nullable),
+            ),
             ast::UnaryOp::Minus => negate(operand),
             ast::UnaryOp::Binary => transcode(operand, Collation::Binary),
         })
@@ -335,7 +414,9 @@ impl Binder<'_> {
     }
     fn is_decimal_literal(&self, e: &ast::Expr) -> bool {
         match &e.kind {
-            ast::ExprKind::Literal(number) => self.parsed.literal_kind(*number) == TokenKind::Decimal,
+            ast::ExprKind::Literal(number) => {
+                self.parsed.literal_kind(*number) == TokenKind::Decimal
+            }
             ast::ExprKind::Unary(ast::UnaryOp::Minus, of) => self.is_decimal_literal(of),
             _ => false,
         }
@@ -351,7 +432,8 @@ impl Binder<'_> {
         let operand = operand.map(|o| self.expr(env, o)).transpose()?;
         let mut bound = Vec::with_capacity(branches.len());
         for (when, then) in branches {
-            let when = if operand.is_some() { self.expr(env, when)? } else { self.condition(env, when)? };
+            let when =
+                if operand.is_some() { self.expr(env, when)? } else { self.condition(env, when)? };
             bound.push((when, self.chosen(env, then)?));
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
@@ -361,10 +443,15 @@ impl Binder<'_> {
         };
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
         results.extend(otherwise.as_ref().map(|o| o.ty));
-        let ty = types::unify(&results)?.nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
-        let branches = bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
+        let ty = types::unify(&results)?
+            .nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
+        let branches =
+            bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
         let otherwise = otherwise.map(|o| Box::new(in_charset(o, &ty)));
-        Ok(Expr::new(ExprKind::Case { operand: operand.map(Box::new), how, branches, otherwise }, ty))
+        Ok(Expr::new(
+            ExprKind::Case { operand: operand.map(Box::new), how, branches, otherwise },
+            ty,
+        ))
     }
 
     fn cast(&mut self, env: &Env<'_>, value: &ast::Expr, to: &ast::CastType) -> Result<Expr> {
@@ -379,11 +466,15 @@ impl Binder<'_> {
                     Some(name) => charset_named(name)?.default_collation(),
                     None => self.cx.collation,
                 };
-                ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), collation) }
+                ExprType {
+                    coercibility: Coercibility::Implicit,
+                    ..ExprType::string(length.unwrap_or(u32::MAX), collation)
+                }
             }
-            C::Binary(length) => {
-                ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(length.unwrap_or(u32::MAX), Collation::Binary) }
-            }
+            C::Binary(length) => ExprType {
+                coercibility: Coercibility::Implicit,
+                ..ExprType::string(length.unwrap_or(u32::MAX), Collation::Binary)
+            },
             C::Decimal(precision, scale) => {
                 check_decimal(*precision, *scale, "CAST")?;
                 ExprType::decimal(*precision, *scale)
@@ -405,15 +496,22 @@ impl Binder<'_> {
     }
 
     fn collate(&mut self, env: &Env<'_>, value: &ast::Expr, name: &str) -> Result<Expr> {
-        let collation = Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
+        let collation =
+            Collation::from_name(name).ok_or_else(|| SqlError::unknown_collation(name))?;
         let value = self.string_operand(env, value)?;
         let have = value.ty.collation.charset();
-        if value.ty.kind.is_string() && have != collation.charset() && collation != Collation::Binary {
+        if value.ty.kind.is_string()
+            && have != collation.charset()
+            && collation != Collation::Binary
+        {
             return Err(SqlError::collation_charset_mismatch(name, have.name()));
         }
         let ty = ExprType { collation, coercibility: Coercibility::Explicit, ..value.ty };
-        // The value stays as it is: only how it compares changes. A bare column is taken for one in the order of its indexes, so it is one no more.
-        if matches!(value.kind, ExprKind::Column { .. } | ExprKind::Member { .. }) && value.ty.collation != collation {
+        // The value stays as it is: only how it compares changes. A bare column is taken for one in
+        // the order of its indexes, so it is one no more.
+        if matches!(value.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
+            && value.ty.collation != collation
+        {
             return Ok(Expr::new(ExprKind::Collate(Box::new(value)), ty));
         }
         Ok(Expr { ty, ..value })
@@ -428,7 +526,10 @@ impl Binder<'_> {
         if value.ty.kind.is_string() || value.ty.kind == Kind::Null {
             return value;
         }
-        let mut ty = ExprType { nullable: value.ty.nullable, ..ExprType::string(value.ty.length, self.cx.collation) };
+        let mut ty = ExprType {
+            nullable: value.ty.nullable,
+            ..ExprType::string(value.ty.length, self.cx.collation)
+        };
         if value.ty.kind == Kind::Bit {
             // The text of a BIT column is its bytes.
             (ty.collation, ty.coercibility) = (Collation::Binary, Coercibility::Implicit);
@@ -441,7 +542,9 @@ impl Binder<'_> {
 /// -x; literals are negated here, so that -1 is one.
 fn negate(operand: Expr) -> Expr {
     let ty = match types::domain(&operand.ty) {
-        types::Domain::Double => ExprType { decimals: operand.ty.real_decimals(), ..ExprType::double() },
+        types::Domain::Double => {
+            ExprType { decimals: operand.ty.real_decimals(), ..ExprType::double() }
+        }
         types::Domain::Decimal => {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
@@ -495,8 +598,19 @@ pub(super) fn transcode(value: Expr, collation: Collation) -> Expr {
 }
 fn transcoded_type(value: &Expr, collation: Collation) -> ExprType {
     // The length of a parameter is not known.
-    let length = if matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_)) { u32::MAX } else { value.ty.length };
-    ExprType { kind: Kind::VarChar, unsigned: false, length, collation, coercibility: Coercibility::Implicit, ..value.ty }
+    let length = if matches!(value.kind, ExprKind::Param(_) | ExprKind::Hex(_)) {
+        u32::MAX
+    } else {
+        value.ty.length
+    };
+    ExprType {
+        kind: Kind::VarChar,
+        unsigned: false,
+        length,
+        collation,
+        coercibility: Coercibility::Implicit,
+        ..value.ty
+    }
 }
 
 /// The value in the character set of `ty`, if both are strings and it is in another one.
@@ -505,24 +619,39 @@ pub(super) fn in_charset(value: Expr, ty: &ExprType) -> Expr {
         return value;
     }
     let (from, to) = (value.ty.collation.charset(), ty.collation.charset());
-    let has_all = from == Charset::Ascii || to == Charset::Utf8mb4 || (from == Charset::Latin1 && to == Charset::Utf8mb3);
+    let has_all = from == Charset::Ascii
+        || to == Charset::Utf8mb4
+        || (from == Charset::Latin1 && to == Charset::Utf8mb3);
     let ty = transcoded_type(&value, ty.collation);
     // A character that is missing is an error (1267), as in MySQL, and no '?'.
-    Expr::new(if has_all { ExprKind::Cast(Box::new(value)) } else { ExprKind::ConvertTo(Box::new(value)) }, ty)
+    Expr::new(
+        if has_all {
+            ExprKind::Cast(Box::new(value))
+        } else {
+            ExprKind::ConvertTo(Box::new(value))
+        },
+        ty,
+    )
 }
 /// In character sets between which a string has to be converted?
 fn differs(a: &ExprType, b: &ExprType) -> bool {
     let (x, y) = (a.collation, b.collation);
-    a.kind.is_string() && b.kind.is_string() && x.charset() != y.charset() && x != Collation::Binary && y != Collation::Binary
+    a.kind.is_string()
+        && b.kind.is_string()
+        && x.charset() != y.charset()
+        && x != Collation::Binary
+        && y != Collation::Binary
 }
-/// A string in the character set that it is compared in. Not with '?' for what that set lacks: nothing that is compared has it.
+/// A string in the character set that it is compared in. Not with '?' for what that set lacks:
+/// nothing that is compared has it.
 pub(super) fn in_compared_charset(value: Expr, collation: Collation) -> Expr {
     let ty = ExprType::string(u32::MAX, collation);
     // That a parameter is a string may show with its value only.
     let is_open = value.ty.kind == Kind::Null && matches!(value.kind, ExprKind::Param(_));
     let may_lack = !matches!(collation.charset(), Charset::Utf8mb4 | Charset::Binary);
     if differs(&value.ty, &ty) || (is_open && may_lack) {
-        let ty = ExprType { coercibility: Coercibility::Implicit, nullable: value.ty.nullable, ..ty };
+        let ty =
+            ExprType { coercibility: Coercibility::Implicit, nullable: value.ty.nullable, ..ty };
         return Expr::new(ExprKind::ConvertTo(Box::new(value)), ty);
     }
     value
@@ -544,8 +673,10 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
     Ok(())
 }
 
-/// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with them
-/// it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they are).
+/// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with
+/// them
+/// it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
+/// are).
 fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;
     let days = matches!(unit, Day | Week | Month | Quarter | Year | YearMonth);
@@ -562,7 +693,10 @@ fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::Interval
         Kind::DateTime | Kind::Timestamp => ExprType::datetime(decimals),
         Kind::Time if has_days => ExprType::datetime(decimals),
         Kind::Time => ExprType::time(decimals),
-        _ => ExprType::string(29, if date.kind.is_string() { date.collation } else { Collation::Utf8mb4GeneralCi }),
+        _ => ExprType::string(
+            29,
+            if date.kind.is_string() { date.collation } else { Collation::Utf8mb4GeneralCi },
+        ),
     };
     ty.nullable(true)
 }

@@ -23,7 +23,12 @@ impl Binder<'_> {
             return Err(unknown(self));
         }
         if call.name == "MOD" && call.args.len() == 2 {
-            return self.binary(env, BinaryOp::Arith(ArithOp::Modulo), &call.args[0], &call.args[1]);
+            return self.binary(
+                env,
+                BinaryOp::Arith(ArithOp::Modulo),
+                &call.args[0],
+                &call.args[1],
+            );
         }
         let Some(function) = Function::by_name(&call.name) else { return Err(unknown(self)) };
         let (least, most) = function.arity();
@@ -32,10 +37,14 @@ impl Binder<'_> {
         }
         // The type of these depends on an argument's value (digits, precision).
         let by_value = function == Function::UnixTimestamp
-            || matches!(function.returns(), Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral);
+            || matches!(
+                function.returns(),
+                Returns::Number | Returns::DateTime | Returns::Time | Returns::Integral
+            );
         let chooses = matches!(function.returns(), Returns::Unified(_));
-        let numbers = matches!(function.returns(), Returns::Number | Returns::Double | Returns::Integral)
-            || matches!(function, Function::Sign | Function::BitCount);
+        let numbers =
+            matches!(function.returns(), Returns::Number | Returns::Double | Returns::Integral)
+                || matches!(function, Function::Sign | Function::BitCount);
         let mut args = Vec::with_capacity(call.args.len());
         for (n, arg) in call.args.iter().enumerate() {
             let bound = match () {
@@ -64,39 +73,61 @@ impl Binder<'_> {
         let first = args.first().map(|a| a.ty).unwrap_or(ExprType::null());
         let ty = match function.returns() {
             Returns::Int(length) => ExprType::bigint(length),
-            Returns::UInt(_) if function == Function::UnixTimestamp && args.first().is_some_and(|a| digits_after_point(a) > 0) => {
+            Returns::UInt(_)
+                if function == Function::UnixTimestamp
+                    && args.first().is_some_and(|a| digits_after_point(a) > 0) =>
+            {
                 let scale = digits_after_point(&args[0]);
                 ExprType::decimal(11 + scale as u32, scale)
             }
             Returns::UInt(length) => ExprType::unsigned_bigint(length),
-            Returns::Double if function == Function::Pi => ExprType { decimals: 6, length: 8, ..ExprType::double() },
+            Returns::Double if function == Function::Pi => {
+                ExprType { decimals: 6, length: 8, ..ExprType::double() }
+            }
             Returns::Double => ExprType::double(),
             Returns::Number => number_type(function, args),
             Returns::Integral => match types::domain(&first) {
                 types::Domain::Double => ExprType::double(),
                 // What 64 bits may not hold.
-                types::Domain::Decimal if first.digits().0 >= 18 => ExprType::decimal(first.digits().0 + 1, 0),
+                types::Domain::Decimal if first.digits().0 >= 18 => {
+                    ExprType::decimal(first.digits().0 + 1, 0)
+                }
                 _ => ExprType::bigint(first.digits().0.clamp(1, 20) + 1).unsigned(first.unsigned),
             },
             Returns::SameString => {
                 let text = self.to_string(args[0].clone());
                 let ty = text.ty;
                 args[0] = text;
-                let mut collation = if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
+                let mut collation =
+                    if ty.kind == Kind::Null { self.cx.collation } else { ty.collation };
                 // What is cut off takes part in how the rest compares.
-                let cuts = matches!(function, Function::Trim | Function::TrimLeading | Function::TrimTrailing | Function::SubstringIndex);
-                if let Some(part) = args.get(1).filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null) {
+                let cuts = matches!(
+                    function,
+                    Function::Trim
+                        | Function::TrimLeading
+                        | Function::TrimTrailing
+                        | Function::SubstringIndex
+                );
+                if let Some(part) = args
+                    .get(1)
+                    .filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null)
+                {
                     let (common, _) = types::collation_of(&[&ty, &part.ty], function.name())?;
                     if common.charset() == collation.charset() {
                         collation = common;
                     }
                 }
                 let kind = if ty.kind == Kind::Blob { Kind::Blob } else { Kind::VarChar };
-                ExprType { kind, coercibility: ty.coercibility, ..ExprType::string(ty.length, collation) }
+                ExprType {
+                    kind,
+                    coercibility: ty.coercibility,
+                    ..ExprType::string(ty.length, collation)
+                }
             }
             Returns::Concat => self.concat_type(args)?,
             Returns::Text(length) => {
-                let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+                let strings: Vec<&ExprType> =
+                    args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
                 let (collation, coercibility) = if strings.is_empty() {
                     (self.cx.collation, Coercibility::Literal)
                 } else {
@@ -105,9 +136,10 @@ impl Binder<'_> {
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
             Returns::Ascii(length) => ExprType::string(length, self.cx.collation),
-            Returns::System(length) => {
-                ExprType { coercibility: Coercibility::System, ..ExprType::string(length, Collation::Utf8mb4GeneralCi) }
-            }
+            Returns::System(length) => ExprType {
+                coercibility: Coercibility::System,
+                ..ExprType::string(length, Collation::Utf8mb4GeneralCi)
+            },
             Returns::Binary(length) => ExprType::string(length, Collation::Binary),
             Returns::Date => ExprType::date(),
             Returns::Time => ExprType::time(fraction(function, args)?),
@@ -118,13 +150,16 @@ impl Binder<'_> {
                         *arg = self.to_string(arg.clone());
                     }
                 }
-                let ty = types::unify(&args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>())?;
+                let ty =
+                    types::unify(&args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>())?;
                 for arg in &mut args[from as usize..] {
                     *arg = in_charset(arg.clone(), &ty);
                 }
                 return Ok(match function {
                     // NULL only if every argument is.
-                    Function::Coalesce | Function::IfNull => ty.nullable(args.iter().all(|a| a.ty.nullable)),
+                    Function::Coalesce | Function::IfNull => {
+                        ty.nullable(args.iter().all(|a| a.ty.nullable))
+                    }
                     Function::If => ty,
                     Function::Elt => ty.nullable(true),
                     _ => ty.nullable(nullable),
@@ -156,7 +191,12 @@ impl Binder<'_> {
         );
         let counts = matches!(
             function,
-            Function::Length | Function::CharLength | Function::Abs | Function::Concat | Function::Lower | Function::Upper
+            Function::Length
+                | Function::CharLength
+                | Function::Abs
+                | Function::Concat
+                | Function::Lower
+                | Function::Upper
         );
         Ok(ty.nullable(if certain || counts { nullable && !certain } else { true }))
     }
@@ -166,11 +206,18 @@ impl Binder<'_> {
         for arg in args.iter_mut() {
             *arg = self.to_string(arg.clone());
         }
-        let strings: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-        let (collation, coercibility) =
-            if strings.is_empty() { (self.cx.collation, Coercibility::Literal) } else { types::collation_of(&strings, "concat")? };
+        let strings: Vec<&ExprType> =
+            args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+        let (collation, coercibility) = if strings.is_empty() {
+            (self.cx.collation, Coercibility::Literal)
+        } else {
+            types::collation_of(&strings, "concat")?
+        };
         let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
-        let ty = ExprType { coercibility, ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation) };
+        let ty = ExprType {
+            coercibility,
+            ..ExprType::string(length.min(u32::MAX as u64 / 4) as u32, collation)
+        };
         for arg in args.iter_mut() {
             *arg = in_charset(arg.clone(), &ty);
         }
@@ -182,8 +229,12 @@ impl Binder<'_> {
             // With a format they give text.
             Function::FromUnixTime if args.len() == 2 => ExprType::string(240, self.cx.collation),
             Function::FromUnixTime => ExprType::datetime(args[0].ty.decimals.min(6)),
-            Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => ExprType::time(fraction(function, args)?),
-            Function::AddTime | Function::SubTime if !args[0].ty.kind.is_temporal() => ExprType::string(26, self.cx.collation),
+            Function::AddTime | Function::SubTime if args[0].ty.kind == Kind::Time => {
+                ExprType::time(fraction(function, args)?)
+            }
+            Function::AddTime | Function::SubTime if !args[0].ty.kind.is_temporal() => {
+                ExprType::string(26, self.cx.collation)
+            }
             Function::StrToDate => str_to_date_type(&args[1]),
             _ => ExprType::datetime(fraction(function, args)?),
         })
@@ -193,20 +244,23 @@ impl Binder<'_> {
 /// Digits of the fraction: NOW(n) has n, others those of their argument.
 fn fraction(function: Function, args: &[Expr]) -> Result<u8> {
     match function {
-        Function::Now | Function::SysDate | Function::UtcTimestamp | Function::CurTime | Function::UtcTime => {
-            match args.first().and_then(|a| a.as_literal()) {
-                None => Ok(0),
-                Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
-                Some(_) => Err(SqlError::wrong_arguments(function.name())),
-            }
-        }
+        Function::Now
+        | Function::SysDate
+        | Function::UtcTimestamp
+        | Function::CurTime
+        | Function::UtcTime => match args.first().and_then(|a| a.as_literal()) {
+            None => Ok(0),
+            Some(Value::Int(n)) => check_fsp(u8::try_from(*n).unwrap_or(255), function.name()),
+            Some(_) => Err(SqlError::wrong_arguments(function.name())),
+        },
         Function::MakeTime => Ok(digits_after_point(&args[2])),
         Function::ConvertTz => Ok(digits_after_point(&args[0])),
         _ => Ok(args.iter().map(digits_after_point).max().unwrap_or(0)),
     }
 }
 
-/// Digits of the fraction of a second an argument may have: a literal those that it has, other strings six.
+/// Digits of the fraction of a second an argument may have: a literal those that it has, other
+/// strings six.
 fn digits_after_point(arg: &Expr) -> u8 {
     match arg.as_literal() {
         Some(Value::Bytes(text)) => {
@@ -255,7 +309,12 @@ fn number_type(function: Function, args: &[Expr]) -> ExprType {
                 Some(Some(Value::Int(n))) => (*n).clamp(0, 30) as u8,
                 Some(_) => scale,
             };
-            let scale = wanted.min(scale.max(if args.len() > 1 && args[1].as_literal().is_none() { scale } else { 0 }));
+            let scale =
+                wanted.min(scale.max(if args.len() > 1 && args[1].as_literal().is_none() {
+                    scale
+                } else {
+                    0
+                }));
             ExprType::decimal(int + 1 + scale as u32, scale)
         }
         _ => ExprType::bigint(arg.length.clamp(1, 21)).unsigned(arg.unsigned),

@@ -1,4 +1,5 @@
-//! GROUP BY: what is computed for a row of the result is rewritten in terms of group keys and aggregates.
+//! GROUP BY: what is computed for a row of the result is rewritten in terms of group keys and
+//! aggregates.
 use super::member::{Names, number_of};
 use super::scope::Scope;
 use super::{Binder, slot};
@@ -36,8 +37,18 @@ impl Binder<'_> {
         if let Some(having) = having {
             regroup.rewrite(having, "HAVING clause", 1)?;
         }
-        let keys = regroup.keys.into_iter().map(|key| table_number(scope, &key).map_or(key, |(number, _)| number)).collect();
-        Ok(Grouping { keys, implicit, aggregates: regroup.aggregates, sorted: false, first_row: false })
+        let keys = regroup
+            .keys
+            .into_iter()
+            .map(|key| table_number(scope, &key).map_or(key, |(number, _)| number))
+            .collect();
+        Ok(Grouping {
+            keys,
+            implicit,
+            aggregates: regroup.aggregates,
+            sorted: false,
+            first_row: false,
+        })
     }
 }
 
@@ -58,17 +69,35 @@ struct Regroup<'a> {
 }
 
 impl<'a> Regroup<'a> {
-    fn new(scope: &'a Scope, keys: Vec<Expr>, known: SameIndex, aggregates: Vec<AggregateCall>, conjuncts: &[Expr]) -> Regroup<'a> {
+    fn new(
+        scope: &'a Scope,
+        keys: Vec<Expr>,
+        known: SameIndex,
+        aggregates: Vec<AggregateCall>,
+        conjuncts: &[Expr],
+    ) -> Regroup<'a> {
         let keyed = keys.iter().filter_map(column_of);
         let constant = keyed.chain(conjuncts.iter().flat_map(fixed_by)).collect();
         let mut any_values: HashMap<_, Vec<usize>> = HashMap::new();
-        for (place, call) in aggregates.iter().enumerate().filter(|(_, call)| call.function == Aggregate::AnyValue) {
+        for (place, call) in
+            aggregates.iter().enumerate().filter(|(_, call)| call.function == Aggregate::AnyValue)
+        {
             if let Some(column) = call.args.first().and_then(column_of) {
                 any_values.entry(column).or_default().push(place);
             }
         }
         let dependent = HashMap::new();
-        Regroup { scope, keys, known, aggregates, any_values, constant, dependent, strict: false, implicit: false }
+        Regroup {
+            scope,
+            keys,
+            known,
+            aggregates,
+            any_values,
+            constant,
+            dependent,
+            strict: false,
+            implicit: false,
+        }
     }
 
     fn rewrite(&mut self, expr: &mut Expr, clause: &str, position: usize) -> Result<()> {
@@ -83,8 +112,11 @@ impl<'a> Regroup<'a> {
         if let ExprKind::Column { source, column } = expr.kind {
             if self.strict && !self.depends_on_keys(source, column) {
                 let column = &self.scope.sources[source as usize].columns[column as usize].meta;
-                let name =
-                    [&*column.schema, &*column.table, &*column.name].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(".");
+                let name = [&*column.schema, &*column.table, &*column.name]
+                    .into_iter()
+                    .filter(|p| !p.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(".");
                 return Err(if self.implicit {
                     SqlError::nonaggregated_column(position, clause, name)
                 } else {
@@ -110,18 +142,27 @@ impl<'a> Regroup<'a> {
         result
     }
 
-    /// The column is the same in all rows of a group: its table's unique key is among the group's keys, or it is fixed by WHERE.
+    /// The column is the same in all rows of a group: its table's unique key is among the group's
+    /// keys, or it is fixed by WHERE.
     fn depends_on_keys(&mut self, source: u16, column: u16) -> bool {
         if let Some(known) = self.dependent.get(&(source, column)) {
             return *known;
         }
         let constant = |c: usize| self.constant.contains(&(source, c as u16));
         let by_index = |index: &IndexDef, columns: &[Column]| {
-            index.columns.iter().all(|c| c.prefix.is_none() && !columns[c.column].nullable && constant(c.column))
+            index
+                .columns
+                .iter()
+                .all(|c| c.prefix.is_none() && !columns[c.column].nullable && constant(c.column))
         };
         let table = &self.scope.sources[source as usize].table;
-        let unique = || table.iter().flat_map(|t| t.def.indexes.iter().filter(|i| i.unique).map(move |i| (i, &t.def.columns)));
-        let found = constant(column as usize) || unique().any(|(index, columns)| by_index(index, columns));
+        let unique = || {
+            table.iter().flat_map(|t| {
+                t.def.indexes.iter().filter(|i| i.unique).map(move |i| (i, &t.def.columns))
+            })
+        };
+        let found =
+            constant(column as usize) || unique().any(|(index, columns)| by_index(index, columns));
         self.dependent.insert((source, column), found);
         found
     }
@@ -137,7 +178,9 @@ impl<'a> Regroup<'a> {
             order: Vec::new(),
             separator: "".into(),
         };
-        let same = |place: &&usize| self.aggregates[**place].args.first().is_some_and(|arg| arg.same(&call.args[0]));
+        let same = |place: &&usize| {
+            self.aggregates[**place].args.first().is_some_and(|arg| arg.same(&call.args[0]))
+        };
         let known = column_of(&call.args[0]).map(|c| self.any_values.entry(c).or_default());
         let place = match known.as_ref().and_then(|places| places.iter().find(same)) {
             Some(place) => *place,
@@ -166,8 +209,14 @@ fn table_number(scope: &Scope, expr: &Expr) -> Option<(Expr, Names)> {
 /// The columns of `column = constant`.
 fn fixed_by(conjunct: &Expr) -> impl Iterator<Item = (u16, u16)> {
     let sides = match &conjunct.kind {
-        ExprKind::Compare { op: CompareOp::Eq, sides, .. } => Some([(&sides[0], &sides[1]), (&sides[1], &sides[0])]),
+        ExprKind::Compare { op: CompareOp::Eq, sides, .. } => {
+            Some([(&sides[0], &sides[1]), (&sides[1], &sides[0])])
+        }
         _ => None,
     };
-    sides.into_iter().flatten().filter(|(_, other)| other.is_constant()).filter_map(|(side, _)| column_of(side))
+    sides
+        .into_iter()
+        .flatten()
+        .filter(|(_, other)| other.is_constant())
+        .filter_map(|(side, _)| column_of(side))
 }

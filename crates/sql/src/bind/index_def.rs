@@ -6,8 +6,13 @@ use redolith_types::{Column, IndexColumn, IndexDef, SqlType, TableDef};
 
 const MAX_KEY_BYTES: u64 = 3072;
 
-/// Adds an index to the definition. `nullable`: what was said of each column; a primary key makes its columns NOT NULL unless they were said to be NULL.
-pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, nullable: &[Option<bool>]) -> Result<IndexDef> {
+/// Adds an index to the definition. `nullable`: what was said of each column; a primary key makes
+/// its columns NOT NULL unless they were said to be NULL.
+pub(super) fn add(
+    def: &mut TableDef,
+    spec: &IndexSpec,
+    nullable: &[Option<bool>],
+) -> Result<IndexDef> {
     if def.indexes.len() >= MAX_INDEXES {
         return Err(SqlError::too_many_keys(MAX_INDEXES));
     }
@@ -48,7 +53,8 @@ pub(super) fn add(def: &mut TableDef, spec: &IndexSpec, nullable: &[Option<bool>
 }
 
 fn part_column(def: &TableDef, part: &IndexPart, primary: bool) -> Result<IndexColumn> {
-    let column = def.column(&part.column).ok_or_else(|| SqlError::key_column_missing(&part.column))?;
+    let column =
+        def.column(&part.column).ok_or_else(|| SqlError::key_column_missing(&part.column))?;
     let ty = &def.columns[column].ty;
     let length = match ty {
         SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => Some(*chars),
@@ -64,7 +70,12 @@ fn part_column(def: &TableDef, part: &IndexPart, primary: bool) -> Result<IndexC
     };
     let prefix = match (part.prefix, length) {
         (None, None) => return Err(SqlError::blob_key_without_length(&part.column)),
-        (Some(0), _) => return Err(SqlError::new(1391, format!("Key part '{}' length cannot be 0", part.column))),
+        (Some(0), _) => {
+            return Err(SqlError::new(
+                1391,
+                format!("Key part '{}' length cannot be 0", part.column),
+            ));
+        }
         (Some(prefix), Some(length)) if prefix > length => return Err(SqlError::wrong_prefix_key()),
         (Some(prefix), Some(length)) if prefix == length => None,
         (prefix, _) => prefix,
@@ -95,7 +106,11 @@ fn index_name(def: &TableDef, spec: &IndexSpec, columns: &[IndexColumn]) -> Resu
         if name.chars().count() > 64 {
             return Err(SqlError::name_too_long(name));
         }
-        return if taken(name) { Err(SqlError::duplicate_key_name(name)) } else { Ok(name.clone()) };
+        return if taken(name) {
+            Err(SqlError::duplicate_key_name(name))
+        } else {
+            Ok(name.clone())
+        };
     }
     let base = &def.columns[columns[0].column].name;
     if !taken(base) && !base.eq_ignore_ascii_case("PRIMARY") {

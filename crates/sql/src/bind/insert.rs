@@ -8,14 +8,19 @@ use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
 use crate::plan::ty::NOT_FIXED_DECIMALS;
-use crate::plan::{ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind, OnDuplicate};
+use crate::plan::{
+    ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind,
+    OnDuplicate,
+};
 use redolith_types::SqlType;
 use std::sync::Arc;
 
 /// A quotient is stored with the digits that it has, and not with those that it shows, unless a
 /// temporary table is between.
 fn keep_digits(output: &mut Expr) {
-    if matches!(output.kind, ExprKind::Arith { op: ArithOp::Divide, .. }) && output.ty.kind == Kind::Decimal {
+    if matches!(output.kind, ExprKind::Arith { op: ArithOp::Divide, .. })
+        && output.ty.kind == Kind::Decimal
+    {
         output.ty.decimals = NOT_FIXED_DECIMALS;
     }
 }
@@ -56,11 +61,23 @@ impl Binder<'_> {
         } else {
             OnDuplicate::Update(self.on_duplicate(&table, insert)?)
         };
-        Ok(InsertPlan { names_columns: names_columns(&rows), table, rows, fill, defaults, on_duplicate, ignore: insert.ignore })
+        Ok(InsertPlan {
+            names_columns: names_columns(&rows),
+            table,
+            rows,
+            fill,
+            defaults,
+            on_duplicate,
+            ignore: insert.ignore,
+        })
     }
 
     /// What each column gets, given the named ones.
-    pub(super) fn fill(&mut self, table: &TableInfo, columns: &[usize]) -> Result<(Vec<Fill>, Vec<crate::plan::DefaultFill>)> {
+    pub(super) fn fill(
+        &mut self,
+        table: &TableInfo,
+        columns: &[usize],
+    ) -> Result<(Vec<Fill>, Vec<crate::plan::DefaultFill>)> {
         let count = table.def.columns.len();
         let mut fill = vec![Fill::Default; count];
         for (n, &column) in columns.iter().enumerate() {
@@ -70,7 +87,12 @@ impl Binder<'_> {
         Ok((fill, defaults))
     }
 
-    fn insert_rows(&mut self, table: &Arc<TableInfo>, columns: &[usize], rows: &[Vec<ast::Expr>]) -> Result<InsertRows> {
+    fn insert_rows(
+        &mut self,
+        table: &Arc<TableInfo>,
+        columns: &[usize],
+        rows: &[Vec<ast::Expr>],
+    ) -> Result<InsertRows> {
         // Names are columns of the row that is made.
         let mut scope = Scope::default();
         scope.add_table(table, None, false)?;
@@ -104,7 +126,13 @@ impl Binder<'_> {
     }
 
     /// A value that is to be stored in a column.
-    pub(super) fn value_for(&mut self, env: &Env<'_>, table: &TableInfo, column: usize, value: &ast::Expr) -> Result<Expr> {
+    pub(super) fn value_for(
+        &mut self,
+        env: &Env<'_>,
+        table: &TableInfo,
+        column: usize,
+        value: &ast::Expr,
+    ) -> Result<Expr> {
         let def = &table.def.columns[column];
         let hex = self.is_hex(value);
         let bound = self.by_value(env, value)?;
@@ -113,7 +141,11 @@ impl Binder<'_> {
         Ok(if hex && numeric { as_number(bound) } else { bound })
     }
 
-    fn on_duplicate(&mut self, table: &Arc<TableInfo>, insert: &ast::Insert) -> Result<Vec<Assignment>> {
+    fn on_duplicate(
+        &mut self,
+        table: &Arc<TableInfo>,
+        insert: &ast::Insert,
+    ) -> Result<Vec<Assignment>> {
         let mut scope = Scope::default();
         scope.add_table(table, None, false)?;
         if let Some((alias, names)) = &insert.row_alias {
@@ -122,7 +154,8 @@ impl Binder<'_> {
         self.assignments(&scope, table, &insert.on_duplicate)
     }
 
-    /// SET c = value, ..: in UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the table.
+    /// SET c = value, ..: in UPDATE and ON DUPLICATE KEY UPDATE. Source 0 of the scope is the
+    /// table.
     pub(super) fn assignments(
         &mut self,
         scope: &Scope,
@@ -134,9 +167,13 @@ impl Binder<'_> {
         let env = Env::new(scope, Clause::Fields);
         for (name, value) in list {
             // Only the table's own columns can be set.
-            let own = scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
+            let own =
+                scope.matching(name.schema.as_deref(), name.table.as_deref()).any(|(s, _)| s == 0);
             let Some(column) = scope.sources[0].column(&name.column).filter(|_| own) else {
-                return Err(SqlError::unknown_column(super::scope::written(name), Clause::Fields.name()));
+                return Err(SqlError::unknown_column(
+                    super::scope::written(name),
+                    Clause::Fields.name(),
+                ));
             };
             let column = column as u16;
             let value = match &value.kind {
@@ -166,11 +203,15 @@ fn names_columns(rows: &InsertRows) -> bool {
 
 fn insert_columns(table: &TableInfo, names: Option<&[String]>) -> Result<Vec<usize>> {
     let Some(names) = names else {
-        return Ok((0..table.def.columns.len()).filter(|&c| !table.def.columns[c].invisible).collect());
+        return Ok((0..table.def.columns.len())
+            .filter(|&c| !table.def.columns[c].invisible)
+            .collect());
     };
     let mut columns = Vec::with_capacity(names.len().min(table.def.columns.len()));
     for name in names {
-        let column = table.column(name).ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
+        let column = table
+            .column(name)
+            .ok_or_else(|| SqlError::unknown_column(name, Clause::Fields.name()))?;
         if columns.contains(&column) {
             return Err(SqlError::column_specified_twice(name));
         }
@@ -187,7 +228,13 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
     let alias: Arc<str> = Arc::from(alias);
     let columns = (0..table.def.columns.len()).map(|i| {
         let meta = meta::column_meta(table, &alias, i, names.get(i).map(String::as_str));
-        ScopeColumn { name: meta.name.clone(), meta, hidden: false, merged: false, expr: ExprKind::InsertedValue(i as u16) }
+        ScopeColumn {
+            name: meta.name.clone(),
+            meta,
+            hidden: false,
+            merged: false,
+            expr: ExprKind::InsertedValue(i as u16),
+        }
     });
     let columns = columns.collect();
     Ok(ScopeSource::new(None, alias, None, columns))
@@ -196,7 +243,9 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
 /// Does a source read this table?
 pub(super) fn reads(source: &crate::plan::Source, table: &TableInfo) -> bool {
     match &source.kind {
-        crate::plan::SourceKind::Table(access) => access.table.def.schema == table.def.schema && access.table.def.name == table.def.name,
+        crate::plan::SourceKind::Table(access) => {
+            access.table.def.schema == table.def.schema && access.table.def.name == table.def.name
+        }
         // A derived table is made before the first row comes out.
         crate::plan::SourceKind::Derived(_) | crate::plan::SourceKind::Virtual(_) => false,
     }

@@ -1,4 +1,5 @@
-//! ENUM and SET columns of derived tables and behind GROUP BY: what is kept of a row is the number; the text is made where it is asked for.
+//! ENUM and SET columns of derived tables and behind GROUP BY: what is kept of a row is the number;
+//! the text is made where it is asked for.
 use super::scope::ScopeColumn;
 use crate::catalog::TableInfo;
 use crate::plan::{Expr, ExprKind, ExprType, Kind, SelectPlan, SourceKind};
@@ -18,16 +19,24 @@ impl Names {
 }
 
 /// An ENUM or SET of a table as its number; None for all else. `table`: that of a source.
-pub(super) fn number_of(expr: &Expr, table: impl Fn(usize) -> Option<Arc<TableInfo>>) -> Option<(Expr, Names)> {
+pub(super) fn number_of(
+    expr: &Expr,
+    table: impl Fn(usize) -> Option<Arc<TableInfo>>,
+) -> Option<(Expr, Names)> {
     if !matches!(expr.ty.kind, Kind::Enum | Kind::Set) {
         return None;
     }
     match &expr.kind {
         ExprKind::Column { source, column } => {
-            let number = Expr::new(expr.kind.clone(), ExprType::unsigned_bigint(20).nullable(expr.ty.nullable));
+            let number = Expr::new(
+                expr.kind.clone(),
+                ExprType::unsigned_bigint(20).nullable(expr.ty.nullable),
+            );
             Some((number, Names { table: table(*source as usize)?, column: *column }))
         }
-        ExprKind::Member { number, table, column } => Some(((**number).clone(), Names { table: table.clone(), column: *column })),
+        ExprKind::Member { number, table, column } => {
+            Some(((**number).clone(), Names { table: table.clone(), column: *column }))
+        }
         _ => None,
     }
 }
@@ -42,7 +51,8 @@ pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
     }
 }
 
-/// Has a query give the number of an ENUM or SET where it gives its text; None: it gives something else.
+/// Has a query give the number of an ENUM or SET where it gives its text; None: it gives something
+/// else.
 pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
     let table = |source: usize| match &plan.sources[source].kind {
         SourceKind::Table(access) => Some(access.table.clone()),

@@ -1,10 +1,13 @@
 //! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
 //!
-//! **BIND-1** In a text statement literals become parameters ("lifted") unless the plan depends on their value; then they are *pinned*: kept as literals,
-//! and reported so that the plan cache compares them.
-//! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile shows when the plan is run (PLAN-2).
-//! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`, `COALESCE(?, 0)`), the values say that come: the plan is for their types
-//! (`untyped`) and is made anew for others. So it is with user variables, whose plans serve one statement.
+//! **BIND-1** In a text statement literals become parameters ("lifted") unless the plan depends on
+//! their value; then they are *pinned*: kept as literals, and reported so that the plan cache
+//! compares them.
+//! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile
+//! shows when the plan is run (PLAN-2).
+//! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,
+//! `COALESCE(?, 0)`), the values say that come: the plan is for their types (`untyped`) and is made
+//! anew for others. So it is with user variables, whose plans serve one statement.
 mod admin;
 mod aggregate;
 mod column;
@@ -67,7 +70,8 @@ pub struct BindContext<'a> {
 pub struct Bound {
     pub plan: Plan,
     pub pinned: Vec<u32>,
-    /// A subquery is run once, with one set of parameters: such a plan cannot stand for more rows than its own (DML-2).
+    /// A subquery is run once, with one set of parameters: such a plan cannot stand for more rows
+    /// than its own (DML-2).
     pub has_subqueries: bool,
 }
 
@@ -76,7 +80,8 @@ pub struct Bound {
 pub enum Params {
     /// The `?` of the text.
     Marks,
-    /// Literals, where that is possible. `row_stride`: the one row of the VALUES list stands for more like it.
+    /// Literals, where that is possible. `row_stride`: the one row of the VALUES list stands for
+    /// more like it.
     Literals { row_stride: Option<u32> },
 }
 
@@ -96,16 +101,37 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
     };
     let shared = matches!(
         body,
-        Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Transaction(_)
+        Statement::Select(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Transaction(_)
     );
     let cacheable = shared && !binder.reads_user_variables;
     let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
-    let untyped = if cx.untyped.is_empty() { binder.untyped.iter().map(|n| (*n, ExprType::null())).collect() } else { cx.untyped.into() };
+    let untyped = if cx.untyped.is_empty() {
+        binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
+    } else {
+        cx.untyped.into()
+    };
     let param_types = std::mem::take(&mut binder.param_types);
     let tables = std::mem::take(&mut binder.tables);
-    let plan = Plan { body, columns, params, param_types, untyped, tables, cacheable, hints: parsed.hints.clone() };
+    let plan = Plan {
+        body,
+        columns,
+        params,
+        param_types,
+        untyped,
+        tables,
+        cacheable,
+        hints: parsed.hints.clone(),
+    };
     binder.pin_the_rest();
-    Ok(Bound { plan, has_subqueries: binder.subqueries > 0, pinned: binder.pinned.into_iter().collect() })
+    Ok(Bound {
+        plan,
+        has_subqueries: binder.subqueries > 0,
+        pinned: binder.pinned.into_iter().collect(),
+    })
 }
 
 pub(crate) struct Binder<'a> {
@@ -151,7 +177,8 @@ fn slot(n: usize) -> Result<u16> {
 
 impl<'a> Binder<'a> {
     fn new(parsed: &'a Parsed<'a>, cx: &'a BindContext<'a>, lift: bool) -> Binder<'a> {
-        let param_types = if lift { Vec::new() } else { vec![ExprType::null(); parsed.params as usize] };
+        let param_types =
+            if lift { Vec::new() } else { vec![ExprType::null(); parsed.params as usize] };
         Binder {
             cx,
             parsed,
@@ -215,10 +242,15 @@ impl<'a> Binder<'a> {
         }
         Ok(())
     }
-    /// Counts nodes of the plan. The parser has counted one for each of the tree's; names and lists may stand for more.
+    /// Counts nodes of the plan. The parser has counted one for each of the tree's; names and lists
+    /// may stand for more.
     fn charge(&mut self, nodes: usize) -> Result<()> {
         self.memory += nodes * size_of::<crate::plan::Expr>();
-        if self.memory > self.cx.bounds.memory { Err(self.cx.bounds.exceeded()) } else { self.step(nodes) }
+        if self.memory > self.cx.bounds.memory {
+            Err(self.cx.bounds.exceeded())
+        } else {
+            self.step(nodes)
+        }
     }
 
     /// Runs `f` with literals kept.
@@ -229,7 +261,8 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// Literals that are no expressions are part of the plan: the lengths in CAST(x AS CHAR(5)), an alias or the name of a character set as a string.
+    /// Literals that are no expressions are part of the plan: the lengths in CAST(x AS CHAR(5)), an
+    /// alias or the name of a character set as a string.
     fn pin_the_rest(&mut self) {
         self.pinned.extend((0..).zip(&self.lifted).filter(|(_, lifted)| !**lifted).map(|(n, _)| n));
     }
@@ -246,7 +279,8 @@ impl<'a> Binder<'a> {
             _ => self.cx.collation,
         }
     }
-    /// A string literal as the connection's character set has it, in UTF-8. If that is bytes, they are read as text of `bytes_in`.
+    /// A string literal as the connection's character set has it, in UTF-8. If that is bytes, they
+    /// are read as text of `bytes_in`.
     fn connection_text(&mut self, number: u32, bytes_in: Charset) -> Result<String> {
         let charset = match self.literal_collation(number).charset() {
             Charset::Binary => bytes_in,
@@ -269,10 +303,13 @@ impl<'a> Binder<'a> {
         matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
     }
 
-    /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and NULLIF of one, which asks its argument for the number.
+    /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and
+    /// NULLIF of one, which asks its argument for the number.
     fn is_hex_number(&self, expr: &ast::Expr) -> bool {
         match &expr.kind {
-            ast::ExprKind::Call(call) if call.name == "NULLIF" => call.args.first().is_some_and(|chosen| self.is_hex(chosen)),
+            ast::ExprKind::Call(call) if call.name == "NULLIF" => {
+                call.args.first().is_some_and(|chosen| self.is_hex(chosen))
+            }
             _ => self.is_hex(expr),
         }
     }
@@ -286,7 +323,9 @@ impl<'a> Binder<'a> {
         if !is_schema(self.schema_of(name)?) {
             return Ok(None);
         }
-        Virtual::from_name(&name.name).map(Some).ok_or_else(|| SqlError::unknown_information_table(&name.name))
+        Virtual::from_name(&name.name)
+            .map(Some)
+            .ok_or_else(|| SqlError::unknown_information_table(&name.name))
     }
 
     /// Looks a table up and notes its use.
@@ -294,7 +333,11 @@ impl<'a> Binder<'a> {
         let schema = self.schema_of(name)?;
         if is_schema(schema) {
             // ISCH-2; reads do not come here.
-            return Err(SqlError::access_denied_database(self.cx.account.0, self.cx.account.1, SCHEMA));
+            return Err(SqlError::access_denied_database(
+                self.cx.account.0,
+                self.cx.account.1,
+                SCHEMA,
+            ));
         }
         let Some(table) = self.cx.catalog.table(schema, &name.name) else {
             return Err(if self.cx.catalog.schema(schema).is_none() {

@@ -25,7 +25,8 @@ pub(super) enum Purpose {
 }
 
 impl Wanted {
-    pub const NOTHING: Wanted = Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false };
+    pub const NOTHING: Wanted =
+        Wanted { order: Vec::new(), purpose: Purpose::Nothing, limited: false };
 
     pub fn of(plan: &SelectPlan, sources: usize) -> Wanted {
         let column = |e: &crate::plan::Expr| match e.kind {
@@ -49,7 +50,11 @@ impl Wanted {
             let keys = grouping.keys.iter().map(|k| column(k).map(|c| (c, false))).collect();
             return some(keys, Purpose::Group, false);
         }
-        let order = plan.order.iter().map(|k| column(&plan.output[k.output as usize]).map(|c| (c, k.descending))).collect();
+        let order = plan
+            .order
+            .iter()
+            .map(|k| column(&plan.output[k.output as usize]).map(|c| (c, k.descending)))
+            .collect();
         some(order, Purpose::Order, plan.limit.count.is_some() && !plan.distinct)
     }
 
@@ -68,11 +73,9 @@ impl Wanted {
                     grouping.sorted = chosen.ordered;
                     // Groups come in key order: ORDER BY the keys asks for what is there.
                     let in_order = plan.order.len() <= grouping.keys.len()
-                        && plan
-                            .order
-                            .iter()
-                            .enumerate()
-                            .all(|(n, k)| !k.descending && group_key(&plan.output[k.output as usize]) == Some(n));
+                        && plan.order.iter().enumerate().all(|(n, k)| {
+                            !k.descending && group_key(&plan.output[k.output as usize]) == Some(n)
+                        });
                     if chosen.ordered && in_order {
                         plan.order.clear();
                         plan.output.truncate(plan.visible);
@@ -80,7 +83,8 @@ impl Wanted {
                 } else {
                     // MIN passes over NULLs, which come first.
                     let column = self.order[0].0;
-                    grouping.first_row = chosen.ordered && (self.order[0].1 || !table.def.columns[column].nullable);
+                    grouping.first_row =
+                        chosen.ordered && (self.order[0].1 || !table.def.columns[column].nullable);
                 }
             }
         }
@@ -96,8 +100,14 @@ fn group_key(output: &Expr) -> Option<usize> {
     }
 }
 
-/// Does an index give its rows in the order wanted? Some(reverse) if so. `constant`: columns with one value in all rows.
-pub(super) fn index_order(def: &TableDef, index: Option<usize>, constant: &[usize], wanted: &[(usize, bool)]) -> Option<bool> {
+/// Does an index give its rows in the order wanted? Some(reverse) if so. `constant`: columns with
+/// one value in all rows.
+pub(super) fn index_order(
+    def: &TableDef,
+    index: Option<usize>,
+    constant: &[usize],
+    wanted: &[(usize, bool)],
+) -> Option<bool> {
     let clustered = def.clustered_index();
     let mut columns: Vec<(usize, bool)> = Vec::new();
     let mut unique_at = usize::MAX;
@@ -121,7 +131,12 @@ pub(super) fn index_order(def: &TableDef, index: Option<usize>, constant: &[usiz
     matches(&columns, unique_at, constant, wanted)
 }
 
-fn matches(columns: &[(usize, bool)], unique_at: usize, constant: &[usize], wanted: &[(usize, bool)]) -> Option<bool> {
+fn matches(
+    columns: &[(usize, bool)],
+    unique_at: usize,
+    constant: &[usize],
+    wanted: &[(usize, bool)],
+) -> Option<bool> {
     let (mut at, mut reverse) = (0, None);
     for &(column, descending) in wanted {
         if constant.contains(&column) {

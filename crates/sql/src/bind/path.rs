@@ -1,14 +1,18 @@
-//! Which index? By rules, not by statistics: a plan is shared and kept while the table grows, so it must not depend on how many rows there are now.
+//! Which index? By rules, not by statistics: a plan is shared and kept while the table grows, so it
+//! must not depend on how many rows there are now.
 //!
-//! Cost is counted in rows of a table of a million; an equality leaves a hundredth of them, two bounds a tenth, one bound a third. Reading through a
-//! secondary index costs two and a half times as much per row, sorting half as much again. Equal cost: the first index, so PRIMARY.
+//! Cost is counted in rows of a table of a million; an equality leaves a hundredth of them, two
+//! bounds a tenth, one bound a third. Reading through a secondary index costs two and a half times
+//! as much per row, sorting half as much again. Equal cost: the first index, so PRIMARY.
 use super::compare::and;
 use super::order::{Purpose, Wanted, index_order};
 use super::range::{Bounded, Finder, IndexRanges, not_consumed};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{HintKind, IndexHint};
-use crate::plan::{AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess};
+use crate::plan::{
+    AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess,
+};
 use redolith_types::{IndexDef, TableDef, Value};
 use std::sync::Arc;
 
@@ -27,7 +31,15 @@ pub(super) struct Chosen {
 
 impl Chosen {
     pub fn into_access(self, table: Arc<TableInfo>, alias: Arc<str>, lock: RowLock) -> TableAccess {
-        TableAccess { table, alias, path: self.path, lock, filter: self.filter, columns: Vec::new(), possible: self.possible }
+        TableAccess {
+            table,
+            alias,
+            path: self.path,
+            lock,
+            filter: self.filter,
+            columns: Vec::new(),
+            possible: self.possible,
+        }
     }
 }
 
@@ -50,7 +62,8 @@ struct Allowed {
 fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
     let all: Vec<usize> = (0..table.def.indexes.len()).collect();
     let mut result = Allowed { search: all.clone(), order: all, forced: false };
-    let (mut chosen_search, mut chosen_order): (Option<Vec<usize>>, Option<Vec<usize>>) = (None, None);
+    let (mut chosen_search, mut chosen_order): (Option<Vec<usize>>, Option<Vec<usize>>) =
+        (None, None);
     let mut ignored_search = Vec::new();
     let mut ignored_order = Vec::new();
     for hint in hints {
@@ -61,8 +74,10 @@ fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
         }
         match hint.kind {
             HintKind::Ignore => {
-                ignored_search.extend(hint.for_search.then_some(&named).into_iter().flatten().copied());
-                ignored_order.extend(hint.for_order.then_some(&named).into_iter().flatten().copied());
+                ignored_search
+                    .extend(hint.for_search.then_some(&named).into_iter().flatten().copied());
+                ignored_order
+                    .extend(hint.for_order.then_some(&named).into_iter().flatten().copied());
             }
             HintKind::Use | HintKind::Force => {
                 result.forced |= hint.kind == HintKind::Force;
@@ -96,7 +111,12 @@ pub(super) fn choose(
     let allowed = allowed(table, hints)?;
     let clustered = table.def.clustered_index();
     if conjuncts.iter().any(never) {
-        let path = AccessPath { index: clustered, kind: AccessKind::Empty, reverse: false, covering: false };
+        let path = AccessPath {
+            index: clustered,
+            kind: AccessKind::Empty,
+            reverse: false,
+            covering: false,
+        };
         return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
     }
     conjuncts.retain(|c| !always(c));
@@ -120,8 +140,10 @@ pub(super) fn choose(
         whole.cost = f64::MAX;
     }
     candidates.push(whole);
-    let best =
-        candidates.into_iter().reduce(|a, b| if b.cost < a.cost { b } else { a }).expect("the scan of the whole table is a candidate");
+    let best = candidates
+        .into_iter()
+        .reduce(|a, b| if b.cost < a.cost { b } else { a })
+        .expect("the scan of the whole table is a candidate");
     Ok(finish(table, best, conjuncts, possible))
 }
 
@@ -137,28 +159,54 @@ fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
     };
     let each = (TABLE_ROWS * 0.01f64.powi(found.equal_columns.min(8) as i32) * bounded).max(1.0);
     // Many intervals of one column share what is there.
-    let lists = if found.equal_columns > 0 { found.ranges.len() as f64 } else { (found.ranges.len() as f64).sqrt() };
+    let lists = if found.equal_columns > 0 {
+        found.ranges.len() as f64
+    } else {
+        (found.ranges.len() as f64).sqrt()
+    };
     (each * lists).min(TABLE_ROWS)
 }
 
 /// Each range is one key of a unique index. (NULLs are as many as one likes.)
 fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
-    index.unique && found.equal_columns == index.columns.len() && found.ranges.iter().all(|r| r.null_safe == 0)
+    index.unique
+        && found.equal_columns == index.columns.len()
+        && found.ranges.iter().all(|r| r.null_safe == 0)
 }
 
-fn searching(def: &TableDef, i: usize, found: IndexRanges, wanted: &Wanted, clustered: Option<usize>) -> Candidate {
+fn searching(
+    def: &TableDef,
+    i: usize,
+    found: IndexRanges,
+    wanted: &Wanted,
+    clustered: Option<usize>,
+) -> Candidate {
     let rows = rows(def, i, &found);
-    let order = (wanted.purpose != Purpose::Nothing).then(|| index_order(def, Some(i), &found.constant, &wanted.order)).flatten();
+    let order = (wanted.purpose != Purpose::Nothing)
+        .then(|| index_order(def, Some(i), &found.constant, &wanted.order))
+        .flatten();
     let one = found.ranges.len() == 1 && at_most_one_each(&def.indexes[i], &found);
     let ordered = order.is_some() || one;
     let per_row = if Some(i) == clustered { 1.0 } else { SECONDARY };
     let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
     let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
-    Candidate { index: Some(i), ranges: Some(found), reverse: order.unwrap_or(false), ordered, cost: read * per_row + sort }
+    Candidate {
+        index: Some(i),
+        ranges: Some(found),
+        reverse: order.unwrap_or(false),
+        ordered,
+        cost: read * per_row + sort,
+    }
 }
 
 /// An index read from end to end for its order.
-fn scanning(def: &TableDef, index: Option<usize>, wanted: &Wanted, clustered: Option<usize>, no_filter: bool) -> Option<Candidate> {
+fn scanning(
+    def: &TableDef,
+    index: Option<usize>,
+    wanted: &Wanted,
+    clustered: Option<usize>,
+    no_filter: bool,
+) -> Option<Candidate> {
     if wanted.purpose == Purpose::Nothing || index == clustered {
         return None;
     }
@@ -168,7 +216,13 @@ fn scanning(def: &TableDef, index: Option<usize>, wanted: &Wanted, clustered: Op
         (true, false) => 0.5,
         (false, _) => 1.0,
     };
-    Some(Candidate { index, ranges: None, reverse, ordered: true, cost: TABLE_ROWS * share * SECONDARY })
+    Some(Candidate {
+        index,
+        ranges: None,
+        reverse,
+        ordered: true,
+        cost: TABLE_ROWS * share * SECONDARY,
+    })
 }
 
 fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candidate {
@@ -176,26 +230,40 @@ fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candid
         Purpose::Nothing => None,
         _ => clustered.and_then(|_| index_order(def, clustered, &[], &wanted.order)),
     };
-    let sort = if order.is_some() || wanted.purpose == Purpose::Nothing { 0.0 } else { TABLE_ROWS * SORT };
+    let sort =
+        if order.is_some() || wanted.purpose == Purpose::Nothing { 0.0 } else { TABLE_ROWS * SORT };
     let share = if order.is_some() && wanted.limited { 0.5 } else { 1.0 };
-    Candidate { index: clustered, ranges: None, reverse: order.unwrap_or(false), ordered: order.is_some(), cost: TABLE_ROWS * share + sort }
+    Candidate {
+        index: clustered,
+        ranges: None,
+        reverse: order.unwrap_or(false),
+        ordered: order.is_some(),
+        cost: TABLE_ROWS * share + sort,
+    }
 }
 
-fn finish(table: &Arc<TableInfo>, best: Candidate, conjuncts: Vec<Expr>, possible: Vec<u16>) -> Chosen {
+fn finish(
+    table: &Arc<TableInfo>,
+    best: Candidate,
+    conjuncts: Vec<Expr>,
+    possible: Vec<u16>,
+) -> Chosen {
     let (kind, consumed) = match best.ranges {
         None => (AccessKind::FullScan, Vec::new()),
         Some(mut found) => {
             let index = best.index.map(|i| &table.def.indexes[i]);
-            let kind = if found.ranges.len() == 1 && index.is_some_and(|i| at_most_one_each(i, &found)) {
-                AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
-            } else {
-                AccessKind::Ranges(found.ranges)
-            };
+            let kind =
+                if found.ranges.len() == 1 && index.is_some_and(|i| at_most_one_each(i, &found)) {
+                    AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
+                } else {
+                    AccessKind::Ranges(found.ranges)
+                };
             (kind, found.consumed)
         }
     };
     let left = not_consumed(conjuncts.len(), &consumed);
-    let rest: Vec<Expr> = conjuncts.into_iter().zip(left).filter(|(_, left)| *left).map(|(e, _)| e).collect();
+    let rest: Vec<Expr> =
+        conjuncts.into_iter().zip(left).filter(|(_, left)| *left).map(|(e, _)| e).collect();
     let filter = Some(rest).filter(|r| !r.is_empty()).map(and);
     let path = AccessPath { index: best.index, kind, reverse: best.reverse, covering: false };
     Chosen { path, filter, ordered: best.ordered, possible }
@@ -248,10 +316,14 @@ pub(super) fn note_columns(plan: &mut SelectPlan) {
 
 pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
     let def = &access.table.def;
-    let held = |i: usize, c: u16| def.indexes[i].columns.iter().any(|p| p.column == c as usize && p.prefix.is_none());
+    let held = |i: usize, c: u16| {
+        def.indexes[i].columns.iter().any(|p| p.column == c as usize && p.prefix.is_none())
+    };
     let clustered = def.clustered_index();
     access.path.covering = match access.path.index {
-        Some(i) if Some(i) != clustered => columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c))),
+        Some(i) if Some(i) != clustered => {
+            columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c)))
+        }
         _ => false,
     };
     access.columns = columns;

@@ -1,7 +1,8 @@
 //! From conditions to key ranges.
 //!
-//! A condition that compares one column with what is known before the table is read is a *test*: a list of intervals of that column. An index is
-//! useful as far as tests on its first columns go: equalities first (each IN list multiplies the ranges), then one list of intervals.
+//! A condition that compares one column with what is known before the table is read is a *test*: a
+//! list of intervals of that column. An index is useful as far as tests on its first columns go:
+//! equalities first (each IN list multiplies the ranges), then one list of intervals.
 use crate::catalog::TableInfo;
 use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange};
 use redolith_types::{IndexDef, SqlType, Value};
@@ -24,9 +25,10 @@ pub(super) enum Interval {
 impl Interval {
     fn bounds(self) -> (Option<Bound>, Option<Bound>) {
         match self {
-            Interval::Equal { value, .. } => {
-                (Some(Bound { value: value.clone(), inclusive: true }), Some(Bound { value, inclusive: true }))
-            }
+            Interval::Equal { value, .. } => (
+                Some(Bound { value: value.clone(), inclusive: true }),
+                Some(Bound { value, inclusive: true }),
+            ),
             Interval::Between { low, high } => (low, high),
         }
     }
@@ -69,14 +71,20 @@ pub(super) enum Bounded {
     BothSides,
 }
 
-/// What a comparison of a column may be turned into a range for: the index compares as the condition does.
+/// What a comparison of a column may be turned into a range for: the index compares as the
+/// condition does.
 fn usable(ty: &SqlType, how: CompareAs) -> bool {
     match ty {
         SqlType::Enum { .. } | SqlType::Set { .. } => false,
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => matches!(how, CompareAs::Date | CompareAs::DateTime),
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } => {
+            matches!(how, CompareAs::Date | CompareAs::DateTime)
+        }
         SqlType::Time { .. } => how == CompareAs::Time,
         _ if ty.is_string() => how == CompareAs::String(ty.compare_collation()),
-        _ => matches!(how, CompareAs::Int | CompareAs::Decimal | CompareAs::Double | CompareAs::ByValue),
+        _ => matches!(
+            how,
+            CompareAs::Int | CompareAs::Decimal | CompareAs::Double | CompareAs::ByValue
+        ),
     }
 }
 
@@ -84,7 +92,9 @@ fn usable(ty: &SqlType, how: CompareAs) -> bool {
 fn known_before(expr: &Expr, source: u16) -> bool {
     expr.last_source().is_none_or(|s| s < source)
         && !expr.any(&|e| match &e.kind {
-            ExprKind::Call { function, .. } => function.purity() == crate::plan::function::Purity::Volatile,
+            ExprKind::Call { function, .. } => {
+                function.purity() == crate::plan::function::Purity::Volatile
+            }
             ExprKind::AssignUserVariable(..) | ExprKind::InsertedValue(_) => true,
             _ => false,
         })
@@ -107,7 +117,9 @@ impl Finder<'_> {
         conjuncts
             .iter()
             .enumerate()
-            .filter_map(|(n, e)| self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n }))
+            .filter_map(|(n, e)| {
+                self.test(e).map(|(column, intervals)| Test { column, intervals, conjunct: n })
+            })
             .collect()
     }
 
@@ -117,23 +129,38 @@ impl Finder<'_> {
         let known = |e: &Expr| known_before(e, self.source);
         match &expr.kind {
             ExprKind::Compare { op, how, sides } => {
-                let (column, op, value) = match (self.column_of(&sides[0]), self.column_of(&sides[1])) {
-                    (Some(c), None) => (c, *op, &sides[1]),
-                    (None, Some(c)) => (c, op.flipped(), &sides[0]),
-                    _ => return None,
-                };
-                (fits(column, *how) && known(value)).then(|| interval(op, value).map(|i| (column, vec![i])))?
+                let (column, op, value) =
+                    match (self.column_of(&sides[0]), self.column_of(&sides[1])) {
+                        (Some(c), None) => (c, *op, &sides[1]),
+                        (None, Some(c)) => (c, op.flipped(), &sides[0]),
+                        _ => return None,
+                    };
+                (fits(column, *how) && known(value))
+                    .then(|| interval(op, value).map(|i| (column, vec![i])))?
             }
             ExprKind::Between { negated: false, how, args } => {
                 let column = self.column_of(&args[0])?;
                 let bound = |e: &Expr| Some(Bound { value: e.clone(), inclusive: true });
                 let usable = fits(column, *how) && known(&args[1]) && known(&args[2]);
-                usable.then(|| (column, vec![Interval::Between { low: bound(&args[1]), high: bound(&args[2]) }]))
+                usable.then(|| {
+                    (
+                        column,
+                        vec![Interval::Between { low: bound(&args[1]), high: bound(&args[2]) }],
+                    )
+                })
             }
             ExprKind::In { negated: false, how, value, list, .. } => {
                 let column = self.column_of(value)?;
-                let usable = fits(column, *how) && list.iter().all(known) && list.len() <= MAX_RANGES;
-                usable.then(|| (column, list.iter().map(|e| Interval::Equal { value: e.clone(), null_safe: false }).collect()))
+                let usable =
+                    fits(column, *how) && list.iter().all(known) && list.len() <= MAX_RANGES;
+                usable.then(|| {
+                    (
+                        column,
+                        list.iter()
+                            .map(|e| Interval::Equal { value: e.clone(), null_safe: false })
+                            .collect(),
+                    )
+                })
             }
             ExprKind::IsNull { negated: false, value } => {
                 let column = self.column_of(value)?;
@@ -173,13 +200,24 @@ impl Finder<'_> {
         }
     }
 
-    /// The ranges of an index under all these conditions; None if its first column is not restricted.
-    pub fn ranges(&self, index: &IndexDef, conjuncts: &[Expr], tests: &[Test]) -> Option<IndexRanges> {
+    /// The ranges of an index under all these conditions; None if its first column is not
+    /// restricted.
+    pub fn ranges(
+        &self,
+        index: &IndexDef,
+        conjuncts: &[Expr],
+        tests: &[Test],
+    ) -> Option<IndexRanges> {
         if !tests.iter().any(|t| t.column == index.columns[0].column) {
             return self.union(index, conjuncts);
         }
-        let mut found =
-            IndexRanges { ranges: Vec::new(), consumed: Vec::new(), equal_columns: 0, constant: Vec::new(), bounded: Bounded::No };
+        let mut found = IndexRanges {
+            ranges: Vec::new(),
+            consumed: Vec::new(),
+            equal_columns: 0,
+            constant: Vec::new(),
+            bounded: Bounded::No,
+        };
         let mut prefixes: Vec<(Vec<Expr>, u32)> = vec![(Vec::new(), 0)];
         let mut last: Vec<(Option<Bound>, Option<Bound>)> = Vec::new();
         for (position, part) in index.columns.iter().enumerate() {
@@ -210,19 +248,39 @@ impl Finder<'_> {
         }
         for (prefix, null_safe) in prefixes {
             for (low, high) in &last {
-                found.ranges.push(KeyRange { prefix: prefix.clone(), null_safe, low: low.clone(), high: high.clone() });
+                found.ranges.push(KeyRange {
+                    prefix: prefix.clone(),
+                    null_safe,
+                    low: low.clone(),
+                    high: high.clone(),
+                });
             }
         }
         Some(found)
     }
 
-    /// The intervals of the first column that is not fixed: one list of intervals, or the meeting of several single ones.
-    fn last_bounds(&self, here: &[&Test], exact: bool, found: &mut IndexRanges) -> Vec<(Option<Bound>, Option<Bound>)> {
-        // On the beginning of a column a bound says less: it must be met inclusively, and checked again.
+    /// The intervals of the first column that is not fixed: one list of intervals, or the meeting
+    /// of several single ones.
+    fn last_bounds(
+        &self,
+        here: &[&Test],
+        exact: bool,
+        found: &mut IndexRanges,
+    ) -> Vec<(Option<Bound>, Option<Bound>)> {
+        // On the beginning of a column a bound says less: it must be met inclusively, and checked
+        // again.
         let widen = |b: Option<Bound>| b.map(|b| Bound { inclusive: b.inclusive || !exact, ..b });
-        let both = |l: &[(Option<Bound>, Option<Bound>)]| l.iter().all(|(low, high)| low.is_some() && high.is_some());
+        let both = |l: &[(Option<Bound>, Option<Bound>)]| {
+            l.iter().all(|(low, high)| low.is_some() && high.is_some())
+        };
         if let Some(many) = here.iter().find(|t| t.intervals.len() > 1) {
-            let list: Vec<_> = many.intervals.iter().cloned().map(|i| i.bounds()).map(|(l, h)| (widen(l), widen(h))).collect();
+            let list: Vec<_> = many
+                .intervals
+                .iter()
+                .cloned()
+                .map(|i| i.bounds())
+                .map(|(l, h)| (widen(l), widen(h)))
+                .collect();
             found.bounded = if both(&list) { Bounded::BothSides } else { Bounded::OneSide };
             // `IS NULL` within the list has no bounds in this form.
             if many.intervals.iter().any(|i| matches!(i, Interval::Equal { null_safe: true, .. })) {
@@ -308,7 +366,11 @@ pub(super) fn not_consumed(count: usize, consumed: &[usize]) -> impl Iterator<It
     left.into_iter()
 }
 
-fn multiply(prefixes: &[(Vec<Expr>, u32)], alternatives: &[Interval], position: usize) -> Vec<(Vec<Expr>, u32)> {
+fn multiply(
+    prefixes: &[(Vec<Expr>, u32)],
+    alternatives: &[Interval],
+    position: usize,
+) -> Vec<(Vec<Expr>, u32)> {
     let mut out = Vec::with_capacity(prefixes.len() * alternatives.len());
     for (prefix, nulls) in prefixes {
         for alternative in alternatives {
@@ -334,13 +396,18 @@ fn interval(op: CompareOp, value: &Expr) -> Option<Interval> {
     })
 }
 
-/// Both at once, where that needs no look at values: one gives the lower bound, the other the upper.
+/// Both at once, where that needs no look at values: one gives the lower bound, the other the
+/// upper.
 fn intersect(a: Interval, b: Interval) -> Option<Interval> {
     match (a, b) {
-        (Interval::Between { low: Some(low), high: None }, Interval::Between { low: None, high: Some(high) })
-        | (Interval::Between { low: None, high: Some(high) }, Interval::Between { low: Some(low), high: None }) => {
-            Some(Interval::Between { low: Some(low), high: Some(high) })
-        }
+        (
+            Interval::Between { low: Some(low), high: None },
+            Interval::Between { low: None, high: Some(high) },
+        )
+        | (
+            Interval::Between { low: None, high: Some(high) },
+            Interval::Between { low: Some(low), high: None },
+        ) => Some(Interval::Between { low: Some(low), high: Some(high) }),
         _ => None,
     }
 }

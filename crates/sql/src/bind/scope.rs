@@ -40,9 +40,11 @@ pub struct ScopeColumn {
     pub meta: ColumnMeta,
     /// Not part of `*`.
     pub hidden: bool,
-    /// USING made it one with an earlier source's column: left out of `*`, and not ambiguous with it.
+    /// USING made it one with an earlier source's column: left out of `*`, and not ambiguous with
+    /// it.
     pub merged: bool,
-    /// What the name stands for: a column of the source, or (for `new.c` in ON DUPLICATE KEY UPDATE) something else.
+    /// What the name stands for: a column of the source, or (for `new.c` in ON DUPLICATE KEY
+    /// UPDATE) something else.
     pub expr: ExprKind,
 }
 impl ScopeColumn {
@@ -60,7 +62,12 @@ pub struct ScopeSource {
     names: NameIndex,
 }
 impl ScopeSource {
-    pub fn new(schema: Option<Arc<str>>, alias: Arc<str>, table: Option<Arc<TableInfo>>, columns: Vec<ScopeColumn>) -> ScopeSource {
+    pub fn new(
+        schema: Option<Arc<str>>,
+        alias: Arc<str>,
+        table: Option<Arc<TableInfo>>,
+        columns: Vec<ScopeColumn>,
+    ) -> ScopeSource {
         ScopeSource { schema, alias, table, columns, names: NameIndex::default() }
     }
     /// The first column of the name.
@@ -72,12 +79,18 @@ impl ScopeSource {
 /// Lists up to this length are looked through.
 const FEW_NAMES: usize = 16;
 
-/// Where names stand in a list; without regard to the case of ASCII letters. Made when a long list is first asked.
+/// Where names stand in a list; without regard to the case of ASCII letters. Made when a long list
+/// is first asked.
 #[derive(Default)]
 pub struct NameIndex(OnceCell<HashMap<Box<str>, u32>>);
 impl NameIndex {
     /// The first of that name among the `count` that `name_of` gives, which do not change.
-    pub fn find<'n>(&self, name: &str, count: usize, name_of: impl Fn(usize) -> &'n str) -> Option<usize> {
+    pub fn find<'n>(
+        &self,
+        name: &str,
+        count: usize,
+        name_of: impl Fn(usize) -> &'n str,
+    ) -> Option<usize> {
         if count <= FEW_NAMES {
             return (0..count).find(|&n| name_of(n).eq_ignore_ascii_case(name));
         }
@@ -114,7 +127,12 @@ pub struct Scope {
 }
 
 impl Scope {
-    pub fn add_table(&mut self, table: &Arc<TableInfo>, alias: Option<&str>, outer: bool) -> Result<u16> {
+    pub fn add_table(
+        &mut self,
+        table: &Arc<TableInfo>,
+        alias: Option<&str>,
+        outer: bool,
+    ) -> Result<u16> {
         let schema: Arc<str> = Arc::from(table.def.schema.as_str());
         let alias: Arc<str> = Arc::from(alias.unwrap_or(&table.def.name));
         let source = self.sources.len() as u16;
@@ -122,7 +140,13 @@ impl Scope {
             let mut meta = meta::column_meta(table, &alias, i, None);
             meta.ty.nullable |= outer;
             let hidden = table.def.columns[i].invisible;
-            ScopeColumn { name: meta.name.clone(), meta, hidden, merged: false, expr: ExprKind::Column { source, column: i as u16 } }
+            ScopeColumn {
+                name: meta.name.clone(),
+                meta,
+                hidden,
+                merged: false,
+                expr: ExprKind::Column { source, column: i as u16 },
+            }
         });
         let columns = columns.collect();
         self.add(ScopeSource::new(Some(schema), alias, Some(table.clone()), columns))
@@ -156,14 +180,18 @@ impl Scope {
     }
 
     pub fn add(&mut self, source: ScopeSource) -> Result<u16> {
-        let same =
-            |s: &ScopeSource| s.alias == source.alias && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none());
+        let same = |s: &ScopeSource| {
+            s.alias == source.alias
+                && (s.schema == source.schema || s.schema.is_none() || source.schema.is_none())
+        };
         if self.sources.iter().any(same) {
             return Err(SqlError::not_unique_table(&source.alias));
         }
         let number = self.sources.len();
         let place = slot(number)?;
-        self.star.extend(source.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(|(c, _)| (number, c)));
+        self.star.extend(
+            source.columns.iter().enumerate().filter(|(_, c)| !c.hidden).map(|(c, _)| (number, c)),
+        );
         self.sources.push(source);
         Ok(place)
     }
@@ -177,21 +205,31 @@ impl Scope {
         let of_first = self.star.iter().filter(|(source, _)| *source == 0).count();
         self.star.rotate_left(of_first);
     }
-    /// USING made these columns of earlier sources one with columns of the newest: they come first in the join's part of `*`, in the order they had.
+    /// USING made these columns of earlier sources one with columns of the newest: they come first
+    /// in the join's part of `*`, in the order they had.
     pub fn put_common_first(&mut self, common: &[(usize, usize)]) {
         let sources = &self.sources;
         let common: HashSet<_> = common.iter().collect();
         self.star.retain(|(s, c)| !sources[*s].columns[*c].merged);
         let joined = self.star.split_off(self.joined_from.1);
-        let (first, rest): (Vec<_>, Vec<_>) = joined.into_iter().partition(|at| common.contains(at));
+        let (first, rest): (Vec<_>, Vec<_>) =
+            joined.into_iter().partition(|at| common.contains(at));
         self.star.extend(first.into_iter().chain(rest));
     }
 
     /// Sources that a `t.` or `db.t.` prefix means; without a prefix all.
-    pub fn matching<'s>(&'s self, schema: Option<&'s str>, table: Option<&'s str>) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
+    pub fn matching<'s>(
+        &'s self,
+        schema: Option<&'s str>,
+        table: Option<&'s str>,
+    ) -> impl Iterator<Item = (usize, &'s ScopeSource)> {
         self.sources.iter().enumerate().filter(move |(_, s)| {
             table.is_none_or(|t| *s.alias == *t)
-                && schema.is_none_or(|want| s.schema.as_deref().is_none_or(|have| have == want || is_schema(have) && is_schema(want)))
+                && schema.is_none_or(|want| {
+                    s.schema
+                        .as_deref()
+                        .is_none_or(|have| have == want || is_schema(have) && is_schema(want))
+                })
         })
     }
 
@@ -227,5 +265,9 @@ impl Scope {
 
 /// The name as it was written, for messages.
 pub fn written(name: &ColumnName) -> String {
-    [name.schema.as_deref(), name.table.as_deref(), Some(name.column.as_str())].into_iter().flatten().collect::<Vec<_>>().join(".")
+    [name.schema.as_deref(), name.table.as_deref(), Some(name.column.as_str())]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(".")
 }

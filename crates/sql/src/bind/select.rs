@@ -1,4 +1,5 @@
-//! SELECT: the clauses in the order in which they see each other's names, then the ways to the rows.
+//! SELECT: the clauses in the order in which they see each other's names, then the ways to the
+//! rows.
 use super::aggregate::Aggregates;
 use super::compare::and;
 use super::expr::Env;
@@ -14,7 +15,8 @@ use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
 use crate::plan::same::SameIndex;
 use crate::plan::{
-    AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock, SelectPlan, SortKey, Source, SourceKind,
+    AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
+    SelectPlan, SortKey, Source, SourceKind,
 };
 use crate::sink::ColumnMeta;
 use redolith_types::{Charset, Value};
@@ -44,7 +46,11 @@ struct Items {
 
 impl Binder<'_> {
     /// `outer`: the names around a subquery.
-    pub(super) fn select(&mut self, select: &ast::Select, outer: Option<&Scope>) -> Result<SelectPlan> {
+    pub(super) fn select(
+        &mut self,
+        select: &ast::Select,
+        outer: Option<&Scope>,
+    ) -> Result<SelectPlan> {
         if !select.union.is_empty() {
             return Err(SqlError::unsupported("UNION"));
         }
@@ -71,7 +77,8 @@ impl Binder<'_> {
         let (mut keys, mut known) = (Vec::new(), SameIndex::default());
         for key in &select.group {
             // A key that is there already groups nothing further.
-            if let Some(key) = self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
+            if let Some(key) =
+                self.pinned(|b| b.group_key(&with_aliases(Clause::Group), key, &items.output))?
                 && known.find_expr(&key, &keys).is_none()
             {
                 known.insert_expr(&key, keys.len());
@@ -80,20 +87,36 @@ impl Binder<'_> {
         }
         self.aggregates = outer_aggregates;
         let named: Vec<Expr> = match select.having {
-            Some(_) => items.aliases.list.iter().map(|(_, e)| e).chain(&keys).filter(|e| is_column(e)).cloned().collect(),
+            Some(_) => items
+                .aliases
+                .list
+                .iter()
+                .map(|(_, e)| e)
+                .chain(&keys)
+                .filter(|e| is_column(e))
+                .cloned()
+                .collect(),
             None => Vec::new(),
         };
         let index = SameIndex::of(&named);
         let having_env = Env { named: Some((&index, &named)), ..with_aliases(Clause::Having) };
-        let mut having = select.having.as_ref().map(|h| self.condition(&having_env, h)).transpose()?;
+        let mut having =
+            select.having.as_ref().map(|h| self.condition(&having_env, h)).transpose()?;
         let visible = items.output.len();
         if visible > MAX_ITEMS {
             return Err(SqlError::too_many_columns());
         }
         let mut output = items.output.clone();
-        let mut order = |b: &mut Self| b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output);
-        // What groups or distinct rows are sorted by must be found among the keys or the items: a parameter is like no literal, whatever its value.
-        let order = if select.distinct || !select.group.is_empty() { self.pinned(&mut order)? } else { order(self)? };
+        let mut order = |b: &mut Self| {
+            b.order(&with_aliases(Clause::Order), &select.order, &items.aliases, &mut output)
+        };
+        // What groups or distinct rows are sorted by must be found among the keys or the items: a
+        // parameter is like no literal, whatever its value.
+        let order = if select.distinct || !select.group.is_empty() {
+            self.pinned(&mut order)?
+        } else {
+            order(self)?
+        };
         if select.distinct && output.len() > visible {
             let position = 1;
             return Err(SqlError::not_in_select_list(position, "ORDER BY clause", "?", "DISTINCT"));
@@ -103,7 +126,17 @@ impl Binder<'_> {
         let mut grouping = None;
         if is_grouped {
             let implicit = select.group.is_empty();
-            grouping = Some(self.regroup(&scope, keys, known, aggregates, &conjuncts, &mut output, visible, &mut having, implicit)?);
+            grouping = Some(self.regroup(
+                &scope,
+                keys,
+                known,
+                aggregates,
+                &conjuncts,
+                &mut output,
+                visible,
+                &mut having,
+                implicit,
+            )?);
         } else if let Some(having) = having.take() {
             flatten(having, &mut conjuncts);
         }
@@ -121,7 +154,8 @@ impl Binder<'_> {
             limit,
             into: select.into.iter().map(|v| v.as_str().into()).collect(),
             columns: items.columns,
-            locking: lock != RowLock::None || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
+            locking: lock != RowLock::None
+                || raw.iter().any(|r| matches!(&r.kind, RawKind::Derived(inner) if inner.locking)),
         };
         if !plan.into.is_empty() && plan.into.len() != visible {
             return Err(SqlError::wrong_select_columns());
@@ -130,14 +164,21 @@ impl Binder<'_> {
         Ok(plan)
     }
 
-    fn from(&mut self, factors: &[ast::TableFactor], scope: &mut Scope, outer: Option<&Scope>) -> Result<Vec<Raw>> {
+    fn from(
+        &mut self,
+        factors: &[ast::TableFactor],
+        scope: &mut Scope,
+        outer: Option<&Scope>,
+    ) -> Result<Vec<Raw>> {
         let mut raw = Vec::with_capacity(factors.len());
         let swapped = matches!(factors.get(1).map(|f| &f.join), Some(Join::Right(_)));
         for n in 0..factors.len() {
             let factor = &factors[if swapped && n < 2 { 1 - n } else { n }];
             let join = match &factors[n].join {
                 Join::Right(condition) if n == 1 => &Join::Left(condition.clone()),
-                Join::Right(_) => return Err(SqlError::unsupported("RIGHT JOIN after other joins")),
+                Join::Right(_) => {
+                    return Err(SqlError::unsupported("RIGHT JOIN after other joins"));
+                }
                 join => join,
             };
             let left = matches!(join, Join::Left(_) | Join::Using { left: true, .. });
@@ -148,7 +189,11 @@ impl Binder<'_> {
                 FactorKind::Table { name, hints } => match self.virtual_table(name)? {
                     Some(table) => {
                         // ISCH-1: the name stands in the statement as it is written there.
-                        scope.add_table(table.info(), Some(factor.alias.as_deref().unwrap_or(&name.name)), left)?;
+                        scope.add_table(
+                            table.info(),
+                            Some(factor.alias.as_deref().unwrap_or(&name.name)),
+                            left,
+                        )?;
                         RawKind::Virtual(table)
                     }
                     None => {
@@ -158,7 +203,8 @@ impl Binder<'_> {
                     }
                 },
                 FactorKind::Derived(select) => {
-                    let alias = factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
+                    let alias =
+                        factor.alias.as_deref().ok_or_else(SqlError::derived_needs_alias)?;
                     let mut plan = self.select(select, None)?;
                     let source = scope.add_derived(alias, &plan.columns, left)?;
                     keep_numbers(&mut plan, &mut scope.sources[source as usize].columns);
@@ -187,13 +233,17 @@ impl Binder<'_> {
         Ok(raw)
     }
 
-    /// USING (columns): equal in the new source and one before it; the new source's is hidden from `*` and from plain names.
+    /// USING (columns): equal in the new source and one before it; the new source's is hidden from
+    /// `*` and from plain names.
     fn using(&mut self, scope: &mut Scope, columns: &[String], on: &mut Vec<Expr>) -> Result<()> {
         let last = scope.sources.len() - 1;
         let mut common = Vec::with_capacity(columns.len());
         for name in columns {
-            let find = |sources: std::ops::Range<usize>| sources.into_iter().find_map(|s| scope.sources[s].column(name).map(|c| (s, c)));
-            let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1)) else {
+            let find = |sources: std::ops::Range<usize>| {
+                sources.into_iter().find_map(|s| scope.sources[s].column(name).map(|c| (s, c)))
+            };
+            let (Some(before), Some(new)) = (find(scope.joined_from.0..last), find(last..last + 1))
+            else {
                 return Err(SqlError::unknown_column(name, Clause::On.name()));
             };
             let (l, r) = (scope.column(before), scope.column(new));
@@ -234,7 +284,8 @@ impl Binder<'_> {
         let places: Vec<(usize, usize)> = match of {
             None => env.scope.star.clone(),
             Some(name) => {
-                let mut sources = env.scope.matching(name.schema.as_deref(), Some(&name.name)).peekable();
+                let mut sources =
+                    env.scope.matching(name.schema.as_deref(), Some(&name.name)).peekable();
                 if sources.peek().is_none() {
                     return Err(SqlError::new(1051, format!("Unknown table '{}'", name.name)));
                 }
@@ -263,7 +314,9 @@ impl Binder<'_> {
         match &expr.kind {
             A::Name(name) => match env.scope.find(name, env.clause)? {
                 // As in MySQL 8: in upper case, whatever was asked for.
-                Some(at) if &*env.scope.column(at).meta.schema == SCHEMA => Ok(env.scope.column(at).name.to_string()),
+                Some(at) if &*env.scope.column(at).meta.schema == SCHEMA => {
+                    Ok(env.scope.column(at).name.to_string())
+                }
                 _ => Ok(name.column.clone()),
             },
             A::Literal(n) | A::Introduced(_, n) if self.parsed.literal_kind(*n).is_string() => {
@@ -272,13 +325,22 @@ impl Binder<'_> {
                     _ => self.literal_collation(*n).charset(),
                 };
                 let value = self.literal_value(*n)?;
-                Ok(String::from_utf8_lossy(&charset.convert_lossy(&value.to_bytes(), Charset::Utf8mb4)).into_owned())
+                Ok(String::from_utf8_lossy(
+                    &charset.convert_lossy(&value.to_bytes(), Charset::Utf8mb4),
+                )
+                .into_owned())
             }
             _ => Ok(self.parsed.source(expr.span).into_owned()),
         }
     }
 
-    fn item_meta(&self, env: &Env<'_>, expr: &ast::Expr, value: &Expr, name: &str) -> Result<ColumnMeta> {
+    fn item_meta(
+        &self,
+        env: &Env<'_>,
+        expr: &ast::Expr,
+        value: &Expr,
+        name: &str,
+    ) -> Result<ColumnMeta> {
         if let A::Name(column) = &expr.kind
             && let Some(at) = env.scope.find(column, env.clause)?
         {
@@ -295,7 +357,12 @@ impl Binder<'_> {
     }
 
     /// A GROUP BY item: a position, an alias, an expression. Constants group nothing.
-    fn group_key(&mut self, env: &Env<'_>, key: &ast::Expr, output: &[Expr]) -> Result<Option<Expr>> {
+    fn group_key(
+        &mut self,
+        env: &Env<'_>,
+        key: &ast::Expr,
+        output: &[Expr],
+    ) -> Result<Option<Expr>> {
         let expr = match self.position(key, output.len(), env.clause)? {
             Some(n) => output[n].clone(),
             None => self.expr(env, key)?,
@@ -307,7 +374,12 @@ impl Binder<'_> {
     }
 
     /// ORDER BY 2: the item's index.
-    pub(super) fn position(&mut self, expr: &ast::Expr, items: usize, clause: Clause) -> Result<Option<usize>> {
+    pub(super) fn position(
+        &mut self,
+        expr: &ast::Expr,
+        items: usize,
+        clause: Clause,
+    ) -> Result<Option<usize>> {
         let A::Literal(number) = expr.kind else { return Ok(None) };
         if self.parsed.literal_kind(number) != TokenKind::Integer {
             return Ok(None);
@@ -329,26 +401,30 @@ impl Binder<'_> {
         let mut keys = Vec::new();
         let (mut known, mut sorted) = (None, HashSet::new());
         for item in items {
-            let named = |name: &ast::ColumnName| if name.table.is_none() { aliases.find(&name.column) } else { None };
-            let index = match (&item.expr.kind, self.position(&item.expr, aliases.list.len(), env.clause)?) {
-                (_, Some(n)) => n,
-                (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
-                _ => {
-                    let expr = self.expr(env, &item.expr)?;
-                    if expr.is_constant() {
-                        continue;
-                    }
-                    let known = known.get_or_insert_with(|| SameIndex::of(output));
-                    match known.find_expr(&expr, output) {
-                        Some(n) => n,
-                        None => {
-                            known.insert_expr(&expr, output.len());
-                            output.push(expr);
-                            output.len() - 1
+            let named = |name: &ast::ColumnName| {
+                if name.table.is_none() { aliases.find(&name.column) } else { None }
+            };
+            let index =
+                match (&item.expr.kind, self.position(&item.expr, aliases.list.len(), env.clause)?)
+                {
+                    (_, Some(n)) => n,
+                    (A::Name(name), None) if named(name).is_some() => named(name).unwrap_or(0),
+                    _ => {
+                        let expr = self.expr(env, &item.expr)?;
+                        if expr.is_constant() {
+                            continue;
+                        }
+                        let known = known.get_or_insert_with(|| SameIndex::of(output));
+                        match known.find_expr(&expr, output) {
+                            Some(n) => n,
+                            None => {
+                                known.insert_expr(&expr, output.len());
+                                output.push(expr);
+                                output.len() - 1
+                            }
                         }
                     }
-                }
-            };
+                };
             if !sorted.insert(index) {
                 continue;
             }
@@ -388,14 +464,18 @@ impl Binder<'_> {
             match conjunct.last_source() {
                 None if count == 0 || conjunct.is_constant() => constant.push(conjunct),
                 None => by_source[0].push(conjunct),
-                Some(s) if raw[s as usize].join == JoinKind::Left => after[s as usize].push(conjunct),
+                Some(s) if raw[s as usize].join == JoinKind::Left => {
+                    after[s as usize].push(conjunct)
+                }
                 Some(s) => by_source[s as usize].push(conjunct),
             }
         }
         for (s, item) in raw.iter().enumerate().filter(|(_, item)| item.join == JoinKind::Inner) {
             for conjunct in &item.on {
                 match conjunct.last_source() {
-                    Some(last) if raw[last as usize].join == JoinKind::Inner => by_source[last as usize].push(conjunct.clone()),
+                    Some(last) if raw[last as usize].join == JoinKind::Inner => {
+                        by_source[last as usize].push(conjunct.clone())
+                    }
                     _ => by_source[s].push(conjunct.clone()),
                 }
             }
@@ -407,24 +487,45 @@ impl Binder<'_> {
             let filter = Some(std::mem::take(&mut after[s])).filter(|a| !a.is_empty()).map(and);
             let source = match item.kind {
                 RawKind::Table { table, hints } => {
-                    // A left join's ON may name earlier sources only: it is no condition on this table's rows.
-                    let (own, other): (Vec<Expr>, Vec<Expr>) =
-                        here.into_iter().partition(|e| !left || e.last_source() == Some(s as u16) || e.last_source().is_none());
-                    let chosen = path::choose(&table, s as u16, own, &hints, if s == 0 { &wanted } else { &nothing })?;
+                    // A left join's ON may name earlier sources only: it is no condition on this
+                    // table's rows.
+                    let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
+                        !left || e.last_source() == Some(s as u16) || e.last_source().is_none()
+                    });
+                    let chosen = path::choose(
+                        &table,
+                        s as u16,
+                        own,
+                        &hints,
+                        if s == 0 { &wanted } else { &nothing },
+                    )?;
                     if s == 0 {
                         wanted.satisfied(plan, &chosen, &table);
                     }
                     let lock = match select.lock.as_ref() {
-                        Some(l) if !l.of.is_empty() && !l.of.iter().any(|t| **t == *scope.sources[s].alias) => self.reads,
+                        Some(l)
+                            if !l.of.is_empty()
+                                && !l.of.iter().any(|t| **t == *scope.sources[s].alias) =>
+                        {
+                            self.reads
+                        }
                         _ => lock,
                     };
                     if matches!(lock, RowLock::Exclusive(_)) {
-                        // Rows locked for change are kept from those who lock the table against changes.
-                        self.tables.iter_mut().filter(|t| Arc::ptr_eq(&t.table, &table)).for_each(|t| t.write = true);
+                        // Rows locked for change are kept from those who lock the table against
+                        // changes.
+                        self.tables
+                            .iter_mut()
+                            .filter(|t| Arc::ptr_eq(&t.table, &table))
+                            .for_each(|t| t.write = true);
                     }
                     let on = Some(other).filter(|o| !o.is_empty()).map(and);
                     Source {
-                        kind: SourceKind::Table(chosen.into_access(table, scope.sources[s].alias.clone(), lock)),
+                        kind: SourceKind::Table(chosen.into_access(
+                            table,
+                            scope.sources[s].alias.clone(),
+                            lock,
+                        )),
                         join: item.join,
                         on,
                         filter,

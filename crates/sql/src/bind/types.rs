@@ -1,6 +1,7 @@
 //! How types combine: the result of arithmetic, of CASE and its like, of comparing two sides.
 //!
-//! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in Expressions", "Precision Math".
+//! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in
+//! Expressions", "Precision Math".
 use crate::error::{Result, SqlError};
 use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind, fraction_digits};
@@ -43,7 +44,11 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
     let widest = domain(left).max(domain(right));
     let unsigned = left.unsigned || right.unsigned;
     let ty = match op {
-        ArithOp::BitAnd | ArithOp::BitOr | ArithOp::BitXor | ArithOp::ShiftLeft | ArithOp::ShiftRight => ExprType::unsigned_bigint(21),
+        ArithOp::BitAnd
+        | ArithOp::BitOr
+        | ArithOp::BitXor
+        | ArithOp::ShiftLeft
+        | ArithOp::ShiftRight => ExprType::unsigned_bigint(21),
         ArithOp::IntDivide => ExprType::bigint(21).unsigned(unsigned),
         ArithOp::Divide => {
             if widest == Domain::Double {
@@ -60,19 +65,26 @@ pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> E
                 let ((li, ls), (ri, rs)) = (digits(left), digits(right));
                 match op {
                     ArithOp::Multiply => ExprType::decimal(li + ri + (ls + rs) as u32, ls + rs),
-                    ArithOp::Modulo => ExprType::decimal(li.max(ri) + ls.max(rs) as u32, ls.max(rs)),
+                    ArithOp::Modulo => {
+                        ExprType::decimal(li.max(ri) + ls.max(rs) as u32, ls.max(rs))
+                    }
                     _ => ExprType::decimal(li.max(ri) + 1 + ls.max(rs) as u32, ls.max(rs)),
                 }
             }
             // The remainder has the sign of what is divided.
-            _ => ExprType::bigint(21).unsigned(if op == ArithOp::Modulo { left.unsigned } else { unsigned }),
+            _ => ExprType::bigint(21).unsigned(if op == ArithOp::Modulo {
+                left.unsigned
+            } else {
+                unsigned
+            }),
         },
     };
     let zero_divides = matches!(op, ArithOp::Divide | ArithOp::IntDivide | ArithOp::Modulo);
     ty.nullable(nullable || zero_divides)
 }
 
-/// The type of a value that came from outside: a parameter's, a user variable's. Strings may be of any length.
+/// The type of a value that came from outside: a parameter's, a user variable's. Strings may be of
+/// any length.
 pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
     match value {
         Value::Null => ExprType::null(),
@@ -103,7 +115,9 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     if known.iter().all(|t| t.kind == Kind::Bit) {
         return Ok(ExprType::unsigned_bigint(20).nullable(nullable));
     }
-    if known.iter().all(|t| t.kind == first.kind && t.unsigned == first.unsigned && t.collation == first.collation) {
+    if known.iter().all(|t| {
+        t.kind == first.kind && t.unsigned == first.unsigned && t.collation == first.collation
+    }) {
         let length = known.iter().map(|t| t.length).max().unwrap_or(0);
         let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
         if first.kind == Kind::Decimal {
@@ -111,15 +125,26 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
             return Ok(ExprType::decimal(int + decimals as u32, decimals).nullable(nullable));
         }
         let coercibility = known.iter().map(|t| t.coercibility).min().unwrap_or(first.coercibility);
-        let kind = if matches!(first.kind, Kind::Enum | Kind::Set) { Kind::VarChar } else { first.kind };
-        return Ok(ExprType { kind, length, decimals, nullable, coercibility, zerofill: false, ..**first });
+        let kind =
+            if matches!(first.kind, Kind::Enum | Kind::Set) { Kind::VarChar } else { first.kind };
+        return Ok(ExprType {
+            kind,
+            length,
+            decimals,
+            nullable,
+            coercibility,
+            zerofill: false,
+            ..**first
+        });
     }
     if known.iter().all(|t| t.kind.is_numeric()) {
         let widest = known.iter().map(|t| domain(t)).max().unwrap_or(Domain::Int);
         let unsigned = known.iter().all(|t| t.unsigned);
         let mixed = !unsigned && known.iter().any(|t| t.unsigned && t.kind == Kind::BigInt);
         let ty = match widest {
-            Domain::Double => real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS)),
+            Domain::Double => {
+                real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS))
+            }
             // A signed and an unsigned BIGINT only meet in DECIMAL.
             Domain::Int if mixed => ExprType::decimal(20, 0),
             Domain::Decimal => {
@@ -127,7 +152,8 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
                 let scale = known.iter().map(|t| t.digits().1).max().unwrap_or(0);
                 ExprType::decimal(int + scale as u32, scale)
             }
-            _ => ExprType::bigint(known.iter().map(|t| t.length).max().unwrap_or(20)).unsigned(unsigned),
+            _ => ExprType::bigint(known.iter().map(|t| t.length).max().unwrap_or(20))
+                .unsigned(unsigned),
         };
         return Ok(ty.nullable(nullable));
     }
@@ -141,21 +167,24 @@ pub fn unify(types: &[ExprType]) -> Result<ExprType> {
     Ok(ExprType { kind, coercibility, nullable, ..ExprType::string(length, collation) })
 }
 
-/// The collation strings of these types are handled in together; numbers do not count unless all are numbers.
+/// The collation strings of these types are handled in together; numbers do not count unless all
+/// are numbers.
 pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
     let mut result: Option<(Collation, Coercibility)> = None;
     for ty in types.iter().filter(|t| t.kind.is_string()) {
         result = Some(match result {
             None => (ty.collation, ty.coercibility),
-            Some(so_far) => {
-                stronger(so_far, (ty.collation, ty.coercibility)).ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?
-            }
+            Some(so_far) => stronger(so_far, (ty.collation, ty.coercibility))
+                .ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?,
         });
     }
     Ok(result.unwrap_or((Collation::Utf8mb4GeneralCi, Coercibility::Numeric)))
 }
 
-fn stronger(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> Option<(Collation, Coercibility)> {
+fn stronger(
+    a: (Collation, Coercibility),
+    b: (Collation, Coercibility),
+) -> Option<(Collation, Coercibility)> {
     use std::cmp::Ordering::*;
     if a.0 == b.0 {
         return Some((a.0, a.1.min(b.1)));
@@ -194,11 +223,14 @@ fn stronger(a: (Collation, Coercibility), b: (Collation, Coercibility)) -> Optio
 pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
     if left.kind == Kind::Null || right.kind == Kind::Null {
         let known = if left.kind == Kind::Null { right } else { left };
-        // A parameter takes the type of what it is compared with, except that numbers decide by value (`int_column = 1.5`).
+        // A parameter takes the type of what it is compared with, except that numbers decide by
+        // value (`int_column = 1.5`).
         return Ok(match known.kind {
             Kind::Date | Kind::DateTime | Kind::Timestamp => CompareAs::DateTime,
             Kind::Time => CompareAs::Time,
-            kind if kind.is_string() && !matches!(kind, Kind::Enum | Kind::Set) => CompareAs::String(known.collation),
+            kind if kind.is_string() && !matches!(kind, Kind::Enum | Kind::Set) => {
+                CompareAs::String(known.collation)
+            }
             _ => CompareAs::ByValue,
         });
     }
@@ -244,14 +276,17 @@ pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
         let how = pairs()?;
         return Ok(if how == CompareAs::ByValue { CompareAs::Double } else { how });
     }
-    Ok(match (has(Kind::is_numeric), types.iter().any(|t| is_dated(t.kind)), has(Kind::is_string)) {
-        (true, ..) => CompareAs::Double,
-        (false, true, _) if types.iter().all(|t| t.kind == Kind::Date) => CompareAs::Date,
-        (false, true, _) => CompareAs::DateTime,
-        (false, false, false) => CompareAs::Time,
-        // Times and texts are texts.
-        (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
-    })
+    Ok(
+        match (has(Kind::is_numeric), types.iter().any(|t| is_dated(t.kind)), has(Kind::is_string))
+        {
+            (true, ..) => CompareAs::Double,
+            (false, true, _) if types.iter().all(|t| t.kind == Kind::Date) => CompareAs::Date,
+            (false, true, _) => CompareAs::DateTime,
+            (false, false, false) => CompareAs::Time,
+            // Times and texts are texts.
+            (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
+        },
+    )
 }
 
 /// The domain several comparisons share; ByValue if they differ.
@@ -262,7 +297,11 @@ pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<Compa
         common = Some(match common {
             None => way,
             Some(same) if same == way => way,
-            Some(CompareAs::Int | CompareAs::Decimal) if matches!(way, CompareAs::Int | CompareAs::Decimal) => CompareAs::Decimal,
+            Some(CompareAs::Int | CompareAs::Decimal)
+                if matches!(way, CompareAs::Int | CompareAs::Decimal) =>
+            {
+                CompareAs::Decimal
+            }
             Some(_) => CompareAs::ByValue,
         });
     }
@@ -271,7 +310,11 @@ pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<Compa
 
 /// How a value meets the items of a list: texts meet in one collation for all of them, so that a
 /// binary one makes all of them bytes.
-pub fn common_of<'t>(value: &'t ExprType, items: impl Iterator<Item = &'t ExprType> + Clone, operation: &str) -> Result<CompareAs> {
+pub fn common_of<'t>(
+    value: &'t ExprType,
+    items: impl Iterator<Item = &'t ExprType> + Clone,
+    operation: &str,
+) -> Result<CompareAs> {
     let ways = || items.clone().map(|item| compare_as(value, item));
     let how = common(ways())?;
     if how != CompareAs::ByValue || !ways().all(|way| matches!(way, Ok(CompareAs::String(_)))) {
@@ -285,7 +328,9 @@ pub fn common_of<'t>(value: &'t ExprType, items: impl Iterator<Item = &'t ExprTy
 pub fn sum(arg: &ExprType) -> ExprType {
     let ty = match domain(arg) {
         Domain::Int | Domain::Unknown => ExprType::decimal(arg.digits().0 + 22, 0),
-        Domain::Decimal => ExprType::decimal(arg.digits().0 + 22 + arg.digits().1 as u32, arg.digits().1),
+        Domain::Decimal => {
+            ExprType::decimal(arg.digits().0 + 22 + arg.digits().1 as u32, arg.digits().1)
+        }
         Domain::Double => real(arg.real_decimals()),
     };
     ty.nullable(true)
@@ -311,8 +356,14 @@ mod tests {
         let d = |p, s| ExprType::decimal(p, s);
         let t = arith(ArithOp::Multiply, &d(5, 2), &d(4, 1), 4);
         assert_eq!((t.kind, t.decimals, t.digits().0), (Kind::Decimal, 3, 6));
-        assert_eq!(arith(ArithOp::Divide, &ExprType::bigint(2), &ExprType::bigint(2), 4).decimals, 4);
-        assert_eq!((arith(ArithOp::Divide, &d(5, 2), &d(4, 1), 10).decimals, avg(&d(5, 2), 30).decimals), (12, 30));
+        assert_eq!(
+            arith(ArithOp::Divide, &ExprType::bigint(2), &ExprType::bigint(2), 4).decimals,
+            4
+        );
+        assert_eq!(
+            (arith(ArithOp::Divide, &d(5, 2), &d(4, 1), 10).decimals, avg(&d(5, 2), 30).decimals),
+            (12, 30)
+        );
         assert_eq!(arith(ArithOp::Add, &d(5, 2), &ExprType::double(), 4).kind, Kind::Double);
     }
 
@@ -321,14 +372,25 @@ mod tests {
         let s = ExprType::string(10, Collation::Utf8mb4GeneralCi);
         assert_eq!(compare_as(&ExprType::bigint(11), &s).unwrap(), CompareAs::Double);
         assert_eq!(compare_as(&ExprType::datetime(0), &s).unwrap(), CompareAs::DateTime);
-        assert_eq!(compare_as(&ExprType::bigint(11), &ExprType::null()).unwrap(), CompareAs::ByValue);
-        let column = ExprType { coercibility: Coercibility::Implicit, ..ExprType::string(10, Collation::Latin1SwedishCi) };
+        assert_eq!(
+            compare_as(&ExprType::bigint(11), &ExprType::null()).unwrap(),
+            CompareAs::ByValue
+        );
+        let column = ExprType {
+            coercibility: Coercibility::Implicit,
+            ..ExprType::string(10, Collation::Latin1SwedishCi)
+        };
         assert_eq!(compare_as(&column, &s).unwrap(), CompareAs::String(Collation::Latin1SwedishCi));
     }
 
     #[test]
     fn explicit_collations_clash() {
         let e = |c| ExprType { coercibility: Coercibility::Explicit, ..ExprType::string(1, c) };
-        assert_eq!(compare_as(&e(Collation::Utf8mb4Bin), &e(Collation::Utf8mb4GeneralCi)).unwrap_err().code, 1267);
+        assert_eq!(
+            compare_as(&e(Collation::Utf8mb4Bin), &e(Collation::Utf8mb4GeneralCi))
+                .unwrap_err()
+                .code,
+            1267
+        );
     }
 }

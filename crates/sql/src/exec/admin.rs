@@ -1,5 +1,6 @@
-//! Statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance of tables, definitions. [`run`] is the way in; rows
-//! and transactions are run elsewhere (`exec::run`, the session).
+//! Statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance of
+//! tables, definitions. [`run`] is the way in; rows and transactions are run elsewhere
+//! (`exec::run`, the session).
 mod flush;
 mod kill;
 mod maintain;
@@ -45,7 +46,8 @@ pub enum Ran {
     Done(Outcome),
     /// Done, and the open transaction is to be committed now (SET autocommit = 1, UNLOCK TABLES).
     Commit(Outcome),
-    /// Nothing was done: a table was changed by another session after the plan was made. Bind again.
+    /// Nothing was done: a table was changed by another session after the plan was made. Bind
+    /// again.
     Stale,
 }
 
@@ -63,9 +65,16 @@ pub fn runs(plan: &Plan) -> bool {
     )
 }
 
-/// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session has ended its transaction before. `bound_at` is
-/// `engine.dict.version()` from before the statement was bound.
-pub async fn run(cx: &mut AdminContext<'_>, plan: &Plan, params: &[Value<'_>], bound_at: u64, sink: &mut impl ResultSink) -> Result<Ran> {
+/// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session has
+/// ended its transaction before. `bound_at` is `engine.dict.version()` from before the statement
+/// was bound.
+pub async fn run(
+    cx: &mut AdminContext<'_>,
+    plan: &Plan,
+    params: &[Value<'_>],
+    bound_at: u64,
+    sink: &mut impl ResultSink,
+) -> Result<Ran> {
     let done = |done: Done| Ran::Done(Outcome::Done(done));
     Ok(match &plan.body {
         Statement::Show(stmt) => Ran::Done(show::run(cx, stmt, &plan.columns, params, sink).await?),
@@ -98,19 +107,29 @@ pub async fn run(cx: &mut AdminContext<'_>, plan: &Plan, params: &[Value<'_>], b
         }
         Statement::Admin(AdminStmt::Flush(what)) => done(flush::run(cx, what).await?),
         // There is no binary log to reset.
-        Statement::Admin(AdminStmt::ResetMaster) => return Err(SqlError::new(1186, "Binlog closed, cannot RESET MASTER")),
-        Statement::Admin(stmt) => Ran::Done(Outcome::Rows(maintain::run(cx, stmt, &plan.columns, sink).await?)),
+        Statement::Admin(AdminStmt::ResetMaster) => {
+            return Err(SqlError::new(1186, "Binlog closed, cannot RESET MASTER"));
+        }
+        Statement::Admin(stmt) => {
+            Ran::Done(Outcome::Rows(maintain::run(cx, stmt, &plan.columns, sink).await?))
+        }
         Statement::Nothing => done(Done::default()),
         other => unreachable!("{other:?} is not run here"),
     })
 }
 
 /// USE and COM_INIT_DB.
-pub fn use_schema(engine: &Engine, session: &mut SessionState, vars: &mut SessionVars, schema: &str) -> Result<Done> {
+pub fn use_schema(
+    engine: &Engine,
+    session: &mut SessionState,
+    vars: &mut SessionVars,
+    schema: &str,
+) -> Result<Done> {
     let (name, collation): (Arc<str>, _) = if is_schema(schema) {
         (SCHEMA.into(), Collation::Utf8mb4GeneralCi)
     } else {
-        let record = engine.dict.schema(schema).ok_or_else(|| SqlError::unknown_database(schema))?;
+        let record =
+            engine.dict.schema(schema).ok_or_else(|| SqlError::unknown_database(schema))?;
         (schema.into(), record.collation)
     };
     session.process.set_schema(Some(name.clone()));
@@ -121,19 +140,31 @@ pub fn use_schema(engine: &Engine, session: &mut SessionState, vars: &mut Sessio
 
 impl AdminContext<'_> {
     pub(super) fn wait(&self) -> Wait {
-        Wait { timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)), kill: self.session.process.interrupt.clone() }
+        Wait {
+            timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),
+            kill: self.session.process.interrupt.clone(),
+        }
     }
     fn ddl(&mut self) -> DdlContext<'_> {
         DdlContext {
             engine: self.engine,
             lock_wait_timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),
-            server_collation: self.vars.collation(Var::CollationServer).unwrap_or(Collation::Utf8mb4GeneralCi),
+            server_collation: self
+                .vars
+                .collation(Var::CollationServer)
+                .unwrap_or(Collation::Utf8mb4GeneralCi),
             session: self.session,
             locks: self.locks,
         }
     }
-    /// The value of an expression that is about no table; `row` is what `Column`s of source 0 stand for.
-    pub(super) fn eval(&mut self, e: &Expr, params: &[Value<'_>], row: &[Value<'_>]) -> Result<Value<'static>> {
+    /// The value of an expression that is about no table; `row` is what `Column`s of source 0 stand
+    /// for.
+    pub(super) fn eval(
+        &mut self,
+        e: &Expr,
+        params: &[Value<'_>],
+        row: &[Value<'_>],
+    ) -> Result<Value<'static>> {
         if has_subquery(e) {
             return Err(SqlError::unsupported("subqueries in SET, SHOW and KILL"));
         }

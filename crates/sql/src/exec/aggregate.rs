@@ -17,7 +17,8 @@ pub struct Accumulator {
 
 enum State {
     Count(u64),
-    /// SUM and AVG: of integers, exactly; of decimals; of doubles. `rows` is 0 before the first value.
+    /// SUM and AVG: of integers, exactly; of decimals; of doubles. `rows` is 0 before the first
+    /// value.
     Sum {
         rows: u64,
         sum: Sum,
@@ -25,7 +26,8 @@ enum State {
     /// MIN, MAX, ANY_VALUE.
     Pick(Value<'static>),
     Bits(u64),
-    /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer Programming 2, 4.2.2).
+    /// Welford's running mean and sum of squared differences (Knuth, The Art of Computer
+    /// Programming 2, 4.2.2).
     Variance {
         rows: u64,
         mean: f64,
@@ -65,9 +67,10 @@ impl Accumulator {
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => State::Pick(Value::Null),
             Aggregate::BitAnd => State::Bits(u64::MAX),
             Aggregate::BitOr | Aggregate::BitXor => State::Bits(0),
-            Aggregate::StdDevPop | Aggregate::StdDevSamp | Aggregate::VarPop | Aggregate::VarSamp => {
-                State::Variance { rows: 0, mean: 0.0, squares: 0.0 }
-            }
+            Aggregate::StdDevPop
+            | Aggregate::StdDevSamp
+            | Aggregate::VarPop
+            | Aggregate::VarSamp => State::Variance { rows: 0, mean: 0.0, squares: 0.0 },
             Aggregate::GroupConcat if call.order.is_empty() => State::Concat(None),
             Aggregate::GroupConcat => State::SortedConcat { items: Vec::new(), bytes: 0 },
         };
@@ -85,7 +88,12 @@ impl Accumulator {
         state + self.seen.as_ref().map_or(0, |seen| seen.memory())
     }
 
-    pub fn add<'v>(&mut self, call: &'v AggregateCall, at: Scope<'v>, env: &mut Env<'_>) -> Result<()> {
+    pub fn add<'v>(
+        &mut self,
+        call: &'v AggregateCall,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+    ) -> Result<()> {
         if let State::Concat(Some(text)) = &self.state
             && text.len() > env.settings.group_concat_max_len
         {
@@ -139,7 +147,11 @@ impl Accumulator {
             (State::Bits(bits), [e, ..]) => {
                 let value = eval.numeric(e)?;
                 if !value.is_null() {
-                    let greatest = if matches!(value, Value::Double(_) | Value::Float(_)) { i64::MAX as i128 } else { u64::MAX as i128 };
+                    let greatest = if matches!(value, Value::Double(_) | Value::Float(_)) {
+                        i64::MAX as i128
+                    } else {
+                        u64::MAX as i128
+                    };
                     let n = to_integer(&value).value.clamp(i64::MIN as i128, greatest) as u64;
                     match call.function {
                         Aggregate::BitAnd => *bits &= n,
@@ -198,10 +210,10 @@ impl Accumulator {
                 let average = call.function == Aggregate::Avg;
                 match sum {
                     Sum::Double(x) => Value::Double(if average { *x / *rows as f64 } else { *x }),
-                    Sum::Int(n) => {
-                        exact(Decimal::from_parts(*n, 0), average.then_some(*rows), env).ok_or_else(|| out_of_range("DECIMAL"))?
-                    }
-                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), env).ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Int(n) => exact(Decimal::from_parts(*n, 0), average.then_some(*rows), env)
+                        .ok_or_else(|| out_of_range("DECIMAL"))?,
+                    Sum::Decimal(d) => exact(*d, average.then_some(*rows), env)
+                        .ok_or_else(|| out_of_range("DECIMAL"))?,
                 }
             }
             State::Pick(best) => std::mem::take(best),
@@ -213,7 +225,8 @@ impl Accumulator {
                     return Ok(Value::Null);
                 }
                 let variance = *squares / divisor as f64;
-                let deviation = matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
+                let deviation =
+                    matches!(call.function, Aggregate::StdDevPop | Aggregate::StdDevSamp);
                 let result = if deviation { variance.sqrt() } else { variance };
                 // Squares of the greatest numbers are no numbers.
                 Value::Double(if result.is_finite() { result } else { f64::MAX })
@@ -222,15 +235,24 @@ impl Accumulator {
             State::SortedConcat { items, .. } if items.is_empty() => Value::Null,
             State::SortedConcat { items, .. } => {
                 items.sort_by(|a, b| a.key.cmp(&b.key));
-                let separator = Charset::Utf8mb4.convert_lossy(call.separator.as_bytes(), call.ty.collation.charset());
-                cut(items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(&separator[..]), call, env)
+                let separator = Charset::Utf8mb4
+                    .convert_lossy(call.separator.as_bytes(), call.ty.collation.charset());
+                cut(
+                    items.iter().map(|i| &i.text[..]).collect::<Vec<_>>().join(&separator[..]),
+                    call,
+                    env,
+                )
             }
         })
     }
 }
 
 /// An item of GROUP_CONCAT; None if a part of it is NULL.
-fn concatenated<'v>(args: &'v [Expr], call: &AggregateCall, eval: &mut Eval<'v, '_, '_>) -> Result<Option<Vec<u8>>> {
+fn concatenated<'v>(
+    args: &'v [Expr],
+    call: &AggregateCall,
+    eval: &mut Eval<'v, '_, '_>,
+) -> Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     for e in args {
         let value = eval.eval(e)?;
@@ -254,7 +276,8 @@ fn cut(mut text: Vec<u8>, call: &AggregateCall, env: &Env<'_>) -> Value<'static>
     Value::owned(text)
 }
 
-/// A sum, or an average of so many rows; with more digits than its type where it is calculated with further.
+/// A sum, or an average of so many rows; with more digits than its type where it is calculated with
+/// further.
 fn exact(sum: Decimal, rows: Option<u64>, env: &Env<'_>) -> Option<Value<'static>> {
     Some(Value::Decimal(match rows {
         Some(rows) => sum.div(&Decimal::from(rows), env.settings.div_precision_increment)?.ok()?,
@@ -275,7 +298,9 @@ impl Sum {
                 *sum += x.value;
             }
             (Sum::Decimal(sum), value) => {
-                *sum = sum.add(&to_decimal(value).value).map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
+                *sum = sum
+                    .add(&to_decimal(value).value)
+                    .map_err(|_| SqlError::value_out_of_range("DECIMAL", "sum"))?;
             }
             (Sum::Int(sum), value) => *sum += to_integer(value).value,
         }

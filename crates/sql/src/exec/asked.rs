@@ -1,8 +1,9 @@
 //! Which tables a query of INFORMATION_SCHEMA asks for.
 //!
-//! Rows of TABLES and STATISTICS tell of a table's size, for which its file is opened and some of its pages are read. So conditions on
-//! TABLE_SCHEMA and TABLE_NAME alone are decided before: those of WHERE, and of ON for the right side of a left join. They are decided again when the
-//! rows are there, like all others; nothing that could warn is decided here.
+//! Rows of TABLES and STATISTICS tell of a table's size, for which its file is opened and some of
+//! its pages are read. So conditions on TABLE_SCHEMA and TABLE_NAME alone are decided before: those
+//! of WHERE, and of ON for the right side of a left join. They are decided again when the rows are
+//! there, like all others; nothing that could warn is decided here.
 use super::ExecContext;
 use super::eval::{Eval, Row, Scope};
 use crate::error::Result;
@@ -15,8 +16,14 @@ use std::sync::Arc;
 /// Places of TABLE_SCHEMA and TABLE_NAME in both tables.
 const PLACE: std::ops::RangeInclusive<u16> = 1..=2;
 
-/// The tables of the server that `source`, FROM item number `no`, may have rows of; none where it needs to know of none.
-pub fn tables(cx: &mut ExecContext<'_>, source: &Source, no: usize, params: &[Value<'_>]) -> Result<Vec<Arc<Table>>> {
+/// The tables of the server that `source`, FROM item number `no`, may have rows of; none where it
+/// needs to know of none.
+pub fn tables(
+    cx: &mut ExecContext<'_>,
+    source: &Source,
+    no: usize,
+    params: &[Value<'_>],
+) -> Result<Vec<Arc<Table>>> {
     if !matches!(source.kind, SourceKind::Virtual(Virtual::Tables | Virtual::Statistics)) {
         return Ok(Vec::new());
     }
@@ -27,17 +34,21 @@ pub fn tables(cx: &mut ExecContext<'_>, source: &Source, no: usize, params: &[Va
         Some(Expr { kind: ExprKind::And(list), .. }) => list.iter().collect(),
         Some(one) => vec![one],
     };
-    let early: Vec<&Expr> = conjuncts.into_iter().filter(|e| is_early(e, no as u16, params)).collect();
+    let early: Vec<&Expr> =
+        conjuncts.into_iter().filter(|e| is_early(e, no as u16, params)).collect();
     let mut failed = None;
     all.retain(|t| {
         let row = information_schema::place(&t.def);
         let mut sources = vec![Row::Nulls; no];
         sources.push(Row::Values(&row));
-        early.iter().all(|e| match Eval::new(Scope { sources: &sources, ..Scope::new(params) }, &mut cx.env).truth(e) {
-            Ok(truth) => truth == Some(true),
-            Err(e) => {
-                failed = Some(e);
-                false
+        early.iter().all(|e| {
+            match Eval::new(Scope { sources: &sources, ..Scope::new(params) }, &mut cx.env).truth(e)
+            {
+                Ok(truth) => truth == Some(true),
+                Err(e) => {
+                    failed = Some(e);
+                    false
+                }
             }
         })
     });
@@ -49,8 +60,12 @@ fn is_early(e: &Expr, no: u16, params: &[Value<'_>]) -> bool {
     match &e.kind {
         ExprKind::And(list) | ExprKind::Or(list) => list.iter().all(|e| is_early(e, no, params)),
         // Of texts, either is how texts compare.
-        ExprKind::Compare { how: CompareAs::String(_) | CompareAs::ByValue, sides, .. } => sides.iter().all(known),
-        ExprKind::In { how: CompareAs::String(_) | CompareAs::ByValue, value, list, .. } => known(value) && list.iter().all(known),
+        ExprKind::Compare { how: CompareAs::String(_) | CompareAs::ByValue, sides, .. } => {
+            sides.iter().all(known)
+        }
+        ExprKind::In { how: CompareAs::String(_) | CompareAs::ByValue, value, list, .. } => {
+            known(value) && list.iter().all(known)
+        }
         ExprKind::Like { sides, .. } => sides.iter().all(known),
         _ => false,
     }

@@ -1,7 +1,8 @@
 //! Key expressions to key bytes: PATH-3 and PATH-4.
 //!
-//! A bound's value need not be one that the column can hold (`id > 5.5`, `id = 300` of a TINYINT). It is replaced by the nearest that can be held, and
-//! how that compares with the value wanted tells which side of it the rows are on.
+//! A bound's value need not be one that the column can hold (`id > 5.5`, `id = 300` of a TINYINT).
+//! It is replaced by the nearest that can be held, and how that compares with the value wanted
+//! tells which side of it the rows are on.
 use super::env::Env;
 use super::eval::{Eval, Scope};
 use crate::error::Result;
@@ -9,7 +10,10 @@ use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
 use redolith_engine::dict::table::{Index, Table};
 use redolith_types::convert::{to_datetime, to_decimal, to_time};
 use redolith_types::store::{StoreMode, TIMESTAMP_US};
-use redolith_types::{Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Time, Value, convert_for_column};
+use redolith_types::{
+    Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Time, Value,
+    convert_for_column,
+};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -46,7 +50,11 @@ impl KeyRanges {
     }
     pub fn get(&self, n: usize) -> Option<RangeBytes<'_>> {
         let e = self.list.get(n)?;
-        Some(RangeBytes { low: self.at(&e.low), high: e.high.as_ref().map(|h| self.at(h)), point: e.point })
+        Some(RangeBytes {
+            low: self.at(&e.low),
+            high: e.high.as_ref().map(|h| self.at(h)),
+            point: e.point,
+        })
     }
     fn at(&self, r: &Range<u32>) -> &[u8] {
         &self.bytes[r.start as usize..r.end as usize]
@@ -54,7 +62,8 @@ impl KeyRanges {
     fn span(&self, from: usize) -> Range<u32> {
         from as u32..self.bytes.len() as u32
     }
-    /// Turns the bytes from `from` on into the least key behind all that begin with them; None: there is none.
+    /// Turns the bytes from `from` on into the least key behind all that begin with them; None:
+    /// there is none.
     fn successor(&mut self, from: usize) -> Option<Range<u32>> {
         while self.bytes.len() > from {
             let last = self.bytes.len() - 1;
@@ -113,7 +122,12 @@ impl KeyRanges {
 }
 
 /// Evaluates an access path.
-pub fn encode_path(access: &TableAccess, at: Scope<'_>, env: &mut Env<'_>, out: &mut KeyRanges) -> Result<()> {
+pub fn encode_path(
+    access: &TableAccess,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
     out.clear();
     let table = access.table.engine();
     match &access.path.kind {
@@ -126,7 +140,16 @@ pub fn encode_path(access: &TableAccess, at: Scope<'_>, env: &mut Env<'_>, out: 
         AccessKind::Ranges(ranges) => {
             let index = Target::new(access, table);
             for KeyRange { prefix, null_safe, low, high } in ranges {
-                encode_range(&index, prefix, *null_safe, low.as_ref(), high.as_ref(), at, env, out)?;
+                encode_range(
+                    &index,
+                    prefix,
+                    *null_safe,
+                    low.as_ref(),
+                    high.as_ref(),
+                    at,
+                    env,
+                    out,
+                )?;
             }
             out.settle(access.path.reverse);
         }
@@ -194,16 +217,23 @@ fn encode_range<'v>(
     let n = prefix.len();
     let part = &target.index.def.columns[n];
     let column = target.column(n);
-    let mut edge = |bound: Option<&'v Bound>, is_low: bool, env: &mut Env<'_>, out: &mut KeyRanges| -> Result<Edge> {
+    let mut edge = |bound: Option<&'v Bound>,
+                    is_low: bool,
+                    env: &mut Env<'_>,
+                    out: &mut KeyRanges|
+     -> Result<Edge> {
         let Some(bound) = bound else { return Ok(Edge::None) };
         let value = operand(&bound.value, column, at, env)?;
         if value.is_null() {
             return Ok(Edge::Never);
         }
-        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env) else { return Ok(Edge::Never) };
+        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env) else {
+            return Ok(Edge::Never);
+        };
         let inclusive = match side {
             Ordering::Equal => bound.inclusive || part.prefix.is_some(),
-            // The nearest lies above the value wanted: with it the rows above begin; those below end before it.
+            // The nearest lies above the value wanted: with it the rows above begin; those below
+            // end before it.
             Ordering::Greater => is_low,
             Ordering::Less => !is_low,
         };
@@ -271,16 +301,28 @@ enum Edge {
 }
 
 #[inline]
-fn operand<'v>(e: &'v Expr, column: &Column, at: Scope<'v>, env: &mut Env<'_>) -> Result<Value<'v>> {
+fn operand<'v>(
+    e: &'v Expr,
+    column: &Column,
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+) -> Result<Value<'v>> {
     let mut eval = Eval::new(at, env);
     // As the condition itself takes it: columns of bits and years are compared as numbers too.
-    let as_number = column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
+    let as_number =
+        column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
     if as_number { eval.numeric(e) } else { eval.eval(e) }
 }
 
-/// The value nearest to `value` that the column can hold, and how it compares with it. None: nothing of the column compares with it.
+/// The value nearest to `value` that the column can hold, and how it compares with it. None:
+/// nothing of the column compares with it.
 #[inline]
-fn nearest<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut Env<'_>) -> Option<(Value<'v>, Ordering)> {
+fn nearest<'v>(
+    value: Value<'v>,
+    column: &Column,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Option<(Value<'v>, Ordering)> {
     if let (SqlType::Int { size, sign, .. }, Value::Int(v)) = (&column.ty, &value)
         && !sign.unsigned
         && (size.min_signed()..=size.max_signed()).contains(v)
@@ -290,7 +332,12 @@ fn nearest<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut Env<'
     nearest_of(value, column, from, env)
 }
 
-fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut Env<'_>) -> Option<(Value<'v>, Ordering)> {
+fn nearest_of<'v>(
+    value: Value<'v>,
+    column: &Column,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Option<(Value<'v>, Ordering)> {
     let ty = &column.ty;
     if ty.is_string() {
         let to = ty.compare_collation().charset();
@@ -303,14 +350,30 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
         }
         return match from.convert(&bytes, to) {
             Ok(converted) => Some((Value::owned(converted.into_owned()), Ordering::Equal)),
-            // A character that the column cannot have: equal to nothing. (Of constants the binder makes an error.)
-            Err(_) => Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater)),
+            // A character that the column cannot have: equal to nothing. (Of constants the binder
+            // makes an error.)
+            Err(_) => {
+                Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater))
+            }
         };
     }
     match ty {
-        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } if !is_number(&value) => nearest_moment(&value, ty, env),
-        SqlType::Time { .. } | SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. } if is_number(&value) => {
-            super::number_bounds::nearest(&to_decimal(&value).value, ty, env.settings.zone_offset_secs)
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }
+            if !is_number(&value) =>
+        {
+            nearest_moment(&value, ty, env)
+        }
+        SqlType::Time { .. }
+        | SqlType::Date
+        | SqlType::DateTime { .. }
+        | SqlType::Timestamp { .. }
+            if is_number(&value) =>
+        {
+            super::number_bounds::nearest(
+                &to_decimal(&value).value,
+                ty,
+                env.settings.zone_offset_secs,
+            )
         }
         SqlType::Time { fsp } => {
             let wanted = to_time(&value).map_or(Time::ZERO, |t| t.value);
@@ -322,7 +385,8 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
             stored.warning.is_none().then(|| (stored.value.into_owned(), Ordering::Equal))
         }
         _ => {
-            // Numbers: strings count as the number they begin with; exactly, where that is all there is.
+            // Numbers: strings count as the number they begin with; exactly, where that is all
+            // there is.
             let number = match value {
                 Value::Bytes(text) => match Decimal::parse(&text) {
                     Some(exact) => Value::Decimal(exact),
@@ -330,7 +394,9 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
                 },
                 other => redolith_types::convert::to_number(&other).value,
             };
-            let near = convert_for_column(clamped(number.borrow(), ty), ty, from, StoreMode::LENIENT).ok()?;
+            let near =
+                convert_for_column(clamped(number.borrow(), ty), ty, from, StoreMode::LENIENT)
+                    .ok()?;
             let near = near.value.into_owned();
             let side = near.compare(&number, Collation::Binary);
             Some((near, side))
@@ -339,11 +405,14 @@ fn nearest_of<'v>(value: Value<'v>, column: &Column, from: Charset, env: &mut En
 }
 
 fn is_number(value: &Value<'_>) -> bool {
-    matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) | Value::Float(_))
+    matches!(
+        value,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) | Value::Float(_)
+    )
 }
 
-/// A number brought into the range of YEAR or BIT, where storing it would do something else: give two digits a century, take what is out of range for 0, take
-/// the bits of a negative one.
+/// A number brought into the range of YEAR or BIT, where storing it would do something else: give
+/// two digits a century, take what is out of range for 0, take the bits of a negative one.
 fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
     let below = |limit: i64| number.compare(&Value::Int(limit), Collation::Binary).is_lt();
     match ty {
@@ -357,7 +426,11 @@ fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
 const MIN_YEAR: i64 = 1901;
 const MAX_YEAR: i64 = 2155;
 
-fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<(Value<'static>, Ordering)> {
+fn nearest_moment(
+    value: &Value<'_>,
+    ty: &SqlType,
+    env: &mut Env<'_>,
+) -> Option<(Value<'static>, Ordering)> {
     let zone = env.settings.zone_offset_secs;
     // What is no date counts as the zero date.
     let wanted = to_datetime(value, env.today(), zone).map_or(DateTime::ZERO, |at| at.value);
@@ -376,8 +449,13 @@ fn nearest_moment(value: &Value<'_>, ty: &SqlType, env: &mut Env<'_>) -> Option<
     })
 }
 
-/// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's precision, on `side` of the one wanted.
-pub(super) fn nearest_timestamp(near: DateTime, side: Ordering, zone: i32) -> Option<(DateTime, Ordering)> {
+/// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's
+/// precision, on `side` of the one wanted.
+pub(super) fn nearest_timestamp(
+    near: DateTime,
+    side: Ordering,
+    zone: i32,
+) -> Option<(DateTime, Ordering)> {
     if near.is_zero() {
         return Some((near, side));
     }

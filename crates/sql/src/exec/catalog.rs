@@ -1,7 +1,8 @@
 //! The engine's dictionary as the binder sees it.
 //!
-//! **ECAT-1** One `TableInfo` per table of the engine, shared by all plans, made when a statement first names the table and replaced when DDL has
-//! replaced the table (CAT-1). What DDL has dropped or replaced is forgotten after the statement.
+//! **ECAT-1** One `TableInfo` per table of the engine, shared by all plans, made when a statement
+//! first names the table and replaced when DDL has replaced the table (CAT-1). What DDL has dropped
+//! or replaced is forgotten after the statement.
 use crate::catalog::{Catalog, TableInfo};
 use crate::error::Result;
 use crate::information_schema::is_schema;
@@ -41,10 +42,19 @@ impl EngineCatalog {
                     }
                 }
             }
-            DdlStmt::DropTables { names, .. } => names.iter().for_each(|t| self.forget_replaced(&t.schema, &t.name)),
-            DdlStmt::RenameTables(renames) => renames.iter().for_each(|(from, _)| self.forget_replaced(&from.schema, &from.name)),
-            DdlStmt::Truncate(table) | DdlStmt::AlterTable { table, .. } => self.forget_replaced(&table.schema, &table.name),
-            DdlStmt::CreateDatabase { .. } | DdlStmt::AlterDatabase { .. } | DdlStmt::CreateTable(_) | DdlStmt::CreateTableLike { .. } => {}
+            DdlStmt::DropTables { names, .. } => {
+                names.iter().for_each(|t| self.forget_replaced(&t.schema, &t.name))
+            }
+            DdlStmt::RenameTables(renames) => {
+                renames.iter().for_each(|(from, _)| self.forget_replaced(&from.schema, &from.name))
+            }
+            DdlStmt::Truncate(table) | DdlStmt::AlterTable { table, .. } => {
+                self.forget_replaced(&table.schema, &table.name)
+            }
+            DdlStmt::CreateDatabase { .. }
+            | DdlStmt::AlterDatabase { .. }
+            | DdlStmt::CreateTable(_)
+            | DdlStmt::CreateTableLike { .. } => {}
         }
     }
     fn forget_replaced(&self, schema: &str, name: &str) {
@@ -56,8 +66,9 @@ impl EngineCatalog {
         }
     }
 
-    /// Must be called before a plan is run that has not been run since it was made: the engine readies a table's counters (the next AUTO_INCREMENT
-    /// value, the row id) when it is first used, which takes a read of the file. False: DDL has come between, bind again.
+    /// Must be called before a plan is run that has not been run since it was made: the engine
+    /// readies a table's counters (the next AUTO_INCREMENT value, the row id) when it is first
+    /// used, which takes a read of the file. False: DDL has come between, bind again.
     pub async fn ready(&self, plan: &Plan) -> Result<bool> {
         for used in &plan.tables {
             let def = &used.table.def;
@@ -72,7 +83,11 @@ impl EngineCatalog {
 
 impl Catalog for EngineCatalog {
     fn schema(&self, name: &str) -> Option<Collation> {
-        if is_schema(name) { Some(Collation::Utf8mb4GeneralCi) } else { self.engine.dict.schema(name).map(|s| s.collation) }
+        if is_schema(name) {
+            Some(Collation::Utf8mb4GeneralCi)
+        } else {
+            self.engine.dict.schema(name).map(|s| s.collation)
+        }
     }
 
     fn table(&self, schema: &str, name: &str) -> Option<Arc<TableInfo>> {
@@ -83,7 +98,8 @@ impl Catalog for EngineCatalog {
         let table = self.engine.dict.table(schema, name)?;
         let in_schema = tables.entry_ref(schema).or_default();
         // Another statement may have been first.
-        if let Some(known) = in_schema.get(name).filter(|known| Arc::ptr_eq(known.engine(), &table)) {
+        if let Some(known) = in_schema.get(name).filter(|known| Arc::ptr_eq(known.engine(), &table))
+        {
             return Some(known.clone());
         }
         let info = Arc::new(TableInfo::new(table));

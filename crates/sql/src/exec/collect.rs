@@ -107,7 +107,9 @@ impl KeySet {
     }
     pub fn memory(&self) -> usize {
         // A key's end, and its number and a byte in the table.
-        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + self.table.capacity() * 5
+        self.bytes.capacity()
+            + self.ends.capacity() * size_of::<usize>()
+            + self.table.capacity() * 5
     }
 }
 
@@ -177,8 +179,13 @@ impl Sorter {
         self.bytes.extend_from_slice(key);
         let row = self.bytes.len();
         values.iter().for_each(|v| write(v, &mut self.bytes));
-        let (Ok(key_len), Ok(row_len)) = (u32::try_from(key.len()), u32::try_from(self.bytes.len() - row)) else {
-            return Err(SqlError::new(1038, "Out of sort memory: a row has more than 4294967295 bytes"));
+        let (Ok(key_len), Ok(row_len)) =
+            (u32::try_from(key.len()), u32::try_from(self.bytes.len() - row))
+        else {
+            return Err(SqlError::new(
+                1038,
+                "Out of sort memory: a row has more than 4294967295 bytes",
+            ));
         };
         self.rows.push(Sorted { head: Sorter::head(key), start, key_len, row_len });
         if let Some(limit) = self.limit
@@ -205,7 +212,10 @@ impl Sorter {
     }
     fn compare(bytes: &[u8], a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
         // Rows with equal keys stay in the order they came.
-        a.head.cmp(&b.head).then_with(|| bytes[a.key()].cmp(&bytes[b.key()])).then(a.start.cmp(&b.start))
+        a.head
+            .cmp(&b.head)
+            .then_with(|| bytes[a.key()].cmp(&bytes[b.key()]))
+            .then(a.start.cmp(&b.start))
     }
     fn cut(&mut self, limit: usize) {
         if limit == 0 {
@@ -226,7 +236,8 @@ impl Sorter {
         }
         self.bytes = kept;
     }
-    /// Sorts runs, and merges them: between them others run, and `stop` is asked whether to go on. Much is sorted beside the workers: keys may be long and alike.
+    /// Sorts runs, and merges them: between them others run, and `stop` is asked whether to go on.
+    /// Much is sorted beside the workers: keys may be long and alike.
     pub async fn sort(&mut self, host: &dyn Host, stop: impl Fn() -> Result<()>) -> Result<()> {
         if self.memory() >= MUCH {
             host.leave_worker();
@@ -245,7 +256,8 @@ impl Sorter {
             for pair in self.rows.chunks(2 * width) {
                 let (mut left, mut right) = pair.split_at(width.min(pair.len()));
                 while let (Some(a), Some(b)) = (left.first(), right.first()) {
-                    let from = if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
+                    let from =
+                        if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
                     merged.extend(from.split_off_first().cloned());
                     if merged.len().is_multiple_of(RUN) {
                         give_way(host).await;

@@ -1,7 +1,10 @@
-//! Runs definitions: metadata locks, what MySQL says about objects that are (not) there, and the engine's call.
+//! Runs definitions: metadata locks, what MySQL says about objects that are (not) there, and the
+//! engine's call.
 //!
-//! **DDL-1** The session has ended its transaction before (`Plan::commits_implicitly`); each statement here is all or nothing on disk.
-//! **DDL-2** What a statement looks up counts only when it was looked up under its locks: a wait may have changed it.
+//! **DDL-1** The session has ended its transaction before (`Plan::commits_implicitly`); each
+//! statement here is all or nothing on disk.
+//! **DDL-2** What a statement looks up counts only when it was looked up under its locks: a wait
+//! may have changed it.
 mod alter;
 mod database;
 mod table;
@@ -32,7 +35,8 @@ pub struct DdlContext<'a> {
 /// Databases that are not there to be created or dropped.
 const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
 
-/// Runs a definition. `bound_at`: the dictionary's version before it was bound. None: the table is not the one it was bound to; bind again.
+/// Runs a definition. `bound_at`: the dictionary's version before it was bound. None: the table is
+/// not the one it was bound to; bind again.
 pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
     let mark = cx.locks.mdl.mark();
     let done = run_locking(cx, stmt, bound_at).await;
@@ -40,16 +44,28 @@ pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Resu
     done
 }
 
-async fn run_locking(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
+async fn run_locking(
+    cx: &mut DdlContext<'_>,
+    stmt: &DdlStmt,
+    bound_at: u64,
+) -> Result<Option<Done>> {
     match stmt {
         DdlStmt::CreateDatabase { name, if_not_exists, collation } => {
             database::create(cx, name, *if_not_exists, *collation).await.map(Some)
         }
-        DdlStmt::AlterDatabase { name, collation } => database::alter(cx, name, *collation).await.map(Some),
-        DdlStmt::DropDatabase { name, if_exists } => database::drop(cx, name, *if_exists).await.map(Some),
+        DdlStmt::AlterDatabase { name, collation } => {
+            database::alter(cx, name, *collation).await.map(Some)
+        }
+        DdlStmt::DropDatabase { name, if_exists } => {
+            database::drop(cx, name, *if_exists).await.map(Some)
+        }
         DdlStmt::CreateTable(create) => table::create(cx, create).await.map(Some),
-        DdlStmt::CreateTableLike { name, like, if_not_exists } => table::create_like(cx, name, like, *if_not_exists).await.map(Some),
-        DdlStmt::DropTables { names, if_exists } => table::drop(cx, names, *if_exists).await.map(Some),
+        DdlStmt::CreateTableLike { name, like, if_not_exists } => {
+            table::create_like(cx, name, like, *if_not_exists).await.map(Some)
+        }
+        DdlStmt::DropTables { names, if_exists } => {
+            table::drop(cx, names, *if_exists).await.map(Some)
+        }
         DdlStmt::Truncate(name) => table::truncate(cx, name).await.map(Some),
         DdlStmt::RenameTables(renames) => table::rename(cx, renames).await.map(Some),
         DdlStmt::AlterTable { table, actions } => alter::run(cx, table, actions, bound_at).await,
@@ -60,18 +76,24 @@ impl DdlContext<'_> {
     fn wait(&self) -> Wait {
         Wait { timeout: self.lock_wait_timeout, kill: self.session.process.interrupt.clone() }
     }
-    async fn take(&mut self, schemas: &[(&str, MdlMode)], tables: &[(&str, &str, MdlMode)]) -> Result<()> {
+    async fn take(
+        &mut self,
+        schemas: &[(&str, MdlMode)],
+        tables: &[(&str, &str, MdlMode)],
+    ) -> Result<()> {
         let (wait, engine) = (self.wait(), self.engine);
         self.locks.take_for_ddl(engine, schemas, tables, wait.on(engine)).await
     }
-    /// Locks tables exclusively and their schemas as intention. Under LOCK TABLES they must be among those locked for writing.
+    /// Locks tables exclusively and their schemas as intention. Under LOCK TABLES they must be
+    /// among those locked for writing.
     async fn lock_tables(&mut self, tables: &[(&str, &str)]) -> Result<()> {
         for (schema, name) in tables {
             refuse_system(self.session, schema)?;
             self.locks.check(schema, name, true)?;
         }
         let schemas: Vec<_> = tables.iter().map(|(schema, _)| (*schema, MdlMode::Read)).collect();
-        let tables: Vec<_> = tables.iter().map(|(schema, name)| (*schema, *name, MdlMode::Exclusive)).collect();
+        let tables: Vec<_> =
+            tables.iter().map(|(schema, name)| (*schema, *name, MdlMode::Exclusive)).collect();
         self.take(&schemas, &tables).await
     }
     fn note(&mut self, error: SqlError) {

@@ -10,7 +10,11 @@ use crate::plan::DeletePlan;
 use crate::session::state::{Done, Outcome};
 use redolith_types::Value;
 
-pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_>]) -> Result<Outcome> {
+pub async fn run(
+    cx: &mut ExecContext<'_>,
+    plan: &DeletePlan,
+    params: &[Value<'_>],
+) -> Result<Outcome> {
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut found = Found::default();
     found.access(&plan.access);
@@ -23,7 +27,9 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
         let table = plan.access.table.engine();
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while affected < most && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await? {
+        while affected < most
+            && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await?
+        {
             cx.scratch.handlers.delete += 1;
             cx.trx.delete(table, scan.at()).await?;
             cx.trx.rows.deleted += 1;
@@ -36,7 +42,12 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &DeletePlan, params: &[Value<'_
     Ok(Outcome::Done(Done { affected, ..Done::default() }))
 }
 
-async fn sorted(cx: &mut ExecContext<'_>, plan: &DeletePlan, at: Scope<'_>, most: u64) -> Result<u64> {
+async fn sorted(
+    cx: &mut ExecContext<'_>,
+    plan: &DeletePlan,
+    at: Scope<'_>,
+    most: u64,
+) -> Result<u64> {
     let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
     let table = plan.access.table.engine();
     let mut at_row = Rewriter::new(table);

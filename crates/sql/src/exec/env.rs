@@ -1,4 +1,5 @@
-//! What an evaluation may read and change besides rows and parameters: the session, its settings, the clock, warnings.
+//! What an evaluation may read and change besides rows and parameters: the session, its settings,
+//! the clock, warnings.
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
 use super::user_locks::UserLocks;
@@ -22,7 +23,8 @@ pub struct StatementSettings {
     pub zone_offset_secs: i32,
     /// `@@collation_connection`: what literals are in.
     pub connection: Collation,
-    /// What parameters are in that are strings: the same, unless the client's or the connection's character set is binary.
+    /// What parameters are in that are strings: the same, unless the client's or the connection's
+    /// character set is binary.
     pub parameters: Collation,
     /// `@@timestamp`, if it is set: microseconds since 1970.
     pub timestamp_us: Option<i64>,
@@ -36,7 +38,8 @@ pub struct StatementSettings {
     pub group_concat_max_len: usize,
     /// `redolith_statement_memory`: most bytes that a statement may hold (MEM-1).
     pub memory_limit: usize,
-    /// `@@insert_id`: where the first statement that generates AUTO_INCREMENT values begins. That statement takes it.
+    /// `@@insert_id`: where the first statement that generates AUTO_INCREMENT values begins. That
+    /// statement takes it.
     pub insert_id: Option<u64>,
     /// `@@max_allowed_packet`: most bytes that a function may make.
     pub max_allowed_packet: usize,
@@ -66,13 +69,23 @@ impl Default for StatementSettings {
 /// Reads system variables. Implemented by whoever keeps them.
 pub trait Variables: Sync {
     /// The value of `@@name`, as SELECT shows it.
-    fn system_variable(&self, session: &SessionState, scope: VariableScope, name: &str) -> Result<Value<'static>>;
+    fn system_variable(
+        &self,
+        session: &SessionState,
+        scope: VariableScope,
+        name: &str,
+    ) -> Result<Value<'static>>;
 }
 
 /// No system variables at all, for tests and for statements that run inside the server.
 pub struct NoVariables;
 impl Variables for NoVariables {
-    fn system_variable(&self, _: &SessionState, _: VariableScope, name: &str) -> Result<Value<'static>> {
+    fn system_variable(
+        &self,
+        _: &SessionState,
+        _: VariableScope,
+        name: &str,
+    ) -> Result<Value<'static>> {
         Err(SqlError::unknown_variable(name))
     }
 }
@@ -92,7 +105,8 @@ pub struct Env<'a> {
     pub settings: StatementSettings,
     /// The row of INSERT and the like that is being made, from 1, for messages.
     pub row: u64,
-    /// The statement changes rows in strict mode without IGNORE: what else is a warning is an error.
+    /// The statement changes rows in strict mode without IGNORE: what else is a warning is an
+    /// error.
     pub strict: bool,
     /// The last REGEXP pattern, compiled.
     pub(super) regex: Option<Box<CompiledRegexp>>,
@@ -115,7 +129,12 @@ pub struct Env<'a> {
 }
 
 impl<'a> Env<'a> {
-    pub fn new(session: &'a mut SessionState, variables: &'a dyn Variables, disk: &'a dyn Disk, settings: StatementSettings) -> Env<'a> {
+    pub fn new(
+        session: &'a mut SessionState,
+        variables: &'a dyn Variables,
+        disk: &'a dyn Disk,
+        settings: StatementSettings,
+    ) -> Env<'a> {
         Env {
             session,
             variables,
@@ -168,21 +187,29 @@ impl<'a> Env<'a> {
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {
         self.pace.deadline = deadline;
     }
-    /// What an expression's strings are in when its type does not say so: numbers as text, parameters.
+    /// What an expression's strings are in when its type does not say so: numbers as text,
+    /// parameters.
     pub fn charset(&self) -> Charset {
         self.settings.connection.charset()
     }
-    /// The character set an expression's strings are in. Where its type does not say so it is the connection's: numbers as text, parameters.
+    /// The character set an expression's strings are in. Where its type does not say so it is the
+    /// connection's: numbers as text, parameters.
     #[inline]
     pub fn charset_of(&self, e: &Expr) -> Charset {
         match &e.kind {
             _ if e.ty.kind.is_string() => e.ty.collation.charset(),
-            ExprKind::Param(n) if !self.binary_params.is_empty() && self.binary_params.binary_search(n).is_ok() => Charset::Binary,
+            ExprKind::Param(n)
+                if !self.binary_params.is_empty()
+                    && self.binary_params.binary_search(n).is_ok() =>
+            {
+                Charset::Binary
+            }
             ExprKind::Param(_) => self.settings.parameters.charset(),
             _ => self.settings.connection.charset(),
         }
     }
-    /// When the statement began, microseconds since 1970 UTC: the same for all NOW() of a statement.
+    /// When the statement began, microseconds since 1970 UTC: the same for all NOW() of a
+    /// statement.
     pub fn now_us(&mut self) -> i64 {
         *self.now_us.get_or_insert_with(|| self.disk.wall_us())
     }
@@ -208,7 +235,8 @@ impl<'a> Env<'a> {
             today: Date::ZERO,
         }
     }
-    /// A double from 0 up to 1, from a generator seeded once per statement, or from the session's where that was seeded.
+    /// A double from 0 up to 1, from a generator seeded once per statement, or from the session's
+    /// where that was seeded.
     pub fn random(&mut self) -> f64 {
         if let Some(seeds) = &mut self.session.random {
             return next_random(seeds);
@@ -241,6 +269,10 @@ impl<'a> Env<'a> {
     }
     #[cold]
     pub fn division_by_zero(&mut self) -> Result<()> {
-        if self.settings.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) { self.warn(SqlError::division_by_zero()) } else { Ok(()) }
+        if self.settings.sql_mode.has(SqlMode::ERROR_FOR_DIVISION_BY_ZERO) {
+            self.warn(SqlError::division_by_zero())
+        } else {
+            Ok(())
+        }
     }
 }

@@ -33,7 +33,8 @@ pub struct Dir(PathBuf);
 impl Dir {
     fn new() -> Dir {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("redolith-sql-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("redolith-sql-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = Dir(std::env::temp_dir().join(name));
         // What a process of the same number has left when it was killed.
         let _ = std::fs::remove_dir_all(&dir.0);
@@ -66,10 +67,15 @@ impl Server {
         Server::hosted(disk.clone(), Threads::new(disk), set)
     }
     /// The same on a host of the caller's.
-    pub fn hosted(disk: Arc<dyn Disk>, host: Arc<dyn Host>, set: impl FnOnce(&mut Config)) -> Server {
+    pub fn hosted(
+        disk: Arc<dyn Disk>,
+        host: Arc<dyn Host>,
+        set: impl FnOnce(&mut Config),
+    ) -> Server {
         let dir = Dir::new();
         let mut config = Config::new(&dir.0);
-        (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) = (8 << 20, 1 << 20, 16 << 20);
+        (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) =
+            (8 << 20, 1 << 20, 16 << 20);
         set(&mut config);
         let (engine, _) = block_on(Engine::open(config, disk, host)).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
@@ -143,7 +149,14 @@ impl Session<'_> {
     pub fn plan(&self, text: &str) -> Result<Plan> {
         let mode = SqlMode::default();
         let bounds = Bounds { memory: usize::MAX, process: &self.state.process };
-        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, mode, TextCharsets::UTF8, bounds)?;
+        let parsed = crate::parse::parse(
+            text.as_bytes(),
+            0..text.len(),
+            None,
+            mode,
+            TextCharsets::UTF8,
+            bounds,
+        )?;
         let cx = BindContext {
             catalog: &self.server.catalog,
             schema: self.state.schema.as_deref(),
@@ -152,7 +165,9 @@ impl Session<'_> {
             collation: Collation::Utf8mb4GeneralCi,
             div_precision_increment: 4,
             variable_type: &variable_type,
-            user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
+            user_variable_type: &|name| {
+                self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))
+            },
             untyped: &[],
             bounds,
         };

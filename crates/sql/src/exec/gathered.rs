@@ -1,4 +1,5 @@
-//! Rows that the server tells of itself, for SHOW and INFORMATION_SCHEMA: each is in the account before the next one is made (MEM-1).
+//! Rows that the server tells of itself, for SHOW and INFORMATION_SCHEMA: each is in the account
+//! before the next one is made (MEM-1).
 use super::row_bytes;
 use crate::error::Result;
 use crate::memory::Account;
@@ -22,7 +23,8 @@ impl<'m> Gathered<'m> {
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) -> Result<()> {
         rows.into_iter().try_for_each(|row| self.push(row))
     }
-    /// Settings and counters, which are as many as the program has: not counted, so that they are told when there is no memory left.
+    /// Settings and counters, which are as many as the program has: not counted, so that they are
+    /// told when there is no memory left.
     pub fn extend_uncounted(&mut self, rows: impl IntoIterator<Item = Vec<Value<'static>>>) {
         self.rows.extend(rows.into_iter().map(Vec::into_boxed_slice));
     }

@@ -1,11 +1,15 @@
 //! FLUSH TABLES WITH READ LOCK: all sessions' writes and commits stop at two gates.
 //!
-//! A statement that writes passes the first gate and is inside until it ends (in autocommit: until it is committed); a COMMIT of a transaction that has
-//! written passes the second. FLUSH TABLES WITH READ LOCK shuts the first and waits until it is empty, then the second: so statements that run may
-//! wait for transactions that have yet to commit. A transaction that only stays open hinders nobody. Definitions are stopped elsewhere (SLOCK-2).
+//! A statement that writes passes the first gate and is inside until it ends (in autocommit: until
+//! it is committed); a COMMIT of a transaction that has written passes the second. FLUSH TABLES
+//! WITH READ LOCK shuts the first and waits until it is empty, then the second: so statements that
+//! run may wait for transactions that have yet to commit. A transaction that only stays open
+//! hinders nobody. Definitions are stopped elsewhere (SLOCK-2).
 //!
-//! - GRL-1: a session counts itself in before it looks whether the gate is shut; who shuts it looks at the counts afterwards. All SeqCst: one sees the other.
-//! - GRL-2: who shuts a gate holds its lock in `NoWrite` first; who finds it shut waits for the lock in `Write`, and tries again.
+//! - GRL-1: a session counts itself in before it looks whether the gate is shut; who shuts it looks
+//!   at the counts afterwards. All SeqCst: one sees the other.
+//! - GRL-2: who shuts a gate holds its lock in `NoWrite` first; who finds it shut waits for the
+//!   lock in `Write`, and tries again.
 //!
 //! Going through costs two additions on a cache line that few sessions share.
 use crate::error::{Result, SqlError};
@@ -29,7 +33,11 @@ pub struct Gate {
 }
 impl Default for Gate {
     fn default() -> Gate {
-        Gate { shut: AtomicUsize::new(0), inside: (0..LANES).map(|_| Lane::default()).collect(), lock: MdlLock::new() }
+        Gate {
+            shut: AtomicUsize::new(0),
+            inside: (0..LANES).map(|_| Lane::default()).collect(),
+            lock: MdlLock::new(),
+        }
     }
 }
 impl Gate {
@@ -70,7 +78,11 @@ impl Drop for Shut {
 }
 impl Shut {
     /// Shuts the gate and waits for those inside, if need be.
-    async fn new(global: &Arc<GlobalReadLock>, gate: fn(&GlobalReadLock) -> &Gate, wait: MdlWait<'_>) -> Result<Shut> {
+    async fn new(
+        global: &Arc<GlobalReadLock>,
+        gate: fn(&GlobalReadLock) -> &Gate,
+        wait: MdlWait<'_>,
+    ) -> Result<Shut> {
         let mut lock = MdlSet::new();
         lock.lock(&gate(global).lock, MdlMode::NoWrite, wait).await?;
         gate(global).shut.fetch_add(1, SeqCst);
@@ -148,7 +160,8 @@ impl Passes {
             self.global.statements.leave(self.session);
         }
     }
-    /// Until the pass is dropped a transaction that has written is committed. None: the session holds the lock itself, or is inside already.
+    /// Until the pass is dropped a transaction that has written is committed. None: the session
+    /// holds the lock itself, or is inside already.
     pub async fn commit(&self, wait: MdlWait<'_>) -> Result<Option<CommitPass>> {
         if self.held.is_some() || self.statement || self.tables {
             return Ok(None);

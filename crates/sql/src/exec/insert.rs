@@ -8,7 +8,9 @@ use super::update::{assign, keep_changed, moves, now_for};
 use super::{ExecContext, select, store};
 use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
-use crate::plan::{Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate};
+use crate::plan::{
+    Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
+};
 use crate::session::state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
 use redolith_engine::Error as EngineError;
@@ -24,7 +26,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, params: &[Value<'_>]) -> Result<Outcome> {
+pub async fn run(
+    cx: &mut ExecContext<'_>,
+    plan: &InsertPlan,
+    params: &[Value<'_>],
+) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut work = Work::new(plan);
@@ -58,12 +64,19 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &InsertPlan, params: &[Value<'_
                 done += count;
             }
         }
-        InsertRows::Select { select, .. } => Box::pin(insert_select(cx, &mut work, select, at)).await?,
+        InsertRows::Select { select, .. } => {
+            Box::pin(insert_select(cx, &mut work, select, at)).await?
+        }
     }
     Ok(work.finish(cx, warnings))
 }
 
-async fn insert_select(cx: &mut ExecContext<'_>, work: &mut Work<'_>, plan: &crate::plan::SelectPlan, at: Scope<'_>) -> Result<()> {
+async fn insert_select(
+    cx: &mut ExecContext<'_>,
+    work: &mut Work<'_>,
+    plan: &crate::plan::SelectPlan,
+    at: Scope<'_>,
+) -> Result<()> {
     let rows = select::collect_boxed(cx, plan, at.params, u64::MAX).await?.rows;
     work.auto.rows_left = rows.len() as u64;
     for row in &rows {
@@ -115,7 +128,8 @@ struct AutoIncrement {
     current: Option<(u64, bool)>,
     /// The first generated value of a row that was inserted.
     first: Option<u64>,
-    /// The value given for the last row that was inserted: what the client is told if none was generated.
+    /// The value given for the last row that was inserted: what the client is told if none was
+    /// generated.
     given: Option<u64>,
 }
 
@@ -169,7 +183,9 @@ impl AutoIncrement {
         let taken = self.taken;
         let before = table
             .auto_increment
-            .fetch_update(Relaxed, Relaxed, |v| Some(aligned(v, step, offset).saturating_add(taken.saturating_mul(step))))
+            .fetch_update(Relaxed, Relaxed, |v| {
+                Some(aligned(v, step, offset).saturating_add(taken.saturating_mul(step)))
+            })
             .unwrap_or_else(|v| v);
         self.next = aligned(before, step, offset);
         table.saw_auto_increment(table.auto_increment.load(Relaxed).saturating_sub(1));
@@ -178,20 +194,30 @@ impl AutoIncrement {
 
 /// The least value from `v` on of offset, offset + step, ...
 fn aligned(v: u64, step: u64, offset: u64) -> u64 {
-    if v <= offset { offset } else { (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset) }
+    if v <= offset {
+        offset
+    } else {
+        (v - offset).div_ceil(step).saturating_mul(step).saturating_add(offset)
+    }
 }
 
 /// A generated value as its column holds it.
 fn generated(value: u64, ty: &SqlType) -> Result<Value<'static>> {
     let fits = match ty {
-        SqlType::Int { size, sign, .. } if sign.unsigned => value <= size.max_unsigned() && value != u64::MAX,
+        SqlType::Int { size, sign, .. } if sign.unsigned => {
+            value <= size.max_unsigned() && value != u64::MAX
+        }
         SqlType::Int { size, .. } => value <= size.max_signed() as u64,
         _ => true,
     };
     match ty {
         // The counter stays at the column's greatest value, which is then a duplicate.
-        SqlType::Int { size, sign, .. } if !fits && !sign.unsigned => Ok(Value::Int(size.max_signed())),
-        SqlType::Int { size, .. } if !fits && size.max_unsigned() != u64::MAX => Ok(Value::UInt(size.max_unsigned())),
+        SqlType::Int { size, sign, .. } if !fits && !sign.unsigned => {
+            Ok(Value::Int(size.max_signed()))
+        }
+        SqlType::Int { size, .. } if !fits && size.max_unsigned() != u64::MAX => {
+            Ok(Value::UInt(size.max_unsigned()))
+        }
         _ if !fits => Err(SqlError::auto_increment_failed()),
         SqlType::Int { sign, .. } if !sign.unsigned => Ok(Value::Int(value as i64)),
         SqlType::Float { .. } => Ok(Value::Float(value as f32)),
@@ -227,12 +253,19 @@ impl<'p> Work<'p> {
         }
     }
 
-    async fn row(&mut self, cx: &mut ExecContext<'_>, given: Given<'_>, at: Scope<'_>, after: Scope<'_>) -> Result<()> {
+    async fn row(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        given: Given<'_>,
+        at: Scope<'_>,
+        after: Scope<'_>,
+    ) -> Result<()> {
         check_killed(&cx.env)?;
         self.records += 1;
         cx.env.row = self.records;
         // A query's rows count as many, even where it is one.
-        let single = self.records == 1 && self.auto.rows_left == 1 && matches!(given, Given::Exprs(_));
+        let single =
+            self.records == 1 && self.auto.rows_left == 1 && matches!(given, Given::Exprs(_));
         self.single = single;
         let mut payload = std::mem::take(&mut cx.scratch.row);
         payload.clear();
@@ -240,8 +273,14 @@ impl<'p> Work<'p> {
         let mut made = self.make(given, at, &mut cx.env, single, &mut payload);
         cx.env.settle(mark);
         if payload.len() > LONG_ROW {
-            made = made
-                .and_then(|()| charge_write(&self.plan.table.engine().layout, &payload, || false, &mut cx.env.session.memory.statement));
+            made = made.and_then(|()| {
+                charge_write(
+                    &self.plan.table.engine().layout,
+                    &payload,
+                    || false,
+                    &mut cx.env.session.memory.statement,
+                )
+            });
         }
         let done = match made {
             Ok(()) => self.insert(cx, &mut payload, after).await,
@@ -255,7 +294,14 @@ impl<'p> Work<'p> {
     }
 
     /// Evaluates a row into its payload.
-    fn make<'v>(&mut self, given: Given<'v>, at: Scope<'v>, env: &mut Env<'_>, single: bool, payload: &mut Vec<u8>) -> Result<()>
+    fn make<'v>(
+        &mut self,
+        given: Given<'v>,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+        single: bool,
+        payload: &mut Vec<u8>,
+    ) -> Result<()>
     where
         'p: 'v,
     {
@@ -273,15 +319,25 @@ impl<'p> Work<'p> {
         Ok(())
     }
 
-    /// The same where values name columns: a column is what it was given before, as it holds it, else its default.
-    fn make_in_order(&mut self, given: Given<'_>, at: Scope<'_>, env: &mut Env<'_>, single: bool, payload: &mut Vec<u8>) -> Result<()> {
+    /// The same where values name columns: a column is what it was given before, as it holds it,
+    /// else its default.
+    fn make_in_order(
+        &mut self,
+        given: Given<'_>,
+        at: Scope<'_>,
+        env: &mut Env<'_>,
+        single: bool,
+        payload: &mut Vec<u8>,
+    ) -> Result<()> {
         let plan = self.plan;
         let (def, layout) = (&plan.table.def, &plan.table.engine().layout);
         let mut values = Vec::with_capacity(plan.fill.len());
         for (n, column) in def.columns.iter().enumerate() {
             values.push(match (plan.fill[n], &plan.defaults[n]) {
                 (_, DefaultFill::Literal(v)) => v.clone(),
-                (Fill::Default, DefaultFill::Expr(_)) => self.value(n, given, at, env, single)?.into_owned(),
+                (Fill::Default, DefaultFill::Expr(_)) => {
+                    self.value(n, given, at, env, single)?.into_owned()
+                }
                 _ if column.nullable => Value::Null,
                 // A number that is yet to be generated is 0.
                 _ => store::zero(&column.ty),
@@ -293,13 +349,16 @@ impl<'p> Work<'p> {
             Fill::Default => u16::MAX,
         });
         for n in order {
-            if plan.fill[n] == Fill::Default && matches!(plan.defaults[n], DefaultFill::Literal(_) | DefaultFill::Expr(_)) {
+            if plan.fill[n] == Fill::Default
+                && matches!(plan.defaults[n], DefaultFill::Literal(_) | DefaultFill::Expr(_))
+            {
                 continue;
             }
             payload.clear();
             layout.encode(&values, payload);
             let so_far = [Row::Stored { def, layout, payload: &payload[..] }];
-            values[n] = self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
+            values[n] =
+                self.value(n, given, Scope { sources: &so_far, ..at }, env, single)?.into_owned();
         }
         payload.clear();
         layout.encode(&values, payload);
@@ -307,7 +366,14 @@ impl<'p> Work<'p> {
     }
 
     /// What column `n` of a new row holds.
-    fn value<'v>(&mut self, n: usize, given: Given<'v>, at: Scope<'v>, env: &mut Env<'_>, single: bool) -> Result<Value<'v>>
+    fn value<'v>(
+        &mut self,
+        n: usize,
+        given: Given<'v>,
+        at: Scope<'v>,
+        env: &mut Env<'_>,
+        single: bool,
+    ) -> Result<Value<'v>>
     where
         'p: 'v,
     {
@@ -315,12 +381,18 @@ impl<'p> Work<'p> {
         let column: &'v redolith_types::Column = &plan.table.def.columns[n];
         let given = match (plan.fill[n], given) {
             (Fill::Given(n), Given::Exprs(row)) => match &row[n as usize] {
-                InsertValue::Expr(e) => Some((Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))),
+                InsertValue::Expr(e) => {
+                    Some((Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e)))
+                }
                 InsertValue::Default => None,
             },
             (Fill::Given(n), Given::Values(row, exprs)) => {
                 let (value, e) = (row[n as usize].borrow(), &exprs[n as usize]);
-                let value = if column.ty.is_string() { Eval::new(at, env).presented(e, value) } else { value };
+                let value = if column.ty.is_string() {
+                    Eval::new(at, env).presented(e, value)
+                } else {
+                    value
+                };
                 Some((value, env.charset_of(e)))
             }
             (Fill::Default, _) => None,
@@ -328,7 +400,9 @@ impl<'p> Work<'p> {
         let (value, from) = match (given, &plan.defaults[n]) {
             (Some(given), _) => given,
             (None, DefaultFill::Literal(v)) => return Ok(v.borrow()),
-            (None, DefaultFill::Expr(e)) => (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e)),
+            (None, DefaultFill::Expr(e)) => {
+                (Eval::new(at, env).stored(e, &column.ty)?, env.charset_of(e))
+            }
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
             (None, DefaultFill::Missing) => {
                 env.warn(SqlError::no_default(&column.name))?;
@@ -353,11 +427,16 @@ impl<'p> Work<'p> {
         from: Charset,
         env: &mut Env<'_>,
     ) -> Result<Value<'v>> {
-        let stored = if value.is_null() { None } else { Some(store::convert(value, column, from, env.row, env)?) };
+        let stored = if value.is_null() {
+            None
+        } else {
+            Some(store::convert(value, column, from, env.row, env)?)
+        };
         let zero_counts = env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
         match stored.map(|stored| (to_integer(&stored).value, stored)) {
             Some((number, stored)) if number != 0 || zero_counts => {
-                self.auto.current = u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
+                self.auto.current =
+                    u64::try_from(number).ok().filter(|n| *n > 0).map(|n| (n, false));
                 if let Some((number, _)) = self.auto.current {
                     self.auto.pass(number, env);
                 }
@@ -371,10 +450,16 @@ impl<'p> Work<'p> {
         }
     }
 
-    async fn insert(&mut self, cx: &mut ExecContext<'_>, payload: &mut Vec<u8>, after: Scope<'_>) -> Result<()> {
+    async fn insert(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        payload: &mut Vec<u8>,
+        after: Scope<'_>,
+    ) -> Result<()> {
         let table = self.plan.table.engine();
         // REPLACE and ON DUPLICATE KEY UPDATE change the row that they find.
-        let mode = if matches!(self.plan.on_duplicate, OnDuplicate::Error) { Mode::S } else { Mode::X };
+        let mode =
+            if matches!(self.plan.on_duplicate, OnDuplicate::Error) { Mode::S } else { Mode::X };
         loop {
             cx.scratch.handlers.write += 1;
             match cx.trx.insert_or_lock(table, payload, mode).await {
@@ -405,7 +490,13 @@ impl<'p> Work<'p> {
     }
 
     /// Deals with a row whose key is taken; false if it is to be inserted again.
-    async fn duplicate(&mut self, cx: &mut ExecContext<'_>, index_no: usize, payload: &[u8], after: Scope<'_>) -> Result<bool> {
+    async fn duplicate(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        index_no: usize,
+        payload: &[u8],
+        after: Scope<'_>,
+    ) -> Result<bool> {
         let info = &self.plan.table;
         match &self.plan.on_duplicate {
             OnDuplicate::Error => {
@@ -439,7 +530,8 @@ impl<'p> Work<'p> {
             }
             OnDuplicate::Update(assignments) => {
                 let table = info.engine();
-                let mut existing = self.existing.take().unwrap_or_else(|| Box::new(Rewriter::new(table)));
+                let mut existing =
+                    self.existing.take().unwrap_or_else(|| Box::new(Rewriter::new(table)));
                 cx.scratch.handlers.read_key += 1;
                 let found = existing.find_key(cx.trx, index_no, payload).await?;
                 if found {
@@ -468,11 +560,20 @@ impl<'p> Work<'p> {
         {
             let (def, layout) = (&info.def, &table.layout);
             let stored = existing.row().stored;
-            let current = Row::Stored { def, layout, payload: if is_long { existing.cursor.whole() } else { stored } };
+            let current = Row::Stored {
+                def,
+                layout,
+                payload: if is_long { existing.cursor.whole() } else { stored },
+            };
             let sources = [current];
             let inserted = Row::Stored { def, layout, payload };
-            let mut changes =
-                assign(info, assignments, Scope { sources: &sources, inserted, ..at }, &mut cx.env, !self.single || self.plan.ignore)?;
+            let mut changes = assign(
+                info,
+                assignments,
+                Scope { sources: &sources, inserted, ..at },
+                &mut cx.env,
+                !self.single || self.plan.ignore,
+            )?;
             keep_changed(&mut changes, current);
             if changes.is_empty() {
                 self.affected += cx.env.session.found_rows_flag as u64;
@@ -484,7 +585,12 @@ impl<'p> Work<'p> {
                 }
             }
             layout.update(stored, &changes, &mut new);
-            charge_write(layout, &new, || moves(table, &changes), &mut cx.env.session.memory.statement)?;
+            charge_write(
+                layout,
+                &new,
+                || moves(table, &changes),
+                &mut cx.env.session.memory.statement,
+            )?;
         }
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, existing.row(), &new).await {
@@ -493,7 +599,8 @@ impl<'p> Work<'p> {
                 self.affected += 2;
                 // The client is told the number of the row that was changed.
                 if let Some(n) = numbered_column(&info.def) {
-                    self.auto.given = u64::try_from(to_integer(&table.layout.get(&new, n)).value).ok();
+                    self.auto.given =
+                        u64::try_from(to_integer(&table.layout.get(&new, n)).value).ok();
                 }
             }
             Err(e) => super::update::refused(e, self.plan.ignore, info, &new, &mut cx.env)?,
@@ -508,7 +615,10 @@ impl<'p> Work<'p> {
         let mut info = String::new();
         if self.multiple || self.records > 1 {
             let warnings = cx.env.session.warnings.count() - warnings_before;
-            info = format!("Records: {}  Duplicates: {}  Warnings: {warnings}", self.records, self.duplicates);
+            info = format!(
+                "Records: {}  Duplicates: {}  Warnings: {warnings}",
+                self.records, self.duplicates
+            );
         }
         let last_insert_id = self.auto.first.or(cx.env.insert_id).or(self.auto.given).unwrap_or(0);
         Outcome::Done(Done { affected: self.affected, last_insert_id, info })
@@ -566,11 +676,18 @@ impl Rewriter {
         cx.env.settle(mark);
         Ok(is)
     }
-    /// Reads the row's long columns; false if it has none. They stay in the cursor and in the account until the caller lets them go.
+    /// Reads the row's long columns; false if it has none. They stay in the cursor and in the
+    /// account until the caller lets them go.
     async fn fetch(&mut self, cx: &mut ExecContext<'_>) -> Result<bool> {
         let is_long = self.table.layout.has_externals(self.cursor.row().stored);
         if is_long {
-            long_rows::fetch(&mut self.cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0).await?;
+            long_rows::fetch(
+                &mut self.cursor,
+                cx.trx,
+                &mut cx.env.session.memory.statement,
+                &mut 0,
+            )
+            .await?;
         }
         Ok(is_long)
     }

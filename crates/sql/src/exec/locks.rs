@@ -1,9 +1,13 @@
-//! The metadata locks of a session: those of its transaction, and below them those of LOCK TABLES, which outlive transactions.
+//! The metadata locks of a session: those of its transaction, and below them those of LOCK TABLES,
+//! which outlive transactions.
 //!
-//! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it alone.
+//! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it
+//! alone.
 //!
-//! **SLOCK-1** `mdl` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the transaction.
-//! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ LOCK, which takes it in `NoWrite`, stops all of them.
+//! **SLOCK-1** `mdl` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the
+//! transaction.
+//! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ
+//! LOCK, which takes it in `NoWrite`, stops all of them.
 use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
@@ -70,10 +74,15 @@ impl SessionLocks {
     pub fn has_locked_tables(&self) -> bool {
         self.base > 0
     }
-    /// Under LOCK TABLES a statement may use the tables it names only, and write those locked for WRITE only; under FLUSH TABLES WITH READ LOCK none.
+    /// Under LOCK TABLES a statement may use the tables it names only, and write those locked for
+    /// WRITE only; under FLUSH TABLES WITH READ LOCK none.
     #[inline]
     pub fn check(&self, schema: &str, name: &str, write: bool) -> Result<()> {
-        if self.base == 0 && !self.passes.holds() { Ok(()) } else { self.check_locked(schema, name, write) }
+        if self.base == 0 && !self.passes.holds() {
+            Ok(())
+        } else {
+            self.check_locked(schema, name, write)
+        }
     }
     #[cold]
     fn check_locked(&self, schema: &str, name: &str, write: bool) -> Result<()> {
@@ -90,7 +99,8 @@ impl SessionLocks {
         }
     }
 
-    /// Takes locks in the one order that everybody uses: schemas, then tables, each by name; none of them if one cannot be had.
+    /// Takes locks in the one order that everybody uses: schemas, then tables, each by name; none
+    /// of them if one cannot be had.
     pub async fn take(
         &mut self,
         engine: &Engine,
@@ -103,7 +113,8 @@ impl SessionLocks {
         schemas.dedup_by_key(|(name, _)| *name);
         tables.sort_by_key(|(schema, name, _)| (*schema, *name));
         let schemas = schemas.iter().map(|(name, mode)| (schema_lock(engine, name), *mode));
-        let tables = tables.iter().map(|(schema, name, mode)| (table_lock(engine, schema, name), *mode));
+        let tables =
+            tables.iter().map(|(schema, name, mode)| (table_lock(engine, schema, name), *mode));
         let all: Vec<_> = schemas.chain(tables).collect();
         Ok(self.mdl.lock_all(&all, wait).await?)
     }
@@ -123,7 +134,8 @@ impl SessionLocks {
         self.take(engine, schemas, tables, wait).await
     }
 
-    /// FLUSH TABLES WITH READ LOCK, after the transaction has ended: no definitions from here on, and nobody writes or commits what was written.
+    /// FLUSH TABLES WITH READ LOCK, after the transaction has ended: no definitions from here on,
+    /// and nobody writes or commits what was written.
     pub async fn lock_everything(&mut self, engine: &Engine, wait: MdlWait<'_>) -> Result<()> {
         if self.has_locked_tables() {
             return Err(SqlError::lock_or_active_transaction());
@@ -137,18 +149,27 @@ impl SessionLocks {
         self.catalog = catalog;
         Ok(())
     }
-    /// UNLOCK TABLES, for FLUSH TABLES WITH READ LOCK: the transaction goes on (a dump begins it under the lock).
+    /// UNLOCK TABLES, for FLUSH TABLES WITH READ LOCK: the transaction goes on (a dump begins it
+    /// under the lock).
     pub fn unlock_everything(&mut self) {
         self.passes.release();
         self.catalog.release_all();
     }
 
     /// LOCK TABLES, after the transaction has ended.
-    pub async fn lock_tables(&mut self, engine: &Engine, tables: &[(TableName, TableLock)], wait: MdlWait<'_>) -> Result<()> {
+    pub async fn lock_tables(
+        &mut self,
+        engine: &Engine,
+        tables: &[(TableName, TableLock)],
+        wait: MdlWait<'_>,
+    ) -> Result<()> {
         self.unlock_tables();
         let schemas: Vec<_> = tables.iter().map(|(t, _)| (&*t.schema, MdlMode::Read)).collect();
-        let mode = |lock: &TableLock| if *lock == TableLock::Read { MdlMode::NoWrite } else { MdlMode::Exclusive };
-        let names: Vec<_> = tables.iter().map(|(t, lock)| (&*t.schema, &*t.name, mode(lock))).collect();
+        let mode = |lock: &TableLock| {
+            if *lock == TableLock::Read { MdlMode::NoWrite } else { MdlMode::Exclusive }
+        };
+        let names: Vec<_> =
+            tables.iter().map(|(t, lock)| (&*t.schema, &*t.name, mode(lock))).collect();
         if tables.iter().any(|(_, lock)| *lock != TableLock::Read) {
             self.passes.lock_tables(wait).await?;
         }

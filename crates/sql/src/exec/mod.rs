@@ -1,10 +1,13 @@
 //! Runs plans against the engine.
 //!
-//! [`run`] is the way in. It sends columns and rows to the sink, and says what else was done; ending an autocommit transaction and the OK packet are the
-//! session's ([`commit`] helps with the former).
+//! [`run`] is the way in. It sends columns and rows to the sink, and says what else was done;
+//! ending an autocommit transaction and the OK packet are the session's ([`commit`] helps with the
+//! former).
 //!
-//! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a deadlock's victim is rolled back whole.
-//! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors that may move then.
+//! **EXEC-1** A statement that fails has changed nothing: it is rolled back to where it began; a
+//! deadlock's victim is rolled back whole.
+//! **EXEC-2** No evaluation is under way across an `.await`: rows and values borrow from cursors
+//! that may move then.
 pub mod admin;
 mod aggregate;
 mod asked;
@@ -67,13 +70,25 @@ pub struct ExecContext<'a> {
 pub fn runs(plan: &Plan) -> bool {
     matches!(
         plan.body,
-        Statement::Select(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Rows(_) | Statement::Do(_)
+        Statement::Select(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Rows(_)
+            | Statement::Do(_)
     )
 }
 
 /// Runs a statement that reads or changes rows. Its metadata locks are held, its plan is current.
-pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], sink: &mut impl ResultSink) -> Result<Outcome> {
-    if cx.trx.read_only && matches!(plan.body, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_)) {
+pub async fn run(
+    cx: &mut ExecContext<'_>,
+    plan: &Plan,
+    params: &[Value<'_>],
+    sink: &mut impl ResultSink,
+) -> Result<Outcome> {
+    if cx.trx.read_only
+        && matches!(plan.body, Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_))
+    {
         return Err(SqlError::read_only_transaction());
     }
     cx.trx.begin_statement();
@@ -104,8 +119,14 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &Plan, params: &[Value<'_>], si
 
 /// EXEC-1.
 #[cold]
-async fn roll_back_statement(trx: &mut Trx, start: redolith_engine::Savepoint, error: &SqlError) -> Result<()> {
-    let done = Box::pin(async { if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await } });
+async fn roll_back_statement(
+    trx: &mut Trx,
+    start: redolith_engine::Savepoint,
+    error: &SqlError,
+) -> Result<()> {
+    let done = Box::pin(async {
+        if error.ends_transaction() { trx.rollback().await } else { trx.rollback_to(start).await }
+    });
     Ok(done.await?)
 }
 
@@ -131,7 +152,8 @@ pub async fn commit(trx: &mut Trx, flush: Flush) -> Result<()> {
     Ok(())
 }
 
-/// Rolls back. AUTO_INCREMENT values that rows have had are not given again, so such a rollback waits like a commit.
+/// Rolls back. AUTO_INCREMENT values that rows have had are not given again, so such a rollback
+/// waits like a commit.
 pub async fn rollback(trx: &mut Trx, flush: Flush) -> Result<()> {
     trx.rollback().await?;
     let log = &trx.engine().store.log.clone();

@@ -1,5 +1,6 @@
-//! The rows of a VALUES list after its first, where they have the first one's form (DML-2): their literals become values a few rows at a time, so that a
-//! long list takes little more memory than its text.
+//! The rows of a VALUES list after its first, where they have the first one's form (DML-2): their
+//! literals become values a few rows at a time, so that a long list takes little more memory than
+//! its text.
 use crate::error::Result;
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::Token;
@@ -24,8 +25,14 @@ impl<'t> MoreRows<'t> {
     pub fn count(&self, stride: usize) -> usize {
         self.literals.len().checked_div(stride).unwrap_or(0)
     }
-    /// The parameters of a few rows from row `from` on, and how many rows: row `n` of them sees what begins at `n * stride`.
-    pub fn values(&self, from: usize, stride: usize, params: &[Value<'t>]) -> Result<(usize, Vec<Value<'t>>)> {
+    /// The parameters of a few rows from row `from` on, and how many rows: row `n` of them sees
+    /// what begins at `n * stride`.
+    pub fn values(
+        &self,
+        from: usize,
+        stride: usize,
+        params: &[Value<'t>],
+    ) -> Result<(usize, Vec<Value<'t>>)> {
         let count = (VALUES_AT_ONCE / stride.max(1)).max(1).min(self.count(stride) - from);
         let tokens = &self.literals[from * stride..(from + count) * stride];
         let mut values = Vec::with_capacity(self.first + tokens.len());

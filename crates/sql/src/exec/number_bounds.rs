@@ -7,7 +7,11 @@ use redolith_types::{Date, DateTime, Decimal, SqlType, Time, Value};
 use std::cmp::Ordering;
 
 /// The value nearest to `number` that the column can hold, and how it compares with it.
-pub(super) fn nearest(number: &Decimal, ty: &SqlType, zone: i32) -> Option<(Value<'static>, Ordering)> {
+pub(super) fn nearest(
+    number: &Decimal,
+    ty: &SqlType,
+    zone: i32,
+) -> Option<(Value<'static>, Ordering)> {
     let beside = |value: Value<'static>| {
         let side = exact_number(&value).map_or(Ordering::Equal, |n| n.cmp(number));
         (value, side)
@@ -25,15 +29,18 @@ pub(super) fn nearest(number: &Decimal, ty: &SqlType, zone: i32) -> Option<(Valu
     })
 }
 
-/// The last day whose YYYYMMDD is not above the number, and whether it is just that. Months and days
+/// The last day whose YYYYMMDD is not above the number, and whether it is just that. Months and
+/// days
 /// may be zero. None: a number too great for 64 bits.
 fn date(number: Option<i64>) -> (Date, bool) {
     let Some(number) = number.filter(|n| *n <= 99_991_231) else { return (Date::MAX, false) };
     if number < 0 {
         return (Date::ZERO, false);
     }
-    let (year, month, day) = ((number / 10_000) as u16, (number / 100 % 100) as u8, (number % 100) as u8);
-    let (last_month, last_day) = (month.min(12), if month == 0 { 31 } else { days_in_month(year, month.min(12)) });
+    let (year, month, day) =
+        ((number / 10_000) as u16, (number / 100 % 100) as u8, (number % 100) as u8);
+    let (last_month, last_day) =
+        (month.min(12), if month == 0 { 31 } else { days_in_month(year, month.min(12)) });
     let fitting = if month > 12 { 31 } else { day.min(last_day) };
     (Date::new(year, last_month, fitting).unwrap_or(Date::MAX), month <= 12 && day <= last_day)
 }
@@ -68,7 +75,8 @@ fn clock(hhmmss: i64, number: &Decimal) -> i64 {
     if seconds > 59 {
         return before(hours * 3600 + (minutes + 1) * 60);
     }
-    let fraction = number.rem(&Decimal::from(1i64)).and_then(|f| f.mul(&Decimal::from(US_PER_SEC)).ok());
+    let fraction =
+        number.rem(&Decimal::from(1i64)).and_then(|f| f.mul(&Decimal::from(US_PER_SEC)).ok());
     let us = fraction.and_then(|f| f.floor().to_i64()).unwrap_or(0);
     (hours * 3600 + minutes * 60 + seconds) * US_PER_SEC + us
 }

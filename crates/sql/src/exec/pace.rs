@@ -1,10 +1,14 @@
 //! How long an evaluation goes on before it looks around.
 //!
-//! **PACE-1** No evaluation holds a worker of the host for longer than [`TURN`] and what goes by between two looks: it leaves its worker
-//! ([`Host::leave_worker`](redolith_engine::host::Host::leave_worker)) and goes on beside the others. So do evaluations that have met a long value, at once:
-//! a single call over it may take long.
-//! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both reach whatever it does.
-//! **PACE-3** What an evaluation does is counted in steps of some tens of nanoseconds: one for each node, one for so many bytes. Short statements never look.
+//! **PACE-1** No evaluation holds a worker of the host for longer than [`TURN`] and what goes by
+//! between two looks: it leaves its worker
+//! ([`Host::leave_worker`](redolith_engine::host::Host::leave_worker)) and goes on beside the
+//! others. So do evaluations that have met a long value, at once: a single call over it may take
+//! long.
+//! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both
+//! reach whatever it does.
+//! **PACE-3** What an evaluation does is counted in steps of some tens of nanoseconds: one for each
+//! node, one for so many bytes. Short statements never look.
 use super::env::Env;
 use super::scan::check_killed;
 use crate::error::{Result, SqlError};
@@ -19,7 +23,8 @@ const STEPS: i64 = 1024;
 const BYTES_PER_STEP: usize = 32;
 /// A string of so many bytes is long.
 pub const LONG: usize = 64 << 10;
-/// So many bytes of rows and keys are much: to sort them, to make room for more or to free them takes long.
+/// So many bytes of rows and keys are much: to sort them, to make room for more or to free them
+/// takes long.
 pub const MUCH: usize = 4 << 20;
 
 pub struct Pace {
@@ -38,7 +43,14 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace { steps: STEPS, stretch: 0, began: Duration::ZERO, heavy: false, deadline: None, looks: 0 }
+        Pace {
+            steps: STEPS,
+            stretch: 0,
+            began: Duration::ZERO,
+            heavy: false,
+            deadline: None,
+            looks: 0,
+        }
     }
 }
 

@@ -88,14 +88,20 @@ impl<'p> Loops<'p> {
     pub fn new() -> Loops<'p> {
         Loops { levels: SmallVec::new(), begun: false }
     }
-    /// Once, before the first row: takes the sources, and makes the rows of those that are not tables. Not a part of `new`, for levels are large and
-    /// are made where they stay.
-    pub async fn open(&mut self, cx: &mut ExecContext<'_>, plan: &'p SelectPlan, params: &[Value<'_>]) -> Result<()> {
+    /// Once, before the first row: takes the sources, and makes the rows of those that are not
+    /// tables. Not a part of `new`, for levels are large and are made where they stay.
+    pub async fn open(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        plan: &'p SelectPlan,
+        params: &[Value<'_>],
+    ) -> Result<()> {
         let levels = &mut self.levels;
         for source in &plan.sources {
             let rows = match &source.kind {
                 SourceKind::Table(access) => {
-                    let scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
+                    let scan =
+                        Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
                     if levels.is_empty() { Rows::First(scan) } else { Rows::Scan(Box::new(scan)) }
                 }
                 SourceKind::Derived(derived) => {
@@ -104,8 +110,17 @@ impl<'p> Loops<'p> {
                 }
                 SourceKind::Virtual(table) => {
                     let tables = super::asked::tables(cx, source, levels.len(), params)?;
-                    let db = cx.env.database.expect("statements that name INFORMATION_SCHEMA run in a session");
-                    let rows = information_schema::rows(*table, db, tables, &mut cx.env.session.memory.statement).await?;
+                    let db = cx
+                        .env
+                        .database
+                        .expect("statements that name INFORMATION_SCHEMA run in a session");
+                    let rows = information_schema::rows(
+                        *table,
+                        db,
+                        tables,
+                        &mut cx.env.session.memory.statement,
+                    )
+                    .await?;
                     Rows::Kept { rows, next: 0 }
                 }
             };
@@ -119,7 +134,9 @@ impl<'p> Loops<'p> {
                 Rows::First(scan) => scan.finish(cx),
                 Rows::Scan(scan) => scan.finish(cx),
                 // To free many rows takes long.
-                Rows::Kept { rows, .. } if rows.len() >= MANY => drop(cx.trx.engine().host.leave_worker()),
+                Rows::Kept { rows, .. } if rows.len() >= MANY => {
+                    cx.trx.engine().host.leave_worker();
+                }
                 Rows::Kept { .. } => {}
             }
         }
@@ -135,7 +152,12 @@ impl<'p> Loops<'p> {
     }
 
     /// Goes to the next combination of rows; false behind the last. Without sources there is one.
-    pub async fn next(&mut self, cx: &mut ExecContext<'_>, params: &[Value<'_>], subqueries: &[SubqueryResult]) -> Result<bool> {
+    pub async fn next(
+        &mut self,
+        cx: &mut ExecContext<'_>,
+        params: &[Value<'_>],
+        subqueries: &[SubqueryResult],
+    ) -> Result<bool> {
         let last = match self.levels.len() {
             0 => return Ok(!std::mem::replace(&mut self.begun, true)),
             n => n - 1,
@@ -164,10 +186,13 @@ impl<'p> Loops<'p> {
             }
         }
     }
-    /// The next row, if there is one source and what it has at hand has one that passes: most steps of a scan need no future. False says nothing.
+    /// The next row, if there is one source and what it has at hand has one that passes: most steps
+    /// of a scan need no future. False says nothing.
     fn next_at_hand(&mut self, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
         loop {
-            let [Level { rows: Rows::First(scan), .. }] = &mut self.levels[..] else { return Ok(false) };
+            let [Level { rows: Rows::First(scan), .. }] = &mut self.levels[..] else {
+                return Ok(false);
+            };
             if !scan.advance_at_hand(cx.trx, &mut cx.scratch.handlers) {
                 return Ok(false);
             }
@@ -196,7 +221,12 @@ impl<'p> Loops<'p> {
         Ok(())
     }
     /// The next row of one source that passes.
-    async fn step(&mut self, depth: usize, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+    async fn step(
+        &mut self,
+        depth: usize,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<bool> {
         loop {
             cx.env.step()?;
             check_killed(&cx.env)?;
@@ -207,11 +237,13 @@ impl<'p> Loops<'p> {
             let more = match &mut level.rows {
                 Rows::First(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
+                    scan.advance_at_hand(cx.trx, handlers)
+                        || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Scan(scan) => {
                     let handlers = &mut cx.scratch.handlers;
-                    scan.advance_at_hand(cx.trx, handlers) || scan.advance(cx.trx, handlers, &mut cx.env).await?
+                    scan.advance_at_hand(cx.trx, handlers)
+                        || scan.advance(cx.trx, handlers, &mut cx.env).await?
                 }
                 Rows::Kept { rows, next } => {
                     cx.trx.give_way().await;
@@ -250,10 +282,17 @@ impl<'p> Loops<'p> {
         Ok(self.holds(depth, own, at, cx)? && self.holds(depth, source.on.as_ref(), at, cx)?)
     }
     #[inline]
-    fn holds(&self, depth: usize, condition: Option<&Expr>, at: Scope<'_>, cx: &mut ExecContext<'_>) -> Result<bool> {
+    fn holds(
+        &self,
+        depth: usize,
+        condition: Option<&Expr>,
+        at: Scope<'_>,
+        cx: &mut ExecContext<'_>,
+    ) -> Result<bool> {
         let Some(condition) = condition else { return Ok(true) };
         let sources = self.upto(depth + 1);
-        Ok(Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).truth(condition)? == Some(true))
+        Ok(Eval::new(Scope { sources: &sources, ..at }, &mut cx.env).truth(condition)?
+            == Some(true))
     }
 }
 

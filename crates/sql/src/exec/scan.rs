@@ -1,4 +1,5 @@
-//! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual filter.
+//! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual
+//! filter.
 use super::ExecContext;
 use super::bounds::{KeyRanges, encode_path};
 use super::env::Env;
@@ -56,7 +57,11 @@ impl Steps {
         match &path.kind {
             AccessKind::Point(_) => Steps::Point,
             _ if path.reverse => Steps::Down,
-            AccessKind::FullScan if path.index.is_none() || path.index == access.table.def.clustered_index() => Steps::Table,
+            AccessKind::FullScan
+                if path.index.is_none() || path.index == access.table.def.clustered_index() =>
+            {
+                Steps::Table
+            }
             _ => Steps::Up,
         }
     }
@@ -88,8 +93,16 @@ pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
     let share = Read::Locking { mode: Mode::S, conflict: EngineConflict::Wait };
     match lock {
         RowLock::None if in_transaction && trx.isolation == Isolation::Serializable => share,
-        // Below SERIALIZABLE a statement of its own has a view of its own, and its locks would hold up writers.
-        RowLock::ShareForChange if trx.isolation >= if in_transaction { Isolation::RepeatableRead } else { Isolation::Serializable } => {
+        // Below SERIALIZABLE a statement of its own has a view of its own, and its locks would hold
+        // up writers.
+        RowLock::ShareForChange
+            if trx.isolation
+                >= if in_transaction {
+                    Isolation::RepeatableRead
+                } else {
+                    Isolation::Serializable
+                } =>
+        {
             share
         }
         RowLock::None | RowLock::ShareForChange => Read::Consistent,
@@ -99,7 +112,12 @@ pub fn read_mode(lock: RowLock, trx: &Trx, in_transaction: bool) -> Read {
 }
 
 impl<'p> Scan<'p> {
-    pub fn new(access: &'p TableAccess, trx: &Trx, in_transaction: bool, scratch: &mut Scratch) -> Scan<'p> {
+    pub fn new(
+        access: &'p TableAccess,
+        trx: &Trx,
+        in_transaction: bool,
+        scratch: &mut Scratch,
+    ) -> Scan<'p> {
         let table = access.table.engine();
         let no = access.path.index.map_or(0, |i| table.index_no(i));
         let read = read_mode(access.lock, trx, in_transaction);
@@ -111,7 +129,16 @@ impl<'p> Scan<'p> {
             None => Cursor::new(table.clone(), no, Vec::new(), None, access.path.reverse, read),
         };
         let ranges = scratch.ranges.pop().unwrap_or_default();
-        Scan { access, cursor, ranges, next_range: 0, steps: Steps::of(access), at_start: false, is_whole: false, counted: 0 }
+        Scan {
+            access,
+            cursor,
+            ranges,
+            next_range: 0,
+            steps: Steps::of(access),
+            at_start: false,
+            is_whole: false,
+            counted: 0,
+        }
     }
     /// Ends the scan, wherever it is, and gives the memory back for the next statement.
     pub fn finish(mut self, cx: &mut ExecContext<'_>) {
@@ -137,7 +164,8 @@ impl<'p> Scan<'p> {
         encode_path(self.access, at, env, &mut self.ranges)
     }
 
-    /// Goes to the next row if that is at hand, without a future. False says nothing; `advance` has to follow.
+    /// Goes to the next row if that is at hand, without a future. False says nothing; `advance` has
+    /// to follow.
     #[inline]
     pub fn advance_at_hand(&mut self, trx: &mut Trx, handlers: &mut Handlers) -> bool {
         // Rows that the cursor has from before `start` are of another range.
@@ -150,7 +178,12 @@ impl<'p> Scan<'p> {
         at_hand
     }
     /// Goes to the next row, whatever the filter says of it.
-    pub async fn advance(&mut self, trx: &mut Trx, handlers: &mut Handlers, env: &mut Env<'_>) -> Result<bool> {
+    pub async fn advance(
+        &mut self,
+        trx: &mut Trx,
+        handlers: &mut Handlers,
+        env: &mut Env<'_>,
+    ) -> Result<bool> {
         loop {
             if self.next_range > 0 {
                 self.count_step(handlers);
@@ -181,7 +214,8 @@ impl<'p> Scan<'p> {
             }
         }
     }
-    /// The cursor is asked for a row: the first of a range comes with its beginning, but for that of a table.
+    /// The cursor is asked for a row: the first of a range comes with its beginning, but for that
+    /// of a table.
     #[inline]
     fn count_step(&mut self, handlers: &mut Handlers) {
         let first = std::mem::replace(&mut self.at_start, false);
@@ -194,8 +228,18 @@ impl<'p> Scan<'p> {
     }
     /// Reads the long columns, if the statement needs one of them.
     async fn fetch_long(&mut self, trx: &Trx, env: &mut Env<'_>) -> Result<()> {
-        if long_rows::needs_long(&self.access.table.engine().layout, self.cursor.row().stored, &self.access.columns) {
-            long_rows::fetch(&mut self.cursor, trx, &mut env.session.memory.statement, &mut self.counted).await?;
+        if long_rows::needs_long(
+            &self.access.table.engine().layout,
+            self.cursor.row().stored,
+            &self.access.columns,
+        ) {
+            long_rows::fetch(
+                &mut self.cursor,
+                trx,
+                &mut env.session.memory.statement,
+                &mut self.counted,
+            )
+            .await?;
             self.is_whole = true;
         }
         Ok(())
@@ -216,7 +260,8 @@ impl<'p> Scan<'p> {
     pub fn refuse(&mut self, trx: &Trx) {
         self.cursor.refuse(trx);
     }
-    /// Whether the row passes what the path does not guarantee. For a single table: joins check with all their rows.
+    /// Whether the row passes what the path does not guarantee. For a single table: joins check
+    /// with all their rows.
     pub fn passes(&self, at: Scope<'_>, env: &mut Env<'_>) -> Result<bool> {
         let Some(filter) = &self.access.filter else { return Ok(true) };
         let sources = [self.row()];

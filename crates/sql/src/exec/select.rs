@@ -1,7 +1,8 @@
 //! SELECT: rows of FROM ► group ► having ► project ► distinct ► sort ► limit ► sink.
 //!
-//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes in one buffer each. All of them, the rows of derived
-//! tables, and the row being sent are in the statement's account ([`crate::memory`]).
+//! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes
+//! in one buffer each. All of them, the rows of derived tables, and the row being sent are in the
+//! statement's account ([`crate::memory`]).
 use super::collect::{KeySet, Sorter};
 use super::eval::{Eval, Scope};
 use super::group::Groups;
@@ -39,13 +40,19 @@ pub async fn run(
     Ok(Outcome::Rows(produce(cx, plan, params, &subqueries, u64::MAX, sink).await?))
 }
 
-async fn select_into(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>]) -> Result<Outcome> {
+async fn select_into(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    params: &[Value<'_>],
+) -> Result<Outcome> {
     let mut rows = collect(cx, plan, params, 2).await?.rows;
     if rows.len() > 1 {
         return Err(SqlError::new(1172, "Result consisted of more than one row"));
     }
     match rows.pop() {
-        None => cx.env.only_warn(SqlError::new(1329, "No data - zero rows fetched, selected, or processed")),
+        None => cx
+            .env
+            .only_warn(SqlError::new(1329, "No data - zero rows fetched, selected, or processed")),
         Some(row) => {
             for ((name, value), e) in plan.into.iter().zip(row).zip(&plan.output) {
                 Eval::new(Scope::new(&[]), &mut cx.env).assign(name, e, value)?;
@@ -57,7 +64,12 @@ async fn select_into(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Valu
 }
 
 /// All rows of a select, at most `most`.
-pub async fn collect(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>], most: u64) -> Result<Collected> {
+pub async fn collect(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    params: &[Value<'_>],
+    most: u64,
+) -> Result<Collected> {
     let mark = cx.env.held();
     let subqueries = subqueries_of(cx, plan, params).await?;
     let mut kept = Collected::default();
@@ -77,7 +89,11 @@ pub fn collect_boxed<'f>(
     Box::pin(collect(cx, plan, params, most))
 }
 
-async fn subqueries_of(cx: &mut ExecContext<'_>, plan: &SelectPlan, params: &[Value<'_>]) -> Result<Vec<SubqueryResult>> {
+async fn subqueries_of(
+    cx: &mut ExecContext<'_>,
+    plan: &SelectPlan,
+    params: &[Value<'_>],
+) -> Result<Vec<SubqueryResult>> {
     let mut found = Found::default();
     found.select(plan);
     found.run(cx, params).await
@@ -117,7 +133,11 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> 
     Ok(())
 }
 /// The sink sends what it holds, or goes on to keep it: it is in the account while it does.
-async fn drain(counted: &mut usize, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<()> {
+async fn drain(
+    counted: &mut usize,
+    cx: &mut ExecContext<'_>,
+    sink: &mut impl ResultSink,
+) -> Result<()> {
     cx.env.keep(counted, sink.held())?;
     sink.drain().await?;
     cx.env.keep(counted, sink.held())
@@ -133,7 +153,8 @@ async fn produce(
     sink: &mut impl ResultSink,
 ) -> Result<u64> {
     let at = Scope { subqueries, ..Scope::new(params) };
-    let (skip, count) = if plan.limit.is_none() { (0, most) } else { limits(&plan.limit, at, &mut cx.env)? };
+    let (skip, count) =
+        if plan.limit.is_none() { (0, most) } else { limits(&plan.limit, at, &mut cx.env)? };
     let count = count.min(most);
     if let Some(condition) = &plan.condition
         && Eval::new(at, &mut cx.env).truth(condition)? != Some(true)
@@ -231,14 +252,27 @@ impl<'p> Keep<'p> {
     fn is_full(&self) -> bool {
         self.sorter.is_none() && self.given == self.count
     }
-    fn row<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+    fn row<'v>(
+        &mut self,
+        at: Scope<'v>,
+        plan: &'v SelectPlan,
+        env: &mut Env<'_>,
+        sink: &mut impl ResultSink,
+    ) -> Result<()> {
         let mark = env.held();
         self.take(at, plan, env, sink)?;
         env.settle(mark);
-        let memory = self.sorter.as_ref().map_or(0, Sorter::memory) + self.distinct.as_ref().map_or(0, KeySet::memory);
+        let memory = self.sorter.as_ref().map_or(0, Sorter::memory)
+            + self.distinct.as_ref().map_or(0, KeySet::memory);
         env.keep(&mut self.counted, memory)
     }
-    fn take<'v>(&mut self, at: Scope<'v>, plan: &'v SelectPlan, env: &mut Env<'_>, sink: &mut impl ResultSink) -> Result<()> {
+    fn take<'v>(
+        &mut self,
+        at: Scope<'v>,
+        plan: &'v SelectPlan,
+        env: &mut Env<'_>,
+        sink: &mut impl ResultSink,
+    ) -> Result<()> {
         let mut eval = Eval::new(at, env);
         let mut values: Values<'v> = SmallVec::new();
         for e in &plan.output[..plan.visible] {
@@ -260,14 +294,22 @@ impl<'p> Keep<'p> {
                     let e = &plan.output[k.output as usize];
                     // ENUM and SET are sorted by number.
                     let by_number =
-                        matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. }) && matches!(e.ty.kind, Kind::Enum | Kind::Set);
+                        matches!(e.kind, ExprKind::Column { .. } | ExprKind::Member { .. })
+                            && matches!(e.ty.kind, Kind::Enum | Kind::Set);
                     let mut eval = Eval::new(at, env);
                     let value = match values.get(k.output as usize).filter(|_| !by_number) {
                         Some(v) => v.borrow(),
                         None if by_number => eval.numeric(e)?,
                         None => eval.eval(e)?,
                     };
-                    sortkey::push_ordered(&value, &e.ty, k.collation, k.descending, env, &mut self.key);
+                    sortkey::push_ordered(
+                        &value,
+                        &e.ty,
+                        k.collation,
+                        k.descending,
+                        env,
+                        &mut self.key,
+                    );
                 }
                 if sorter.wants(&self.key) {
                     sorter.push(&self.key, &values)?;

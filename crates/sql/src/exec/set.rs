@@ -1,7 +1,8 @@
 //! SET, and how expressions read system variables.
 //!
-//! **SETS-1** All items are evaluated and checked before the first takes effect: one that fails leaves everything as it was. Then they take effect in
-//! order. (`SET @a = 1, @b = @a` gives `@b` what `@a` was before.)
+//! **SETS-1** All items are evaluated and checked before the first takes effect: one that fails
+//! leaves everything as it was. Then they take effect in order. (`SET @a = 1, @b = @a` gives `@b`
+//! what `@a` was before.)
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -17,7 +18,8 @@ use crate::status::MonitorAction;
 use redolith_types::convert::{to_f64, to_u64};
 use redolith_types::{Collation, Value};
 
-/// What SET TRANSACTION has said about the next transaction only; taken (and cleared) when it begins.
+/// What SET TRANSACTION has said about the next transaction only; taken (and cleared) when it
+/// begins.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct NextTransaction {
     pub isolation: Option<Isolation>,
@@ -66,15 +68,20 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
                 if let Change::User(_, variable) = &change
                     && items.len() > 1
                 {
-                    let bytes = size_of::<Change>() + variable.value.as_bytes().map_or(0, <[u8]>::len);
+                    let bytes =
+                        size_of::<Change>() + variable.value.as_bytes().map_or(0, <[u8]>::len);
                     cx.session.memory.statement.charge(bytes)?;
                 }
                 changes.push(change);
             }
-            SetItem::System { target, name, value } => system(cx, *target, name, value, params, &mut changes)?,
+            SetItem::System { target, name, value } => {
+                system(cx, *target, name, value, params, &mut changes)?
+            }
             SetItem::Names(collation) => changes.push(Change::Names(*collation)),
             SetItem::CharacterSet(collation) => changes.push(Change::CharacterSet(*collation)),
-            SetItem::Transaction { target, isolation, read_only } => transaction(cx, *target, *isolation, *read_only, &mut changes)?,
+            SetItem::Transaction { target, isolation, read_only } => {
+                transaction(cx, *target, *isolation, *read_only, &mut changes)?
+            }
         }
     }
     let autocommit_before = cx.vars.is_on(Var::Autocommit);
@@ -86,10 +93,13 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
 
 fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
     match change {
-        Change::User(name, value) => cx.session.user_variables.set(&name, value, &mut cx.session.memory)?,
+        Change::User(name, value) => {
+            cx.session.user_variables.set(&name, value, &mut cx.session.memory)?
+        }
         Change::Names(collation) => cx.vars.set_names(collation),
         Change::CharacterSet(collation) => {
-            let database = cx.vars.collation(Var::CollationDatabase).unwrap_or(Collation::Utf8mb4GeneralCi);
+            let database =
+                cx.vars.collation(Var::CollationDatabase).unwrap_or(Collation::Utf8mb4GeneralCi);
             cx.vars.set_names(collation);
             cx.vars.store_bits(Var::CollationConnection, database.id() as u64);
         }
@@ -98,7 +108,12 @@ fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
             cx.next.read_only = next.read_only.or(cx.next.read_only);
         }
         Change::Monitor(action, pattern) => {
-            cx.status.monitors.act(action, &pattern, &cx.engine.metrics(), cx.engine.disk.wall_us());
+            cx.status.monitors.act(
+                action,
+                &pattern,
+                &cx.engine.metrics(),
+                cx.engine.disk.wall_us(),
+            );
         }
         Change::Global(var, setting) => {
             for why in cx.settings.apply(var, setting) {
@@ -119,7 +134,8 @@ fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
 
 fn user(cx: &mut AdminContext<'_>, name: &str, e: &Expr, params: &[Value<'_>]) -> Result<Change> {
     let value = cx.eval(e, params, &[])?;
-    let connection = cx.vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
+    let connection =
+        cx.vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
     Ok(Change::User(name.into(), UserVariable::of(value, e, connection)))
 }
 
@@ -177,18 +193,24 @@ fn system(
             }
             changes.push(match (var, value) {
                 // Neither ON nor OFF is how the log is written by default.
-                (Var::InnodbLogWriterThreads, None) => {
-                    Change::Global(Var::RedolithLogWriter, Settings::check(Var::RedolithLogWriter, None)?.setting)
-                }
+                (Var::InnodbLogWriterThreads, None) => Change::Global(
+                    Var::RedolithLogWriter,
+                    Settings::check(Var::RedolithLogWriter, None)?.setting,
+                ),
                 _ => Change::Global(var, taken.setting),
             });
             taken.truncated
         }
-        SetTarget::NextTransaction if cx.in_transaction => return Err(SqlError::transaction_in_progress()),
+        SetTarget::NextTransaction if cx.in_transaction => {
+            return Err(SqlError::transaction_in_progress());
+        }
         SetTarget::NextTransaction => {
-            let bits = SessionVars::check(var, value)?.map_or(cx.settings.bits(var), |t| t.setting.bits);
+            let bits =
+                SessionVars::check(var, value)?.map_or(cx.settings.bits(var), |t| t.setting.bits);
             changes.push(Change::NextTransaction(match var {
-                Var::TransactionIsolation => NextTransaction { isolation: Some(isolation_of(bits)), read_only: None },
+                Var::TransactionIsolation => {
+                    NextTransaction { isolation: Some(isolation_of(bits)), read_only: None }
+                }
                 _ => NextTransaction { isolation: None, read_only: Some(bits != 0) },
             }));
             false
@@ -217,7 +239,8 @@ fn of_session(var: Var, value: Option<&Value<'_>>) -> Result<u64> {
         return Err(SqlError::wrong_variable_type(var.get().name));
     }
     if var != Var::Timestamp {
-        // Also pseudo_thread_id, which is set by replicas and mysqlbinlog's output, for temporary tables that there are none of.
+        // Also pseudo_thread_id, which is set by replicas and mysqlbinlog's output, for temporary
+        // tables that there are none of.
         return Ok(value.map_or(0, |v| to_u64(v).value));
     }
     // Microseconds; 0: the clock's.

@@ -45,7 +45,8 @@ fn nothing() -> Value<'static> {
     Value::bytes(b"")
 }
 
-/// To look through the tables of a large dictionary takes milliseconds: it is done beside the workers.
+/// To look through the tables of a large dictionary takes milliseconds: it is done beside the
+/// workers.
 pub(crate) fn before_tables(engine: &Engine) {
     if engine.dict.len() >= MANY_TABLES {
         engine.host.leave_worker();
@@ -91,7 +92,12 @@ pub async fn run(
     Ok(Outcome::Rows(kept.len() as u64))
 }
 
-fn passes(cx: &mut AdminContext<'_>, filter: &ShowFilter, row: &[Value<'static>], params: &[Value<'_>]) -> Result<bool> {
+fn passes(
+    cx: &mut AdminContext<'_>,
+    filter: &ShowFilter,
+    row: &[Value<'static>],
+    params: &[Value<'_>],
+) -> Result<bool> {
     Ok(match filter {
         ShowFilter::None => true,
         ShowFilter::Like(pattern) => {
@@ -117,38 +123,63 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             names.sort();
             out.extend(names.into_iter().map(|name| vec![text(name)]))?;
         }
-        ShowKind::Tables { schema, full } if is_schema(schema) => out.extend(tables::virtual_names(*full))?,
-        ShowKind::TableStatus { schema } if is_schema(schema) => out.extend(tables::virtual_status())?,
+        ShowKind::Tables { schema, full } if is_schema(schema) => {
+            out.extend(tables::virtual_names(*full))?
+        }
+        ShowKind::TableStatus { schema } if is_schema(schema) => {
+            out.extend(tables::virtual_status())?
+        }
         ShowKind::Columns { table, full } if is_schema(&table.schema) => {
             out.extend(columns::columns(tables::virtual_def(table)?, *full))?
         }
         ShowKind::Index { table } if is_schema(&table.schema) => {}
-        ShowKind::CreateTable(table) if is_schema(&table.schema) => create::show(tables::virtual_def(table)?, 0, &mut out)?,
+        ShowKind::CreateTable(table) if is_schema(&table.schema) => {
+            create::show(tables::virtual_def(table)?, 0, &mut out)?
+        }
         ShowKind::CreateDatabase { name, if_not_exists } if is_schema(name) => {
-            out.push(vec![text(SCHEMA), text(create::database(SCHEMA, Collation::Utf8mb4GeneralCi, *if_not_exists))])?;
+            out.push(vec![
+                text(SCHEMA),
+                text(create::database(SCHEMA, Collation::Utf8mb4GeneralCi, *if_not_exists)),
+            ])?;
         }
         ShowKind::Tables { schema, full } => out.extend(tables::names(cx.engine, schema, *full))?,
         ShowKind::TableStatus { schema } => tables::status(cx.engine, schema, &mut out).await?,
-        ShowKind::OpenTables { schema } => out.extend(tables::open(cx.engine, schema.as_deref()))?,
-        ShowKind::Columns { table, full } => out.extend(columns::columns(&tables::find(cx.engine, table)?.def, *full))?,
+        ShowKind::OpenTables { schema } => {
+            out.extend(tables::open(cx.engine, schema.as_deref()))?
+        }
+        ShowKind::Columns { table, full } => {
+            out.extend(columns::columns(&tables::find(cx.engine, table)?.def, *full))?
+        }
         ShowKind::Index { table } => {
-            let table =
-                cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let table = cx
+                .engine
+                .table(&table.schema, &table.name)
+                .await?
+                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
             out.extend(columns::indexes(cx.engine, &table).await?)?;
         }
         ShowKind::CreateTable(table) => {
-            let table =
-                cx.engine.table(&table.schema, &table.name).await?.ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let table = cx
+                .engine
+                .table(&table.schema, &table.name)
+                .await?
+                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
             let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
             create::show(&table.def, next, &mut out)?;
         }
         ShowKind::CreateDatabase { name, if_not_exists } => {
             let record = cx.engine.dict.require_schema(name)?;
-            out.push(vec![text(name), text(create::database(name, record.collation, *if_not_exists))])?;
+            out.push(vec![
+                text(name),
+                text(create::database(name, record.collation, *if_not_exists)),
+            ])?;
         }
-        ShowKind::Variables(VariableScope::Global) => out.extend_uncounted(pairs(cx.settings.list_global())),
+        ShowKind::Variables(VariableScope::Global) => {
+            out.extend_uncounted(pairs(cx.settings.list_global()))
+        }
         ShowKind::Variables(_) => {
-            let variables = SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
+            let variables =
+                SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
             let list = session_variables(&variables, cx.session);
             out = Gathered::new(&mut cx.session.memory.statement);
             out.extend_uncounted(pairs(list));
@@ -159,18 +190,31 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
             cx.session.handlers.each(|counter, n| own.push((counter.name(), n)));
             out.extend_uncounted(status(cx.status, &own));
         }
-        ShowKind::Warnings { offset, count } => out.extend(server::warnings(&cx.session.warnings, *offset, *count, false))?,
-        ShowKind::Errors { offset, count } => out.extend(server::warnings(&cx.session.warnings, *offset, *count, true))?,
+        ShowKind::Warnings { offset, count } => {
+            out.extend(server::warnings(&cx.session.warnings, *offset, *count, false))?
+        }
+        ShowKind::Errors { offset, count } => {
+            out.extend(server::warnings(&cx.session.warnings, *offset, *count, true))?
+        }
         ShowKind::CountWarnings => out.push(vec![int(cx.session.warnings.count())])?,
-        ShowKind::CountErrors => out.push(vec![int(server::warnings(&cx.session.warnings, 0, u64::MAX, true).count())])?,
+        ShowKind::CountErrors => {
+            out.push(vec![int(server::warnings(&cx.session.warnings, 0, u64::MAX, true).count())])?
+        }
         ShowKind::ProcessList { full } => out.extend(server::processes(cx.processes, *full))?,
-        ShowKind::EngineStatus => out.push(vec![text("InnoDB"), nothing(), text(engine_status::report(cx.engine, cx.status))])?,
+        ShowKind::EngineStatus => out.push(vec![
+            text("InnoDB"),
+            nothing(),
+            text(engine_status::report(cx.engine, cx.status)),
+        ])?,
         ShowKind::Engines => out.extend(server::engines())?,
         ShowKind::Plugins => out.extend(server::plugins())?,
         ShowKind::CharacterSet => out.extend(server::character_sets())?,
         ShowKind::Collation => out.extend(server::collations())?,
         ShowKind::Grants(_) => {
-            out.push(vec![text(format!("GRANT ALL PRIVILEGES ON *.* TO `{}`@`%` WITH GRANT OPTION", cx.session.user))])?;
+            out.push(vec![text(format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`%` WITH GRANT OPTION",
+                cx.session.user
+            ))])?;
         }
         // None of these are there to be shown.
         ShowKind::EngineMutex
@@ -181,7 +225,9 @@ async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
         | ShowKind::MasterStatus
         | ShowKind::ReplicaStatus
         | ShowKind::Profiles => {}
-        ShowKind::BinaryLogs => return Err(SqlError::new(1381, "You are not using binary logging")),
+        ShowKind::BinaryLogs => {
+            return Err(SqlError::new(1381, "You are not using binary logging"));
+        }
     }
     Ok(out.into_rows())
 }

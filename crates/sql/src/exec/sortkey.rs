@@ -1,4 +1,5 @@
-//! Sort keys: values as bytes whose memcmp order is the order of the values, for ORDER BY, GROUP BY and DISTINCT.
+//! Sort keys: values as bytes whose memcmp order is the order of the values, for ORDER BY, GROUP BY
+//! and DISTINCT.
 //!
 //! | type | bytes after one for "not NULL" (0: NULL, nothing follows) |
 //! |---|---|
@@ -17,7 +18,13 @@ use redolith_types::key::encode_string;
 use redolith_types::{Collation, Decimal, Value};
 
 /// Appends a value of an expression of type `ty`.
-pub fn push(value: &Value<'_>, ty: &ExprType, collation: Collation, env: &mut Env<'_>, out: &mut Vec<u8>) {
+pub fn push(
+    value: &Value<'_>,
+    ty: &ExprType,
+    collation: Collation,
+    env: &mut Env<'_>,
+    out: &mut Vec<u8>,
+) {
     if value.is_null() {
         out.push(0);
         return;
@@ -25,7 +32,9 @@ pub fn push(value: &Value<'_>, ty: &ExprType, collation: Collation, env: &mut En
     out.push(1);
     match (value, ty.kind) {
         (Value::Int(n), kind) if kind.is_integer() => push_integer(*n as i128, out),
-        (Value::UInt(n), kind) if kind.is_integer() || matches!(kind, Kind::Enum | Kind::Set) => push_integer(*n as i128, out),
+        (Value::UInt(n), kind) if kind.is_integer() || matches!(kind, Kind::Enum | Kind::Set) => {
+            push_integer(*n as i128, out)
+        }
         (Value::Bytes(b), kind) if kind.is_string() => encode_string(collation, b, out),
         (Value::Double(x), Kind::Double) => push_double(*x, out),
         (Value::Bytes(b), Kind::Null) => {
@@ -52,7 +61,14 @@ pub fn push(value: &Value<'_>, ty: &ExprType, collation: Collation, env: &mut En
 }
 
 /// The same for a key of ORDER BY: bytes turned round for DESC.
-pub fn push_ordered(value: &Value<'_>, ty: &ExprType, collation: Collation, descending: bool, env: &mut Env<'_>, out: &mut Vec<u8>) {
+pub fn push_ordered(
+    value: &Value<'_>,
+    ty: &ExprType,
+    collation: Collation,
+    descending: bool,
+    env: &mut Env<'_>,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     push(value, ty, collation, env, out);
     if descending {
@@ -70,10 +86,13 @@ fn push_double(x: f64, out: &mut Vec<u8>) {
     let flip = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
     out.extend_from_slice(&(bits ^ flip).to_be_bytes());
 }
-/// With the type's scale, so that 65 digits have room for whatever it holds. A value of another scale that has more digits before the point (an expression may
-/// mix a long DECIMAL with one of many decimals) counts as the greatest of the type.
+/// With the type's scale, so that 65 digits have room for whatever it holds. A value of another
+/// scale that has more digits before the point (an expression may mix a long DECIMAL with one of
+/// many decimals) counts as the greatest of the type.
 fn push_decimal(d: &Decimal, scale: u8, out: &mut Vec<u8>) {
-    let scaled = d.round(scale).unwrap_or_else(|_| Decimal::max_value(MAX_PRECISION, scale, d.is_negative()));
+    let scaled = d
+        .round(scale)
+        .unwrap_or_else(|_| Decimal::max_value(MAX_PRECISION, scale, d.is_negative()));
     let start = out.len();
     out.resize(start + packed_len(MAX_PRECISION, scale), 0);
     scaled.pack(MAX_PRECISION, scale, &mut out[start..]);

@@ -1,12 +1,22 @@
-//! Values on their way into columns: conversion by the session's mode, with MySQL's errors and warnings.
+//! Values on their way into columns: conversion by the session's mode, with MySQL's errors and
+//! warnings.
 use super::env::Env;
 use crate::error::{Result, SqlError};
 use redolith_types::store::{ConvertError, StoreMode};
-use redolith_types::{Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column};
+use redolith_types::{
+    Charset, Column, Date, DateTime, Decimal, SqlType, Time, Value, convert_for_column,
+};
 
-/// Converts a value for a column. `row` counts from 1, for messages. Without strict mode what is lost becomes a warning.
+/// Converts a value for a column. `row` counts from 1, for messages. Without strict mode what is
+/// lost becomes a warning.
 #[inline]
-pub fn convert<'v>(value: Value<'v>, column: &Column, from: Charset, row: u64, env: &mut Env<'_>) -> Result<Value<'v>> {
+pub fn convert<'v>(
+    value: Value<'v>,
+    column: &Column,
+    from: Charset,
+    row: u64,
+    env: &mut Env<'_>,
+) -> Result<Value<'v>> {
     if let (SqlType::Int { size, sign, .. }, Value::Int(n)) = (&column.ty, &value)
         && !sign.unsigned
         && (size.min_signed()..=size.max_signed()).contains(n)
@@ -17,7 +27,10 @@ pub fn convert<'v>(value: Value<'v>, column: &Column, from: Charset, row: u64, e
         return if column.nullable { Ok(value) } else { null_refused(column, env) };
     }
     let mode = env.store_mode();
-    let mode = if matches!(column.ty, SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }) {
+    let mode = if matches!(
+        column.ty,
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }
+    ) {
         StoreMode { today: env.today(), ..mode }
     } else {
         mode
@@ -41,8 +54,12 @@ fn worded(e: &ConvertError, column: &Column, row: u64) -> SqlError {
         ConvertError::OutOfRange => SqlError::out_of_range(name, row),
         ConvertError::TooLong => SqlError::data_too_long(name, row),
         ConvertError::Truncated | ConvertError::Rounded => SqlError::data_truncated(name, row),
-        ConvertError::Incorrect { kind, value } => SqlError::incorrect_value(kind, value, name, row),
-        ConvertError::IncorrectTemporal { kind, value } => SqlError::incorrect_temporal(kind, value, name, row),
+        ConvertError::Incorrect { kind, value } => {
+            SqlError::incorrect_value(kind, value, name, row)
+        }
+        ConvertError::IncorrectTemporal { kind, value } => {
+            SqlError::incorrect_temporal(kind, value, name, row)
+        }
     }
 }
 
@@ -58,7 +75,9 @@ pub fn zero(ty: &SqlType) -> Value<'static> {
     match ty {
         SqlType::Int { sign, .. } if sign.unsigned => Value::UInt(0),
         SqlType::Int { .. } => Value::Int(0),
-        SqlType::Decimal { scale, .. } => Value::Decimal(Decimal::ZERO.round(*scale).unwrap_or(Decimal::ZERO)),
+        SqlType::Decimal { scale, .. } => {
+            Value::Decimal(Decimal::ZERO.round(*scale).unwrap_or(Decimal::ZERO))
+        }
         SqlType::Float { .. } => Value::Float(0.0),
         SqlType::Double { .. } => Value::Double(0.0),
         SqlType::Date => Value::Date(Date::ZERO),

@@ -1,8 +1,12 @@
-//! Uncorrelated subqueries: found in the plan, run once before the statement that uses them, and kept by slot.
+//! Uncorrelated subqueries: found in the plan, run once before the statement that uses them, and
+//! kept by slot.
 use super::ExecContext;
 use super::rows::Collected;
 use crate::error::{Result, SqlError};
-use crate::plan::{AccessKind, Expr, ExprKind, InsertValue, SelectPlan, SourceKind, Subquery, SubqueryTest, TableAccess};
+use crate::plan::{
+    AccessKind, Expr, ExprKind, InsertValue, SelectPlan, SourceKind, Subquery, SubqueryTest,
+    TableAccess,
+};
 use redolith_types::Value;
 
 /// The rows of a subquery, as far as its test needs them.
@@ -47,7 +51,9 @@ impl<'p> Found<'p> {
                 self.expr(value);
                 self.exprs(list);
             }
-            ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Call { args: parts, .. } => self.exprs(parts),
+            ExprKind::And(parts) | ExprKind::Or(parts) | ExprKind::Call { args: parts, .. } => {
+                self.exprs(parts)
+            }
             ExprKind::Case { operand, branches, otherwise, .. } => {
                 operand.iter().chain(otherwise).for_each(|e| self.expr(e));
                 branches.iter().for_each(|(when, then)| {
@@ -101,7 +107,11 @@ impl<'p> Found<'p> {
     }
 
     /// Runs them; the results by slot.
-    pub async fn run(self, cx: &mut ExecContext<'_>, params: &[Value<'_>]) -> Result<Vec<SubqueryResult>> {
+    pub async fn run(
+        self,
+        cx: &mut ExecContext<'_>,
+        params: &[Value<'_>],
+    ) -> Result<Vec<SubqueryResult>> {
         if self.list.is_empty() {
             return Ok(Vec::new());
         }
@@ -118,7 +128,11 @@ impl<'p> Found<'p> {
     }
 }
 
-async fn run_one(cx: &mut ExecContext<'_>, q: &Subquery, params: &[Value<'_>]) -> Result<SubqueryResult> {
+async fn run_one(
+    cx: &mut ExecContext<'_>,
+    q: &Subquery,
+    params: &[Value<'_>],
+) -> Result<SubqueryResult> {
     let most = match q.test {
         SubqueryTest::Scalar => 2,
         SubqueryTest::Exists { .. } => 1,

@@ -54,7 +54,8 @@ impl<'s> Client<'s> {
         assert!(block_on(self.session.server.catalog.ready(plan))?);
         let mut env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
         env.host = Some(&*self.session.server.engine.host);
-        let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows: None };
+        let mut cx =
+            ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows: None };
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
         if !self.settings.in_transaction {
             match &outcome {
@@ -95,7 +96,8 @@ impl<'s> Client<'s> {
     }
 }
 
-const SBTEST: &str = "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+const SBTEST: &str = "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT \
+    '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
                       pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))";
 
 #[test]
@@ -106,30 +108,56 @@ fn what_sysbench_sends() {
     for n in 0..100 {
         let (id, k) = (Value::Int(n + 1), Value::Int(n * 37 % 100));
         let text = format!("c{:03}", n * 7 % 50);
-        let d = c.done("INSERT INTO sbtest1(id, k, c, pad) VALUES(?,?,?,?)", &[id, k, Value::text(&text), Value::text("p")]);
+        let d = c.done(
+            "INSERT INTO sbtest1(id, k, c, pad) VALUES(?,?,?,?)",
+            &[id, k, Value::text(&text), Value::text("p")],
+        );
         assert_eq!((d.affected, d.last_insert_id), (1, n as u64 + 1));
     }
     c.ddl("CREATE INDEX k_1 ON sbtest1(k)");
     let id = [Value::Int(50)];
     assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id=?", &id), "c043");
     let range = [Value::Int(10), Value::Int(14)];
-    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", &range), "c013|c020|c027|c034|c041");
+    assert_eq!(
+        c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?", &range),
+        "c013|c020|c027|c034|c041"
+    );
     assert_eq!(
         c.rows("SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN ? AND ?", &range),
         (9..14).map(|n| n * 37 % 100).sum::<i64>().to_string()
     );
-    assert_eq!(c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &range), "c013|c020|c027|c034|c041");
     assert_eq!(
-        c.rows("SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &[Value::Int(1), Value::Int(100)]).split('|').count(),
+        c.rows("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c", &range),
+        "c013|c020|c027|c034|c041"
+    );
+    assert_eq!(
+        c.rows(
+            "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN ? AND ? ORDER BY c",
+            &[Value::Int(1), Value::Int(100)]
+        )
+        .split('|')
+        .count(),
         50
     );
     let k = c.rows("SELECT k FROM sbtest1 WHERE id=?", &id).parse::<i64>().unwrap();
     let d = c.done("UPDATE sbtest1 SET k=k+1 WHERE id=?", &id);
     assert_eq!((d.affected, &*d.info), (1, "Rows matched: 1  Changed: 1  Warnings: 0"));
     assert_eq!(c.rows("SELECT k FROM sbtest1 WHERE id=?", &id), (k + 1).to_string());
-    assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k=? ORDER BY id", &[Value::Int(k + 1)]).split('|').filter(|i| *i == "50").count(), 1);
-    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 1);
-    assert_eq!(c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected, 0);
+    assert_eq!(
+        c.rows("SELECT id FROM sbtest1 WHERE k=? ORDER BY id", &[Value::Int(k + 1)])
+            .split('|')
+            .filter(|i| *i == "50")
+            .count(),
+        1
+    );
+    assert_eq!(
+        c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected,
+        1
+    );
+    assert_eq!(
+        c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(50)]).affected,
+        0
+    );
     assert_eq!(
         c.done("UPDATE sbtest1 SET c=? WHERE id=?", &[Value::text("new"), Value::Int(5000)]).info,
         "Rows matched: 0  Changed: 0  Warnings: 0"
@@ -141,8 +169,14 @@ fn what_sysbench_sends() {
     // oltp_insert: an explicit 0 takes the next number.
     let d = c.done("INSERT INTO sbtest1 (id, k, c, pad) VALUES (0, 1, 'x', 'y')", &[]);
     assert_eq!((d.last_insert_id, c.session.state.last_insert_id), (101, 101));
-    assert_eq!(c.rows("SELECT count(k) FROM sbtest1 WHERE k BETWEEN 0 AND 9 OR k BETWEEN 5 AND 19", &[]), "21");
-    assert_eq!(c.rows("SELECT id FROM sbtest1 WHERE k IN (37, 74, 37, 11) ORDER BY id", &[]), "2|3|4");
+    assert_eq!(
+        c.rows("SELECT count(k) FROM sbtest1 WHERE k BETWEEN 0 AND 9 OR k BETWEEN 5 AND 19", &[]),
+        "21"
+    );
+    assert_eq!(
+        c.rows("SELECT id FROM sbtest1 WHERE k IN (37, 74, 37, 11) ORDER BY id", &[]),
+        "2|3|4"
+    );
     assert_eq!(c.rows("SELECT COUNT(*) FROM sbtest1", &[]), "101");
 }
 
@@ -158,7 +192,8 @@ fn prepared_plans_serve_many_executions() {
         }
     }
     let plan = c.session.plan("SELECT c FROM t WHERE a = ? AND b >= ? ORDER BY b DESC").unwrap();
-    for (a, b, wanted) in [(1, "y", "12,11"), (1, "Y ", "12,11"), (4, "", "42,41,40"), (9, "", "")] {
+    for (a, b, wanted) in [(1, "y", "12,11"), (1, "Y ", "12,11"), (4, "", "42,41,40"), (9, "", "")]
+    {
         let mut sink = Text::default();
         c.run_plan(&plan, &[Value::Int(a), Value::text(b)], &mut sink).unwrap();
         assert_eq!(sink.rows.concat().join(","), wanted);
@@ -171,7 +206,10 @@ fn prepared_plans_serve_many_executions() {
         ("SELECT c FROM t WHERE c < 1.5", "0|1"),
         ("SELECT c FROM t WHERE c > 99999999999", ""),
         ("SELECT COUNT(*) FROM t WHERE c < 99999999999", "15"),
-        ("SELECT c FROM t WHERE c BETWEEN 10 AND 11 OR c = 42 OR c BETWEEN 11 AND 12", "10|11|12|42"),
+        (
+            "SELECT c FROM t WHERE c BETWEEN 10 AND 11 OR c = 42 OR c BETWEEN 11 AND 12",
+            "10|11|12|42",
+        ),
         ("SELECT c FROM t WHERE (a = 1 OR a = 3) AND b = 'z'", "12|32"),
         ("SELECT c FROM t WHERE a IN (3, 1, 3) AND b IN ('z', 'x')", "10|12|30|32"),
         ("SELECT c FROM t ORDER BY a DESC, b LIMIT 4", "40|41|42|30"),
@@ -189,10 +227,14 @@ fn prepared_plans_serve_many_executions() {
 fn grouping_and_aggregates() {
     let server = Server::new();
     let mut c = Client::new(&server);
-    c.ddl("CREATE TABLE g(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10), n INT, d DECIMAL(8,2), x DOUBLE)");
+    c.ddl(
+        "CREATE TABLE g(id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(10), n INT, d DECIMAL(8,2), \
+        x DOUBLE)",
+    );
     assert_eq!(
         c.done(
-            "INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)",
+            "INSERT INTO g(a, n, d, x) VALUES ('a',1,1.50,0.5),('B',2,2.25,1.5),('A \
+                ',3,NULL,2.5),(NULL,4,4.00,NULL),('b',NULL,1.00,1)",
             &[]
         )
         .info,
@@ -203,7 +245,10 @@ fn grouping_and_aggregates() {
         ("SELECT SUM(d), AVG(d), SUM(x), MIN(a), MAX(a) FROM g", "8.75,2.187500,5.5,a,B"),
         ("SELECT a, COUNT(*), SUM(n) FROM g GROUP BY a ORDER BY a", "NULL,1,4|a,2,4|B,2,2"),
         ("SELECT COUNT(DISTINCT a), COUNT(DISTINCT n) FROM g", "2,4"),
-        ("SELECT a, SUM(n) FROM g GROUP BY a HAVING SUM(n) > 2 ORDER BY SUM(n) DESC, a", "NULL,4|a,4"),
+        (
+            "SELECT a, SUM(n) FROM g GROUP BY a HAVING SUM(n) > 2 ORDER BY SUM(n) DESC, a",
+            "NULL,4|a,4",
+        ),
         ("SELECT DISTINCT a FROM g ORDER BY a DESC", "B|a|NULL"),
         ("SELECT COUNT(*), SUM(n), MAX(a) FROM g WHERE id > 100", "0,NULL,NULL"),
         ("SELECT n % 2, COUNT(*) FROM g GROUP BY n % 2 ORDER BY 1", "NULL,1|0,2|1,2"),
@@ -216,11 +261,30 @@ fn grouping_and_aggregates() {
         ("SELECT id FROM g WHERE n IN (SELECT n - 1 FROM g WHERE n IS NOT NULL)", "1|2|3"),
         ("SELECT id FROM g WHERE EXISTS (SELECT 1 FROM g WHERE n > 100)", ""),
         ("SELECT 1 + 1, 'x', NULL", "2,x,NULL"),
-        ("SELECT UNIX_TIMESTAMP('2020-01-01 00:00:00.123'), UNIX_TIMESTAMP('2020-01-01 00:00:00.000')", "1577836800.123,1577836800.000"),
-        ("SELECT UNIX_TIMESTAMP(20200101), UNIX_TIMESTAMP(20200101000000.5), UNIX_TIMESTAMP('1960-01-01')", "1577836800,1577836800.5,0"),
-        ("SELECT g1.id, g2.id FROM g g1 JOIN g g2 ON g2.n = g1.n + 1 ORDER BY g1.id", "1,2|2,3|3,4"),
-        ("SELECT g1.id, g2.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g1.id > 2 ORDER BY g1.id", "3,4|4,NULL|5,NULL"),
-        ("SELECT g1.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g2.id IS NULL ORDER BY g1.id", "4|5"),
+        (
+            "SELECT UNIX_TIMESTAMP('2020-01-01 00:00:00.123'), UNIX_TIMESTAMP('2020-01-01 \
+                00:00:00.000')",
+            "1577836800.123,1577836800.000",
+        ),
+        (
+            "SELECT UNIX_TIMESTAMP(20200101), UNIX_TIMESTAMP(20200101000000.5), \
+                UNIX_TIMESTAMP('1960-01-01')",
+            "1577836800,1577836800.5,0",
+        ),
+        (
+            "SELECT g1.id, g2.id FROM g g1 JOIN g g2 ON g2.n = g1.n + 1 ORDER BY g1.id",
+            "1,2|2,3|3,4",
+        ),
+        (
+            "SELECT g1.id, g2.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g1.id > 2 ORDER \
+                BY g1.id",
+            "3,4|4,NULL|5,NULL",
+        ),
+        (
+            "SELECT g1.id FROM g g1 LEFT JOIN g g2 ON g2.n = g1.n + 1 WHERE g2.id IS NULL ORDER BY \
+                g1.id",
+            "4|5",
+        ),
     ] {
         assert_eq!(c.rows(text, &[]), wanted, "{text}");
     }
@@ -247,54 +311,102 @@ fn aggregates_keep_no_more_than_they_may() {
         assert_eq!(c.error(text).0, 3170, "{text}");
         c.session.state.memory.statement.settle(0);
     }
-    assert_eq!(c.rows("SELECT COUNT(DISTINCT s), MIN(s) = MAX(s), COUNT(*) FROM t", &[]), "2,0,256");
+    assert_eq!(
+        c.rows("SELECT COUNT(DISTINCT s), MIN(s) = MAX(s), COUNT(*) FROM t", &[]),
+        "2,0,256"
+    );
     // What is cut off in the end is not kept.
-    assert_eq!(c.rows("SELECT LENGTH(GROUP_CONCAT(s)), LENGTH(GROUP_CONCAT(DISTINCT s)) FROM t", &[]), "1024,201");
+    assert_eq!(
+        c.rows("SELECT LENGTH(GROUP_CONCAT(s)), LENGTH(GROUP_CONCAT(DISTINCT s)) FROM t", &[]),
+        "1024,201"
+    );
     c.settings.group_concat_max_len = 5;
-    assert_eq!(c.rows("SELECT GROUP_CONCAT(DISTINCT id SEPARATOR '--'), GROUP_CONCAT(NULL) FROM t", &[]), "1--2-,NULL");
+    assert_eq!(
+        c.rows("SELECT GROUP_CONCAT(DISTINCT id SEPARATOR '--'), GROUP_CONCAT(NULL) FROM t", &[]),
+        "1--2-,NULL"
+    );
 }
 
 #[test]
 fn inserts_and_duplicates() {
     let server = Server::new();
     let mut c = Client::new(&server);
-    c.ddl("CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, u INT UNIQUE, s VARCHAR(3) NOT NULL DEFAULT 'd', n TINYINT)");
+    c.ddl(
+        "CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, u INT UNIQUE, s VARCHAR(3) NOT NULL \
+        DEFAULT 'd', n TINYINT)",
+    );
     let d = c.done("INSERT INTO t(u) VALUES (10),(20),(30)", &[]);
     assert_eq!((d.affected, d.last_insert_id), (3, 1));
     assert_eq!(c.rows("SELECT * FROM t", &[]), "1,10,d,NULL|2,20,d,NULL|3,30,d,NULL");
-    assert_eq!(c.error("INSERT INTO t(u) VALUES (40),(20)"), (1062, "Duplicate entry '20' for key 't.u'".into()));
+    assert_eq!(
+        c.error("INSERT INTO t(u) VALUES (40),(20)"),
+        (1062, "Duplicate entry '20' for key 't.u'".into())
+    );
     assert_eq!(c.rows("SELECT COUNT(*) FROM t", &[]), "3");
-    assert_eq!(c.error("INSERT INTO t(id) VALUES (2)"), (1062, "Duplicate entry '2' for key 't.PRIMARY'".into()));
+    assert_eq!(
+        c.error("INSERT INTO t(id) VALUES (2)"),
+        (1062, "Duplicate entry '2' for key 't.PRIMARY'".into())
+    );
     let d = c.done("INSERT IGNORE INTO t(u) VALUES (20),(50)", &[]);
     assert_eq!((d.affected, &*d.info), (1, "Records: 2  Duplicates: 1  Warnings: 1"));
     assert_eq!(c.session.warnings(), [(1062, "Duplicate entry '20' for key 't.u'")]);
-    assert_eq!(c.affected("INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s), n = COALESCE(n, 0) + 1"), 2);
-    assert_eq!(c.affected("INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s)"), 0);
+    assert_eq!(
+        c.affected(
+            "INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = \
+        VALUES(s), n = COALESCE(n, 0) + 1"
+        ),
+        2
+    );
+    assert_eq!(
+        c.affected("INSERT INTO t(u, s) VALUES (20, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s)"),
+        0
+    );
     assert_eq!(c.rows("SELECT id, s, n FROM t WHERE u = 20", &[]), "2,x,1");
     assert_eq!(c.affected("REPLACE INTO t(id, u, s) VALUES (2, 30, 'r')"), 3);
     assert_eq!(c.rows("SELECT id, u, s FROM t WHERE id < 5", &[]), "1,10,d|2,30,r");
     // Explicit values move the counter on.
     c.affected("INSERT INTO t(id) VALUES (100)");
     assert_eq!(c.done("INSERT INTO t() VALUES ()", &[]).last_insert_id, 101);
-    assert_eq!(c.error("INSERT INTO t(s) VALUES (NULL)"), (1048, "Column 's' cannot be null".into()));
-    assert_eq!(c.error("INSERT INTO t(s) VALUES ('a'),('long')"), (1406, "Data too long for column 's' at row 2".into()));
-    assert_eq!(c.error("INSERT INTO t(n) VALUES (300)"), (1264, "Out of range value for column 'n' at row 1".into()));
+    assert_eq!(
+        c.error("INSERT INTO t(s) VALUES (NULL)"),
+        (1048, "Column 's' cannot be null".into())
+    );
+    assert_eq!(
+        c.error("INSERT INTO t(s) VALUES ('a'),('long')"),
+        (1406, "Data too long for column 's' at row 2".into())
+    );
+    assert_eq!(
+        c.error("INSERT INTO t(n) VALUES (300)"),
+        (1264, "Out of range value for column 'n' at row 1".into())
+    );
     assert_eq!(c.error("INSERT INTO t(n) VALUES ('x')").0, 1366);
     assert_eq!(c.affected("INSERT IGNORE INTO t(id, n, s) VALUES (200, 300, 'long')"), 1);
     assert_eq!(c.rows("SELECT n, s FROM t WHERE id = 200", &[]), "127,lon");
     c.settings.sql_mode = SqlMode(0);
-    assert_eq!(c.affected("INSERT INTO t(id, n, s) VALUES (201, -300, NULL), (202, '5x', 'ab')"), 2);
+    assert_eq!(
+        c.affected("INSERT INTO t(id, n, s) VALUES (201, -300, NULL), (202, '5x', 'ab')"),
+        2
+    );
     assert_eq!(c.rows("SELECT n, s FROM t WHERE id > 200", &[]), "-128,|5,ab");
     c.settings.sql_mode = SqlMode::default();
-    assert_eq!(c.affected("INSERT INTO t(u, s) SELECT u + 1000, 'sel' FROM t WHERE u IS NOT NULL"), 3);
+    assert_eq!(
+        c.affected("INSERT INTO t(u, s) SELECT u + 1000, 'sel' FROM t WHERE u IS NOT NULL"),
+        3
+    );
     assert_eq!(c.rows("SELECT u FROM t WHERE s = 'sel' ORDER BY u", &[]), "1010|1030|1050");
     c.ddl("CREATE TABLE by_ten(id INT PRIMARY KEY AUTO_INCREMENT)");
     (c.settings.auto_increment_increment, c.settings.auto_increment_offset) = (10, 5);
-    assert_eq!(c.done("INSERT INTO by_ten VALUES (NULL),(17),(NULL),(NULL)", &[]).last_insert_id, 5);
+    assert_eq!(
+        c.done("INSERT INTO by_ten VALUES (NULL),(17),(NULL),(NULL)", &[]).last_insert_id,
+        5
+    );
     assert_eq!(c.rows("SELECT id FROM by_ten", &[]), "5|17|25|35");
     (c.settings.auto_increment_increment, c.settings.auto_increment_offset) = (1, 1);
     c.ddl("CREATE TABLE m(a INT NOT NULL)");
-    assert_eq!(c.error("INSERT INTO m() VALUES ()"), (1364, "Field 'a' doesn't have a default value".into()));
+    assert_eq!(
+        c.error("INSERT INTO m() VALUES ()"),
+        (1364, "Field 'a' doesn't have a default value".into())
+    );
     c.ddl("CREATE TABLE h(a INT)");
     assert_eq!(c.affected("INSERT INTO h VALUES (3),(1),(3)"), 3);
     assert_eq!(c.rows("SELECT a FROM h", &[]), "3|1|3");
@@ -308,15 +420,24 @@ fn updates_and_deletes() {
     let mut c = Client::new(&server);
     c.ddl("CREATE TABLE t(id INT PRIMARY KEY, a INT, b INT, s TEXT, KEY ka (a))");
     for n in 1..=20 {
-        c.done("INSERT INTO t VALUES (?, ?, ?, ?)", &[Value::Int(n), Value::Int(n % 5), Value::Int(n), Value::text("s")]);
+        c.done(
+            "INSERT INTO t VALUES (?, ?, ?, ?)",
+            &[Value::Int(n), Value::Int(n % 5), Value::Int(n), Value::text("s")],
+        );
     }
     // The index that is scanned changes; the key moves on.
     assert_eq!(c.affected("UPDATE t SET a = a + 1 WHERE a >= 3"), 8);
-    assert_eq!(c.rows("SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY a", &[]), "0,4|1,4|2,4|4,4|5,4");
+    assert_eq!(
+        c.rows("SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY a", &[]),
+        "0,4|1,4|2,4|4,4|5,4"
+    );
     assert_eq!(c.affected("UPDATE t SET id = id + 100 WHERE id <= 10"), 10);
     assert_eq!(c.rows("SELECT COUNT(*), MIN(id), MAX(id) FROM t", &[]), "20,11,110");
     assert_eq!(c.error("UPDATE t SET id = 11 WHERE id = 12").0, 1062);
-    assert_eq!(c.error("UPDATE t SET id = id + 1"), (1062, "Duplicate entry '12' for key 't.PRIMARY'".into()));
+    assert_eq!(
+        c.error("UPDATE t SET id = id + 1"),
+        (1062, "Duplicate entry '12' for key 't.PRIMARY'".into())
+    );
     assert_eq!(c.rows("SELECT COUNT(*), MIN(id), MAX(id) FROM t", &[]), "20,11,110");
     assert_eq!(c.affected("UPDATE t SET id = id + 1 ORDER BY id DESC"), 20);
     // Later assignments see earlier ones.
@@ -331,13 +452,19 @@ fn updates_and_deletes() {
     assert_eq!(c.error("UPDATE t SET a = 1 / 0 WHERE id = 12").0, 1365);
     assert_eq!(c.affected("DELETE FROM t WHERE id > 100 ORDER BY id DESC LIMIT 4"), 4);
     assert_eq!(c.rows("SELECT MAX(id) FROM t", &[]), "107");
-    assert_eq!(c.affected("DELETE FROM t WHERE a = 5"), c.affected("DELETE FROM t WHERE a = 77") + 4 - 1);
+    assert_eq!(
+        c.affected("DELETE FROM t WHERE a = 5"),
+        c.affected("DELETE FROM t WHERE a = 77") + 4 - 1
+    );
     // Long columns.
     let long = "x".repeat(40_000);
     assert_eq!(c.done("UPDATE t SET s = ? WHERE id = 12", &[Value::text(&long)]).affected, 1);
     assert_eq!(c.affected("UPDATE t SET b = b + 5 WHERE id = 12"), 1);
     assert_eq!(c.rows("SELECT LENGTH(s), b FROM t WHERE id = 12", &[]), "40000,5");
-    assert_eq!(c.affected("DELETE FROM t"), c.rows("SELECT COUNT(*) FROM t", &[]).parse::<u64>().unwrap() + 13);
+    assert_eq!(
+        c.affected("DELETE FROM t"),
+        c.rows("SELECT COUNT(*) FROM t", &[]).parse::<u64>().unwrap() + 13
+    );
 }
 
 #[test]
@@ -409,12 +536,22 @@ fn read_committed_keeps_no_locks_on_refused_rows() {
         // No range is locked either.
         assert_eq!(b.affected("INSERT INTO t VALUES (31, 3, 0)"), 1);
         // A lock from before the statement stays.
-        assert_eq!(a.rows("SELECT id FROM t WHERE id > 25 AND n = 77 FOR SHARE SKIP LOCKED", &[]), "");
+        assert_eq!(
+            a.rows("SELECT id FROM t WHERE id > 25 AND n = 77 FOR SHARE SKIP LOCKED", &[]),
+            ""
+        );
         assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 30").0, 1205);
         block_on(a.trx.rollback()).unwrap();
         block_on(b.trx.rollback()).unwrap();
         // Joins: rows of either side that are in no row of the join.
-        assert_eq!(a.rows("SELECT x.id, y.id FROM t x JOIN t y ON y.n = x.n AND y.id > x.id WHERE x.k = 0 FOR UPDATE", &[]), "20,40");
+        assert_eq!(
+            a.rows(
+                "SELECT x.id, y.id FROM t x JOIN t y ON y.n = x.n AND y.id > x.id WHERE \
+            x.k = 0 FOR UPDATE",
+                &[]
+            ),
+            "20,40"
+        );
         assert!(held(&a) < 5, "{}", held(&a));
         assert_eq!(b.error("UPDATE t SET n = 7 WHERE id = 40").0, 1205);
         assert_eq!(b.affected("UPDATE t SET n = 7 WHERE id = 50"), 1);
@@ -462,14 +599,26 @@ fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
         ("SELECT id FROM t WHERE id > 10 LIMIT 1 FOR UPDATE", [11, 15], [21, 99]),
         ("SELECT id FROM t ORDER BY id DESC LIMIT 2 FOR SHARE", [45, 99], [39, 1]),
         ("SELECT id FROM t WHERE id BETWEEN 20 AND 30 FOR UPDATE", [21, 29], [19, 31]),
-        ("SELECT id FROM t WHERE id IN (15, 25) OR id BETWEEN 35 AND 45 LIMIT 1 FOR UPDATE", [15, 36], [41, 50 + 1]),
+        (
+            "SELECT id FROM t WHERE id IN (15, 25) OR id BETWEEN 35 AND 45 LIMIT 1 FOR UPDATE",
+            [15, 36],
+            [41, 50 + 1],
+        ),
     ] {
         a.try_run(text, &[]).unwrap_or_else(|e| panic!("{text}: {e}"));
         for id in closed {
-            assert_eq!(b.error(&format!("INSERT INTO t VALUES ({id}, 1, 5)")).0, 1205, "{text}: {id}");
+            assert_eq!(
+                b.error(&format!("INSERT INTO t VALUES ({id}, 1, 5)")).0,
+                1205,
+                "{text}: {id}"
+            );
         }
         for id in open {
-            assert_eq!(b.affected(&format!("INSERT INTO t VALUES ({id}, 1, 5)")), 1, "{text}: {id}");
+            assert_eq!(
+                b.affected(&format!("INSERT INTO t VALUES ({id}, 1, 5)")),
+                1,
+                "{text}: {id}"
+            );
         }
         block_on(a.trx.rollback()).unwrap();
         block_on(b.trx.rollback()).unwrap();
@@ -480,18 +629,44 @@ fn repeatable_read_keeps_rows_and_ranges_it_came_through() {
 fn a_parameter_is_not_compared_without_the_characters_that_a_column_lacks() {
     let server = Server::new();
     let mut c = Client::new(&server);
-    c.ddl("CREATE TABLE t(id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET latin1, k VARCHAR(9) CHARACTER SET latin1, KEY (k))");
+    c.ddl(
+        "CREATE TABLE t(id INT PRIMARY KEY, c VARCHAR(9) CHARACTER SET latin1, k VARCHAR(9) \
+        CHARACTER SET latin1, KEY (k))",
+    );
     c.affected("INSERT INTO t VALUES (1, '?', '?'), (2, 'é', 'é')");
-    for condition in ["c = ?", "k = ?", "c LIKE ?", "k LIKE ?", "k BETWEEN '' AND ?", "c IN ('x', ?)", "k IN ('x', ?)"] {
+    for condition in [
+        "c = ?",
+        "k = ?",
+        "c LIKE ?",
+        "k LIKE ?",
+        "k BETWEEN '' AND ?",
+        "c IN ('x', ?)",
+        "k IN ('x', ?)",
+    ] {
         let ran = c.try_run(&format!("DELETE FROM t WHERE {condition}"), &[Value::text("漢")]);
         assert_eq!(ran.err().map(|e| e.code), Some(1267), "{condition}");
     }
-    assert_eq!(c.rows("SELECT id FROM t WHERE c = ? AND k = ? AND c LIKE ?", &["é", "É", "É%"].map(Value::text)), "2");
-    assert_eq!(c.rows("SELECT COUNT(*) FROM t WHERE c = ? OR k = ?", &[Value::Int(5), Value::Int(6)]), "0");
+    assert_eq!(
+        c.rows(
+            "SELECT id FROM t WHERE c = ? AND k = ? AND c LIKE ?",
+            &["é", "É", "É%"].map(Value::text)
+        ),
+        "2"
+    );
+    assert_eq!(
+        c.rows("SELECT COUNT(*) FROM t WHERE c = ? OR k = ?", &[Value::Int(5), Value::Int(6)]),
+        "0"
+    );
     // A variable's character set is as good as a column's.
     c.rows("SELECT @x := '漢', @y := 'é'", &[]);
-    for (condition, found) in [("c = @x", ""), ("k = @x", ""), ("c LIKE @x", ""), ("c = @y", "2"), ("k = @y", "2")] {
-        assert_eq!(c.rows(&format!("SELECT id FROM t WHERE {condition}"), &[]), found, "{condition}");
+    for (condition, found) in
+        [("c = @x", ""), ("k = @x", ""), ("c LIKE @x", ""), ("c = @y", "2"), ("k = @y", "2")]
+    {
+        assert_eq!(
+            c.rows(&format!("SELECT id FROM t WHERE {condition}"), &[]),
+            found,
+            "{condition}"
+        );
     }
     assert_eq!(c.rows("SELECT id, NULLIF(c, '漢') IS NULL FROM t ORDER BY id", &[]), "1,0|2,0");
 }

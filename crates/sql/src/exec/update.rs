@@ -1,4 +1,5 @@
-//! UPDATE: rows are changed as they are found; found first and changed then where the change could meet the scan again, or where they are sorted.
+//! UPDATE: rows are changed as they are found; found first and changed then where the change could
+//! meet the scan again, or where they are sorted.
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
 use super::insert::duplicate_entry;
@@ -28,7 +29,11 @@ struct Tally {
     changed: u64,
 }
 
-pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_>]) -> Result<Outcome> {
+pub async fn run(
+    cx: &mut ExecContext<'_>,
+    plan: &UpdatePlan,
+    params: &[Value<'_>],
+) -> Result<Outcome> {
     let warnings = cx.env.session.warnings.count();
     cx.env.strict = cx.env.settings.sql_mode.strict() && !plan.ignore;
     let mut found = Found::default();
@@ -44,7 +49,9 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     } else {
         let mut scan = Scan::new(&plan.access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
         scan.start(at, &mut cx.env)?;
-        while tally.matched < most && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await? {
+        while tally.matched < most
+            && scan.next(cx.trx, &mut cx.scratch.handlers, params, &subqueries, &mut cx.env).await?
+        {
             tally.matched += 1;
             cx.env.row = tally.matched;
             change(cx, plan, scan.at(), scan.row(), at, &mut tally).await?;
@@ -56,7 +63,9 @@ pub async fn run(cx: &mut ExecContext<'_>, plan: &UpdatePlan, params: &[Value<'_
     let info = match (tally.matched, tally.changed, warnings) {
         // What most updates say, without formatting.
         (1, 1, 0) => "Rows matched: 1  Changed: 1  Warnings: 0".to_string(),
-        (matched, changed, warnings) => format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+        (matched, changed, warnings) => {
+            format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}")
+        }
     };
     Ok(Outcome::Done(Done { affected, last_insert_id: cx.env.insert_id.unwrap_or(0), info }))
 }
@@ -88,7 +97,12 @@ async fn change(
         let table = plan.access.table.engine();
         new.clear();
         table.layout.update(row.stored, &changes, &mut new);
-        charge_write(&table.layout, &new, || moves(table, &changes), &mut cx.env.session.memory.statement)?;
+        charge_write(
+            &table.layout,
+            &new,
+            || moves(table, &changes),
+            &mut cx.env.session.memory.statement,
+        )?;
         drop(changes);
         cx.scratch.handlers.update += 1;
         match cx.trx.update(table, row, &new).await {
@@ -110,9 +124,16 @@ pub fn moves(table: &Table, changes: &Changes<'_>) -> bool {
     table.clustered().key.columns().any(|column| changes.iter().any(|(c, _)| *c == column))
 }
 
-/// An engine's refusal of one row: a duplicate is worded with its value, and passed over with IGNORE.
+/// An engine's refusal of one row: a duplicate is worded with its value, and passed over with
+/// IGNORE.
 #[cold]
-pub fn refused(e: EngineError, ignore: bool, table: &TableInfo, new: &[u8], env: &mut Env<'_>) -> Result<()> {
+pub fn refused(
+    e: EngineError,
+    ignore: bool,
+    table: &TableInfo,
+    new: &[u8],
+    env: &mut Env<'_>,
+) -> Result<()> {
     match e {
         EngineError::DuplicateKey { index_no, .. } => {
             let error = duplicate_entry(table, index_no, new);
@@ -127,7 +148,11 @@ pub fn refused(e: EngineError, ignore: bool, table: &TableInfo, new: &[u8], env:
 }
 
 /// The columns whose stored bytes an UPDATE changes, with their new values; empty if none does.
-fn changed_columns<'v>(plan: &'v UpdatePlan, at: Scope<'v>, env: &mut Env<'_>) -> Result<Changes<'v>> {
+fn changed_columns<'v>(
+    plan: &'v UpdatePlan,
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+) -> Result<Changes<'v>> {
     let mut changes = assign(&plan.access.table, &plan.assignments, at, env, true)?;
     keep_changed(&mut changes, at.sources[0]);
     if !changes.is_empty() {
@@ -138,10 +163,13 @@ fn changed_columns<'v>(plan: &'v UpdatePlan, at: Scope<'v>, env: &mut Env<'_>) -
     }
     Ok(changes)
 }
-/// Leaves out columns that have their new value already (long ones that were not fetched count as changed).
+/// Leaves out columns that have their new value already (long ones that were not fetched count as
+/// changed).
 pub fn keep_changed(changes: &mut Changes<'_>, row: Row<'_>) {
     if let Row::Stored { layout, payload, .. } = row {
-        changes.retain(|(column, value)| layout.external(payload, *column).is_some() || layout.get(payload, *column) != *value);
+        changes.retain(|(column, value)| {
+            layout.external(payload, *column).is_some() || layout.get(payload, *column) != *value
+        });
     }
 }
 
@@ -155,8 +183,8 @@ pub fn now_for(ty: &SqlType, env: &mut Env<'_>) -> Value<'static> {
     Value::DateTime(at.truncate(ty.fsp()))
 }
 
-/// Evaluates assignments in order: (column, value fit for it). One that reads a column assigned before sees its new value.
-/// `nulls`: whether NULL for a NOT NULL column is left to the mode.
+/// Evaluates assignments in order: (column, value fit for it). One that reads a column assigned
+/// before sees its new value. `nulls`: whether NULL for a NOT NULL column is left to the mode.
 pub fn assign<'v>(
     table: &'v TableInfo,
     assignments: &'v [Assignment],
@@ -164,7 +192,8 @@ pub fn assign<'v>(
     env: &mut Env<'_>,
     nulls: bool,
 ) -> Result<Changes<'v>> {
-    let refused = |value: &Value<'_>, column: &Column| !nulls && !column.nullable && value.is_null();
+    let refused =
+        |value: &Value<'_>, column: &Column| !nulls && !column.nullable && value.is_null();
     let mut changes = Changes::new();
     for a in assignments {
         let column = &table.def.columns[a.column as usize];
@@ -201,13 +230,21 @@ pub fn assign<'v>(
 }
 
 /// Clustered keys of the rows a statement is to change, in the order it is to change them.
-pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &DmlSort, at: Scope<'_>, most: u64) -> Result<Vec<Box<[u8]>>> {
+pub async fn find_rows(
+    cx: &mut ExecContext<'_>,
+    access: &TableAccess,
+    sort: &DmlSort,
+    at: Scope<'_>,
+    most: u64,
+) -> Result<Vec<Box<[u8]>>> {
     let mut scan = Scan::new(access, cx.trx, cx.env.settings.in_transaction, cx.scratch);
     scan.start(at, &mut cx.env)?;
     let mut found: Vec<(Vec<u8>, Box<[u8]>)> = Vec::new();
     let (mut memory, mut counted) = (0, 0);
     while (!sort.keys.is_empty() || (found.len() as u64) < most)
-        && scan.next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env).await?
+        && scan
+            .next(cx.trx, &mut cx.scratch.handlers, at.params, at.subqueries, &mut cx.env)
+            .await?
     {
         let mut key = Vec::new();
         let mark = cx.env.held();
@@ -232,10 +269,23 @@ pub async fn find_rows(cx: &mut ExecContext<'_>, access: &TableAccess, sort: &Dm
     Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
-async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, most: u64, tally: &mut Tally) -> Result<()> {
+async fn collected(
+    cx: &mut ExecContext<'_>,
+    plan: &UpdatePlan,
+    at: Scope<'_>,
+    most: u64,
+    tally: &mut Tally,
+) -> Result<()> {
     let rows = find_rows(cx, &plan.access, &plan.sort, at, most).await?;
     let table = plan.access.table.engine().clone();
-    let mut cursor = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Locking { mode: Mode::X, conflict: OnConflict::Wait });
+    let mut cursor = Cursor::new(
+        table.clone(),
+        0,
+        Vec::new(),
+        None,
+        false,
+        Read::Locking { mode: Mode::X, conflict: OnConflict::Wait },
+    );
     for key in rows {
         check_killed(&cx.env)?;
         let mark = cx.env.held();
@@ -244,11 +294,16 @@ async fn collected(cx: &mut ExecContext<'_>, plan: &UpdatePlan, at: Scope<'_>, m
         cx.scratch.handlers.row_by_key();
         cursor.reset(&key, None, true);
         if !cursor.next(cx.trx).await? {
-            return Err(SqlError::new(1032, format!("Can't find record in '{}'", plan.access.table.def.name)));
+            return Err(SqlError::new(
+                1032,
+                format!("Can't find record in '{}'", plan.access.table.def.name),
+            ));
         }
-        let is_long = long_rows::needs_long(&table.layout, cursor.row().stored, &plan.access.columns);
+        let is_long =
+            long_rows::needs_long(&table.layout, cursor.row().stored, &plan.access.columns);
         if is_long {
-            long_rows::fetch(&mut cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0).await?;
+            long_rows::fetch(&mut cursor, cx.trx, &mut cx.env.session.memory.statement, &mut 0)
+                .await?;
         }
         let row = cursor.row();
         let payload = if is_long { cursor.whole() } else { row.stored };

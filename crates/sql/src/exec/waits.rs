@@ -1,8 +1,10 @@
 //! SLEEP() and GET_LOCK(): evaluations that wait.
 //!
-//! **SLEEP-1** A wait is where the call stands: what is evaluated before it is before the wait, what stands behind it after, in each row again.
-//! **SLEEP-2** An evaluation waits on its thread, which has left its worker. Where the call is all that a row asks for, the statement's task waits instead: a thousand
-//! sessions that sleep are no threads then.
+//! **SLEEP-1** A wait is where the call stands: what is evaluated before it is before the wait,
+//! what stands behind it after, in each row again.
+//! **SLEEP-2** An evaluation waits on its thread, which has left its worker. Where the call is all
+//! that a row asks for, the statement's task waits instead: a thousand sessions that sleep are no
+//! threads then.
 use super::ExecContext;
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
@@ -45,7 +47,12 @@ impl<'p> Alone<'p> {
         }
     }
     /// Waits as a task; `sources` is the row at hand.
-    pub async fn wait(&self, cx: &mut ExecContext<'_>, sources: &[Row<'_>], at: Scope<'_>) -> Result<Value<'static>> {
+    pub async fn wait(
+        &self,
+        cx: &mut ExecContext<'_>,
+        sources: &[Row<'_>],
+        at: Scope<'_>,
+    ) -> Result<Value<'static>> {
         let wait = {
             let mut eval = Eval::new(Scope { sources, ..at }, &mut cx.env);
             match self.function {
@@ -74,7 +81,11 @@ impl<'p> Alone<'p> {
 }
 
 /// Whether `time` has gone by; false if the statement is to end before that.
-fn pause(host: &Arc<dyn Host>, env: &Env<'_>, time: Duration) -> impl Future<Output = bool> + Send + use<> {
+fn pause(
+    host: &Arc<dyn Host>,
+    env: &Env<'_>,
+    time: Duration,
+) -> impl Future<Output = bool> + Send + use<> {
     ended_or_killed(host.sleep(time), env.session.process.clone())
 }
 async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
@@ -89,13 +100,21 @@ async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
 impl Env<'_> {
     /// Waits where the call stands; false if the statement is to end before that.
     fn pause_here(&mut self, time: Duration) -> Result<bool> {
-        let Some(host) = self.host else { return Err(SqlError::internal("there is nowhere to wait")) };
+        let Some(host) = self.host else {
+            return Err(SqlError::internal("there is nowhere to wait"));
+        };
         if !host.leave_worker() {
-            return Err(SqlError::new(1135, "Can't create a new thread (errno 11); too many statements wait or calculate for long"));
+            return Err(SqlError::new(
+                1135,
+                "Can't create a new thread (errno 11); too many statements wait or calculate for \
+                    long",
+            ));
         }
         let now = self.disk.now();
-        let left = self.pace.deadline.map_or(time, |deadline| deadline.saturating_sub(now).min(time));
-        let (process, ended) = (self.session.process.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+        let left =
+            self.pace.deadline.map_or(time, |deadline| deadline.saturating_sub(now).min(time));
+        let (process, ended) =
+            (self.session.process.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
         let (sleep, whole) = (host.sleep(left), ended.clone());
         host.block_beside(Box::pin(async move {
             let slept = ended_or_killed(sleep, process).await;
@@ -130,7 +149,9 @@ impl<'v> Eval<'v, '_, '_> {
     fn sleep_asked(&mut self, time: &'v Expr) -> Result<Wait> {
         match self.arg_double(time)? {
             // A sleep of many years is no longer than others that nobody sees the end of.
-            Some(s) if s >= 0.0 => Ok(Wait::Sleep(Duration::try_from_secs_f64(s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT))),
+            Some(s) if s >= 0.0 => Ok(Wait::Sleep(
+                Duration::try_from_secs_f64(s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT),
+            )),
             _ => Err(SqlError::wrong_arguments("sleep")),
         }
     }
@@ -138,7 +159,12 @@ impl<'v> Eval<'v, '_, '_> {
         let name = self.lock_name(&args[0])?;
         let timeout_s = self.arg_double(&args[1])?.unwrap_or(0.0);
         // A negative timeout waits for ever.
-        Ok(Wait::Lock { name, timeout: Duration::try_from_secs_f64(timeout_s).unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT) })
+        Ok(Wait::Lock {
+            name,
+            timeout: Duration::try_from_secs_f64(timeout_s)
+                .unwrap_or(LONGEST_WAIT)
+                .min(LONGEST_WAIT),
+        })
     }
     pub(super) fn sleep(&mut self, time: &'v Expr) -> Result<Value<'v>> {
         let Wait::Sleep(time) = self.sleep_asked(time)? else { return Ok(Value::Null) };

@@ -12,7 +12,12 @@ const YES_NO: [&str; 2] = ["NO", "YES"];
 
 /// Databases by name, with this one.
 fn schemas(engine: &Engine) -> Vec<(String, Collation)> {
-    let mut all: Vec<_> = engine.dict.schemas().into_iter().filter_map(|s| engine.dict.schema(&s).map(|r| (s, r.collation))).collect();
+    let mut all: Vec<_> = engine
+        .dict
+        .schemas()
+        .into_iter()
+        .filter_map(|s| engine.dict.schema(&s).map(|r| (s, r.collation)))
+        .collect();
     all.push((SCHEMA.into(), Collation::Utf8mb4GeneralCi));
     all.sort_by(|a, b| a.0.cmp(&b.0));
     all
@@ -20,7 +25,14 @@ fn schemas(engine: &Engine) -> Vec<(String, Collation)> {
 
 pub(super) fn schemata(engine: &Engine) -> impl Iterator<Item = Vec<Value<'static>>> {
     let row = |(name, collation): (String, Collation)| {
-        vec![def(), text(name), text(collation.charset().name()), text(collation.name()), Value::Null, text("NO")]
+        vec![
+            def(),
+            text(name),
+            text(collation.charset().name()),
+            text(collation.name()),
+            Value::Null,
+            text("NO"),
+        ]
     };
     schemas(engine).into_iter().map(row)
 }
@@ -37,11 +49,33 @@ pub(crate) fn place(d: &TableDef) -> Vec<Value<'static>> {
     vec![def(), text(&d.schema), text(&d.name)]
 }
 
-pub(super) async fn tables(engine: &Engine, asked: Vec<Arc<Table>>, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) async fn tables(
+    engine: &Engine,
+    asked: Vec<Arc<Table>>,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     for view in system_views() {
         let mut row = place(view);
-        row.extend([text("SYSTEM VIEW"), Value::Null, int(10u64), Value::Null, int(0u64), int(0u64), int(0u64), int(0u64)]);
-        row.extend([int(0u64), int(0u64), Value::Null, Value::Null, Value::Null, Value::Null, Value::Null, Value::Null]);
+        row.extend([
+            text("SYSTEM VIEW"),
+            Value::Null,
+            int(10u64),
+            Value::Null,
+            int(0u64),
+            int(0u64),
+            int(0u64),
+            int(0u64),
+        ]);
+        row.extend([
+            int(0u64),
+            int(0u64),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ]);
         row.extend([Value::bytes(b""), Value::bytes(b"")]);
         out.push(row)?;
     }
@@ -56,7 +90,8 @@ pub(super) async fn tables(engine: &Engine, asked: Vec<Arc<Table>>, out: &mut Ga
 }
 
 pub(super) fn columns(engine: &Engine, out: &mut Gathered<'_>) -> Result<()> {
-    let mut of = |d: &TableDef| out.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
+    let mut of =
+        |d: &TableDef| out.extend(d.columns.iter().enumerate().map(|(i, c)| column(d, i, c)));
     system_views().try_for_each(&mut of)?;
     base_tables(engine).iter().try_for_each(|t| of(&t.def))
 }
@@ -65,18 +100,33 @@ fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
     let mut row = place(d);
     let default = match show::default_text(c) {
         DefaultText::None | DefaultText::Null => Value::Null,
-        DefaultText::Literal(s) | DefaultText::Bits(s) | DefaultText::Now(s) | DefaultText::Expr(s) => text(s),
+        DefaultText::Literal(s)
+        | DefaultText::Bits(s)
+        | DefaultText::Now(s)
+        | DefaultText::Expr(s) => text(s),
     };
-    row.extend([text(&c.name), int(no as u64 + 1), default, text(YES_NO[c.nullable as usize]), text(c.ty.name())]);
+    row.extend([
+        text(&c.name),
+        int(no as u64 + 1),
+        default,
+        text(YES_NO[c.nullable as usize]),
+        text(c.ty.name()),
+    ]);
     row.extend(lengths(&c.ty));
     let (precision, scale) = digits(&c.ty);
     row.extend([precision.map_or(Value::Null, int), scale.map_or(Value::Null, int)]);
-    let temporal = matches!(c.ty, SqlType::Time { .. } | SqlType::DateTime { .. } | SqlType::Timestamp { .. });
+    let temporal =
+        matches!(c.ty, SqlType::Time { .. } | SqlType::DateTime { .. } | SqlType::Timestamp { .. });
     row.push(if temporal { int(c.ty.fsp()) } else { Value::Null });
     row.push(c.ty.collation().map_or(Value::Null, |c| text(c.charset().name())));
     row.push(c.ty.collation().map_or(Value::Null, |c| text(c.name())));
     row.extend([text(c.ty.text()), text(show::column_key(d, no)), text(show::column_extra(c))]);
-    row.extend([text("select,insert,update,references"), text(&c.comment), Value::bytes(b""), Value::Null]);
+    row.extend([
+        text("select,insert,update,references"),
+        text(&c.comment),
+        Value::bytes(b""),
+        Value::Null,
+    ]);
     row
 }
 
@@ -84,12 +134,22 @@ fn column(d: &TableDef, no: usize, c: &Column) -> Vec<Value<'static>> {
 fn lengths(ty: &SqlType) -> [Value<'static>; 2] {
     let names = |n: &[String], all: bool| {
         let lengths = n.iter().map(|s| s.chars().count() as u64);
-        if all { lengths.sum::<u64>() + n.len().saturating_sub(1) as u64 } else { lengths.max().unwrap_or(0) }
+        if all {
+            lengths.sum::<u64>() + n.len().saturating_sub(1) as u64
+        } else {
+            lengths.max().unwrap_or(0)
+        }
     };
     let (chars, bytes) = match ty {
-        SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => (u64::from(*chars), ty.max_bytes().unwrap_or(0)),
-        SqlType::Enum { names: n, collation } => (names(n, false), names(n, false) * u64::from(collation.charset().max_len())),
-        SqlType::Set { names: n, collation } => (names(n, true), names(n, true) * u64::from(collation.charset().max_len())),
+        SqlType::Char { chars, .. } | SqlType::VarChar { chars, .. } => {
+            (u64::from(*chars), ty.max_bytes().unwrap_or(0))
+        }
+        SqlType::Enum { names: n, collation } => {
+            (names(n, false), names(n, false) * u64::from(collation.charset().max_len()))
+        }
+        SqlType::Set { names: n, collation } => {
+            (names(n, true), names(n, true) * u64::from(collation.charset().max_len()))
+        }
         _ => match ty.max_bytes() {
             Some(bytes) => (bytes, bytes),
             None => return [Value::Null, Value::Null],
@@ -112,15 +172,25 @@ fn digits(ty: &SqlType) -> (Option<u64>, Option<u64>) {
             };
             (Some(digits), Some(0))
         }
-        SqlType::Decimal { precision, scale, .. } => (Some(u64::from(*precision)), Some(u64::from(*scale))),
-        SqlType::Float { digits, .. } => (Some(digits.map_or(12, |d| u64::from(d.0))), digits.map(|d| u64::from(d.1))),
-        SqlType::Double { digits, .. } => (Some(digits.map_or(22, |d| u64::from(d.0))), digits.map(|d| u64::from(d.1))),
+        SqlType::Decimal { precision, scale, .. } => {
+            (Some(u64::from(*precision)), Some(u64::from(*scale)))
+        }
+        SqlType::Float { digits, .. } => {
+            (Some(digits.map_or(12, |d| u64::from(d.0))), digits.map(|d| u64::from(d.1)))
+        }
+        SqlType::Double { digits, .. } => {
+            (Some(digits.map_or(22, |d| u64::from(d.0))), digits.map(|d| u64::from(d.1)))
+        }
         SqlType::Bit { bits } => (Some(u64::from(*bits)), None),
         _ => (None, None),
     }
 }
 
-pub(super) async fn statistics(engine: &Engine, asked: Vec<Arc<Table>>, out: &mut Gathered<'_>) -> Result<()> {
+pub(super) async fn statistics(
+    engine: &Engine,
+    asked: Vec<Arc<Table>>,
+    out: &mut Gathered<'_>,
+) -> Result<()> {
     for table in asked {
         // Its rows are estimated; a table that has gone meanwhile is left out.
         let Some(t) = engine.table(&table.def.schema, &table.def.name).await? else { continue };
@@ -146,7 +216,15 @@ pub(super) fn table_constraints(engine: &Engine, out: &mut Gathered<'_>) -> Resu
         let d = &t.def;
         for index in unique_indexes(d) {
             let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-            out.push(vec![def(), text(&d.schema), text(&index.name), text(&d.schema), text(&d.name), text(kind), text("YES")])?;
+            out.push(vec![
+                def(),
+                text(&d.schema),
+                text(&index.name),
+                text(&d.schema),
+                text(&d.name),
+                text(kind),
+                text("YES"),
+            ])?;
         }
     }
     Ok(())
@@ -157,7 +235,14 @@ pub(super) fn key_column_usage(engine: &Engine, out: &mut Gathered<'_>) -> Resul
         let d = &t.def;
         for index in unique_indexes(d) {
             for (i, part) in index.columns.iter().enumerate() {
-                let mut row = vec![def(), text(&d.schema), text(&index.name), def(), text(&d.schema), text(&d.name)];
+                let mut row = vec![
+                    def(),
+                    text(&d.schema),
+                    text(&index.name),
+                    def(),
+                    text(&d.schema),
+                    text(&d.name),
+                ];
                 row.extend([text(&d.columns[part.column].name), int(i as u64 + 1)]);
                 row.extend([Value::Null, Value::Null, Value::Null, Value::Null]);
                 out.push(row)?;

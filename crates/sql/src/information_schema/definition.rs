@@ -27,7 +27,9 @@ impl Ty {
         let ty = match self {
             Name | NameOrNull => text(64, Collation::Utf8mb4Bin),
             Str(n) | StrOrNull(n) => text(n, Collation::Utf8mb4GeneralCi),
-            Text | TextOrNull => SqlType::Text { size: LobSize::Long, collation: Collation::Utf8mb4GeneralCi },
+            Text | TextOrNull => {
+                SqlType::Text { size: LobSize::Long, collation: Collation::Utf8mb4GeneralCi }
+            }
             Int | IntOrNull => SqlType::BIGINT,
             Uint | UintOrNull => SqlType::BIGINT_UNSIGNED,
             DoubleOrNull => SqlType::DOUBLE,
@@ -36,7 +38,8 @@ impl Ty {
         let column = Column::new(name, ty);
         match self {
             Name | Str(_) | Text | Int | Uint => column.not_null(),
-            NameOrNull | StrOrNull(_) | TextOrNull | IntOrNull | UintOrNull | DoubleOrNull | TimeOrNull => column,
+            NameOrNull | StrOrNull(_) | TextOrNull | IntOrNull | UintOrNull | DoubleOrNull
+            | TimeOrNull => column,
         }
     }
 }
@@ -210,8 +213,12 @@ const REFERENTIAL_CONSTRAINTS: Columns = &[
     ("TABLE_NAME", Name),
     ("REFERENCED_TABLE_NAME", Name),
 ];
-const CHECK_CONSTRAINTS: Columns =
-    &[("CONSTRAINT_CATALOG", Name), ("CONSTRAINT_SCHEMA", Name), ("CONSTRAINT_NAME", Str(64)), ("CHECK_CLAUSE", Text)];
+const CHECK_CONSTRAINTS: Columns = &[
+    ("CONSTRAINT_CATALOG", Name),
+    ("CONSTRAINT_SCHEMA", Name),
+    ("CONSTRAINT_NAME", Str(64)),
+    ("CHECK_CLAUSE", Text),
+];
 const ENGINES: Columns = &[
     ("ENGINE", Str(64)),
     ("SUPPORT", Str(8)),
@@ -230,8 +237,12 @@ const PROCESSLIST: Columns = &[
     ("STATE", StrOrNull(64)),
     ("INFO", TextOrNull),
 ];
-const CHARACTER_SETS: Columns =
-    &[("CHARACTER_SET_NAME", Str(64)), ("DEFAULT_COLLATE_NAME", Str(64)), ("DESCRIPTION", Str(2048)), ("MAXLEN", Uint)];
+const CHARACTER_SETS: Columns = &[
+    ("CHARACTER_SET_NAME", Str(64)),
+    ("DEFAULT_COLLATE_NAME", Str(64)),
+    ("DESCRIPTION", Str(2048)),
+    ("MAXLEN", Uint),
+];
 const COLLATIONS: Columns = &[
     ("COLLATION_NAME", Str(64)),
     ("CHARACTER_SET_NAME", Str(64)),
@@ -241,7 +252,8 @@ const COLLATIONS: Columns = &[
     ("SORTLEN", Uint),
     ("PAD_ATTRIBUTE", Str(9)),
 ];
-const COLLATION_APPLICABILITY: Columns = &[("COLLATION_NAME", Str(64)), ("CHARACTER_SET_NAME", Str(64))];
+const COLLATION_APPLICABILITY: Columns =
+    &[("COLLATION_NAME", Str(64)), ("CHARACTER_SET_NAME", Str(64))];
 
 // What follows is there for clients that ask; nothing of the kind can be made here.
 const VIEWS: Columns = &[
@@ -382,4 +394,5 @@ const FILES: Columns = &[
     ("TOTAL_EXTENTS", IntOrNull),
     ("EXTRA", StrOrNull(256)),
 ];
-const COLUMN_STATISTICS: Columns = &[("SCHEMA_NAME", Name), ("TABLE_NAME", Name), ("COLUMN_NAME", Str(64)), ("HISTOGRAM", Text)];
+const COLUMN_STATISTICS: Columns =
+    &[("SCHEMA_NAME", Name), ("TABLE_NAME", Name), ("COLUMN_NAME", Str(64)), ("HISTOGRAM", Text)];

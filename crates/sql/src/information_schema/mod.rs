@@ -1,9 +1,12 @@
 //! INFORMATION_SCHEMA: tables that are made when they are read.
 //!
-//! The binder finds them by name ([`Virtual::from_name`]) and treats their [definition](Virtual::info) like any table's; a plan reads them as a source of
-//! its own kind, whose rows [`rows`] makes when the statement begins. Filters, joins, grouping and sorting are the executor's, as for every source.
+//! The binder finds them by name ([`Virtual::from_name`]) and treats their
+//! [definition](Virtual::info) like any table's; a plan reads them as a source of its own kind,
+//! whose rows [`rows`] makes when the statement begins. Filters, joins, grouping and sorting are
+//! the executor's, as for every source.
 //!
-//! ISCH-1: the names of the schema and of its tables are the same in upper and lower case (all other names are told apart).
+//! ISCH-1: the names of the schema and of its tables are the same in upper and lower case (all
+//! other names are told apart).
 //! ISCH-2: nothing writes here: error 1044, whoever asks.
 mod catalog;
 mod definition;
@@ -59,8 +62,9 @@ tables! {
     Views "VIEWS",
 }
 
-static INFOS: LazyLock<Vec<Arc<TableInfo>>> =
-    LazyLock::new(|| ALL.iter().map(|t| Arc::new(TableInfo::definition(definition::definition(*t)))).collect());
+static INFOS: LazyLock<Vec<Arc<TableInfo>>> = LazyLock::new(|| {
+    ALL.iter().map(|t| Arc::new(TableInfo::definition(definition::definition(*t)))).collect()
+});
 
 impl Virtual {
     pub fn all() -> &'static [Virtual] {
@@ -81,13 +85,21 @@ impl Virtual {
 
 pub(crate) use catalog::{base_tables, place};
 
-/// All rows as they are now, charged as they are made; of tables only those of `asked`, where a row takes more than a look into the dictionary.
-pub async fn rows(table: Virtual, db: &Database, asked: Vec<Arc<Table>>, memory: &mut Account) -> Result<Vec<Row>> {
+/// All rows as they are now, charged as they are made; of tables only those of `asked`, where a row
+/// takes more than a look into the dictionary.
+pub async fn rows(
+    table: Virtual,
+    db: &Database,
+    asked: Vec<Arc<Table>>,
+    memory: &mut Account,
+) -> Result<Vec<Row>> {
     show::before_tables(&db.engine);
     let mut out = Gathered::new(memory);
     match table {
         Virtual::CharacterSets => out.extend(server::character_sets())?,
-        Virtual::CollationCharacterSetApplicability => out.extend(server::collation_applicability())?,
+        Virtual::CollationCharacterSetApplicability => {
+            out.extend(server::collation_applicability())?
+        }
         Virtual::Collations => out.extend(show::collations())?,
         Virtual::Columns => catalog::columns(&db.engine, &mut out)?,
         Virtual::Engines => out.extend(show::engines())?,
@@ -129,7 +141,11 @@ mod tests {
 
     #[test]
     fn names_and_definitions() {
-        assert!(is_schema("INFORMATION_SCHEMA") && is_schema("Information_Schema") && !is_schema("test"));
+        assert!(
+            is_schema("INFORMATION_SCHEMA")
+                && is_schema("Information_Schema")
+                && !is_schema("test")
+        );
         assert_eq!(Virtual::from_name("innodb_metrics"), Some(Virtual::InnodbMetrics));
         assert_eq!(Virtual::from_name("nothing"), None);
         for table in Virtual::all() {

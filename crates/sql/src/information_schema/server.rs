@@ -20,7 +20,10 @@ pub(super) fn collation_applicability() -> Vec<Row> {
 pub(super) fn metrics(db: &Database) -> Vec<Row> {
     let now_us = db.engine.disk.wall_us();
     let signed = |n: u64| Value::Int(n.min(i64::MAX as u64) as i64);
-    let time = |us: Option<i64>| us.and_then(|us| DateTime::from_unix_us(us, 0)).map_or(Value::Null, |t| Value::DateTime(t.truncate(0)));
+    let time = |us: Option<i64>| {
+        us.and_then(|us| DateTime::from_unix_us(us, 0))
+            .map_or(Value::Null, |t| Value::DateTime(t.truncate(0)))
+    };
     let row = |s: Shown| {
         let average = |x: Option<f64>| x.map_or(Value::Null, Value::Double);
         vec![

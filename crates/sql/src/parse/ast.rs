@@ -1,5 +1,5 @@
-//! The syntax tree: what the text says, before any name is looked up. Names are owned (parsing is not the hot path), literals are numbers into
-//! [`Parsed::literals`](super::Parsed).
+//! The syntax tree: what the text says, before any name is looked up. Names are owned (parsing is
+//! not the hot path), literals are numbers into [`Parsed::literals`](super::Parsed).
 use crate::plan::{IntervalUnit, Isolation, SetTarget, TableLock, TransactionStmt, VariableScope};
 use redolith_types::Charset;
 
@@ -14,7 +14,8 @@ pub struct Span {
 pub struct Expr {
     pub kind: ExprKind,
     pub span: Span,
-    /// Levels of the tree from here down, a subquery's included: what recursion over it needs of the stack.
+    /// Levels of the tree from here down, a subquery's included: what recursion over it needs of
+    /// the stack.
     pub height: u32,
 }
 
@@ -101,7 +102,8 @@ pub enum ExprKind {
     Row(Vec<Expr>),
     Select(Box<Select>),
     Exists(Box<Select>),
-    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL knows it, this server does not.
+    /// `= ANY (select)`, MATCH, window functions, JSON paths, ...: MySQL knows it, this server does
+    /// not.
     Unsupported(&'static str),
 }
 
@@ -119,9 +121,12 @@ impl ExprKind {
         use ExprKind::*;
         let mut each = |list: &[Expr]| list.iter().for_each(|e| f(e.height));
         match self {
-            Literal(_) | Introduced(..) | Temporal(..) | Null | Bool(_) | Text(_) | Number(_) | Param(_) | Name(_) | UserVariable(_)
-            | SystemVariable(..) | Default(_) | Values(_) | Unsupported(_) => {}
-            Assign(_, e) | Unary(_, e) | Cast(e, _) | Transcode(e, _) | Collate(e, _) => f(e.height),
+            Literal(_) | Introduced(..) | Temporal(..) | Null | Bool(_) | Text(_) | Number(_)
+            | Param(_) | Name(_) | UserVariable(_) | SystemVariable(..) | Default(_)
+            | Values(_) | Unsupported(_) => {}
+            Assign(_, e) | Unary(_, e) | Cast(e, _) | Transcode(e, _) | Collate(e, _) => {
+                f(e.height)
+            }
             IsNull { value, .. } | IsTruth { value, .. } => f(value.height),
             Binary(_, left, right) => [left, right].iter().for_each(|e| f(e.height)),
             And(list) | Or(list) | Row(list) => each(list),
@@ -131,9 +136,10 @@ impl ExprKind {
                 f(value.height);
             }
             InSelect { value, select, .. } => [value.height, select.height].into_iter().for_each(f),
-            Like { value, pattern, escape, .. } => {
-                [Some(value), Some(pattern), escape.as_ref()].into_iter().flatten().for_each(|e| f(e.height))
-            }
+            Like { value, pattern, escape, .. } => [Some(value), Some(pattern), escape.as_ref()]
+                .into_iter()
+                .flatten()
+                .for_each(|e| f(e.height)),
             Regexp { value, pattern, .. } => [value, pattern].iter().for_each(|e| f(e.height)),
             Case { operand, branches, otherwise } => {
                 operand.iter().chain(otherwise).for_each(|e| f(e.height));
@@ -233,7 +239,8 @@ pub struct Select {
     pub straight_join: bool,
     /// As of an expression.
     pub height: u32,
-    /// Further SELECTs with UNION [ALL] between; ORDER BY and LIMIT of the whole are in `union_order`, `union_limit`.
+    /// Further SELECTs with UNION [ALL] between; ORDER BY and LIMIT of the whole are in
+    /// `union_order`, `union_limit`.
     pub union: Vec<(bool, Select)>,
     pub union_order: Vec<OrderItem>,
     pub union_limit: Limit,

@@ -1,4 +1,5 @@
-//! What begins with a word in an expression: columns, constants, CASE, CAST, and functions with those arguments that are not plain lists.
+//! What begins with a word in an expression: columns, constants, CASE, CAST, and functions with
+//! those arguments that are not plain lists.
 use super::ast::*;
 use super::lexer::{Token, TokenKind, introduced_charset};
 use super::parser::Parser;
@@ -110,7 +111,9 @@ impl Parser<'_> {
                 let number = self.number();
                 self.advance();
                 if self.kind() == TokenKind::String {
-                    return Err(SqlError::unsupported("several strings after a character set introducer"));
+                    return Err(SqlError::unsupported(
+                        "several strings after a character set introducer",
+                    ));
                 }
                 ExprKind::Introduced(charset, number)
             }
@@ -121,7 +124,10 @@ impl Parser<'_> {
 
     /// The character set that the word at the cursor introduces a literal of.
     fn introducer(&self, word: Token) -> Option<Charset> {
-        let introduces = matches!(self.peek_at(1).kind, TokenKind::Introduced | TokenKind::Hex | TokenKind::Bits);
+        let introduces = matches!(
+            self.peek_at(1).kind,
+            TokenKind::Introduced | TokenKind::Hex | TokenKind::Bits
+        );
         if introduces { introduced_charset(word.text(self.text)) } else { None }
     }
 
@@ -177,14 +183,21 @@ impl Parser<'_> {
                     Ok(extract(unit, p.expr()?))
                 });
             }
-            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => return self.date_add(name.ends_with("SUB") || name.starts_with("SUB")),
+            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => {
+                return self.date_add(name.ends_with("SUB") || name.starts_with("SUB"));
+            }
             "TIMESTAMPADD" => {
                 return self.in_parens(|p| {
                     let (_, unit) = p.unit_among(IntervalUnit::SINGLE)?;
                     p.expect_symbol(",")?;
                     let amount = Box::new(p.expr()?);
                     p.expect_symbol(",")?;
-                    Ok(ExprKind::Interval { subtract: false, date: Box::new(p.expr()?), amount, unit })
+                    Ok(ExprKind::Interval {
+                        subtract: false,
+                        date: Box::new(p.expr()?),
+                        amount,
+                        unit,
+                    })
                 });
             }
             "TIMESTAMPDIFF" => {
@@ -237,8 +250,14 @@ impl Parser<'_> {
             _ => {}
         }
         self.in_parens(|p| {
-            let mut call =
-                Call { name: name.to_string(), distinct: false, star: false, args: Vec::new(), order: Vec::new(), separator: None };
+            let mut call = Call {
+                name: name.to_string(),
+                distinct: false,
+                star: false,
+                args: Vec::new(),
+                order: Vec::new(),
+                separator: None,
+            };
             if p.at_symbol("*") {
                 p.advance();
                 call.star = true;
@@ -304,7 +323,14 @@ impl Parser<'_> {
             let args = p.comma_list(|p| p.expr())?;
             let order = if p.accept_all(&["ORDER", "BY"]) { p.order_items()? } else { Vec::new() };
             let separator = if p.accept("SEPARATOR") { Some(p.string_literal()?) } else { None };
-            Ok(ExprKind::Call(Call { name: "GROUP_CONCAT".into(), distinct, star: false, args, order, separator }))
+            Ok(ExprKind::Call(Call {
+                name: "GROUP_CONCAT".into(),
+                distinct,
+                star: false,
+                args,
+                order,
+                separator,
+            }))
         })
     }
 
@@ -362,7 +388,11 @@ impl Parser<'_> {
             return self.fail();
         }
         self.advance();
-        let args = if self.at_symbol("(") { self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))? } else { Vec::new() };
+        let args = if self.at_symbol("(") {
+            self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?
+        } else {
+            Vec::new()
+        };
         let first = args.first().copied();
         let digits = |n: Option<u32>| n.unwrap_or(0).min(255) as u8;
         Ok(match name.as_str() {
@@ -373,12 +403,17 @@ impl Parser<'_> {
                 if name == "SIGNED" { CastType::Signed } else { CastType::Unsigned }
             }
             "CHAR" | "CHARACTER" | "NCHAR" => {
-                let charset =
-                    if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") { Some(self.word_or_string()?) } else { None };
+                let charset = if self.accept_all(&["CHARACTER", "SET"]) || self.accept("CHARSET") {
+                    Some(self.word_or_string()?)
+                } else {
+                    None
+                };
                 CastType::Char { length: first, charset }
             }
             "BINARY" => CastType::Binary(first),
-            "DECIMAL" | "DEC" | "NUMERIC" => CastType::Decimal(first.unwrap_or(10), digits(args.get(1).copied())),
+            "DECIMAL" | "DEC" | "NUMERIC" => {
+                CastType::Decimal(first.unwrap_or(10), digits(args.get(1).copied()))
+            }
             "DOUBLE" | "REAL" => {
                 self.accept("PRECISION");
                 CastType::Double
@@ -401,7 +436,14 @@ impl Parser<'_> {
 }
 
 pub(super) fn plain_call(name: &str, args: Vec<Expr>) -> ExprKind {
-    ExprKind::Call(Call { name: name.to_string(), distinct: false, star: false, args, order: Vec::new(), separator: None })
+    ExprKind::Call(Call {
+        name: name.to_string(),
+        distinct: false,
+        star: false,
+        args,
+        order: Vec::new(),
+        separator: None,
+    })
 }
 
 /// A keyword as an argument.
@@ -413,7 +455,9 @@ fn keyword(word: &str) -> Expr {
 fn extract((name, unit): (&str, IntervalUnit), value: Expr) -> ExprKind {
     match unit {
         IntervalUnit::Day => plain_call("DAYOFMONTH", vec![value]),
-        IntervalUnit::Week | IntervalUnit::Month | IntervalUnit::Quarter | IntervalUnit::Year => plain_call(name, vec![value]),
+        IntervalUnit::Week | IntervalUnit::Month | IntervalUnit::Quarter | IntervalUnit::Year => {
+            plain_call(name, vec![value])
+        }
         _ => plain_call("EXTRACT", vec![keyword(name), value]),
     }
 }

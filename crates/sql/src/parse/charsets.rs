@@ -1,9 +1,11 @@
 //! The character sets of a statement's text.
 //!
-//! The text stays as the client has sent it, in `character_set_client`. All character sets that a client can have contain ASCII, so the lexer needs to
-//! know none of them. What leaves the text is converted on its way: names into UTF-8, which is what the dictionary holds, and string literals into
-//! `character_set_connection`. A literal after an introducer (`_latin1'..'`, `_binary'..'`) is not converted at all, nor is
-//! `N'..'`, which is `_utf8mb3'..'` in other words. Source: MySQL manual, "Connection
+//! The text stays as the client has sent it, in `character_set_client`. All character sets that a
+//! client can have contain ASCII, so the lexer needs to know none of them. What leaves the text is
+//! converted on its way: names into UTF-8, which is what the dictionary holds, and string literals
+//! into `character_set_connection`. A literal after an introducer (`_latin1'..'`, `_binary'..'`) is
+//! not converted at all, nor is `N'..'`, which is `_utf8mb3'..'` in other words. Source: MySQL
+//! manual, "Connection
 //! Character Sets and Collations", "Character Set Introducers".
 use super::lexer::TokenKind;
 use crate::error::{Result, SqlError};
@@ -19,28 +21,36 @@ pub struct TextCharsets {
 
 impl TextCharsets {
     /// Of statements that the server itself has written.
-    pub const UTF8: TextCharsets = TextCharsets { client: Charset::Utf8mb4, connection: Charset::Utf8mb4 };
+    pub const UTF8: TextCharsets =
+        TextCharsets { client: Charset::Utf8mb4, connection: Charset::Utf8mb4 };
 
-    /// What string literals and parameters are converted from and to; None: they stay as they are, valid or not.
+    /// What string literals and parameters are converted from and to; None: they stay as they are,
+    /// valid or not.
     #[inline]
     pub fn conversion(self) -> Option<(Charset, Charset)> {
-        let stays = self.client == self.connection || self.client == Charset::Binary || self.connection == Charset::Binary;
+        let stays = self.client == self.connection
+            || self.client == Charset::Binary
+            || self.connection == Charset::Binary;
         (!stays).then_some((self.client, self.connection))
     }
 
-    /// The bytes of a string literal as its value has them. What the connection's character set lacks becomes '?', as in MySQL.
+    /// The bytes of a string literal as its value has them. What the connection's character set
+    /// lacks becomes '?', as in MySQL.
     pub fn literal<'t>(self, kind: TokenKind, bytes: Cow<'t, [u8]>) -> Cow<'t, [u8]> {
         let conversion = match kind {
             TokenKind::Introduced | TokenKind::National => None,
             _ => self.conversion(),
         };
         match conversion {
-            Some((from, to)) if !bytes.is_ascii() => Cow::Owned(from.convert_lossy(&bytes, to).into_owned()),
+            Some((from, to)) if !bytes.is_ascii() => {
+                Cow::Owned(from.convert_lossy(&bytes, to).into_owned())
+            }
             _ => bytes,
         }
     }
 
-    /// A name, or another text that the server keeps in UTF-8 (comments, patterns of SHOW); 1300 if it is not valid.
+    /// A name, or another text that the server keeps in UTF-8 (comments, patterns of SHOW); 1300 if
+    /// it is not valid.
     pub fn name(self, bytes: &[u8]) -> Result<String> {
         // Names that are sent as bytes have to be UTF-8 already.
         let from = if self.client == Charset::Binary { Charset::Utf8mb4 } else { self.client };
@@ -57,7 +67,10 @@ impl TextCharsets {
         if self.client.is_utf8() || self.client == Charset::Binary || bytes.is_ascii() {
             return String::from_utf8_lossy(bytes);
         }
-        Cow::Owned(String::from_utf8_lossy(&self.client.convert_lossy(bytes, Charset::Utf8mb4)).into_owned())
+        Cow::Owned(
+            String::from_utf8_lossy(&self.client.convert_lossy(bytes, Charset::Utf8mb4))
+                .into_owned(),
+        )
     }
 }
 
@@ -78,8 +91,18 @@ mod tests {
         assert_eq!(literal(Utf8mb4, Utf8mb3, S, "é😀".as_bytes()), "é?".as_bytes());
         assert_eq!(literal(Utf8mb3, Utf8mb4, S, "é😀".as_bytes()), "é????".as_bytes());
         assert_eq!(literal(Ascii, Utf8mb4, S, b"a\xe9"), b"a?");
-        for (client, connection) in [(Latin1, Latin1), (Utf8mb4, Utf8mb4), (Binary, Utf8mb4), (Latin1, Binary), (Ascii, Ascii)] {
-            assert_eq!(literal(client, connection, S, b"a\xe9\xff"), b"a\xe9\xff", "{client:?} {connection:?}");
+        for (client, connection) in [
+            (Latin1, Latin1),
+            (Utf8mb4, Utf8mb4),
+            (Binary, Utf8mb4),
+            (Latin1, Binary),
+            (Ascii, Ascii),
+        ] {
+            assert_eq!(
+                literal(client, connection, S, b"a\xe9\xff"),
+                b"a\xe9\xff",
+                "{client:?} {connection:?}"
+            );
         }
     }
 

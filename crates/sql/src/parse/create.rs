@@ -43,7 +43,9 @@ impl Parser<'_> {
             "SQL",
         ] {
             if self.at(what) {
-                return Err(SqlError::unsupported("CREATE of views, triggers, routines, events and users"));
+                return Err(SqlError::unsupported(
+                    "CREATE of views, triggers, routines, events and users",
+                ));
             }
         }
         self.fail()
@@ -87,14 +89,20 @@ impl Parser<'_> {
     }
 
     pub(super) fn charset_keyword(&mut self) -> bool {
-        self.accept("CHARSET") || self.accept_all(&["CHARACTER", "SET"]) || self.accept_all(&["CHAR", "SET"])
+        self.accept("CHARSET")
+            || self.accept_all(&["CHARACTER", "SET"])
+            || self.accept_all(&["CHAR", "SET"])
     }
 
     fn create_table(&mut self, temporary: bool) -> Result<Statement> {
         let if_not_exists = self.if_not_exists()?;
         let name = self.table_name()?;
         if self.accept("LIKE") {
-            return Ok(Statement::CreateTableLike { like: self.table_name()?, name, if_not_exists });
+            return Ok(Statement::CreateTableLike {
+                like: self.table_name()?,
+                name,
+                if_not_exists,
+            });
         }
         if self.at_symbol("(") && self.at_nth(1, "LIKE") {
             self.advance();
@@ -150,10 +158,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// An index or constraint in CREATE TABLE or ALTER TABLE ADD; None if a column begins here. Some(None): a constraint that is read and ignored.
+    /// An index or constraint in CREATE TABLE or ALTER TABLE ADD; None if a column begins here.
+    /// Some(None): a constraint that is read and ignored.
     pub(super) fn index_element(&mut self) -> Result<Option<Option<IndexSpec>>> {
         let mut symbol = None;
-        if self.accept("CONSTRAINT") && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"].iter().any(|k| self.at(k)) {
+        if self.accept("CONSTRAINT")
+            && !["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"].iter().any(|k| self.at(k))
+        {
             symbol = Some(self.ident()?);
         }
         let kind = if self.accept("PRIMARY") {
@@ -178,7 +189,12 @@ impl Parser<'_> {
         } else {
             return Ok(None);
         };
-        let name = if kind != IndexKind::Primary && self.is_ident(self.peek()) && !self.at("USING") { Some(self.ident()?) } else { None };
+        let name = if kind != IndexKind::Primary && self.is_ident(self.peek()) && !self.at("USING")
+        {
+            Some(self.ident()?)
+        } else {
+            None
+        };
         self.using_clause()?;
         Ok(Some(Some(self.index_rest(kind, name.or(symbol))?)))
     }
@@ -193,7 +209,8 @@ impl Parser<'_> {
     /// Columns and options of an index.
     fn index_rest(&mut self, kind: IndexKind, name: Option<String>) -> Result<IndexSpec> {
         let too_many = || SqlError::too_many_key_parts(MAX_KEY_PARTS);
-        let parts = self.in_parens(|p| p.comma_list_of(MAX_KEY_PARTS, too_many, Self::index_part))?;
+        let parts =
+            self.in_parens(|p| p.comma_list_of(MAX_KEY_PARTS, too_many, Self::index_part))?;
         let mut comment = None;
         loop {
             if self.at("USING") {
@@ -217,7 +234,8 @@ impl Parser<'_> {
             return Err(SqlError::unsupported("functional indexes"));
         }
         let column = self.ident()?;
-        let prefix = if self.at_symbol("(") { Some(self.in_parens(|p| p.unsigned_u32())?) } else { None };
+        let prefix =
+            if self.at_symbol("(") { Some(self.in_parens(|p| p.unsigned_u32())?) } else { None };
         let descending = self.accept("DESC");
         if !descending {
             self.accept("ASC");
@@ -313,7 +331,8 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    /// A literal, NOW(), or an expression in parentheses; not a full expression (`DEFAULT 1 NOT NULL`).
+    /// A literal, NOW(), or an expression in parentheses; not a full expression
+    /// (`DEFAULT 1 NOT NULL`).
     fn default_expr(&mut self) -> Result<Expr> {
         if self.at_symbol("(") {
             return self.in_parens(|p| p.expr());
@@ -329,8 +348,15 @@ impl Parser<'_> {
         }
         let word = String::from_utf8_lossy(token.text(self.text)).to_ascii_uppercase();
         self.advance();
-        let mut ty =
-            DataType { name: "", args: Vec::new(), unsigned: false, zerofill: false, charset: None, collation: None, members: Vec::new() };
+        let mut ty = DataType {
+            name: "",
+            args: Vec::new(),
+            unsigned: false,
+            zerofill: false,
+            charset: None,
+            collation: None,
+            members: Vec::new(),
+        };
         ty.name = match word.as_str() {
             "TINYINT" | "INT1" => "TINYINT",
             "SMALLINT" | "INT2" => "SMALLINT",
@@ -413,8 +439,8 @@ impl Parser<'_> {
             "YEAR" => "YEAR",
             "ENUM" => "ENUM",
             "SET" => "SET",
-            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON"
-            | "GEOMETRYCOLLECTION" => {
+            "JSON" | "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT"
+            | "MULTILINESTRING" | "MULTIPOLYGON" | "GEOMETRYCOLLECTION" => {
                 return Err(SqlError::unsupported(format!("{word} columns")));
             }
             _ => return Err(self.error_at(token)),
@@ -422,7 +448,8 @@ impl Parser<'_> {
         if matches!(ty.name, "ENUM" | "SET") {
             let most = if ty.name == "SET" { MAX_SET_MEMBERS } else { MAX_ENUM_MEMBERS };
             let too_many = || SqlError::too_many_members(column, ty.name);
-            ty.members = self.in_parens(|p| p.comma_list_of(most, too_many, |p| p.string_literal()))?;
+            ty.members =
+                self.in_parens(|p| p.comma_list_of(most, too_many, |p| p.string_literal()))?;
         } else if self.at_symbol("(") {
             ty.args = self.in_parens(|p| p.comma_list(|p| p.unsigned_u32()))?;
         }
@@ -503,7 +530,8 @@ impl Parser<'_> {
         }
         if self.charset_keyword() {
             self.accept_symbol("=");
-            options.charset = Some(if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? });
+            options.charset =
+                Some(if self.accept("DEFAULT") { String::new() } else { self.word_or_string()? });
         } else if self.accept("COLLATE") {
             self.accept_symbol("=");
             options.collation = Some(self.word_or_string()?);
@@ -529,7 +557,9 @@ impl Parser<'_> {
                 self.word_or_string()?;
             }
         } else if self.at("DATA") || self.at("INDEX") || self.at("TABLESPACE") || self.at("UNION") {
-            return Err(SqlError::unsupported("DATA DIRECTORY, TABLESPACE and UNION table options"));
+            return Err(SqlError::unsupported(
+                "DATA DIRECTORY, TABLESPACE and UNION table options",
+            ));
         } else {
             return Ok(false);
         }

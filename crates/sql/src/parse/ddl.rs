@@ -8,16 +8,33 @@ impl Parser<'_> {
     /// After ALTER.
     pub(super) fn alter(&mut self) -> Result<Statement> {
         if self.accept("DATABASE") || self.accept("SCHEMA") {
-            let name = if self.is_ident(self.peek()) && !self.at("CHARSET") && !self.at("ENCRYPTION") { Some(self.ident()?) } else { None };
+            let name =
+                if self.is_ident(self.peek()) && !self.at("CHARSET") && !self.at("ENCRYPTION") {
+                    Some(self.ident()?)
+                } else {
+                    None
+                };
             let (charset, collation) = self.database_options()?;
             return Ok(Statement::AlterDatabase { name, charset, collation });
         }
         if !self.accept("TABLE") {
-            for what in
-                ["USER", "VIEW", "EVENT", "FUNCTION", "PROCEDURE", "SERVER", "TABLESPACE", "INSTANCE", "DEFINER", "ALGORITHM", "SQL"]
-            {
+            for what in [
+                "USER",
+                "VIEW",
+                "EVENT",
+                "FUNCTION",
+                "PROCEDURE",
+                "SERVER",
+                "TABLESPACE",
+                "INSTANCE",
+                "DEFINER",
+                "ALGORITHM",
+                "SQL",
+            ] {
                 if self.at(what) {
-                    return Err(SqlError::unsupported("ALTER of views, routines, events, users and instances"));
+                    return Err(SqlError::unsupported(
+                        "ALTER of views, routines, events, users and instances",
+                    ));
                 }
             }
             return self.fail();
@@ -40,7 +57,10 @@ impl Parser<'_> {
         } else if self.at("ALGORITHM") || self.at("LOCK") {
             self.algorithm_and_lock()?;
             Alter::Nothing
-        } else if self.accept("FORCE") || self.accept_all(&["ENABLE", "KEYS"]) || self.accept_all(&["DISABLE", "KEYS"]) {
+        } else if self.accept("FORCE")
+            || self.accept_all(&["ENABLE", "KEYS"])
+            || self.accept_all(&["DISABLE", "KEYS"])
+        {
             Alter::Nothing
         } else if ["MODIFY", "CHANGE"].iter().any(|k| self.at(k)) {
             self.skip_rest();
@@ -99,8 +119,13 @@ impl Parser<'_> {
         }
         self.accept("COLUMN");
         if self.at_symbol("(") {
-            let columns = self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.column_def()))?;
-            return Ok(columns.into_iter().map(|column| Alter::AddColumn { column, after: None, first: false }).collect());
+            let columns = self.in_parens(|p| {
+                p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.column_def())
+            })?;
+            return Ok(columns
+                .into_iter()
+                .map(|column| Alter::AddColumn { column, after: None, first: false })
+                .collect());
         }
         let column = self.column_def()?;
         let first = self.accept("FIRST");
@@ -161,15 +186,31 @@ impl Parser<'_> {
             self.expect("ON")?;
             let table = self.table_name()?;
             self.algorithm_and_lock()?;
-            let action = if name.eq_ignore_ascii_case("PRIMARY") { Alter::DropPrimaryKey } else { Alter::DropIndex(name) };
+            let action = if name.eq_ignore_ascii_case("PRIMARY") {
+                Alter::DropPrimaryKey
+            } else {
+                Alter::DropIndex(name)
+            };
             return Ok(Statement::Alter { table, actions: vec![action] });
         }
         if self.accept("PREPARE") {
             return Ok(Statement::Deallocate(self.ident()?));
         }
-        for what in ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "TABLESPACE"] {
+        for what in [
+            "VIEW",
+            "TRIGGER",
+            "PROCEDURE",
+            "FUNCTION",
+            "EVENT",
+            "USER",
+            "ROLE",
+            "SERVER",
+            "TABLESPACE",
+        ] {
             if self.at(what) {
-                return Err(SqlError::unsupported("DROP of views, triggers, routines, events and users"));
+                return Err(SqlError::unsupported(
+                    "DROP of views, triggers, routines, events and users",
+                ));
             }
         }
         self.fail()

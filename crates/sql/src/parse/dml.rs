@@ -17,7 +17,8 @@ impl Parser<'_> {
         }
         let (columns, source) = if self.accept("SET") {
             let assignments = self.comma_list(Self::assignment)?;
-            let (columns, values): (Vec<_>, Vec<_>) = assignments.into_iter().map(|(name, value)| (name.column, value)).unzip();
+            let (columns, values): (Vec<_>, Vec<_>) =
+                assignments.into_iter().map(|(name, value)| (name.column, value)).unzip();
             (Some(columns), InsertSource::Values(vec![values]))
         } else {
             self.insert_rows()?
@@ -33,17 +34,24 @@ impl Parser<'_> {
 
     fn insert_rows(&mut self) -> Result<(Option<Vec<String>>, InsertSource)> {
         let too_many = || SqlError::column_count(1);
-        let columns = if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
-            Some(self.in_parens(|p| {
-                if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column)) }
-            })?)
-        } else {
-            None
-        };
+        let columns =
+            if self.at_symbol("(") && !self.at_nth(1, "SELECT") && !self.at_symbol_nth(1, "(") {
+                Some(self.in_parens(|p| {
+                    if p.at_symbol(")") {
+                        Ok(Vec::new())
+                    } else {
+                        p.comma_list_of(MAX_COLUMNS, too_many, |p| Ok(p.column_name()?.column))
+                    }
+                })?)
+            } else {
+                None
+            };
         if self.accept("VALUES") || self.accept("VALUE") {
             let rows = self.comma_list(|p| {
                 p.accept("ROW");
-                p.in_parens(|p| if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list(|p| p.expr()) })
+                p.in_parens(|p| {
+                    if p.at_symbol(")") { Ok(Vec::new()) } else { p.comma_list(|p| p.expr()) }
+                })
             })?;
             return Ok((columns, InsertSource::Values(rows)));
         }
@@ -59,7 +67,9 @@ impl Parser<'_> {
         }
         let alias = self.ident()?;
         let columns = if self.at_symbol("(") {
-            self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, || SqlError::column_count(1), |p| p.ident()))?
+            self.in_parens(|p| {
+                p.comma_list_of(MAX_COLUMNS, || SqlError::column_count(1), |p| p.ident())
+            })?
         } else {
             Vec::new()
         };
@@ -108,7 +118,8 @@ impl Parser<'_> {
 
     fn where_order_limit(&mut self) -> Result<(Option<Expr>, Vec<OrderItem>, Limit)> {
         let filter = if self.accept("WHERE") { Some(self.expr()?) } else { None };
-        let order = if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
+        let order =
+            if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
         let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
         if limit.offset.is_some() {
             return self.fail();

@@ -1,7 +1,8 @@
-//! Expressions, level by level as MySQL's grammar has them (`sql_yacc.yy`: expr, bool_pri, predicate, bit_expr, simple_expr).
+//! Expressions, level by level as MySQL's grammar has them (`sql_yacc.yy`: expr, bool_pri,
+//! predicate, bit_expr, simple_expr).
 //!
-//! Loosest first: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE; comparisons, IS NULL; IN, BETWEEN, LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`;
-//! `^`; unary `- + ~ !`, BINARY, COLLATE.
+//! Loosest first: `:=`; OR `||`; XOR; AND `&&`; NOT; IS TRUE; comparisons, IS NULL; IN, BETWEEN,
+//! LIKE, REGEXP; `|`; `&`; `<< >>`; `+ -`; `* / DIV % MOD`; `^`; unary `- + ~ !`, BINARY, COLLATE.
 use super::ast::*;
 use super::call::plain_call;
 use super::lexer::TokenKind;
@@ -48,7 +49,11 @@ impl Parser<'_> {
     }
 
     fn or_expr(&mut self) -> Result<Expr> {
-        self.terms(Self::xor_expr, |p| p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||")), ExprKind::Or)
+        self.terms(
+            Self::xor_expr,
+            |p| p.accept("OR") || (!p.mode.has(SqlMode::PIPES_AS_CONCAT) && p.accept_symbol("||")),
+            ExprKind::Or,
+        )
     }
     fn xor_expr(&mut self) -> Result<Expr> {
         let position = self.position();
@@ -124,8 +129,9 @@ impl Parser<'_> {
     fn predicate(&mut self) -> Result<Expr> {
         let position = self.position();
         let value = self.bit_expr()?;
-        let negated =
-            self.at("NOT") && ["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"].iter().any(|k| self.at_nth(1, k)) && self.accept("NOT");
+        let negated = self.at("NOT")
+            && ["IN", "BETWEEN", "LIKE", "REGEXP", "RLIKE"].iter().any(|k| self.at_nth(1, k))
+            && self.accept("NOT");
         let kind = if self.accept("IN") {
             self.in_list(negated, Box::new(value))?
         } else if self.accept("BETWEEN") {
@@ -135,10 +141,15 @@ impl Parser<'_> {
             ExprKind::Between { negated, value: Box::new(value), low, high }
         } else if self.accept("LIKE") {
             let pattern = Box::new(self.unary_expr()?);
-            let escape = if self.accept("ESCAPE") { Some(Box::new(self.unary_expr()?)) } else { None };
+            let escape =
+                if self.accept("ESCAPE") { Some(Box::new(self.unary_expr()?)) } else { None };
             ExprKind::Like { negated, value: Box::new(value), pattern, escape }
         } else if self.accept("REGEXP") || self.accept("RLIKE") {
-            ExprKind::Regexp { negated, value: Box::new(value), pattern: Box::new(self.bit_expr()?) }
+            ExprKind::Regexp {
+                negated,
+                value: Box::new(value),
+                pattern: Box::new(self.bit_expr()?),
+            }
         } else if self.at("SOUNDS") && self.at_nth(1, "LIKE") {
             self.accept_all(&["SOUNDS", "LIKE"]);
             self.bit_expr()?;
@@ -176,7 +187,11 @@ impl Parser<'_> {
             }
             self.advance();
             let additive = matches!(op, ArithOp::Add | ArithOp::Subtract);
-            if additive && self.at("INTERVAL") && !self.at_symbol_nth(1, ",") && !self.at_interval_function() {
+            if additive
+                && self.at("INTERVAL")
+                && !self.at_symbol_nth(1, ",")
+                && !self.at_interval_function()
+            {
                 left = self.plus_interval(position, op == ArithOp::Subtract, left)?;
                 continue;
             }
@@ -223,7 +238,10 @@ impl Parser<'_> {
     /// At INTERVAL: `date + INTERVAL amount unit`.
     fn plus_interval(&mut self, position: Place, subtract: bool, date: Expr) -> Result<Expr> {
         let (amount, unit) = self.interval()?;
-        self.node(position, ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit })
+        self.node(
+            position,
+            ExprKind::Interval { subtract, date: Box::new(date), amount: Box::new(amount), unit },
+        )
     }
 
     /// `INTERVAL amount unit`.
@@ -238,7 +256,10 @@ impl Parser<'_> {
         Ok(self.unit_among(&IntervalUnit::NAMES)?.1)
     }
     /// One of these units, with its keyword.
-    pub(super) fn unit_among(&mut self, units: &'static [(&'static str, IntervalUnit)]) -> Result<(&'static str, IntervalUnit)> {
+    pub(super) fn unit_among(
+        &mut self,
+        units: &'static [(&'static str, IntervalUnit)],
+    ) -> Result<(&'static str, IntervalUnit)> {
         match units.iter().find(|(name, _)| self.at(name)) {
             Some(unit) => {
                 self.advance();
@@ -257,7 +278,9 @@ impl Parser<'_> {
             UnaryOp::Plus
         } else if self.accept_symbol("~") {
             UnaryOp::BitNot
-        } else if self.accept_symbol("!") || (self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) && self.accept("NOT")) {
+        } else if self.accept_symbol("!")
+            || (self.mode.has(SqlMode::HIGH_NOT_PRECEDENCE) && self.accept("NOT"))
+        {
             UnaryOp::Not
         } else if self.at("BINARY") && !self.at_symbol_nth(1, ".") {
             self.advance();
@@ -353,7 +376,14 @@ impl Parser<'_> {
             let number = self.string_literal()?;
             args.push(self.node(position, ExprKind::Literal(number))?);
         }
-        Ok(ExprKind::Call(Call { name: "CONCAT".into(), distinct: false, star: false, args, order: Vec::new(), separator: None }))
+        Ok(ExprKind::Call(Call {
+            name: "CONCAT".into(),
+            distinct: false,
+            star: false,
+            args,
+            order: Vec::new(),
+            separator: None,
+        }))
     }
 
     fn parenthesized(&mut self) -> Result<Expr> {
@@ -392,7 +422,9 @@ impl Parser<'_> {
         let bytes = &token.text(self.text)[1..];
         let name = match bytes.first() {
             Some(b'`') => super::literal::unquote_name(bytes),
-            Some(b'\'' | b'"') => super::literal::string(bytes, self.backslash_escapes()).into_owned(),
+            Some(b'\'' | b'"') => {
+                super::literal::string(bytes, self.backslash_escapes()).into_owned()
+            }
             _ => bytes.to_vec(),
         };
         Ok(self.charsets.name(&name)?.to_lowercase())

@@ -1,6 +1,7 @@
 //! Optimizer hints: `/*+ .. */` right behind SELECT, INSERT, REPLACE, UPDATE or DELETE.
 //!
-//! MAX_EXECUTION_TIME is obeyed. MySQL's others are not built, and the statement's warnings say so; what is no hint at all ends the comment with a warning, as in MySQL.
+//! MAX_EXECUTION_TIME is obeyed. MySQL's others are not built, and the statement's warnings say so;
+//! what is no hint at all ends the comment with a warning, as in MySQL.
 use super::Bounds;
 use super::lexer::{Lexer, Token, TokenKind};
 use crate::error::{Result, SqlError};
@@ -16,7 +17,8 @@ pub struct Hints {
 }
 
 const TOKENS_PER_LOOK: u32 = 4096;
-const NOT_TOP_LEVEL: &str = "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
+const NOT_TOP_LEVEL: &str =
+    "MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only";
 /// MySQL's other hints.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
@@ -27,7 +29,12 @@ const OTHERS: &[&str] = &[
 ];
 
 /// The hints of the statement that begins at `start` and ends with the text. None: it has none.
-pub fn read(text: &[u8], start: usize, mode: SqlMode, bounds: Bounds<'_>) -> Result<Option<Box<Hints>>> {
+pub fn read(
+    text: &[u8],
+    start: usize,
+    mode: SqlMode,
+    bounds: Bounds<'_>,
+) -> Result<Option<Box<Hints>>> {
     if memchr::memmem::find(&text[start..], b"/*+").is_none() {
         return Ok(None);
     }
@@ -44,7 +51,9 @@ pub fn read(text: &[u8], start: usize, mode: SqlMode, bounds: Bounds<'_>) -> Res
             break;
         }
         let next = lexer.next_token();
-        let is = |name: &str| word.kind == TokenKind::Word && word.text(text).eq_ignore_ascii_case(name.as_bytes());
+        let is = |name: &str| {
+            word.kind == TokenKind::Word && word.text(text).eq_ignore_ascii_case(name.as_bytes())
+        };
         if is("SELECT") || is("INSERT") || is("REPLACE") || is("UPDATE") || is("DELETE") {
             let comment = text[word.end as usize..next.start as usize].trim_ascii_start();
             if let Some(inside) = comment.strip_prefix(b"/*+")
@@ -75,10 +84,15 @@ impl Reader<'_> {
                 return;
             }
             let word = String::from_utf8_lossy(name.text(self.text)).to_ascii_uppercase();
-            let known = name.kind == TokenKind::Word && (word == "MAX_EXECUTION_TIME" || OTHERS.contains(&&*word));
+            let known = name.kind == TokenKind::Word
+                && (word == "MAX_EXECUTION_TIME" || OTHERS.contains(&&*word));
             let inside = if known { self.parentheses(&mut lexer) } else { None };
             match inside.as_deref() {
-                Some([number]) if word == "MAX_EXECUTION_TIME" && number.kind == TokenKind::Integer => self.limit(*number, top_level),
+                Some([number])
+                    if word == "MAX_EXECUTION_TIME" && number.kind == TokenKind::Integer =>
+                {
+                    self.limit(*number, top_level)
+                }
                 Some(_) if word != "MAX_EXECUTION_TIME" => {
                     let e = SqlError::unsupported(format!("the optimizer hint {word}"));
                     self.hints.warnings.push((e.code, e.message.into()));
@@ -110,9 +124,10 @@ impl Reader<'_> {
         let warning = match text.parse::<u32>() {
             Err(_) => (3124, "Unsupported MAX_EXECUTION_TIME".to_string()),
             Ok(_) if !top_level => (3125, NOT_TOP_LEVEL.to_string()),
-            Ok(_) if self.hints.max_execution_time_ms.is_some() => {
-                (3126, format!("Hint MAX_EXECUTION_TIME({text})  is ignored as conflicting/duplicated"))
-            }
+            Ok(_) if self.hints.max_execution_time_ms.is_some() => (
+                3126,
+                format!("Hint MAX_EXECUTION_TIME({text})  is ignored as conflicting/duplicated"),
+            ),
             Ok(ms) => return self.hints.max_execution_time_ms = Some(ms.into()),
         };
         self.hints.warnings.push(warning);
@@ -121,7 +136,9 @@ impl Reader<'_> {
         let start = (at.start as usize).min(self.text.len());
         let near: String = String::from_utf8_lossy(&self.text[start..]).chars().take(80).collect();
         let line = 1 + self.text[..start].iter().filter(|b| **b == b'\n').count();
-        self.hints.warnings.push((1064, format!("Optimizer hint syntax error near '{near}' at line {line}")));
+        self.hints
+            .warnings
+            .push((1064, format!("Optimizer hint syntax error near '{near}' at line {line}")));
     }
 }
 
@@ -133,7 +150,15 @@ mod tests {
     fn hints(text: &str) -> (Option<u64>, Vec<u16>) {
         let process = &*crate::processes::Processes::new().add("localhost", 0);
         let bounds = Bounds { memory: usize::MAX, process };
-        let parsed = crate::parse::parse(text.as_bytes(), 0..text.len(), None, SqlMode::default(), TextCharsets::UTF8, bounds).unwrap();
+        let parsed = crate::parse::parse(
+            text.as_bytes(),
+            0..text.len(),
+            None,
+            SqlMode::default(),
+            TextCharsets::UTF8,
+            bounds,
+        )
+        .unwrap();
         let hints = parsed.hints.map_or(Hints::default(), |h| *h);
         (hints.max_execution_time_ms, hints.warnings.iter().map(|(code, _)| *code).collect())
     }
@@ -142,10 +167,16 @@ mod tests {
     fn the_time_of_a_select() {
         assert_eq!(hints("SELECT 1"), (None, vec![]));
         assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(10) */ 1"), (Some(10), vec![]));
-        assert_eq!(hints("(select/*+max_execution_time(4294967295)*/ 1) union select 2"), (Some(4_294_967_295), vec![]));
+        assert_eq!(
+            hints("(select/*+max_execution_time(4294967295)*/ 1) union select 2"),
+            (Some(4_294_967_295), vec![])
+        );
         assert_eq!(hints("EXPLAIN SELECT /*+ MAX_EXECUTION_TIME(10) */ 1"), (Some(10), vec![]));
         assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(4294967296) */ 1"), (None, vec![3124]));
-        assert_eq!(hints("SELECT /*+ MAX_EXECUTION_TIME(1) MAX_EXECUTION_TIME(2) */ 1"), (Some(1), vec![3126]));
+        assert_eq!(
+            hints("SELECT /*+ MAX_EXECUTION_TIME(1) MAX_EXECUTION_TIME(2) */ 1"),
+            (Some(1), vec![3126])
+        );
         // Comments that are no hints: elsewhere, or in a string.
         assert_eq!(hints("SELECT 1 /*+ MAX_EXECUTION_TIME(10) */"), (None, vec![]));
         assert_eq!(hints("SELECT '/*+ MAX_EXECUTION_TIME(10) */'"), (None, vec![]));
@@ -153,11 +184,23 @@ mod tests {
 
     #[test]
     fn others_and_other_places_are_warned_of() {
-        assert_eq!(hints("SELECT 1 FROM (SELECT /*+ MAX_EXECUTION_TIME(10) */ 2) d"), (None, vec![3125]));
-        assert_eq!(hints("SELECT 1 UNION SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"), (None, vec![3125]));
-        assert_eq!(hints("INSERT INTO t SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"), (None, vec![3125]));
+        assert_eq!(
+            hints("SELECT 1 FROM (SELECT /*+ MAX_EXECUTION_TIME(10) */ 2) d"),
+            (None, vec![3125])
+        );
+        assert_eq!(
+            hints("SELECT 1 UNION SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"),
+            (None, vec![3125])
+        );
+        assert_eq!(
+            hints("INSERT INTO t SELECT /*+ MAX_EXECUTION_TIME(10) */ 2"),
+            (None, vec![3125])
+        );
         assert_eq!(hints("DELETE /*+ MAX_EXECUTION_TIME(10) */ FROM t"), (None, vec![3125]));
-        assert_eq!(hints("SELECT /*+ BKA(t1) JOIN_ORDER(@q t1, t2) MAX_EXECUTION_TIME(5) */ 1"), (Some(5), vec![1235, 1235]));
+        assert_eq!(
+            hints("SELECT /*+ BKA(t1) JOIN_ORDER(@q t1, t2) MAX_EXECUTION_TIME(5) */ 1"),
+            (Some(5), vec![1235, 1235])
+        );
         for wrong in [
             "NO_SUCH(1) BKA()",
             "MAX_EXECUTION_TIME",

@@ -1,7 +1,9 @@
 //! Statement text to tokens, one at a time, without copying: a token is a kind and a place.
 //!
-//! Text is bytes, not `str`: string literals may hold any bytes (BLOBs in text statements). MySQL's rules that other lexers lack are kept here:
-//! identifiers that begin with digits, `--` only before a space, `/*! .. */` and `/*!80036 .. */` read as code up to our version, `/*M! .. */` as a comment.
+//! Text is bytes, not `str`: string literals may hold any bytes (BLOBs in text statements). MySQL's
+//! rules that other lexers lack are kept here: identifiers that begin with digits, `--` only before
+//! a space, `/*! .. */` and `/*!80036 .. */` read as code up to our version, `/*M! .. */` as a
+//! comment.
 use crate::sql_mode::SqlMode;
 use redolith_types::Charset;
 
@@ -17,7 +19,8 @@ pub enum TokenKind {
     QuotedName,
     /// 'text', "text".
     String,
-    /// A string right after a character set introducer: `_latin1'text'`. Its bytes are taken as they were sent.
+    /// A string right after a character set introducer: `_latin1'text'`. Its bytes are taken as
+    /// they were sent.
     Introduced,
     /// N'text': the same as `_utf8mb3'text'`.
     National,
@@ -44,7 +47,15 @@ pub enum TokenKind {
 
 impl TokenKind {
     pub fn is_literal(self) -> bool {
-        self.is_string() || matches!(self, TokenKind::Integer | TokenKind::Decimal | TokenKind::Float | TokenKind::Hex | TokenKind::Bits)
+        self.is_string()
+            || matches!(
+                self,
+                TokenKind::Integer
+                    | TokenKind::Decimal
+                    | TokenKind::Float
+                    | TokenKind::Hex
+                    | TokenKind::Bits
+            )
     }
     pub fn is_string(self) -> bool {
         matches!(self, TokenKind::String | TokenKind::Introduced | TokenKind::National)
@@ -71,7 +82,8 @@ pub struct Lexer<'t> {
     backslash_escapes: bool,
     /// Inside `/*! .. */` whose content is read.
     in_version_comment: bool,
-    /// The last token was a `.` after a name: what follows is a name even if it looks like a number or keyword.
+    /// The last token was a `.` after a name: what follows is a name even if it looks like a number
+    /// or keyword.
     after_dot: bool,
     last_was_name: bool,
     /// A comment was met.
@@ -80,7 +92,8 @@ pub struct Lexer<'t> {
     after_introducer: bool,
 }
 
-/// The character set that a word introduces a literal of: `_latin1`, `_binary`. A word of no known character set is a name.
+/// The character set that a word introduces a literal of: `_latin1`, `_binary`. A word of no known
+/// character set is a name.
 pub fn introduced_charset(word: &[u8]) -> Option<Charset> {
     let name = word.strip_prefix(b"_")?;
     Charset::from_name(std::str::from_utf8(name).ok()?)
@@ -130,7 +143,8 @@ impl<'t> Lexer<'t> {
             match self.peek(0) {
                 b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => self.pos += 1,
                 b'#' => self.skip_line(),
-                // "--" begins a comment only before white space, a control character or the end (5--3 is 8).
+                // "--" begins a comment only before white space, a control character or the end
+                // (5--3 is 8).
                 b'-' if self.peek(1) == b'-' && self.peek(2) <= b' ' => self.skip_line(),
                 b'*' if self.in_version_comment && self.peek(1) == b'/' => {
                     self.in_version_comment = false;
@@ -157,7 +171,8 @@ impl<'t> Lexer<'t> {
     fn skip_block_comment(&mut self) -> bool {
         self.has_comment = true;
         if self.peek(2) == b'!' && !self.in_version_comment {
-            let digits = self.text[self.pos + 3..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
+            let digits =
+                self.text[self.pos + 3..].iter().take(6).take_while(|b| b.is_ascii_digit()).count();
             let digits = if digits == 6 {
                 6
             } else if digits >= 5 {
@@ -165,7 +180,9 @@ impl<'t> Lexer<'t> {
             } else {
                 0
             };
-            let version = self.text[self.pos + 3..self.pos + 3 + digits].iter().fold(0, |v, b| v * 10 + u32::from(b - b'0'));
+            let version = self.text[self.pos + 3..self.pos + 3 + digits]
+                .iter()
+                .fold(0, |v, b| v * 10 + u32::from(b - b'0'));
             if version <= MYSQL_VERSION {
                 self.in_version_comment = true;
                 self.pos += 3 + digits;
@@ -195,10 +212,19 @@ impl<'t> Lexer<'t> {
         } else {
             self.scan(after_dot, was_name)
         };
-        let kind = if introduced && kind == TokenKind::String { TokenKind::Introduced } else { kind };
-        self.after_introducer =
-            kind == TokenKind::Word && !after_dot && self.text[start] == b'_' && introduced_charset(&self.text[start..self.pos]).is_some();
-        self.last_was_name = matches!(kind, TokenKind::Word | TokenKind::QuotedName | TokenKind::UserVariable | TokenKind::SystemVariable);
+        let kind =
+            if introduced && kind == TokenKind::String { TokenKind::Introduced } else { kind };
+        self.after_introducer = kind == TokenKind::Word
+            && !after_dot
+            && self.text[start] == b'_'
+            && introduced_charset(&self.text[start..self.pos]).is_some();
+        self.last_was_name = matches!(
+            kind,
+            TokenKind::Word
+                | TokenKind::QuotedName
+                | TokenKind::UserVariable
+                | TokenKind::SystemVariable
+        );
         Token { kind, start: start as u32, end: self.pos as u32 }
     }
 
@@ -214,8 +240,12 @@ impl<'t> Lexer<'t> {
             b'`' => self.quoted_name(b'`'),
             b'0'..=b'9' => self.number(),
             b'.' if self.peek(1).is_ascii_digit() && !was_name => self.number(),
-            b'x' | b'X' if self.peek(1) == b'\'' => self.quoted_digits(TokenKind::Hex, u8::is_ascii_hexdigit),
-            b'b' | b'B' if self.peek(1) == b'\'' => self.quoted_digits(TokenKind::Bits, |b| matches!(b, b'0' | b'1')),
+            b'x' | b'X' if self.peek(1) == b'\'' => {
+                self.quoted_digits(TokenKind::Hex, u8::is_ascii_hexdigit)
+            }
+            b'b' | b'B' if self.peek(1) == b'\'' => {
+                self.quoted_digits(TokenKind::Bits, |b| matches!(b, b'0' | b'1'))
+            }
             b'n' | b'N' if self.peek(1) == b'\'' => {
                 self.pos += 1;
                 match self.string(b'\'') {
@@ -246,15 +276,18 @@ impl<'t> Lexer<'t> {
     fn operator(&mut self) -> TokenKind {
         let len = match (self.peek(0), self.peek(1), self.peek(2)) {
             (b'<', b'=', b'>') | (b'-', b'>', b'>') => 3,
-            (b'<', b'=' | b'>' | b'<', _) | (b'>', b'=' | b'>', _) | (b'!', b'=', _) | (b':', b'=', _) => 2,
+            (b'<', b'=' | b'>' | b'<', _)
+            | (b'>', b'=' | b'>', _)
+            | (b'!', b'=', _)
+            | (b':', b'=', _) => 2,
             (b'|', b'|', _) | (b'&', b'&', _) | (b'-', b'>', _) => 2,
             (b'.', ..) => {
                 self.after_dot = true;
                 1
             }
             (
-                b'(' | b')' | b',' | b';' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'^' | b'&' | b'|' | b'~' | b'!' | b'{'
-                | b'}' | b':',
+                b'(' | b')' | b',' | b';' | b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%'
+                | b'^' | b'&' | b'|' | b'~' | b'!' | b'{' | b'}' | b':',
                 ..,
             ) => 1,
             _ => {
@@ -318,11 +351,16 @@ impl<'t> Lexer<'t> {
     fn number(&mut self) -> TokenKind {
         let start = self.pos;
         let prefixed = |text: &[u8], letter: u8, valid: fn(&u8) -> bool| -> usize {
-            if text.len() > 2 && text[0] == b'0' && text[1] == letter { text[2..].iter().take_while(|b| valid(b)).count() } else { 0 }
+            if text.len() > 2 && text[0] == b'0' && text[1] == letter {
+                text[2..].iter().take_while(|b| valid(b)).count()
+            } else {
+                0
+            }
         };
-        for (letter, valid, kind) in
-            [(b'x', u8::is_ascii_hexdigit as fn(&u8) -> bool, TokenKind::Hex), (b'b', |b: &u8| matches!(b, b'0' | b'1'), TokenKind::Bits)]
-        {
+        for (letter, valid, kind) in [
+            (b'x', u8::is_ascii_hexdigit as fn(&u8) -> bool, TokenKind::Hex),
+            (b'b', |b: &u8| matches!(b, b'0' | b'1'), TokenKind::Bits),
+        ] {
             let digits = prefixed(&self.text[start..], letter, valid);
             if digits > 0 && !self.text.get(start + 2 + digits).copied().is_some_and(is_word) {
                 self.pos = start + 2 + digits;
@@ -381,8 +419,8 @@ impl<'t> Lexer<'t> {
 mod tests {
     use super::*;
     use TokenKind::{
-        Bits, Decimal, End, Float, Hex, Integer, Introduced, Invalid, National, Param, QuotedName, String as Text, Symbol, SystemVariable,
-        UserVariable, Word,
+        Bits, Decimal, End, Float, Hex, Integer, Introduced, Invalid, National, Param, QuotedName,
+        String as Text, Symbol, SystemVariable, UserVariable, Word,
     };
 
     fn tokens(text: &str) -> Vec<(TokenKind, String)> {
@@ -402,7 +440,10 @@ mod tests {
 
     #[test]
     fn version_comments() {
-        assert_eq!(texts("SELECT /*!40001 SQL_NO_CACHE */ 1 /*!99999 x */ /*M!100100 y */ /* z */;"), ["SELECT", "SQL_NO_CACHE", "1", ";"]);
+        assert_eq!(
+            texts("SELECT /*!40001 SQL_NO_CACHE */ 1 /*!99999 x */ /*M!100100 y */ /* z */;"),
+            ["SELECT", "SQL_NO_CACHE", "1", ";"]
+        );
         assert_eq!(texts("/*! a /* inner */ b */ c"), ["a", "b", "c"]);
         assert_eq!(tokens("a /* open")[1].0, Invalid);
     }
@@ -416,15 +457,24 @@ mod tests {
     #[test]
     fn numbers_and_names() {
         let kinds = |s: &str| tokens(s).into_iter().map(|t| t.0).collect::<Vec<_>>();
-        assert_eq!(kinds("1 1.5 .5 1e3 1.e-3 0x1F x'1f' b'01' 0b1"), [Integer, Decimal, Decimal, Float, Float, Hex, Hex, Bits, Bits]);
+        assert_eq!(
+            kinds("1 1.5 .5 1e3 1.e-3 0x1F x'1f' b'01' 0b1"),
+            [Integer, Decimal, Decimal, Float, Float, Hex, Hex, Bits, Bits]
+        );
         assert_eq!(texts("t.1a 1a 0xg"), ["t", ".", "1a", "1a", "0xg"]);
         assert_eq!(kinds("t.5"), [Word, Symbol, Word]);
-        assert_eq!(kinds("@a.b @@x @'q' ?"), [UserVariable, SystemVariable, Word, UserVariable, Param]);
+        assert_eq!(
+            kinds("@a.b @@x @'q' ?"),
+            [UserVariable, SystemVariable, Word, UserVariable, Param]
+        );
     }
 
     #[test]
     fn strings() {
-        assert_eq!(texts(r#"'it''s' "a\"b" `q``n` N'x'"#), ["'it''s'", r#""a\"b""#, "`q``n`", "N'x'"]);
+        assert_eq!(
+            texts(r#"'it''s' "a\"b" `q``n` N'x'"#),
+            ["'it''s'", r#""a\"b""#, "`q``n`", "N'x'"]
+        );
         assert_eq!(tokens("'open")[0].0, Invalid);
         let text = br"'a\' b";
         let mut lexer = Lexer::new(text, SqlMode(SqlMode::NO_BACKSLASH_ESCAPES));
@@ -434,13 +484,22 @@ mod tests {
     #[test]
     fn strings_of_a_named_character_set() {
         let kinds = |s: &str| tokens(s).into_iter().map(|t| t.0).collect::<Vec<_>>();
-        assert_eq!(kinds("_latin1'a' _BINARY /* x */ \"b\" N'c' 'd'"), [Word, Introduced, Word, Introduced, National, Text]);
-        assert_eq!(kinds("_klingon'a' t._latin1 'b' `_latin1` 'c'"), [Word, Text, Word, Symbol, Word, Text, QuotedName, Text]);
+        assert_eq!(
+            kinds("_latin1'a' _BINARY /* x */ \"b\" N'c' 'd'"),
+            [Word, Introduced, Word, Introduced, National, Text]
+        );
+        assert_eq!(
+            kinds("_klingon'a' t._latin1 'b' `_latin1` 'c'"),
+            [Word, Text, Word, Symbol, Word, Text, QuotedName, Text]
+        );
         assert_eq!(kinds("_utf8mb4 x'41' _latin1 + 'a'"), [Word, Hex, Word, Symbol, Text]);
     }
 
     #[test]
     fn operators() {
-        assert_eq!(texts("a<=>b<>c!=d:=e>>f||g&&h"), ["a", "<=>", "b", "<>", "c", "!=", "d", ":=", "e", ">>", "f", "||", "g", "&&", "h"]);
+        assert_eq!(
+            texts("a<=>b<>c!=d:=e>>f||g&&h"),
+            ["a", "<=>", "b", "<>", "c", "!=", "d", ":=", "e", ">>", "f", "||", "g", "&&", "h"]
+        );
     }
 }

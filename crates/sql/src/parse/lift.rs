@@ -1,12 +1,16 @@
-//! Literals out of a text statement: what is left is the statement's shape, the key under which its plan is found.
+//! Literals out of a text statement: what is left is the statement's shape, the key under which its
+//! plan is found.
 //!
-//! One pass over the text. The shape is the text itself with each literal replaced by one byte for its kind, so white space and comments count: a client
-//! that repeats a statement repeats those too. Kinds stay apart because plans differ by them (`c = 5` and `c = '5'`).
+//! One pass over the text. The shape is the text itself with each literal replaced by one byte for
+//! its kind, so white space and comments count: a client that repeats a statement repeats those
+//! too. Kinds stay apart because plans differ by them (`c = 5` and `c = '5'`).
 //!
-//! **LIFT-1** Equal shapes parse to equal trees but for literal values. Where a plan depends on a literal's value (ORDER BY 1, a column named
-//! `1+1`), the binder *pins* the literal and the cache compares its text.
-//! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the shape: [`Repeat`] says which part of the text to leave out.
-//! Literals after the rows keep the numbers they have with one row.
+//! **LIFT-1** Equal shapes parse to equal trees but for literal values. Where a plan depends on a
+//! literal's value (ORDER BY 1, a column named `1+1`), the binder *pins* the literal and the cache
+//! compares its text.
+//! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the
+//! shape: [`Repeat`] says which part of the text to leave out. Literals after the rows keep the
+//! numbers they have with one row.
 use super::lexer::{Lexer, Token, TokenKind};
 use super::{Bounds, Rest};
 use crate::error::{Result, SqlError};
@@ -44,12 +48,14 @@ pub struct Lifted {
     pub repeat: Option<Repeat>,
     /// `?` occurs: the text is for PREPARE.
     pub has_params: bool,
-    /// Something that is no token occurs. It may look like a literal's byte: the shape names nothing (LIFT-1).
+    /// Something that is no token occurs. It may look like a literal's byte: the shape names
+    /// nothing (LIFT-1).
     pub invalid: bool,
     /// Where the statement ends and, after a semicolon, the next begins.
     pub end: usize,
     pub next: Option<usize>,
-    /// Behind the semicolon there is only a comment: a statement of its own for those who may send several.
+    /// Behind the semicolon there is only a comment: a statement of its own for those who may send
+    /// several.
     pub comment: Option<usize>,
 }
 
@@ -101,9 +107,23 @@ impl Lifted {
     }
 
     /// Reads the statement that begins at `start`.
-    pub fn read(&mut self, text: &[u8], start: usize, mode: SqlMode, bounds: Bounds<'_>) -> Result<()> {
+    pub fn read(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        mode: SqlMode,
+        bounds: Bounds<'_>,
+    ) -> Result<()> {
         self.clear();
-        let mut pass = Pass { text, mode, copied: start, rows: Rows::None, depth: 0, bounds, look_at: start + LOOK_BYTES };
+        let mut pass = Pass {
+            text,
+            mode,
+            copied: start,
+            rows: Rows::None,
+            depth: 0,
+            bounds,
+            look_at: start + LOOK_BYTES,
+        };
         let mut lexer = Lexer::at(text, start, mode);
         let mut first_word = true;
         loop {
@@ -118,12 +138,15 @@ impl Lifted {
                     let word = token.text(text);
                     if first_word {
                         first_word = false;
-                        if word.eq_ignore_ascii_case(b"INSERT") || word.eq_ignore_ascii_case(b"REPLACE") {
+                        if word.eq_ignore_ascii_case(b"INSERT")
+                            || word.eq_ignore_ascii_case(b"REPLACE")
+                        {
                             pass.rows = Rows::Possible;
                         }
                     } else if pass.rows == Rows::Possible
                         && pass.depth == 0
-                        && (word.eq_ignore_ascii_case(b"VALUES") || word.eq_ignore_ascii_case(b"VALUE"))
+                        && (word.eq_ignore_ascii_case(b"VALUES")
+                            || word.eq_ignore_ascii_case(b"VALUE"))
                     {
                         pass.rows = Rows::Expected;
                     }
@@ -209,7 +232,8 @@ impl Pass<'_> {
             b"(" => {
                 if self.rows == Rows::Expected && self.depth == 0 {
                     self.copy(lifted, token.start as usize);
-                    self.rows = Rows::First { shape: lifted.shape.len(), literals: lifted.literals.len() };
+                    self.rows =
+                        Rows::First { shape: lifted.shape.len(), literals: lifted.literals.len() };
                 }
                 self.depth += 1;
             }
@@ -224,11 +248,20 @@ impl Pass<'_> {
                     if lifted.literals.len() == literals {
                         return Ok(());
                     }
-                    let mut rows = SameRows { text: self.text, mode: self.mode, shape: shape..lifted.shape.len() };
+                    let mut rows = SameRows {
+                        text: self.text,
+                        mode: self.mode,
+                        shape: shape..lifted.shape.len(),
+                    };
                     let (end, count) = self.same_rows(&mut rows, lifted, token.end as usize)?;
                     if count > 0 {
                         let stride = (lifted.literals.len() - literals) / (count + 1);
-                        lifted.repeat = Some(Repeat { skip: token.end as usize..end, first: literals, stride, rows: count + 1 });
+                        lifted.repeat = Some(Repeat {
+                            skip: token.end as usize..end,
+                            first: literals,
+                            stride,
+                            rows: count + 1,
+                        });
                         lifted.shape.push(MORE_ROWS);
                         self.copied = end;
                         lexer.skip_to(end);
@@ -241,7 +274,12 @@ impl Pass<'_> {
     }
 
     /// The end of the last row like the first, and the number of such rows.
-    fn same_rows(&mut self, rows: &mut SameRows<'_>, lifted: &mut Lifted, start: usize) -> Result<(usize, usize)> {
+    fn same_rows(
+        &mut self,
+        rows: &mut SameRows<'_>,
+        lifted: &mut Lifted,
+        start: usize,
+    ) -> Result<(usize, usize)> {
         let (mut end, mut count) = (start, 0);
         loop {
             let literals = lifted.literals.len();
@@ -276,7 +314,10 @@ impl SameRows<'_> {
         let mut copied = None;
         loop {
             let token = lexer.next_token();
-            if token.kind == TokenKind::End || token.kind == TokenKind::Invalid || token.kind == TokenKind::Param {
+            if token.kind == TokenKind::End
+                || token.kind == TokenKind::Invalid
+                || token.kind == TokenKind::Param
+            {
                 return None;
             }
             // The text between tokens counts, except before the row.
@@ -350,8 +391,13 @@ mod tests {
     #[test]
     fn rows_are_one() {
         let one = lift("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");
-        let three = lift("INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'), (4, 5, 'c;') ON DUPLICATE KEY UPDATE k=7");
-        let four = lift("INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'),(2, 3, 'b'),(2, 3, 'b') ON DUPLICATE KEY UPDATE k=7");
+        let three = lift(
+            "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'), (4, 5, 'c;') ON DUPLICATE KEY UPDATE k=7",
+        );
+        let four = lift(
+            "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'),(2, 3, 'b'),(2, 3, 'b') ON DUPLICATE KEY \
+                UPDATE k=7",
+        );
         assert_eq!(three.shape, four.shape);
         assert_ne!(one.shape, three.shape);
         assert_eq!(three.literals.len(), 10);

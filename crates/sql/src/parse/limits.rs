@@ -1,4 +1,5 @@
-//! MySQL's and InnoDB's limits of statements and definitions, which clients know. They are looked at while a list is read: what is beyond them is not kept.
+//! MySQL's and InnoDB's limits of statements and definitions, which clients know. They are looked
+//! at while a list is read: what is beyond them is not kept.
 
 /// Columns of a table.
 pub const MAX_COLUMNS: usize = 1017;

@@ -1,6 +1,7 @@
 //! The values of literals.
 //!
-//! Numbers that do not fit BIGINT UNSIGNED are DECIMAL, as in MySQL. Strings without escapes are borrowed from the text.
+//! Numbers that do not fit BIGINT UNSIGNED are DECIMAL, as in MySQL. Strings without escapes are
+//! borrowed from the text.
 use super::charsets::TextCharsets;
 use super::lexer::{Token, TokenKind};
 use crate::error::{Result, SqlError};
@@ -8,19 +9,35 @@ use redolith_types::{Decimal, Value};
 use std::borrow::Cow;
 
 /// The value of a literal token.
-pub fn value<'t>(token: Token, text: &'t [u8], backslash_escapes: bool, charsets: TextCharsets) -> Result<Value<'t>> {
+pub fn value<'t>(
+    token: Token,
+    text: &'t [u8],
+    backslash_escapes: bool,
+    charsets: TextCharsets,
+) -> Result<Value<'t>> {
     let bytes = token.text(text);
     Ok(match token.kind {
         TokenKind::Integer => integer(bytes)?,
         TokenKind::Decimal => decimal(bytes)?,
         TokenKind::Float => {
-            let number: f64 = std::str::from_utf8(bytes).ok().and_then(|s| s.parse().ok()).unwrap_or(f64::INFINITY);
+            let number: f64 = std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|s| s.parse().ok())
+                .unwrap_or(f64::INFINITY);
             if !number.is_finite() {
-                return Err(SqlError::new(1367, format!("Illegal double '{}' value found during parsing", String::from_utf8_lossy(bytes))));
+                return Err(SqlError::new(
+                    1367,
+                    format!(
+                        "Illegal double '{}' value found during parsing",
+                        String::from_utf8_lossy(bytes)
+                    ),
+                ));
             }
             Value::Double(number)
         }
-        kind if kind.is_string() => Value::Bytes(charsets.literal(kind, string(bytes, backslash_escapes))),
+        kind if kind.is_string() => {
+            Value::Bytes(charsets.literal(kind, string(bytes, backslash_escapes)))
+        }
         TokenKind::Hex => Value::Bytes(Cow::Owned(hex(bytes))),
         TokenKind::Bits => Value::Bytes(Cow::Owned(bits(bytes))),
         other => unreachable!("{other:?} is not a literal"),
@@ -42,7 +59,8 @@ fn decimal(bytes: &[u8]) -> Result<Value<'static>> {
     match Decimal::parse(bytes) {
         Some(d) => Ok(Value::Decimal(d)),
         None => {
-            // More than 65 digits: MySQL takes the largest DECIMAL with a warning; a literal like that is a mistake, so say so.
+            // More than 65 digits: MySQL takes the largest DECIMAL with a warning; a literal like
+            // that is a mistake, so say so.
             Err(SqlError::value_out_of_range("DECIMAL", String::from_utf8_lossy(bytes)))
         }
     }
@@ -99,8 +117,11 @@ pub fn unquote_name(quoted: &[u8]) -> Vec<u8> {
 
 /// 0x1f, 0x1 (one digit: 01) or x'1f'.
 fn hex(bytes: &[u8]) -> Vec<u8> {
-    let digits: Vec<u8> =
-        bytes[2..].iter().filter(|b| b.is_ascii_hexdigit()).map(|b| (*b as char).to_digit(16).unwrap_or(0) as u8).collect();
+    let digits: Vec<u8> = bytes[2..]
+        .iter()
+        .filter(|b| b.is_ascii_hexdigit())
+        .map(|b| (*b as char).to_digit(16).unwrap_or(0) as u8)
+        .collect();
     let odd = digits.len() % 2;
     let mut out: Vec<u8> = digits[..odd].to_vec();
     out.extend(digits[odd..].chunks(2).map(|pair| pair[0] << 4 | pair[1]));
@@ -109,7 +130,8 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
 
 /// 0b101 or b'101', big-endian in as few bytes as hold all digits.
 fn bits(bytes: &[u8]) -> Vec<u8> {
-    let digits: Vec<u8> = bytes[2..].iter().filter(|b| matches!(b, b'0' | b'1')).map(|b| b - b'0').collect();
+    let digits: Vec<u8> =
+        bytes[2..].iter().filter(|b| matches!(b, b'0' | b'1')).map(|b| b - b'0').collect();
     let mut out = vec![0u8; digits.len().div_ceil(8)];
     for (i, bit) in digits.iter().rev().enumerate() {
         let byte = out.len() - 1 - i / 8;

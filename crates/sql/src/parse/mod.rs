@@ -1,11 +1,14 @@
 //! Text to syntax tree.
 //!
-//! The grammar is our own, over our own lexer. sqlparser's was looked at first and left: its trees differ from MySQL's in silence (`a = 1 XOR b = 2`
-//! is read as `a = (1 XOR b) = 2`, `BINARY a = b AND c` as one cast, `&` binds looser than `<<`), it accepts what a dozen other dialects allow, and it needs
-//! its text to be UTF-8, which a statement with a BLOB in it is not.
+//! The grammar is our own, over our own lexer. sqlparser's was looked at first and left: its trees
+//! differ from MySQL's in silence (`a = 1 XOR b = 2` is read as `a = (1 XOR b) = 2`,
+//! `BINARY a = b AND c` as one cast, `&` binds looser than `<<`), it accepts what a dozen other
+//! dialects allow, and it needs its text to be UTF-8, which a statement with a BLOB in it is not.
 //!
-//! **PARSE-1** Nothing is accepted and dropped, except what has no meaning here (priorities, cache hints, index USING, storage options).
-//! **PARSE-2** What MySQL knows and this server does not is 1235, what nobody knows is 1064 with the place.
+//! **PARSE-1** Nothing is accepted and dropped, except what has no meaning here (priorities, cache
+//! hints, index USING, storage options).
+//! **PARSE-2** What MySQL knows and this server does not is 1235, what nobody knows is 1064 with
+//! the place.
 pub mod ast;
 mod call;
 pub mod charsets;
@@ -50,7 +53,12 @@ pub struct Parsed<'t> {
 
 impl<'t> Parsed<'t> {
     pub fn literal(&self, number: u32) -> Result<Value<'t>> {
-        literal::value(self.literals[number as usize], self.text, self.backslash_escapes(), self.charsets)
+        literal::value(
+            self.literals[number as usize],
+            self.text,
+            self.backslash_escapes(),
+            self.charsets,
+        )
     }
     pub fn literal_kind(&self, number: u32) -> TokenKind {
         self.literals[number as usize].kind
@@ -59,7 +67,9 @@ impl<'t> Parsed<'t> {
     pub fn literal_text(&self, number: u32) -> Result<String> {
         let token = self.literals[number as usize];
         if token.kind.is_string() {
-            return self.charsets.name(&literal::string(token.text(self.text), self.backslash_escapes()));
+            return self
+                .charsets
+                .name(&literal::string(token.text(self.text), self.backslash_escapes()));
         }
         Ok(self.literal(number)?.to_string())
     }
@@ -67,20 +77,30 @@ impl<'t> Parsed<'t> {
     pub fn source(&self, span: ast::Span) -> Cow<'t, str> {
         self.charsets.shown(&self.text[span.start as usize..span.end as usize])
     }
-    /// The same as a text that means the same in UTF-8: literals whose bytes are taken as they are sent are written in hexadecimal.
+    /// The same as a text that means the same in UTF-8: literals whose bytes are taken as they are
+    /// sent are written in hexadecimal.
     pub fn portable_source(&self, span: ast::Span) -> Result<String> {
         let mut out = Vec::new();
         let mut copied = span.start;
         for token in self.literals.iter().filter(|t| t.start >= span.start && t.end <= span.end) {
             let bytes = token.text(self.text);
             if token.kind == TokenKind::Introduced && !bytes.is_ascii() {
-                out.extend_from_slice(self.charsets.name(&self.text[copied as usize..token.start as usize])?.as_bytes());
-                let hex = literal::string(bytes, self.backslash_escapes()).iter().map(|b| format!("{b:02X}")).collect::<String>();
+                out.extend_from_slice(
+                    self.charsets
+                        .name(&self.text[copied as usize..token.start as usize])?
+                        .as_bytes(),
+                );
+                let hex = literal::string(bytes, self.backslash_escapes())
+                    .iter()
+                    .map(|b| format!("{b:02X}"))
+                    .collect::<String>();
                 out.extend_from_slice(format!(" x'{hex}'").as_bytes());
                 copied = token.end;
             }
         }
-        out.extend_from_slice(self.charsets.name(&self.text[copied as usize..span.end as usize])?.as_bytes());
+        out.extend_from_slice(
+            self.charsets.name(&self.text[copied as usize..span.end as usize])?.as_bytes(),
+        );
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
     fn backslash_escapes(&self) -> bool {
@@ -103,7 +123,11 @@ impl Bounds<'_> {
     /// 3170, as MySQL's parser has it.
     #[cold]
     pub fn exceeded(&self) -> SqlError {
-        SqlError::capacity_exceeded(self.memory, "parser_max_mem_size", "Parser bailed out for this query.")
+        SqlError::capacity_exceeded(
+            self.memory,
+            "parser_max_mem_size",
+            "Parser bailed out for this query.",
+        )
     }
 }
 
@@ -130,10 +154,19 @@ pub fn parse<'t>(
     };
     let (statement, scanned) = parser.finish(statement)?;
     let hints = hints::read(&text[..end], start, mode, bounds)?;
-    Ok(Parsed { statement, text: &text[..end], literals: scanned.literals, params: scanned.params, mode, hints, charsets })
+    Ok(Parsed {
+        statement,
+        text: &text[..end],
+        literals: scanned.literals,
+        params: scanned.params,
+        mode,
+        hints,
+        charsets,
+    })
 }
 
-/// The statement that begins at `start`: its range, and where the next one begins (after its semicolon), if there is one.
+/// The statement that begins at `start`: its range, and where the next one begins (after its
+/// semicolon), if there is one.
 pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<usize>) {
     let mut lexer = lexer::Lexer::at(text, start, mode);
     loop {
@@ -143,7 +176,10 @@ pub fn split(text: &[u8], start: usize, mode: SqlMode) -> (Range<usize>, Option<
         }
         if token.kind == TokenKind::Symbol && token.text(text) == b";" {
             let end = token.end as usize;
-            return (start..token.start as usize, (rest_after(text, end, mode) == Rest::Statement).then_some(end));
+            return (
+                start..token.start as usize,
+                (rest_after(text, end, mode) == Rest::Statement).then_some(end),
+            );
         }
     }
 }

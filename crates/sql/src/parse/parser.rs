@@ -1,4 +1,5 @@
-//! The token cursor all grammar files share: looking ahead, expecting, names, lists, and the place of an error.
+//! The token cursor all grammar files share: looking ahead, expecting, names, lists, and the place
+//! of an error.
 use super::Bounds;
 use super::ast::{Name, Span};
 use super::charsets::TextCharsets;
@@ -9,29 +10,36 @@ use crate::error::{Result, SqlError};
 use crate::sql_mode::SqlMode;
 use std::ops::Range;
 
-/// Expressions, subqueries and parentheses within each other, as the parser recurses. MySQL's limit is its thread's stack; error 1436.
+/// Expressions, subqueries and parentheses within each other, as the parser recurses. MySQL's limit
+/// is its thread's stack; error 1436.
 const MAX_DEPTH: u32 = 128;
-/// Levels of a tree: what binding, evaluating and dropping it recurse over. Operators in a row (`1+1+1..`) add one each, and rows of operators
-/// in parentheses of others add up, so this is counted apart from [`MAX_DEPTH`].
+/// Levels of a tree: what binding, evaluating and dropping it recurse over. Operators in a row
+/// (`1+1+1..`) add one each, and rows of operators in parentheses of others add up, so this is
+/// counted apart from [`MAX_DEPTH`].
 const MAX_HEIGHT: u32 = 4000;
-/// What a SELECT within another costs, in levels of an expression: its clauses have functions of their own that recurse.
+/// What a SELECT within another costs, in levels of an expression: its clauses have functions of
+/// their own that recurse.
 const SELECT_LEVELS: u32 = 8;
 /// ANDs or ORs in a row.
 const MAX_TERMS: usize = 16 << 10;
 
-/// Tokens that are kept around the cursor: those before it for [`Parser::rewind`] and the ends of spans, those after it for looking ahead.
+/// Tokens that are kept around the cursor: those before it for [`Parser::rewind`] and the ends of
+/// spans, those after it for looking ahead.
 const WINDOW: usize = 16;
 /// How far the grammar looks ahead of the cursor, at most.
 const AHEAD: usize = 6;
-/// How often the text may be read once more, in all, to tell INTERVAL() from an interval: their arguments may lie within each other.
+/// How often the text may be read once more, in all, to tell INTERVAL() from an interval: their
+/// arguments may lie within each other.
 const TIMES_AHEAD: usize = 4;
 /// Tokens from one look at the KILL flag to the next.
 const TOKENS_PER_LOOK: u32 = 4096;
 
-/// Tokens are read when the cursor comes near them, so that a statement that is refused at its beginning costs nothing for the rest of its text.
+/// Tokens are read when the cursor comes near them, so that a statement that is refused at its
+/// beginning costs nothing for the rest of its text.
 ///
-/// **PARSE-3** Whatever ends the reading early (KILL, the memory limit) makes the rest of the text look like its end. [`Parser::finish`] tells that reason
-/// whatever the grammar made of it: no statement that was cut off is ever run.
+/// **PARSE-3** Whatever ends the reading early (KILL, the memory limit) makes the rest of the text
+/// look like its end. [`Parser::finish`] tells that reason whatever the grammar made of it: no
+/// statement that was cut off is ever run.
 pub(super) struct Parser<'t> {
     pub text: &'t [u8],
     pub mode: SqlMode,
@@ -94,7 +102,8 @@ impl<'t> Parser<'t> {
         bounds: Bounds<'t>,
     ) -> Parser<'t> {
         let text = &text[..range.end];
-        let nothing = Token { kind: TokenKind::End, start: range.start as u32, end: range.start as u32 };
+        let nothing =
+            Token { kind: TokenKind::End, start: range.start as u32, end: range.start as u32 };
         let mut parser = Parser {
             text,
             mode,
@@ -200,7 +209,10 @@ impl<'t> Parser<'t> {
     }
     /// Back to a place a few tokens before the cursor.
     pub fn rewind(&mut self, place: Place) {
-        assert!(place.token <= self.at && self.read - place.token <= WINDOW, "the tokens are still there");
+        assert!(
+            place.token <= self.at && self.read - place.token <= WINDOW,
+            "the tokens are still there"
+        );
         self.at = place.token;
     }
 
@@ -265,7 +277,8 @@ impl<'t> Parser<'t> {
     pub fn at_symbol_nth(&self, ahead: usize, symbol: &str) -> bool {
         self.is(self.peek_at(ahead), TokenKind::Symbol, symbol)
     }
-    /// Whether the INTERVAL at the cursor is the function: the parentheses behind it hold a list, where an amount of a unit is one expression.
+    /// Whether the INTERVAL at the cursor is the function: the parentheses behind it hold a list,
+    /// where an amount of a unit is one expression.
     pub fn at_interval_function(&mut self) -> bool {
         if !self.at_symbol_nth(1, "(") || self.read_ahead > TIMES_AHEAD * self.text.len() {
             return false;
@@ -274,10 +287,15 @@ impl<'t> Parser<'t> {
         let (mut lexer, mut next) = (self.lexer.clone(), self.at + 1);
         let mut depth = 0u32;
         let (is_list, end) = loop {
-            let token = if next < self.read { self.window[next % WINDOW].0 } else { unskipped(&mut lexer, &self.skip) };
+            let token = if next < self.read {
+                self.window[next % WINDOW].0
+            } else {
+                unskipped(&mut lexer, &self.skip)
+            };
             next += 1;
             // Seen again by whoever reads the next tokens.
-            if (next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed() {
+            if (next - self.at).is_multiple_of(TOKENS_PER_LOOK as usize) && self.bounds.is_killed()
+            {
                 return false;
             }
             match (token.kind, token.text(self.text)) {
@@ -365,7 +383,11 @@ impl<'t> Parser<'t> {
     fn name_of(&mut self, token: Token) -> Result<String> {
         let bytes = token.text(self.text);
         self.charge(bytes.len());
-        if token.kind == TokenKind::QuotedName { self.charsets.name(&literal::unquote_name(bytes)) } else { self.charsets.name(bytes) }
+        if token.kind == TokenKind::QuotedName {
+            self.charsets.name(&literal::unquote_name(bytes))
+        } else {
+            self.charsets.name(bytes)
+        }
     }
     /// An identifier: quoted, or a word that is not reserved.
     pub fn ident(&mut self) -> Result<String> {
@@ -393,7 +415,9 @@ impl<'t> Parser<'t> {
         let bytes = match token.kind {
             TokenKind::Word => token.text(self.text).to_vec(),
             TokenKind::QuotedName => literal::unquote_name(token.text(self.text)),
-            TokenKind::String => literal::string(token.text(self.text), self.backslash_escapes()).into_owned(),
+            TokenKind::String => {
+                literal::string(token.text(self.text), self.backslash_escapes()).into_owned()
+            }
             _ => return self.fail(),
         };
         self.forward(1);
@@ -409,7 +433,11 @@ impl<'t> Parser<'t> {
     /// `[AS] alias`; a string is one too.
     pub fn alias(&mut self) -> Result<Option<String>> {
         if self.accept("AS") {
-            return if self.kind() == TokenKind::String { self.word_or_string().map(Some) } else { self.ident().map(Some) };
+            return if self.kind() == TokenKind::String {
+                self.word_or_string().map(Some)
+            } else {
+                self.ident().map(Some)
+            };
         }
         if self.is_ident(self.peek()) { self.ident().map(Some) } else { Ok(None) }
     }
@@ -449,7 +477,11 @@ impl<'t> Parser<'t> {
     }
     /// From a place to the token before the cursor.
     pub fn span_from(&self, place: Place) -> Span {
-        let end = if self.at > place.token { self.window[(self.at - 1) % WINDOW].0.end } else { place.start };
+        let end = if self.at > place.token {
+            self.window[(self.at - 1) % WINDOW].0.end
+        } else {
+            place.start
+        };
         Span { start: place.start, end }
     }
 }

@@ -15,7 +15,8 @@ impl Parser<'_> {
         Ok(select)
     }
 
-    /// `(SELECT ..)` within another statement. A function of its own, so that only those who read a SELECT have room for one in their frames.
+    /// `(SELECT ..)` within another statement. A function of its own, so that only those who read a
+    /// SELECT have room for one in their frames.
     #[inline(never)]
     pub(super) fn subselect(&mut self) -> Result<Box<Select>> {
         self.in_parens(|p| p.deeper(|p| p.select_statement())).map(Box::new)
@@ -76,7 +77,8 @@ impl Parser<'_> {
         if !inner.union.is_empty() {
             return Ok(inner);
         }
-        let order = if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
+        let order =
+            if self.accept_all(&["ORDER", "BY"]) { self.order_items()? } else { Vec::new() };
         let limit = if self.at("LIMIT") { self.limit()? } else { Limit::default() };
         if inner.limit.count.is_some() && (!order.is_empty() || limit.count.is_some()) {
             inner = rows_of(inner);
@@ -116,7 +118,8 @@ impl Parser<'_> {
                 None => break,
             }
         }
-        select.items = self.comma_list_of(MAX_ITEMS, SqlError::too_many_columns, Self::select_item)?;
+        select.items =
+            self.comma_list_of(MAX_ITEMS, SqlError::too_many_columns, Self::select_item)?;
         self.into_variables(&mut select)?;
         if self.accept("FROM") && !self.accept("DUAL") {
             select.from = self.table_references()?;
@@ -166,7 +169,11 @@ impl Parser<'_> {
         }
         let expr = self.expr()?;
         // A string after an expression is an alias as well.
-        let alias = if self.kind() == TokenKind::String { Some(self.word_or_string()?) } else { self.alias()? };
+        let alias = if self.kind() == TokenKind::String {
+            Some(self.word_or_string()?)
+        } else {
+            self.alias()?
+        };
         Ok(SelectItem::Expr { expr, alias })
     }
 
@@ -206,12 +213,18 @@ impl Parser<'_> {
     }
 
     fn join_operator(&mut self) -> Option<Join> {
-        if self.accept("JOIN") || self.accept_all(&["INNER", "JOIN"]) || self.accept_all(&["CROSS", "JOIN"]) || self.accept("STRAIGHT_JOIN")
+        if self.accept("JOIN")
+            || self.accept_all(&["INNER", "JOIN"])
+            || self.accept_all(&["CROSS", "JOIN"])
+            || self.accept("STRAIGHT_JOIN")
         {
             Some(Join::Inner(None))
-        } else if self.accept_all(&["LEFT", "JOIN"]) || self.accept_all(&["LEFT", "OUTER", "JOIN"]) {
+        } else if self.accept_all(&["LEFT", "JOIN"]) || self.accept_all(&["LEFT", "OUTER", "JOIN"])
+        {
             Some(Join::Left(None))
-        } else if self.accept_all(&["RIGHT", "JOIN"]) || self.accept_all(&["RIGHT", "OUTER", "JOIN"]) {
+        } else if self.accept_all(&["RIGHT", "JOIN"])
+            || self.accept_all(&["RIGHT", "OUTER", "JOIN"])
+        {
             Some(Join::Right(None))
         } else if self.at("NATURAL") {
             while self.accept("NATURAL") {}
@@ -233,7 +246,9 @@ impl Parser<'_> {
             });
         }
         if self.accept("USING") {
-            let columns = self.in_parens(|p| p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.ident()))?;
+            let columns = self.in_parens(|p| {
+                p.comma_list_of(MAX_COLUMNS, SqlError::too_many_columns, |p| p.ident())
+            })?;
             return Ok(match join {
                 Join::Unsupported(what) => Join::Unsupported(what),
                 Join::Right(_) => Join::Unsupported("RIGHT JOIN ... USING"),
@@ -252,7 +267,11 @@ impl Parser<'_> {
             if self.at_nth(1, "SELECT") || self.at_nth(1, "WITH") || self.at_symbol_nth(1, "(") {
                 let select = self.subselect()?;
                 let alias = self.alias()?;
-                return Ok(TableFactor { kind: FactorKind::Derived(select), alias, join: Join::None });
+                return Ok(TableFactor {
+                    kind: FactorKind::Derived(select),
+                    alias,
+                    join: Join::None,
+                });
             }
             let mut inner = self.in_parens(|p| p.deeper(Self::table_references))?;
             if inner.len() != 1 {
@@ -281,7 +300,8 @@ impl Parser<'_> {
         if !self.accept("INDEX") {
             self.expect("KEY")?;
         }
-        let (mut for_search, mut for_order) = (true, kind == HintKind::Force || kind == HintKind::Ignore);
+        let (mut for_search, mut for_order) =
+            (true, kind == HintKind::Force || kind == HintKind::Ignore);
         if self.accept("FOR") {
             (for_search, for_order) = match self.accept_any(&["JOIN", "ORDER", "GROUP"]) {
                 Some("JOIN") => (true, false),
@@ -296,7 +316,9 @@ impl Parser<'_> {
             if p.at_symbol(")") {
                 return Ok(Vec::new());
             }
-            p.comma_list(|p| if p.accept("PRIMARY") { Ok("PRIMARY".to_string()) } else { p.ident() })
+            p.comma_list(
+                |p| if p.accept("PRIMARY") { Ok("PRIMARY".to_string()) } else { p.ident() },
+            )
         })?;
         self.charge(size_of::<IndexHint>());
         hints.push(IndexHint { kind, for_search, for_order, indexes });
@@ -363,6 +385,10 @@ impl Parser<'_> {
 /// `SELECT * FROM (inner)`: a derived table without a name, whose columns may share theirs.
 fn rows_of(mut inner: Select) -> Select {
     let into = std::mem::take(&mut inner.into);
-    let rows = TableFactor { kind: FactorKind::Derived(Box::new(inner)), alias: Some(String::new()), join: Join::None };
+    let rows = TableFactor {
+        kind: FactorKind::Derived(Box::new(inner)),
+        alias: Some(String::new()),
+        join: Join::None,
+    };
     Select { items: vec![SelectItem::Wildcard(None)], from: vec![rows], into, ..Select::default() }
 }

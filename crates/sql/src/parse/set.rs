@@ -35,12 +35,13 @@ impl Parser<'_> {
             let charset = if self.accept("DEFAULT") { None } else { Some(self.word_or_string()?) };
             return Ok(SetItem::CharacterSet(charset));
         }
-        let scope = match self.accept_any(&["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"]) {
-            Some("GLOBAL") => Some(SetTarget::Global),
-            Some("SESSION" | "LOCAL") => Some(SetTarget::Session),
-            Some(_) => Some(SetTarget::Persist),
-            None => None,
-        };
+        let scope =
+            match self.accept_any(&["GLOBAL", "SESSION", "LOCAL", "PERSIST", "PERSIST_ONLY"]) {
+                Some("GLOBAL") => Some(SetTarget::Global),
+                Some("SESSION" | "LOCAL") => Some(SetTarget::Session),
+                Some(_) => Some(SetTarget::Persist),
+                None => None,
+            };
         if self.at("TRANSACTION") && !self.at_symbol_nth(1, "=") {
             self.advance();
             return self.set_transaction(scope.unwrap_or(SetTarget::NextTransaction));
@@ -50,7 +51,11 @@ impl Parser<'_> {
             name = format!("{name}.{}", self.ident_after_dot()?);
         }
         self.assign_sign()?;
-        Ok(SetItem::System { target: scope.unwrap_or(SetTarget::Session), name: name.to_ascii_lowercase(), value: self.set_value()? })
+        Ok(SetItem::System {
+            target: scope.unwrap_or(SetTarget::Session),
+            name: name.to_ascii_lowercase(),
+            value: self.set_value()?,
+        })
     }
 
     fn assign_sign(&mut self) -> Result<()> {
@@ -65,7 +70,11 @@ impl Parser<'_> {
             self.advance();
             let name = self.ident_after_dot()?.to_ascii_lowercase();
             self.assign_sign()?;
-            return Ok(SetItem::System { target: SetTarget::Persist, name, value: self.set_value()? });
+            return Ok(SetItem::System {
+                target: SetTarget::Persist,
+                name,
+                value: self.set_value()?,
+            });
         }
         let (scope, name) = self.system_variable_name()?;
         self.assign_sign()?;
@@ -74,7 +83,13 @@ impl Parser<'_> {
             VariableScope::Session => SetTarget::Session,
             // `SET @@transaction_isolation = ..` is for the next transaction only.
             VariableScope::Either
-                if matches!(name.as_str(), "transaction_isolation" | "tx_isolation" | "transaction_read_only" | "tx_read_only") =>
+                if matches!(
+                    name.as_str(),
+                    "transaction_isolation"
+                        | "tx_isolation"
+                        | "transaction_read_only"
+                        | "tx_read_only"
+                ) =>
             {
                 SetTarget::NextTransaction
             }
@@ -83,7 +98,8 @@ impl Parser<'_> {
         Ok(SetItem::System { target, name, value: self.set_value()? })
     }
 
-    /// An expression, DEFAULT, or a bare word (`ON`, `ROW`, `utf8mb4`): a word alone is not a column here.
+    /// An expression, DEFAULT, or a bare word (`ON`, `ROW`, `utf8mb4`): a word alone is not a
+    /// column here.
     fn set_value(&mut self) -> Result<SetValue> {
         if self.at("DEFAULT") && !self.at_symbol_nth(1, "(") {
             self.advance();
@@ -105,7 +121,11 @@ impl Parser<'_> {
             return Ok(SetItem::Names { charset: None, collation: None });
         }
         let charset = Some(self.word_or_string()?);
-        let collation = if self.accept("COLLATE") && !self.accept("DEFAULT") { Some(self.word_or_string()?) } else { None };
+        let collation = if self.accept("COLLATE") && !self.accept("DEFAULT") {
+            Some(self.word_or_string()?)
+        } else {
+            None
+        };
         Ok(SetItem::Names { charset, collation })
     }
 

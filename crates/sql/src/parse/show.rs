@@ -80,11 +80,16 @@ impl Parser<'_> {
         }
         if self.accept("DATABASE") || self.accept("SCHEMA") {
             let if_not_exists = self.if_not_exists()?;
-            return Ok(ShowWhat::Plain(ShowKind::CreateDatabase { name: self.ident()?.into(), if_not_exists }));
+            return Ok(ShowWhat::Plain(ShowKind::CreateDatabase {
+                name: self.ident()?.into(),
+                if_not_exists,
+            }));
         }
         for what in ["VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER"] {
             if self.at(what) {
-                return Err(crate::SqlError::unsupported("SHOW CREATE of views, triggers, routines, events and users"));
+                return Err(crate::SqlError::unsupported(
+                    "SHOW CREATE of views, triggers, routines, events and users",
+                ));
             }
         }
         self.fail()
@@ -163,7 +168,16 @@ impl Parser<'_> {
                 return Ok(kind);
             }
         }
-        for what in ["BINLOG", "RELAYLOG", "REPLICAS", "SLAVE", "PRIVILEGES", "PROFILE", "PROCEDURE", "FUNCTION"] {
+        for what in [
+            "BINLOG",
+            "RELAYLOG",
+            "REPLICAS",
+            "SLAVE",
+            "PRIVILEGES",
+            "PROFILE",
+            "PROCEDURE",
+            "FUNCTION",
+        ] {
             if self.at(what) {
                 return Err(crate::SqlError::unsupported("this form of SHOW"));
             }
@@ -188,14 +202,20 @@ impl Parser<'_> {
             return Ok("root@%".into());
         }
         let user = self.word_or_string()?;
-        let host = if self.kind() == TokenKind::UserVariable { self.user_variable_name()? } else { "%".into() };
+        let host = if self.kind() == TokenKind::UserVariable {
+            self.user_variable_name()?
+        } else {
+            "%".into()
+        };
         Ok(format!("{user}@{host}"))
     }
 
     /// After DESCRIBE, DESC or EXPLAIN: a table's columns, or a statement's plan.
     pub(super) fn explain(&mut self) -> Result<Statement> {
-        let statement_follows =
-            |p: &Self| ["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].iter().any(|k| p.at(k)) || p.at_symbol("(");
+        let statement_follows = |p: &Self| {
+            ["SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].iter().any(|k| p.at(k))
+                || p.at_symbol("(")
+        };
         if self.at("ANALYZE") {
             return Err(crate::SqlError::unsupported("EXPLAIN ANALYZE"));
         }
@@ -224,10 +244,14 @@ impl Parser<'_> {
             let position = self.position();
             let column = self.ident()?;
             let span = self.span_from(position);
-            let field = ExprKind::Name(ColumnName { schema: None, table: None, column: "Field".into() });
+            let field =
+                ExprKind::Name(ColumnName { schema: None, table: None, column: "Field".into() });
             let equal = BinaryOp::Compare(crate::plan::CompareOp::Eq);
             let (field, column) = (Expr::new(field, span), Expr::new(ExprKind::Text(column), span));
-            ShowFilter::Where(Expr::new(ExprKind::Binary(equal, Box::new(field), Box::new(column)), span))
+            ShowFilter::Where(Expr::new(
+                ExprKind::Binary(equal, Box::new(field), Box::new(column)),
+                span,
+            ))
         } else {
             ShowFilter::None
         };

@@ -1,4 +1,5 @@
-//! Which statement is it: the first words decide. Transactions, KILL, USE, table maintenance and other short ones are read here.
+//! Which statement is it: the first words decide. Transactions, KILL, USE, table maintenance and
+//! other short ones are read here.
 use super::ast::*;
 use super::lexer::TokenKind;
 use super::parser::Parser;
@@ -28,7 +29,10 @@ impl Parser<'_> {
         match word.as_str() {
             "BEGIN" => {
                 self.accept("WORK");
-                Ok(Statement::Transaction(TransactionStmt::Begin { read_only: None, consistent_snapshot: false }))
+                Ok(Statement::Transaction(TransactionStmt::Begin {
+                    read_only: None,
+                    consistent_snapshot: false,
+                }))
             }
             "START" => self.start(),
             "COMMIT" => {
@@ -36,7 +40,9 @@ impl Parser<'_> {
                 Ok(Statement::Transaction(TransactionStmt::Commit { chain, release }))
             }
             "ROLLBACK" => self.rollback(),
-            "SAVEPOINT" => Ok(Statement::Transaction(TransactionStmt::Savepoint(self.ident()?.into()))),
+            "SAVEPOINT" => {
+                Ok(Statement::Transaction(TransactionStmt::Savepoint(self.ident()?.into())))
+            }
             "RELEASE" => {
                 self.expect("SAVEPOINT")?;
                 Ok(Statement::Transaction(TransactionStmt::Release(self.ident()?.into())))
@@ -51,7 +57,10 @@ impl Parser<'_> {
                 Ok(expr)
             })?)),
             "KILL" => {
-                let query_only = matches!(self.accept_any(&["QUERY", "CONNECTION", "HARD", "SOFT"]), Some("QUERY"));
+                let query_only = matches!(
+                    self.accept_any(&["QUERY", "CONNECTION", "HARD", "SOFT"]),
+                    Some("QUERY")
+                );
                 Ok(Statement::Kill { id: self.expr()?, query_only })
             }
             "CREATE" => self.create(),
@@ -67,15 +76,21 @@ impl Parser<'_> {
             "PREPARE" => self.prepare(),
             "EXECUTE" => {
                 let name = self.ident()?;
-                let using = if self.accept("USING") { self.comma_list(|p| p.user_variable_name())? } else { Vec::new() };
+                let using = if self.accept("USING") {
+                    self.comma_list(|p| p.user_variable_name())?
+                } else {
+                    Vec::new()
+                };
                 Ok(Statement::Execute { name, using })
             }
             "DEALLOCATE" => {
                 self.expect("PREPARE")?;
                 Ok(Statement::Deallocate(self.ident()?))
             }
-            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "PURGE" | "CHANGE" | "INSTALL" | "UNINSTALL" | "BINLOG" | "CACHE"
-            | "CLONE" | "HELP" | "IMPORT" | "SIGNAL" | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN" | "RESTART" => {
+            "CALL" | "HANDLER" | "LOAD" | "XA" | "GRANT" | "REVOKE" | "PURGE" | "CHANGE"
+            | "INSTALL" | "UNINSTALL" | "BINLOG" | "CACHE" | "CLONE" | "HELP" | "IMPORT"
+            | "SIGNAL" | "RESIGNAL" | "GET" | "STOP" | "TABLE" | "VALUES" | "SHUTDOWN"
+            | "RESTART" => {
                 // The name is what MySQL's manual calls the statement by.
                 Err(SqlError::unsupported(word))
             }
@@ -103,7 +118,10 @@ impl Parser<'_> {
                 Ok(())
             })?;
         }
-        Ok(Statement::Transaction(TransactionStmt::Begin { read_only, consistent_snapshot: snapshot }))
+        Ok(Statement::Transaction(TransactionStmt::Begin {
+            read_only,
+            consistent_snapshot: snapshot,
+        }))
     }
 
     /// `[WORK] [AND [NO] CHAIN] [[NO] RELEASE]`
@@ -154,7 +172,12 @@ impl Parser<'_> {
         if what == Maintenance::Analyze && (self.at("UPDATE") || self.at("DROP")) {
             return Err(SqlError::unsupported("histograms"));
         }
-        while self.accept_any(&["FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"]).is_some() {}
+        while self
+            .accept_any(&[
+                "FOR", "UPGRADE", "QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM",
+            ])
+            .is_some()
+        {}
         Ok(Statement::Maintain(what, names))
     }
 
@@ -196,7 +219,11 @@ impl Parser<'_> {
     fn flush(&mut self) -> Result<Statement> {
         self.accept_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         if self.accept("TABLES") || self.accept("TABLE") {
-            let names = if self.at_end() || self.at("WITH") || self.at("FOR") { Vec::new() } else { self.comma_list(|p| p.table_name())? };
+            let names = if self.at_end() || self.at("WITH") || self.at("FOR") {
+                Vec::new()
+            } else {
+                self.comma_list(|p| p.table_name())?
+            };
             if self.at("FOR") {
                 return Err(SqlError::unsupported("FLUSH TABLES ... FOR EXPORT"));
             }
@@ -208,7 +235,14 @@ impl Parser<'_> {
                 p.expect("LOGS")?;
                 return Ok(FlushWhat::Logs);
             }
-            match p.accept_any(&["LOGS", "STATUS", "PRIVILEGES", "HOSTS", "USER_RESOURCES", "OPTIMIZER_COSTS"]) {
+            match p.accept_any(&[
+                "LOGS",
+                "STATUS",
+                "PRIVILEGES",
+                "HOSTS",
+                "USER_RESOURCES",
+                "OPTIMIZER_COSTS",
+            ]) {
                 Some("LOGS") => Ok(FlushWhat::Logs),
                 Some("STATUS") => Ok(FlushWhat::Status),
                 Some(_) => Ok(FlushWhat::Privileges),

@@ -48,7 +48,8 @@ impl Isolation {
     }
 }
 
-/// One item of a SET list. Items are evaluated and assigned one after the other (`SET @a = 1, @b = @a + 1` works).
+/// One item of a SET list. Items are evaluated and assigned one after the other
+/// (`SET @a = 1, @b = @a + 1` works).
 #[derive(Clone, Debug)]
 pub enum SetItem {
     User {
@@ -77,7 +78,8 @@ pub enum SetTarget {
     Global,
     /// SET PERSIST / PERSIST_ONLY
     Persist,
-    /// SET TRANSACTION without a scope, `SET @@transaction_isolation = ..`: the next transaction only.
+    /// SET TRANSACTION without a scope, `SET @@transaction_isolation = ..`: the next transaction
+    /// only.
     NextTransaction,
 }
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! Definitions. Everything about the new object is decided here, except what depends on the rows that are there.
+//! Definitions. Everything about the new object is decided here, except what depends on the rows
+//! that are there.
 use super::admin::TableName;
 use redolith_types::{Collation, IndexDef, TableDef};
 

@@ -1,13 +1,19 @@
-//! Bound expressions: names resolved to places, literals to values, calls to ids, every node with its type.
+//! Bound expressions: names resolved to places, literals to values, calls to ids, every node with
+//! its type.
 //!
 //! **Where values come from.** An expression is evaluated against
-//! - *sources*: the current row of each FROM item (`Column`); a statement over one table has source 0 only;
-//! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping); no `Column` occurs there;
-//! - *parameters*: `?` of a prepared statement and literals lifted out of a text statement, one array;
+//! - *sources*: the current row of each FROM item (`Column`); a statement over one table has source
+//!   0 only;
+//! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
+//!   no `Column` occurs there;
+//! - *parameters*: `?` of a prepared statement and literals lifted out of a text statement, one
+//!   array;
 //! - *the session*: user and system variables.
 //!
-//! **EXPR-1** An expression that depends on none of these except functions without state was folded into a `Literal`.
-//! **EXPR-2** A comparison's `how` was chosen from the operands' types. Where a type is only known with the value (a `?`), it is `ByValue`.
+//! **EXPR-1** An expression that depends on none of these except functions without state was folded
+//! into a `Literal`.
+//! **EXPR-2** A comparison's `how` was chosen from the operands' types. Where a type is only known
+//! with the value (a `?`), it is `ByValue`.
 use super::function::Function;
 use super::select::SelectPlan;
 use super::ty::ExprType;
@@ -26,8 +32,8 @@ pub enum ExprKind {
     Literal(Value<'static>),
     /// Parameter number, from 0.
     Param(u32),
-    /// Column of the current row of a FROM item. `column` counts in the table's definition, or in a derived table's output. An ENUM or SET whose node has the
-    /// type of a number is that number.
+    /// Column of the current row of a FROM item. `column` counts in the table's definition, or in a
+    /// derived table's output. An ENUM or SET whose node has the type of a number is that number.
     Column {
         source: u16,
         column: u16,
@@ -36,7 +42,8 @@ pub enum ExprKind {
     GroupKey(u16),
     /// After grouping: the result of aggregate n.
     Aggregate(u16),
-    /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: what the row that could not be inserted has in column c.
+    /// `VALUES(c)` in ON DUPLICATE KEY UPDATE: what the row that could not be inserted has in
+    /// column c.
     InsertedValue(u16),
     /// Lower-case name without the `@`.
     UserVariable(Box<str>),
@@ -64,7 +71,8 @@ pub enum ExprKind {
         how: CompareAs,
         args: Box<[Expr; 3]>,
     },
-    /// `value IN (list)`. `sorted` says that the list holds only non-NULL literals in ascending order by `how`: search it by halves.
+    /// `value IN (list)`. `sorted` says that the list holds only non-NULL literals in ascending
+    /// order by `how`: search it by halves.
     In {
         negated: bool,
         how: CompareAs,
@@ -72,7 +80,8 @@ pub enum ExprKind {
         list: Vec<Expr>,
         sorted: bool,
     },
-    /// `escape` is one character of the pattern's character set; '\\' by default; None: no escape character.
+    /// `escape` is one character of the pattern's character set; '\\' by default; None: no escape
+    /// character.
     Like {
         negated: bool,
         collation: Collation,
@@ -99,21 +108,25 @@ pub enum ExprKind {
     And(Vec<Expr>),
     Or(Vec<Expr>),
     Xor(Box<[Expr; 2]>),
-    /// Searched (`operand` None: each `when` is a condition) or simple (compared by `how` with the operand).
+    /// Searched (`operand` None: each `when` is a condition) or simple (compared by `how` with the
+    /// operand).
     Case {
         operand: Option<Box<Expr>>,
         how: CompareAs,
         branches: Vec<(Expr, Expr)>,
         otherwise: Option<Box<Expr>>,
     },
-    /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals, collation).
+    /// CAST/CONVERT to the node's own `ty` (kind, unsigned, length if not u32::MAX, decimals,
+    /// collation).
     Cast(Box<Expr>),
-    /// A hexadecimal or bit literal: bytes, and where a number is wanted the number that they are, high byte first.
+    /// A hexadecimal or bit literal: bytes, and where a number is wanted the number that they are,
+    /// high byte first.
     Hex(Box<Expr>),
     /// A column under a COLLATE that is not its own: its value, which compares by the node's `ty`.
     Collate(Box<Expr>),
-    /// A constant brought to the type of the column it is compared with (a date given as a string). As Cast, but a value that does not convert
-    /// gives NULL and MySQL's warning 1292 (error 1525 for temporal types). Strings come into another character set: 1267 if it lacks a character.
+    /// A constant brought to the type of the column it is compared with (a date given as a string).
+    /// As Cast, but a value that does not convert gives NULL and MySQL's warning 1292 (error 1525
+    /// for temporal types). Strings come into another character set: 1267 if it lacks a character.
     ConvertTo(Box<Expr>),
     /// The text of an ENUM or SET given as a number: its names are those of a table's column.
     Member {
@@ -162,13 +175,15 @@ pub enum UnaryOp {
     Minus,
     BitNot,
 }
-/// The result's type (the node's `ty`) says in which arithmetic: BIGINT [UNSIGNED], DECIMAL, DOUBLE.
+/// The result's type (the node's `ty`) says in which arithmetic: BIGINT [UNSIGNED], DECIMAL,
+/// DOUBLE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithOp {
     Add,
     Subtract,
     Multiply,
-    /// `/`: DECIMAL (scale of the left side + div_precision_increment) or DOUBLE. NULL and warning 1365 by zero.
+    /// `/`: DECIMAL (scale of the left side + div_precision_increment) or DOUBLE. NULL and warning
+    /// 1365 by zero.
     Divide,
     /// DIV: BIGINT.
     IntDivide,
@@ -212,7 +227,8 @@ pub enum CompareAs {
     Date,
     Time,
     DateTime,
-    /// By the values' own types, by the same rules: equal kinds directly, integers and decimals exactly, else as doubles.
+    /// By the values' own types, by the same rules: equal kinds directly, integers and decimals
+    /// exactly, else as doubles.
     ByValue,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,7 +1,9 @@
-//! Built-in functions: name, number of arguments, type of the result. One line each; the executor evaluates by id.
+//! Built-in functions: name, number of arguments, type of the result. One line each; the executor
+//! evaluates by id.
 //!
-//! **FN-1** A function is *pure* unless it is marked otherwise: the same arguments give the same value, so it may be folded. `Statement` functions
-//! are constant within a statement (NOW()); `Volatile` ones may differ with every call (RAND(), UUID(), SLEEP()).
+//! **FN-1** A function is *pure* unless it is marked otherwise: the same arguments give the same
+//! value, so it may be folded. `Statement` functions are constant within a statement (NOW());
+//! `Volatile` ones may differ with every call (RAND(), UUID(), SLEEP()).
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purity {

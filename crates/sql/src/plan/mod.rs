@@ -1,7 +1,10 @@
-//! The plan: what `bind` makes of a statement and what the executor runs. Immutable, shared by every connection that sends the same text.
+//! The plan: what `bind` makes of a statement and what the executor runs. Immutable, shared by
+//! every connection that sends the same text.
 //!
-//! **PLAN-1** A plan holds no value of the session it was made in, except through `PlanKey` (default schema, sql_mode, collation).
-//! **PLAN-2** A plan is run only while all its tables are current ([`Plan::is_current`]), checked after their metadata locks are taken.
+//! **PLAN-1** A plan holds no value of the session it was made in, except through `PlanKey`
+//! (default schema, sql_mode, collation).
+//! **PLAN-2** A plan is run only while all its tables are current ([`Plan::is_current`]), checked
+//! after their metadata locks are taken.
 pub mod access;
 pub mod admin;
 pub mod ddl;
@@ -44,7 +47,8 @@ pub struct Plan {
     pub untyped: Box<[(u32, ExprType)]>,
     /// Tables read or written, each once: metadata locks and PLAN-2.
     pub tables: Vec<TableUse>,
-    /// May other statements with the same text use it? Not for DDL, SET and the like, which are cheap to make and rare.
+    /// May other statements with the same text use it? Not for DDL, SET and the like, which are
+    /// cheap to make and rare.
     pub cacheable: bool,
     pub hints: Option<Box<Hints>>,
 }
@@ -54,7 +58,8 @@ impl Plan {
     pub fn has_one_row_for_all(&self) -> bool {
         matches!(&self.body, Statement::Insert(InsertPlan { rows: InsertRows::Repeat { .. }, .. }))
     }
-    /// How long it may run: what its hint says, else the session's `max_execution_time`; 0: for ever. Only a SELECT is limited.
+    /// How long it may run: what its hint says, else the session's `max_execution_time`; 0: for
+    /// ever. Only a SELECT is limited.
     #[inline]
     pub fn time_limit_ms(&self, session_ms: u64) -> u64 {
         let hint = self.hints.as_ref().and_then(|h| h.max_execution_time_ms).filter(|ms| *ms > 0);
@@ -70,8 +75,12 @@ impl Plan {
             Value::Float(_) | Value::Double(_) => ty.kind == Kind::Double,
             Value::Decimal(d) => ty.kind == Kind::Decimal && ty.decimals == d.scale(),
             Value::Date(_) => ty.kind == Kind::Date,
-            Value::Time(t) => ty.kind == Kind::Time && ty.decimals == fraction_digits(t.microseconds()),
-            Value::DateTime(at) => ty.kind == Kind::DateTime && ty.decimals == fraction_digits(at.microsecond()),
+            Value::Time(t) => {
+                ty.kind == Kind::Time && ty.decimals == fraction_digits(t.microseconds())
+            }
+            Value::DateTime(at) => {
+                ty.kind == Kind::DateTime && ty.decimals == fraction_digits(at.microsecond())
+            }
             Value::Bytes(_) => ty.kind.is_string() && ty.collation == collation(*n),
         })
     }
@@ -128,7 +137,8 @@ impl Plan {
     pub fn is_current(&self) -> bool {
         self.tables.iter().all(|t| t.table.is_current())
     }
-    /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That Cause an Implicit Commit").
+    /// DDL and the like commit the open transaction before they run (MySQL manual, "Statements That
+    /// Cause an Implicit Commit").
     pub fn commits_implicitly(&self) -> bool {
         match &self.body {
             Statement::Ddl(_) => true,

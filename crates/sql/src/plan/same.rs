@@ -1,11 +1,13 @@
-//! Finding, among many expressions, the one that is the same ([`Expr::same`]) without comparing with each.
+//! Finding, among many expressions, the one that is the same ([`Expr::same`]) without comparing
+//! with each.
 use super::{Expr, ExprKind};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use redolith_types::Value;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::discriminant;
 
-/// Nodes that go into an expression's hash: a hash costs the same for every expression. Those that differ only further down are told apart by comparing.
+/// Nodes that go into an expression's hash: a hash costs the same for every expression. Those that
+/// differ only further down are told apart by comparing.
 const HASHED_NODES: usize = 24;
 
 /// Places in a list that somebody else keeps, by hash.
@@ -94,9 +96,20 @@ mod tests {
 
     #[test]
     fn the_first_that_is_the_same_is_found() {
-        let random = Expr::new(ExprKind::Call { function: Function::Rand, args: Vec::new() }, ExprType::double());
+        let random = Expr::new(
+            ExprKind::Call { function: Function::Rand, args: Vec::new() },
+            ExprType::double(),
+        );
         let deep = |n| (0..100).fold(plus(column(1), n), plus);
-        let list = vec![column(1), plus(column(1), 7), column(2), plus(column(1), 7), random.clone(), deep(1), deep(2)];
+        let list = vec![
+            column(1),
+            plus(column(1), 7),
+            column(2),
+            plus(column(1), 7),
+            random.clone(),
+            deep(1),
+            deep(2),
+        ];
         let index = SameIndex::of(&list);
         for (expr, place) in [
             (column(2), Some(2)),

@@ -1,9 +1,13 @@
 //! SELECT: sources ► filter ► group ► having ► project ► distinct ► sort ► limit, in this order.
 //!
-//! **SEL-1** Sources are in nested-loop order: for each row of source 0, the rows of source 1, ... A source's filter is checked as soon as its row is there.
-//! **SEL-2** `output` is evaluated for each row that passes; its first `visible` expressions are the result, the others are there to be sorted by.
-//! **SEL-3** Sort keys name outputs. An empty `order` means that rows come in the wanted order (or in any).
-//! **SEL-4** With `grouping`, `output` and `having` see only `GroupKey` and `Aggregate`; without it, `having` is None (it was moved to the filter).
+//! **SEL-1** Sources are in nested-loop order: for each row of source 0, the rows of source 1, ...
+//! A source's filter is checked as soon as its row is there.
+//! **SEL-2** `output` is evaluated for each row that passes; its first `visible` expressions are
+//! the result, the others are there to be sorted by.
+//! **SEL-3** Sort keys name outputs. An empty `order` means that rows come in the wanted order (or
+//! in any).
+//! **SEL-4** With `grouping`, `output` and `having` see only `GroupKey` and `Aggregate`; without
+//! it, `having` is None (it was moved to the filter).
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::ty::ExprType;
@@ -38,7 +42,8 @@ pub struct Source {
     pub join: JoinKind,
     /// Left joins: what beside the access's own filter makes a row match (ON).
     pub on: Option<Expr>,
-    /// Conditions of WHERE that are first decided here; for a left join after the row of NULLs is made. (An inner table's own are in its access.)
+    /// Conditions of WHERE that are first decided here; for a left join after the row of NULLs is
+    /// made. (An inner table's own are in its access.)
     pub filter: Option<Expr>,
 }
 #[derive(Clone, Debug)]
@@ -66,7 +71,8 @@ pub struct Grouping {
     pub aggregates: Vec<AggregateCall>,
     /// Rows come with equal keys together (index order): a group is done when the next begins.
     pub sorted: bool,
-    /// The aggregates are one MIN or MAX of a column whose index order the rows come in: the first row with a value decides.
+    /// The aggregates are one MIN or MAX of a column whose index order the rows come in: the first
+    /// row with a value decides.
     pub first_row: bool,
 }
 
@@ -77,7 +83,8 @@ pub struct AggregateCall {
     /// None for COUNT(*). COUNT(DISTINCT a, b) and GROUP_CONCAT have several.
     pub args: Vec<Expr>,
     pub ty: ExprType,
-    /// The first so many `args` are the function's own; further ones are only there to be sorted by.
+    /// The first so many `args` are the function's own; further ones are only there to be sorted
+    /// by.
     pub values: u16,
     /// GROUP_CONCAT: ORDER BY over `args` by position, and SEPARATOR.
     pub order: Vec<SortKey>,
@@ -90,7 +97,8 @@ pub enum Aggregate {
     Avg,
     Min,
     Max,
-    /// The argument's value in any row of the group: columns that depend on the group's key, ANY_VALUE().
+    /// The argument's value in any row of the group: columns that depend on the group's key,
+    /// ANY_VALUE().
     AnyValue,
     BitAnd,
     BitOr,

@@ -1,5 +1,5 @@
-//! SHOW: which form, about what, filtered how. The columns each form gives are fixed here, since clients read them by name and
-//! WHERE is bound to them.
+//! SHOW: which form, about what, filtered how. The columns each form gives are fixed here, since
+//! clients read them by name and WHERE is bound to them.
 use super::admin::TableName;
 use super::expr::{Expr, VariableScope};
 
@@ -93,12 +93,15 @@ pub enum ShowType {
 use ShowType::{DateTime, Int, LongText, Text};
 
 impl ShowKind {
-    /// Name of the first column where it depends on the statement ("Tables_in_test"); else None and `columns()[0]` has it.
+    /// Name of the first column where it depends on the statement ("Tables_in_test"); else None and
+    /// `columns()[0]` has it.
     pub fn first_column(&self, like: Option<&str>) -> Option<String> {
         let base = match self {
             ShowKind::Databases => "Database".to_string(),
             ShowKind::Tables { schema, .. } => format!("Tables_in_{schema}"),
-            ShowKind::Grants(user) => return Some(format!("Grants for {}", user.as_deref().unwrap_or("root@%"))),
+            ShowKind::Grants(user) => {
+                return Some(format!("Grants for {}", user.as_deref().unwrap_or("root@%")));
+            }
             _ => return None,
         };
         Some(match like {
@@ -113,10 +116,17 @@ impl ShowKind {
             ShowKind::Tables { full: false, .. } => &[("Tables", Text)],
             ShowKind::Tables { full: true, .. } => &[("Tables", Text), ("Table_type", Text)],
             ShowKind::TableStatus { .. } => TABLE_STATUS,
-            ShowKind::OpenTables { .. } => &[("Database", Text), ("Table", Text), ("In_use", Int), ("Name_locked", Int)],
-            ShowKind::Columns { full: false, .. } => {
-                &[("Field", Text), ("Type", LongText), ("Null", Text), ("Key", Text), ("Default", LongText), ("Extra", Text)]
+            ShowKind::OpenTables { .. } => {
+                &[("Database", Text), ("Table", Text), ("In_use", Int), ("Name_locked", Int)]
             }
+            ShowKind::Columns { full: false, .. } => &[
+                ("Field", Text),
+                ("Type", LongText),
+                ("Null", Text),
+                ("Key", Text),
+                ("Default", LongText),
+                ("Extra", Text),
+            ],
             ShowKind::Columns { full: true, .. } => &[
                 ("Field", Text),
                 ("Type", LongText),
@@ -131,8 +141,12 @@ impl ShowKind {
             ShowKind::Index { .. } => INDEX,
             ShowKind::CreateTable(_) => &[("Table", Text), ("Create Table", LongText)],
             ShowKind::CreateDatabase { .. } => &[("Database", Text), ("Create Database", LongText)],
-            ShowKind::Variables(_) | ShowKind::Status(_) => &[("Variable_name", Text), ("Value", LongText)],
-            ShowKind::Warnings { .. } | ShowKind::Errors { .. } => &[("Level", Text), ("Code", Int), ("Message", LongText)],
+            ShowKind::Variables(_) | ShowKind::Status(_) => {
+                &[("Variable_name", Text), ("Value", LongText)]
+            }
+            ShowKind::Warnings { .. } | ShowKind::Errors { .. } => {
+                &[("Level", Text), ("Code", Int), ("Message", LongText)]
+            }
             ShowKind::CountWarnings => &[("@@session.warning_count", Int)],
             ShowKind::CountErrors => &[("@@session.error_count", Int)],
             ShowKind::ProcessList { .. } => &[
@@ -145,12 +159,30 @@ impl ShowKind {
                 ("State", Text),
                 ("Info", LongText),
             ],
-            ShowKind::EngineStatus | ShowKind::EngineMutex => &[("Type", Text), ("Name", Text), ("Status", LongText)],
-            ShowKind::Engines => {
-                &[("Engine", Text), ("Support", Text), ("Comment", Text), ("Transactions", Text), ("XA", Text), ("Savepoints", Text)]
+            ShowKind::EngineStatus | ShowKind::EngineMutex => {
+                &[("Type", Text), ("Name", Text), ("Status", LongText)]
             }
-            ShowKind::Plugins => &[("Name", Text), ("Status", Text), ("Type", Text), ("Library", Text), ("License", Text)],
-            ShowKind::CharacterSet => &[("Charset", Text), ("Description", Text), ("Default collation", Text), ("Maxlen", Int)],
+            ShowKind::Engines => &[
+                ("Engine", Text),
+                ("Support", Text),
+                ("Comment", Text),
+                ("Transactions", Text),
+                ("XA", Text),
+                ("Savepoints", Text),
+            ],
+            ShowKind::Plugins => &[
+                ("Name", Text),
+                ("Status", Text),
+                ("Type", Text),
+                ("Library", Text),
+                ("License", Text),
+            ],
+            ShowKind::CharacterSet => &[
+                ("Charset", Text),
+                ("Description", Text),
+                ("Default collation", Text),
+                ("Maxlen", Int),
+            ],
             ShowKind::Collation => &[
                 ("Collation", Text),
                 ("Charset", Text),
@@ -164,11 +196,20 @@ impl ShowKind {
             ShowKind::Triggers { .. } => TRIGGERS,
             ShowKind::Events { .. } => EVENTS,
             ShowKind::ProcedureStatus | ShowKind::FunctionStatus => ROUTINES,
-            ShowKind::MasterStatus => {
-                &[("File", Text), ("Position", Int), ("Binlog_Do_DB", Text), ("Binlog_Ignore_DB", Text), ("Executed_Gtid_Set", Text)]
-            }
+            ShowKind::MasterStatus => &[
+                ("File", Text),
+                ("Position", Int),
+                ("Binlog_Do_DB", Text),
+                ("Binlog_Ignore_DB", Text),
+                ("Executed_Gtid_Set", Text),
+            ],
             ShowKind::BinaryLogs => &[("Log_name", Text), ("File_size", Int), ("Encrypted", Text)],
-            ShowKind::ReplicaStatus => &[("Replica_IO_State", Text), ("Source_Host", Text), ("Source_User", Text), ("Source_Port", Int)],
+            ShowKind::ReplicaStatus => &[
+                ("Replica_IO_State", Text),
+                ("Source_Host", Text),
+                ("Source_User", Text),
+                ("Source_Port", Int),
+            ],
             ShowKind::Profiles => &[("Query_ID", Int), ("Duration", Text), ("Query", LongText)],
         }
     }

@@ -1,7 +1,9 @@
-//! The type of an expression, as MySQL derives it: what a client is told about a result column and what decides how values are compared.
+//! The type of an expression, as MySQL derives it: what a client is told about a result column and
+//! what decides how values are compared.
 //!
-//! Columns have a [`SqlType`](redolith_types::SqlType); expressions over them have this: a few bytes, copied freely. `length` counts characters for strings and is
-//! the display width for all else (`COUNT(*)` is 21, a signed INT column 11), because that is what the protocol reports.
+//! Columns have a [`SqlType`](redolith_types::SqlType); expressions over them have this: a few
+//! bytes, copied freely. `length` counts characters for strings and is the display width for all
+//! else (`COUNT(*)` is 21, a signed INT column 11), because that is what the protocol reports.
 use redolith_types::Collation;
 
 /// What a value is, told apart as finely as the protocol does.
@@ -59,7 +61,16 @@ impl Kind {
         }
     }
     pub fn is_integer(self) -> bool {
-        matches!(self, Kind::TinyInt | Kind::SmallInt | Kind::MediumInt | Kind::Int | Kind::BigInt | Kind::Year | Kind::Bit)
+        matches!(
+            self,
+            Kind::TinyInt
+                | Kind::SmallInt
+                | Kind::MediumInt
+                | Kind::Int
+                | Kind::BigInt
+                | Kind::Year
+                | Kind::Bit
+        )
     }
     pub fn is_numeric(self) -> bool {
         self.is_integer() || matches!(self, Kind::Float | Kind::Double | Kind::Decimal)
@@ -68,11 +79,15 @@ impl Kind {
         matches!(self, Kind::Date | Kind::Time | Kind::DateTime | Kind::Timestamp)
     }
     pub fn is_string(self) -> bool {
-        matches!(self, Kind::Char | Kind::VarChar | Kind::Blob | Kind::Enum | Kind::Set | Kind::Json)
+        matches!(
+            self,
+            Kind::Char | Kind::VarChar | Kind::Blob | Kind::Enum | Kind::Set | Kind::Json
+        )
     }
 }
 
-/// Which side's collation wins when two strings meet; the smaller is the stronger (MySQL manual, "Collation Coercibility in Expressions").
+/// Which side's collation wins when two strings meet; the smaller is the stronger (MySQL manual,
+/// "Collation Coercibility in Expressions").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Coercibility {
     Explicit = 0,
@@ -89,7 +104,8 @@ pub struct ExprType {
     pub kind: Kind,
     pub unsigned: bool,
     pub nullable: bool,
-    /// Digits after the point: DECIMAL's scale, fractional seconds; 31 for FLOAT/DOUBLE without a fixed number (MySQL's NOT_FIXED_DEC).
+    /// Digits after the point: DECIMAL's scale, fractional seconds; 31 for FLOAT/DOUBLE without a
+    /// fixed number (MySQL's NOT_FIXED_DEC).
     pub decimals: u8,
     pub coercibility: Coercibility,
     pub collation: Collation,
@@ -119,7 +135,11 @@ impl ExprType {
     }
     /// NULL, and parameters of which nothing is known.
     pub fn null() -> ExprType {
-        ExprType { nullable: true, coercibility: Coercibility::Ignorable, ..ExprType::of(Kind::Null, 0, 0) }
+        ExprType {
+            nullable: true,
+            coercibility: Coercibility::Ignorable,
+            ..ExprType::of(Kind::Null, 0, 0)
+        }
     }
     /// A 64-bit integer shown in `length` characters.
     pub fn bigint(length: u32) -> ExprType {
@@ -141,10 +161,18 @@ impl ExprType {
         ExprType::of(Kind::Decimal, precision + 1 + (scale > 0) as u32, scale)
     }
     pub fn string(length: u32, collation: Collation) -> ExprType {
-        ExprType { coercibility: Coercibility::Literal, collation, ..ExprType::of(Kind::VarChar, length, NOT_FIXED_DECIMALS) }
+        ExprType {
+            coercibility: Coercibility::Literal,
+            collation,
+            ..ExprType::of(Kind::VarChar, length, NOT_FIXED_DECIMALS)
+        }
     }
     pub fn datetime(decimals: u8) -> ExprType {
-        ExprType::of(Kind::DateTime, 19 + if decimals > 0 { decimals as u32 + 1 } else { 0 }, decimals)
+        ExprType::of(
+            Kind::DateTime,
+            19 + if decimals > 0 { decimals as u32 + 1 } else { 0 },
+            decimals,
+        )
     }
     pub fn date() -> ExprType {
         ExprType::of(Kind::Date, 10, 0)

@@ -71,12 +71,18 @@ impl Expr {
         found
     }
 
-    /// Calculated of a date or a time: where that was text it is told as text, and counts as what it is all the same.
+    /// Calculated of a date or a time: where that was text it is told as text, and counts as what
+    /// it is all the same.
     pub fn is_calculated_date(&self) -> bool {
-        matches!(self.kind, ExprKind::Interval { .. } | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. })
+        matches!(
+            self.kind,
+            ExprKind::Interval { .. }
+                | ExprKind::Call { function: Function::AddTime | Function::SubTime, .. }
+        )
     }
 
-    /// The same value for every row of a statement: parameters, variables that are only read, NOW().
+    /// The same value for every row of a statement: parameters, variables that are only read,
+    /// NOW().
     pub fn is_constant(&self) -> bool {
         // Assignments elsewhere in the statement may change a variable between rows.
         !self.differs_by_row() && !self.any(&|e| matches!(e.kind, ExprKind::UserVariable(_)))
@@ -105,10 +111,14 @@ impl Expr {
         last
     }
 
-    /// Equal in structure: the same value whenever both are evaluated on the same row. Subqueries, and what may give another value each time, equal nothing.
+    /// Equal in structure: the same value whenever both are evaluated on the same row. Subqueries,
+    /// and what may give another value each time, equal nothing.
     pub fn same(&self, other: &Expr) -> bool {
         // Strings that compare otherwise are sorted and grouped otherwise.
-        if self.ty.kind.is_string() && other.ty.kind.is_string() && self.ty.collation != other.ty.collation {
+        if self.ty.kind.is_string()
+            && other.ty.kind.is_string()
+            && self.ty.collation != other.ty.collation
+        {
             return false;
         }
         if !self.same_node(other) {
@@ -126,29 +136,57 @@ impl Expr {
         match (&self.kind, &other.kind) {
             (Literal(a), Literal(b)) => a == b,
             (Param(a), Param(b)) => a == b,
-            (Column { source: s, column: c }, Column { source: s2, column: c2 }) => (s, c, self.ty.kind) == (s2, c2, other.ty.kind),
-            (Member { table, column, .. }, Member { table: t, column: c, .. }) => Arc::ptr_eq(table, t) && column == c,
-            (GroupKey(a), GroupKey(b)) | (Aggregate(a), Aggregate(b)) | (InsertedValue(a), InsertedValue(b)) => a == b,
+            (Column { source: s, column: c }, Column { source: s2, column: c2 }) => {
+                (s, c, self.ty.kind) == (s2, c2, other.ty.kind)
+            }
+            (Member { table, column, .. }, Member { table: t, column: c, .. }) => {
+                Arc::ptr_eq(table, t) && column == c
+            }
+            (GroupKey(a), GroupKey(b))
+            | (Aggregate(a), Aggregate(b))
+            | (InsertedValue(a), InsertedValue(b)) => a == b,
             (UserVariable(a), UserVariable(b)) => a == b,
-            (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => (s, n) == (s2, n2),
+            (SystemVariable { scope: s, name: n }, SystemVariable { scope: s2, name: n2 }) => {
+                (s, n) == (s2, n2)
+            }
             (Unary(a, _), Unary(b, _)) => a == b,
             (Arith { op: a, .. }, Arith { op: b, .. }) => a == b,
-            (Compare { op, how, .. }, Compare { op: op2, how: how2, .. }) => (op, how) == (op2, how2),
-            (Between { negated, how, .. }, Between { negated: n, how: h, .. }) => (negated, how) == (n, h),
-            (In { negated, how, sorted, .. }, In { negated: n, how: h, sorted: s, .. }) => (negated, how, sorted) == (n, h, s),
-            (Like { negated, collation, escape, .. }, Like { negated: n, collation: c, escape: e, .. }) => {
-                (negated, collation, escape) == (n, c, e)
+            (Compare { op, how, .. }, Compare { op: op2, how: how2, .. }) => {
+                (op, how) == (op2, how2)
             }
-            (Regexp { negated, collation, .. }, Regexp { negated: n, collation: c, .. }) => (negated, collation) == (n, c),
+            (Between { negated, how, .. }, Between { negated: n, how: h, .. }) => {
+                (negated, how) == (n, h)
+            }
+            (In { negated, how, sorted, .. }, In { negated: n, how: h, sorted: s, .. }) => {
+                (negated, how, sorted) == (n, h, s)
+            }
+            (
+                Like { negated, collation, escape, .. },
+                Like { negated: n, collation: c, escape: e, .. },
+            ) => (negated, collation, escape) == (n, c, e),
+            (Regexp { negated, collation, .. }, Regexp { negated: n, collation: c, .. }) => {
+                (negated, collation) == (n, c)
+            }
             (IsNull { negated: a, .. }, IsNull { negated: b, .. }) => a == b,
-            (IsTruth { negated, truth, .. }, IsTruth { negated: n, truth: t, .. }) => (negated, truth) == (n, t),
-            (And(_), And(_)) | (Or(_), Or(_)) | (Xor(_), Xor(_)) | (Hex(_), Hex(_)) | (Collate(_), Collate(_)) => true,
-            (Case { operand, how, otherwise, .. }, Case { operand: o, how: h, otherwise: e, .. }) => {
-                how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some()
+            (IsTruth { negated, truth, .. }, IsTruth { negated: n, truth: t, .. }) => {
+                (negated, truth) == (n, t)
             }
+            (And(_), And(_))
+            | (Or(_), Or(_))
+            | (Xor(_), Xor(_))
+            | (Hex(_), Hex(_))
+            | (Collate(_), Collate(_)) => true,
+            (
+                Case { operand, how, otherwise, .. },
+                Case { operand: o, how: h, otherwise: e, .. },
+            ) => how == h && operand.is_some() == o.is_some() && otherwise.is_some() == e.is_some(),
             (Cast(_), Cast(_)) | (ConvertTo(_), ConvertTo(_)) => self.ty == other.ty,
-            (Interval { subtract, unit, .. }, Interval { subtract: s, unit: u, .. }) => (subtract, unit) == (s, u),
-            (Call { function: a, .. }, Call { function: b, .. }) => a == b && a.purity() != Purity::Volatile,
+            (Interval { subtract, unit, .. }, Interval { subtract: s, unit: u, .. }) => {
+                (subtract, unit) == (s, u)
+            }
+            (Call { function: a, .. }, Call { function: b, .. }) => {
+                a == b && a.purity() != Purity::Volatile
+            }
             _ => false,
         }
     }

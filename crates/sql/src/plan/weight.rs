@@ -1,4 +1,5 @@
-//! About how much memory a plan takes: its nodes and the values in them. Tables and names are shared with the catalog and not counted.
+//! About how much memory a plan takes: its nodes and the values in them. Tables and names are
+//! shared with the catalog and not counted.
 use super::*;
 use redolith_types::Value;
 
@@ -10,15 +11,24 @@ impl Plan {
             Statement::Insert(insert) => insert_plan(insert),
             Statement::Update(update) => {
                 let assignments: usize = update.assignments.iter().map(|a| expr(&a.value)).sum();
-                access(&update.access) + assignments + exprs(&update.sort.exprs) + limit(&update.limit)
+                access(&update.access)
+                    + assignments
+                    + exprs(&update.sort.exprs)
+                    + limit(&update.limit)
             }
-            Statement::Delete(delete) => access(&delete.access) + exprs(&delete.sort.exprs) + limit(&delete.limit),
+            Statement::Delete(delete) => {
+                access(&delete.access) + exprs(&delete.sort.exprs) + limit(&delete.limit)
+            }
             Statement::Do(list) => exprs(list),
             Statement::Rows(rows) => rows.iter().flatten().map(value).sum(),
             // No larger than their text, which is counted beside the plan.
             _ => 0,
         };
-        size_of::<Plan>() + columns(&self.columns) + size_of_val(&self.param_types[..]) + size_of_val(&self.tables[..]) + body
+        size_of::<Plan>()
+            + columns(&self.columns)
+            + size_of_val(&self.param_types[..])
+            + size_of_val(&self.tables[..])
+            + body
     }
 }
 
@@ -49,8 +59,11 @@ fn columns(list: &[ColumnMeta]) -> usize {
 }
 
 fn access(access: &TableAccess) -> usize {
-    let range =
-        |r: &KeyRange| size_of::<KeyRange>() + exprs(&r.prefix) + r.low.iter().chain(&r.high).map(|b| expr(&b.value)).sum::<usize>();
+    let range = |r: &KeyRange| {
+        size_of::<KeyRange>()
+            + exprs(&r.prefix)
+            + r.low.iter().chain(&r.high).map(|b| expr(&b.value)).sum::<usize>()
+    };
     let path = match &access.path.kind {
         AccessKind::Point(values) => exprs(values),
         AccessKind::Ranges(ranges) => ranges.iter().map(range).sum(),
@@ -69,7 +82,11 @@ fn select_plan(plan: &SelectPlan) -> usize {
         size_of::<Source>() + rows + exprs(&s.on) + exprs(&s.filter)
     };
     let grouping = plan.grouping.as_ref().map_or(0, |g| {
-        let aggregates: usize = g.aggregates.iter().map(|a| size_of::<AggregateCall>() + exprs(&a.args) + a.separator.len()).sum();
+        let aggregates: usize = g
+            .aggregates
+            .iter()
+            .map(|a| size_of::<AggregateCall>() + exprs(&a.args) + a.separator.len())
+            .sum();
         exprs(&g.keys) + aggregates
     });
     size_of::<SelectPlan>()
@@ -86,7 +103,10 @@ fn insert_plan(plan: &InsertPlan) -> usize {
         InsertValue::Default => size_of::<InsertValue>(),
     };
     let rows = match &plan.rows {
-        InsertRows::Rows(rows) => rows.iter().map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>()).sum(),
+        InsertRows::Rows(rows) => rows
+            .iter()
+            .map(|row| size_of_val(row) + row.iter().map(insert_value).sum::<usize>())
+            .sum(),
         InsertRows::Repeat { row, .. } => row.iter().map(insert_value).sum(),
         InsertRows::Select { select, .. } => select_plan(select),
     };

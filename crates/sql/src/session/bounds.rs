@@ -14,7 +14,10 @@ fn results_of_functions_are_bounded() {
     let mut s = world.session();
     lines(&mut s, "SET GLOBAL max_allowed_packet = 4096");
     let mut s = world.session();
-    lines(&mut s, "SET @most = REPEAT('a', 4096), @half = REPEAT('a', 2048), @third = REPEAT('a', 3072)");
+    lines(
+        &mut s,
+        "SET @most = REPEAT('a', 4096), @half = REPEAT('a', 2048), @third = REPEAT('a', 3072)",
+    );
     // The longest of each that is made, and the next longer one, which is not.
     for (fits, grows) in [
         ("CAST('' AS BINARY(4096))", "CAST('' AS BINARY(4294967294))"),
@@ -33,22 +36,43 @@ fn results_of_functions_are_bounded() {
         ("SPACE(4096)", "SPACE(4097)"),
         // Letters whose capitals are longer.
         ("UPPER(REPEAT('ɐ', 1365))", "UPPER(REPEAT('ɐ', 2048))"),
-        ("DATE_FORMAT('2024-01-03', REPEAT('%W', 400))", "DATE_FORMAT('2024-01-03', REPEAT('%W', 500))"),
-        ("TIME_FORMAT('10:00:00', REPEAT('%r', 300))", "TIME_FORMAT('10:00:00', REPEAT('%r', 500))"),
+        (
+            "DATE_FORMAT('2024-01-03', REPEAT('%W', 400))",
+            "DATE_FORMAT('2024-01-03', REPEAT('%W', 500))",
+        ),
+        (
+            "TIME_FORMAT('10:00:00', REPEAT('%r', 300))",
+            "TIME_FORMAT('10:00:00', REPEAT('%r', 500))",
+        ),
         (
             "CONVERT(CAST(REPEAT('é', 1365) AS CHAR CHARACTER SET latin1) USING utf8mb4)",
-            "CONVERT(CONCAT(CAST(REPEAT('é', 2000) AS CHAR CHARACTER SET latin1), CAST(REPEAT('é', 100) AS CHAR CHARACTER SET latin1)) USING utf8mb4)",
+            "CONVERT(CONCAT(CAST(REPEAT('é', 2000) AS CHAR CHARACTER SET latin1), CAST(REPEAT('é', \
+                100) AS CHAR CHARACTER SET latin1)) USING utf8mb4)",
         ),
     ] {
-        assert_eq!(lines(&mut s, &format!("SELECT LENGTH({fits}) BETWEEN 2000 AND 4096")), ["1"], "{fits}");
+        assert_eq!(
+            lines(&mut s, &format!("SELECT LENGTH({fits}) BETWEEN 2000 AND 4096")),
+            ["1"],
+            "{fits}"
+        );
         assert_eq!(lines(&mut s, &format!("SELECT {grows} IS NULL")), ["1"], "{grows}");
         let warning = lines(&mut s, "SHOW WARNINGS");
-        assert!(warning.len() == 1 && warning[0].starts_with("Warning|1301|Result of "), "{grows}: {warning:?}");
+        assert!(
+            warning.len() == 1 && warning[0].starts_with("Warning|1301|Result of "),
+            "{grows}: {warning:?}"
+        );
     }
     // What is stored is as long as it is, and what only chooses gives it.
-    lines(&mut s, "CREATE TABLE w (c TEXT); INSERT INTO w VALUES (@most); SET GLOBAL max_allowed_packet = 1024");
+    lines(
+        &mut s,
+        "CREATE TABLE w (c TEXT); INSERT INTO w VALUES (@most); SET GLOBAL max_allowed_packet = \
+            1024",
+    );
     let mut s = world.session();
-    assert_eq!(lines(&mut s, "SELECT LENGTH(COALESCE(c, 'x')), LENGTH(IF(1, c, 'x')) FROM w"), ["4096|4096"]);
+    assert_eq!(
+        lines(&mut s, "SELECT LENGTH(COALESCE(c, 'x')), LENGTH(IF(1, c, 'x')) FROM w"),
+        ["4096|4096"]
+    );
     assert_eq!(lines(&mut s, "SELECT CONCAT(c, 'x') IS NULL FROM w"), ["1"]);
 }
 
@@ -72,7 +96,11 @@ fn a_user_lock_is_waited_for_as_long_as_is_said() {
     // A session that is killed while it waits.
     waiter.state.process.interrupt.kill();
     for timeout in ["3600", "1e18", "18446744073709549568e0", "1e308", "-1"] {
-        assert_eq!(lines(&mut waiter, &format!("SELECT GET_LOCK('x', {timeout})")), ["error 1317"], "{timeout}");
+        assert_eq!(
+            lines(&mut waiter, &format!("SELECT GET_LOCK('x', {timeout})")),
+            ["error 1317"],
+            "{timeout}"
+        );
     }
 }
 
@@ -87,7 +115,9 @@ fn plans_that_are_large_or_hardly_come_again_are_not_kept() {
     for n in 2000..2005 {
         let rows = "(1, 'x'), (2, NULL), ".repeat(n);
         assert_eq!(
-            lines(&mut s, &format!("INSERT INTO t (k, c) VALUES {rows}(3, 'y')"))[0].split(' ').nth(1),
+            lines(&mut s, &format!("INSERT INTO t (k, c) VALUES {rows}(3, 'y')"))[0]
+                .split(' ')
+                .nth(1),
             Some(&*(2 * n + 1).to_string())
         );
     }

@@ -1,5 +1,7 @@
 //! Which Com_* counter a statement counts under.
-use crate::plan::{AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt};
+use crate::plan::{
+    AdminStmt, DdlStmt, FlushWhat, InsertRows, OnDuplicate, ShowKind, Statement, TransactionStmt,
+};
 use crate::status::Counter;
 
 pub(super) fn counter(body: &Statement) -> Counter {
@@ -50,7 +52,9 @@ pub(super) fn counter(body: &Statement) -> Counter {
             AdminStmt::Checksum(_) => Counter::ComChecksum,
             AdminStmt::LockTables(_) => Counter::ComLockTables,
             AdminStmt::UnlockTables => Counter::ComUnlockTables,
-            AdminStmt::Flush(FlushWhat::Tables { .. }) | AdminStmt::Flush(_) | AdminStmt::ResetMaster => Counter::ComFlush,
+            AdminStmt::Flush(FlushWhat::Tables { .. })
+            | AdminStmt::Flush(_)
+            | AdminStmt::ResetMaster => Counter::ComFlush,
         },
         Statement::Nothing => Counter::ComAdminCommands,
     }

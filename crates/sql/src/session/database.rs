@@ -11,7 +11,8 @@ use redolith_engine::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table too.)
+/// Statement texts kept. (250 tables under sysbench are 2,250; text statements have a few per table
+/// too.)
 const MAX_PLANS: usize = 32 << 10;
 /// What texts and plans may take in memory, by the plans' own estimate.
 const MAX_PLAN_BYTES: usize = 64 << 20;
@@ -31,14 +32,21 @@ pub struct Database {
 }
 
 impl Database {
-    pub fn new(engine: Arc<Engine>, settings: Arc<Settings>, status: Arc<Status>, processes: Arc<Processes>) -> Arc<Database> {
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: Arc<Settings>,
+        status: Arc<Status>,
+        processes: Arc<Processes>,
+    ) -> Arc<Database> {
         status.monitors.start(engine.disk.wall_us());
         let catalog = EngineCatalog::new(engine.clone());
         let memory = ServerMemory::new();
         let plans = PlanCache::new(MAX_PLANS, MAX_PLAN_BYTES, memory.clone());
         let prepared_statements = Arc::new(AtomicU64::new(0));
         let count = prepared_statements.clone();
-        status.register(Box::new(move |put| put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))));
+        status.register(Box::new(move |put| {
+            put("Prepared_stmt_count", StatusValue::Int(count.load(Relaxed)))
+        }));
         memory.register(&status);
         Arc::new(Database {
             engine,

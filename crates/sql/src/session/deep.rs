@@ -1,4 +1,5 @@
-//! Statements whose trees are as high as they may be, and higher, on half of the stack that a session's thread has.
+//! Statements whose trees are as high as they may be, and higher, on half of the stack that a
+//! session's thread has.
 use super::Session;
 use super::tests::{TABLE, World, lines};
 use crate::STACK_BYTES;
@@ -15,11 +16,17 @@ fn on_half_a_stack(f: impl FnOnce(&mut Session) + Send) {
         f(&mut s);
     };
     std::thread::scope(|scope| {
-        std::thread::Builder::new().stack_size(STACK_BYTES / 2).spawn_scoped(scope, body).unwrap().join().unwrap();
+        std::thread::Builder::new()
+            .stack_size(STACK_BYTES / 2)
+            .spawn_scoped(scope, body)
+            .unwrap()
+            .join()
+            .unwrap();
     });
 }
 
-/// Statements over `n` links in a row: what stands before the row, its first term, each further link, and what stands behind.
+/// Statements over `n` links in a row: what stands before the row, its first term, each further
+/// link, and what stands behind.
 const ROWS: &[(&str, &str, &str, &str)] = &[
     ("SELECT ", "1", "+1", ""),
     ("SELECT ", "1", " XOR 1", ""),
@@ -39,7 +46,8 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("UPDATE t SET k = ", "k", "*1", ""),
     ("DELETE FROM t WHERE ", "k", "+1", " < 0"),
 ];
-/// Statements `n` levels deep: the beginning, what opens a level, the innermost, what closes a level.
+/// Statements `n` levels deep: the beginning, what opens a level, the innermost, what closes a
+/// level.
 const LEVELS: &[(&str, &str, &str, &str)] = &[
     ("SELECT ", "(", "1", ")"),
     ("SELECT ", "- ", "1", ""),
@@ -61,7 +69,8 @@ const LEVELS: &[(&str, &str, &str, &str)] = &[
     ("", "(", "SELECT 1", ")"),
 ];
 
-/// Runs the greatest of these statements that is accepted, as text and prepared, and sees that the next one is refused. Its size.
+/// Runs the greatest of these statements that is accepted, as text and prepared, and sees that the
+/// next one is refused. Its size.
 fn greatest(s: &mut Session, statement: impl Fn(usize) -> String) -> usize {
     let accepted = |s: &mut Session, n| match block_on(s.prepare(statement(n).as_bytes())) {
         Ok(prepared) => {
@@ -99,7 +108,8 @@ fn the_highest_trees_fit() {
             assert!(n >= 450, "{before}{first}{link}: {n}");
         }
         for (before, open, inner, close) in LEVELS {
-            let n = greatest(s, |n| format!("{before}{}{inner}{}", open.repeat(n), close.repeat(n)));
+            let n =
+                greatest(s, |n| format!("{before}{}{inner}{}", open.repeat(n), close.repeat(n)));
             assert!(n >= 35, "{before}{open}: {n}");
         }
     });
@@ -113,14 +123,23 @@ fn heights_of_rows_within_each_other_add_up() {
             nested = format!("({nested}{})", "+1".repeat(900));
         }
         assert_eq!(lines(s, &format!("SELECT {nested}")), ["error 1436"]);
-        assert_eq!(lines(s, &format!("SELECT 'a'{}", " COLLATE binary".repeat(50_000))), ["error 1436"]);
+        assert_eq!(
+            lines(s, &format!("SELECT 'a'{}", " COLLATE binary".repeat(50_000))),
+            ["error 1436"]
+        );
         // A value that names a column is no higher for what that column was given.
         lines(s, "CREATE TABLE w (a INT, b INT, c INT, d INT)");
         let row = "+1".repeat(1600);
         assert_eq!(lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, 1, 1)")), ["ok 1 0"]);
-        assert_eq!(lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, b{row}, c{row})")), ["ok 1 0"]);
+        assert_eq!(
+            lines(s, &format!("INSERT INTO w VALUES (1{row}, a{row}, b{row}, c{row})")),
+            ["ok 1 0"]
+        );
         // Refused for what it is, not for its length.
-        assert_eq!(lines(s, &format!("SELECT 1 FROM t {} JOIN t u", "NATURAL ".repeat(100_000))), ["error 1235"]);
+        assert_eq!(
+            lines(s, &format!("SELECT 1 FROM t {} JOIN t u", "NATURAL ".repeat(100_000))),
+            ["error 1235"]
+        );
     });
 }
 
@@ -128,12 +147,27 @@ fn heights_of_rows_within_each_other_add_up() {
 fn rows_of_terms_are_flat() {
     on_half_a_stack(|s| {
         let terms = |n: usize, word: &str, term: &str| vec![term; n].join(word);
-        assert_eq!(lines(s, &format!("SELECT id FROM t WHERE {}", terms(4000, " OR ", "id = 2"))), ["2"]);
-        assert_eq!(lines(s, &format!("SELECT id FROM t WHERE {}", terms(4000, " AND ", "id = 2"))), ["2"]);
-        assert_eq!(lines(s, &format!("SELECT id FROM t WHERE id IN ({})", terms(9000, ",", "2"))), ["2"]);
+        assert_eq!(
+            lines(s, &format!("SELECT id FROM t WHERE {}", terms(4000, " OR ", "id = 2"))),
+            ["2"]
+        );
+        assert_eq!(
+            lines(s, &format!("SELECT id FROM t WHERE {}", terms(4000, " AND ", "id = 2"))),
+            ["2"]
+        );
+        assert_eq!(
+            lines(s, &format!("SELECT id FROM t WHERE id IN ({})", terms(9000, ",", "2"))),
+            ["2"]
+        );
         assert_eq!(lines(s, &format!("SELECT LENGTH({})", terms(20_000, "||", "'ab'"))), ["40000"]);
-        assert_eq!(lines(s, &format!("SELECT LENGTH(CONCAT({}))", terms(255, ",", "'ab'"))), ["510"]);
-        assert_eq!(lines(s, &format!("SELECT 1 WHERE {}", terms(20_000, " OR ", "1"))), ["error 1436"]);
+        assert_eq!(
+            lines(s, &format!("SELECT LENGTH(CONCAT({}))", terms(255, ",", "'ab'"))),
+            ["510"]
+        );
+        assert_eq!(
+            lines(s, &format!("SELECT 1 WHERE {}", terms(20_000, " OR ", "1"))),
+            ["error 1436"]
+        );
     });
 }
 
@@ -145,7 +179,11 @@ fn copies_of_copies_are_bounded() {
         lines(s, &format!("CREATE TABLE doubled ({})", columns.join(", ")));
         let insert = |columns: usize| {
             let names: Vec<String> = (0..columns).map(|n| format!("c{n}")).collect();
-            let values: String = names[1..].iter().zip(&names).map(|(_, before)| format!(", {before} + {before}")).collect();
+            let values: String = names[1..]
+                .iter()
+                .zip(&names)
+                .map(|(_, before)| format!(", {before} + {before}"))
+                .collect();
             format!("INSERT INTO doubled ({}) VALUES (1{values})", names.join(", "))
         };
         assert_eq!(lines(s, &insert(8)), ["ok 1 0"]);
@@ -153,8 +191,13 @@ fn copies_of_copies_are_bounded() {
         assert_eq!(lines(s, &insert(60)), ["ok 1 0"]);
         assert_eq!(lines(s, "SELECT c59 = POW(2, 59) FROM doubled WHERE c59 > 0"), ["1"]);
 
-        let having =
-            |names: usize| format!("SELECT id{} AS x FROM t HAVING x IN ({}) LIMIT 1", "+k".repeat(300), vec!["x"; names].join(", "));
+        let having = |names: usize| {
+            format!(
+                "SELECT id{} AS x FROM t HAVING x IN ({}) LIMIT 1",
+                "+k".repeat(300),
+                vec!["x"; names].join(", ")
+            )
+        };
         assert_eq!(lines(s, &having(20)).len(), 1);
         assert_eq!(lines(s, &having(2000)), ["error 1436"]);
     });

@@ -1,6 +1,8 @@
-//! Statements that take for ever: they give way, and whoever wants them to end reaches them. SLEEP() and its like: where they stand.
+//! Statements that take for ever: they give way, and whoever wants them to end reaches them.
+//! SLEEP() and its like: where they stand.
 //!
-//! No time is measured: the host counts when the session's thread gives way, and ends the statement then; a sleep is written down and over at once.
+//! No time is measured: the host counts when the session's thread gives way, and ends the statement
+//! then; a sleep is written down and over at once.
 use super::Session;
 use super::tests::{World, execute, lines};
 use crate::exec::fixture::Server;
@@ -56,7 +58,11 @@ impl Host for Watcher {
         }
         self.sleeps.lock().push(time.as_millis() as u64);
         // The timers of limits are not what is slept.
-        if time >= Duration::from_secs(1000) { Box::pin(std::future::pending()) } else { Box::pin(std::future::ready(())) }
+        if time >= Duration::from_secs(1000) {
+            Box::pin(std::future::pending())
+        } else {
+            Box::pin(std::future::ready(()))
+        }
     }
     fn yield_now(&self) -> BoxFuture<()> {
         self.note();
@@ -95,7 +101,8 @@ impl Watched {
             sleeps: Mutex::default(),
             stretch: AtomicU64::new(1),
         });
-        let world = World::over(Server::hosted(disk, host.clone(), |config| config.pool_bytes = 32 << 20));
+        let world =
+            World::over(Server::hosted(disk, host.clone(), |config| config.pool_bytes = 32 << 20));
         Watched { world, host }
     }
     /// Runs with the session's thread watched.
@@ -106,7 +113,8 @@ impl Watched {
         IS_SESSION.set(false);
         done
     }
-    /// The last line of what the statement gives when it is killed as it gives way for the third time.
+    /// The last line of what the statement gives when it is killed as it gives way for the third
+    /// time.
     fn killed(&self, session: &mut Session, text: &str) -> String {
         let process: Arc<Process> = session.state.process.clone();
         self.host.gave_way.store(0, Relaxed);
@@ -133,7 +141,8 @@ fn tables(s: &mut Session) {
         "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v BIGINT, c VARCHAR(100))",
         "INSERT INTO t VALUES (1,1,0,'a'),(2,2,0,'b'),(3,3,0,'c')",
         "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, c VARCHAR(100))",
-        "INSERT INTO big (k, c) VALUES (1,'a'),(2,'b'),(3,'c'),(4,'d'),(5,'e'),(6,'f'),(7,'g'),(8,'h')",
+        "INSERT INTO big (k, c) VALUES \
+            (1,'a'),(2,'b'),(3,'c'),(4,'d'),(5,'e'),(6,'f'),(7,'g'),(8,'h')",
     ] {
         assert!(lines(s, text)[0].starts_with("ok"), "{text}");
     }
@@ -179,7 +188,8 @@ fn evaluations_leave_their_worker_and_are_killed() {
         format!("SHOW TABLES WHERE {LONG}"),
         format!("KILL {LONG}"),
         format!("PREPARE p FROM 'SELECT {LONG}'; EXECUTE p"),
-        "PREPARE p FROM 'SELECT BENCHMARK(?, 1)'; SET @n = 100000000000; EXECUTE p USING @n".to_string(),
+        "PREPARE p FROM 'SELECT BENCHMARK(?, 1)'; SET @n = 100000000000; EXECUTE p USING @n"
+            .to_string(),
         // Without rounds.
         "SELECT BENCHMARK(1000000, MD5(REPEAT('a', 1000000)))".to_string(),
         "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) LIKE '%b%')".to_string(),
@@ -216,14 +226,17 @@ fn rows_that_nobody_gets_give_way_and_are_killed() {
     for text in [
         "SELECT COUNT(*) FROM big a, big b, big c, big d WHERE a.k + b.k + c.k + d.k = -1",
         "SELECT COUNT(*) FROM big a, big b, big c, big d",
-        "SELECT 1 FROM (SELECT k FROM big) a, (SELECT k FROM big) b, (SELECT k FROM big) c WHERE a.k + b.k + c.k = -1",
+        "SELECT 1 FROM (SELECT k FROM big) a, (SELECT k FROM big) b, (SELECT k FROM big) c WHERE \
+            a.k + b.k + c.k = -1",
         "SELECT a.k FROM big a, big b, big c ORDER BY a.k + b.k + c.k",
         "SELECT COUNT(*) FROM big a, big b, big c GROUP BY a.k + b.k + c.k",
         "SELECT DISTINCT a.k + b.k + c.k FROM big a, big b, big c",
-        "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c, information_schema.columns d",
+        "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, \
+            information_schema.columns c, information_schema.columns d",
         "UPDATE t SET k = k + 1 WHERE id IN (SELECT a.id FROM big a, big b, big c)",
         "INSERT INTO big (k) SELECT a.k FROM big a, big b, big c",
-        "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c = 'q'",
+        "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c \
+            = 'q'",
     ] {
         assert_eq!(watched.killed(s, text), "error 1317", "{text}");
     }
@@ -236,7 +249,10 @@ fn a_wide_expression_leaves_its_worker() {
     tables(s);
     // A text of more than a megabyte: one evaluation has many nodes.
     let list: Vec<String> = (0..200_000).map(|n| format!("k+{n}")).collect();
-    assert_eq!(watched.killed(s, &format!("SELECT COUNT(*) FROM big WHERE -1 IN ({})", list.join(","))), "error 1317");
+    assert_eq!(
+        watched.killed(s, &format!("SELECT COUNT(*) FROM big WHERE -1 IN ({})", list.join(","))),
+        "error 1317"
+    );
 }
 
 #[test]
@@ -267,20 +283,44 @@ fn sleeps_are_where_they_stand_once_for_each_row() {
         ("SELECT SLEEP(id) FROM t", vec![1000, 2000, 3000], rows(3, "0")),
         ("SELECT SLEEP(id), 5 FROM t LIMIT 2", vec![1000, 2000], rows(2, "0|5")),
         ("SELECT SLEEP(id) FROM t LIMIT 1, 1", vec![2000], rows(1, "0")),
-        ("SELECT COUNT(*) FROM t WHERE SLEEP(id) = 0 AND k < 3", vec![1000, 2000, 3000], rows(1, "2")),
+        (
+            "SELECT COUNT(*) FROM t WHERE SLEEP(id) = 0 AND k < 3",
+            vec![1000, 2000, 3000],
+            rows(1, "2"),
+        ),
         ("SELECT COUNT(*) FROM t WHERE SLEEP(1)", vec![1000, 1000, 1000], rows(1, "0")),
-        ("SELECT id FROM t ORDER BY SLEEP(id), id", vec![1000, 2000, 3000], vec!["1".into(), "2".into(), "3".into()]),
+        (
+            "SELECT id FROM t ORDER BY SLEEP(id), id",
+            vec![1000, 2000, 3000],
+            vec!["1".into(), "2".into(), "3".into()],
+        ),
         ("SELECT COUNT(*) FROM t GROUP BY SLEEP(id)", vec![1000, 2000, 3000], rows(1, "3")),
         ("SELECT SUM(SLEEP(id)) FROM t", vec![1000, 2000, 3000], rows(1, "0")),
         ("SELECT k FROM t GROUP BY k HAVING SLEEP(k) = 1", vec![1000, 2000, 3000], vec![]),
         ("SELECT BENCHMARK(3, SLEEP(2))", vec![2000, 2000, 2000], rows(1, "0")),
         ("SET @a = SLEEP(4)", vec![4000], rows(1, "ok 0 0")),
-        ("INSERT INTO t VALUES (10, 1, SLEEP(1), ''), (11, SLEEP(2), SLEEP(3), '')", vec![1000, 2000, 3000], rows(1, "ok 2 0")),
-        ("INSERT INTO t VALUES (10, 1, 1, '') ON DUPLICATE KEY UPDATE v = SLEEP(5) + 1", vec![5000], rows(1, "ok 2 0")),
+        (
+            "INSERT INTO t VALUES (10, 1, SLEEP(1), ''), (11, SLEEP(2), SLEEP(3), '')",
+            vec![1000, 2000, 3000],
+            rows(1, "ok 2 0"),
+        ),
+        (
+            "INSERT INTO t VALUES (10, 1, 1, '') ON DUPLICATE KEY UPDATE v = SLEEP(5) + 1",
+            vec![5000],
+            rows(1, "ok 2 0"),
+        ),
         ("INSERT INTO d (id) VALUES (1), (2)", vec![7000, 7000], rows(1, "ok 2 0")),
-        ("INSERT INTO d SELECT id + 10, SLEEP(id) FROM t WHERE id < 3", vec![1000, 2000], rows(1, "ok 2 0")),
+        (
+            "INSERT INTO d SELECT id + 10, SLEEP(id) FROM t WHERE id < 3",
+            vec![1000, 2000],
+            rows(1, "ok 2 0"),
+        ),
         ("UPDATE t SET v = SLEEP(id) + 9 WHERE id < 10", vec![1000, 2000, 3000], rows(1, "ok 3 0")),
-        ("UPDATE t SET k = 7 WHERE SLEEP(1) = 0 AND id < 3 ORDER BY id LIMIT 1", vec![1000], rows(1, "ok 1 0")),
+        (
+            "UPDATE t SET k = 7 WHERE SLEEP(1) = 0 AND id < 3 ORDER BY id LIMIT 1",
+            vec![1000],
+            rows(1, "ok 1 0"),
+        ),
         ("DELETE FROM t WHERE id > 5 AND SLEEP(id) = 0", vec![10_000, 11_000], rows(1, "ok 2 0")),
     ] {
         assert_eq!(watched.sleeps(s, text), (sleeps, answer), "{text}");
@@ -312,7 +352,11 @@ fn effects_are_once_for_each_row() {
         ("SELECT SUM(@n := @n + 1) FROM t", "3"),
         ("SELECT k FROM t GROUP BY k HAVING (@n := @n + 1) > 0", "3"),
         ("INSERT INTO t VALUES (20, 1, @n := @n + 1, ''), (21, 1, @n := @n + 1, '')", "2"),
-        ("INSERT INTO t VALUES (20, 1, 0, ''), (21, 1, 0, '') ON DUPLICATE KEY UPDATE v = (@n := @n + 1)", "2"),
+        (
+            "INSERT INTO t VALUES (20, 1, 0, ''), (21, 1, 0, '') ON DUPLICATE KEY UPDATE v = (@n \
+                := @n + 1)",
+            "2",
+        ),
         ("UPDATE t SET v = (@n := @n + 1) WHERE id < 10", "3"),
         ("UPDATE t SET v = 1 WHERE (@n := @n + 1) > 0 ORDER BY id LIMIT 5", "5"),
         ("DELETE FROM t WHERE id > 10 AND (@n := @n + 1) > 0", "2"),
@@ -360,7 +404,9 @@ fn a_lock_that_another_session_has_is_waited_for() {
     let (s, other) = (&mut watched.world.session(), &mut watched.world.session());
     assert_eq!(lines(other, "SELECT GET_LOCK('x', 0)"), ["1"]);
     assert_eq!(lines(s, "SELECT GET_LOCK('x', 0), GET_LOCK('y', 0)"), ["0|1"]);
-    for text in ["SELECT GET_LOCK('x', 100)", "SELECT 1 + GET_LOCK('x', 100)", "DO 1 + GET_LOCK('x', 100)"] {
+    for text in
+        ["SELECT GET_LOCK('x', 100)", "SELECT 1 + GET_LOCK('x', 100)", "DO 1 + GET_LOCK('x', 100)"]
+    {
         let (victim, host) = (s.state.process.clone(), watched.host.clone());
         host.sleeps.lock().clear();
         let killer = std::thread::spawn(move || {
@@ -413,7 +459,10 @@ fn a_select_has_its_time() {
     // A wait for a row's lock.
     lines(other, "BEGIN");
     lines(other, "SELECT * FROM t WHERE id = 1 FOR UPDATE");
-    assert_eq!(lines(s, "SELECT /*+ MAX_EXECUTION_TIME(20) */ * FROM t WHERE id = 1 FOR UPDATE"), ["error 3024"]);
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(20) */ * FROM t WHERE id = 1 FOR UPDATE"),
+        ["error 3024"]
+    );
     lines(other, "ROLLBACK");
 }
 
@@ -430,8 +479,16 @@ fn a_hint_says_how_long() {
     assert_eq!(lines(s, &format!("SELECT /*+ MAX_EXECUTION_TIME(0) */ {LONG}")), ["error 3024"]);
     lines(s, "SET max_execution_time = 0");
     // The same text but for the hint is another plan.
-    assert_eq!(lines(s, "SELECT /*+ MAX_EXECUTION_TIME(1) */ id FROM t WHERE id = 1 + SLEEP(0.2)").last().unwrap(), "error 3024");
-    assert_eq!(lines(s, "SELECT /*+ MAX_EXECUTION_TIME(9999) */ id FROM t WHERE id = 1 + SLEEP(0.2)"), ["1"]);
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(1) */ id FROM t WHERE id = 1 + SLEEP(0.2)")
+            .last()
+            .unwrap(),
+        "error 3024"
+    );
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(9999) */ id FROM t WHERE id = 1 + SLEEP(0.2)"),
+        ["1"]
+    );
     assert_eq!(lines(s, "SELECT id FROM t WHERE id = 1 + SLEEP(0.01)"), ["1"]);
     // Prepared.
     let id = block_on(s.prepare(hinted.as_bytes())).unwrap().id;
@@ -439,12 +496,22 @@ fn a_hint_says_how_long() {
     assert_eq!(execute(s, id, &[]), ["error 3024"]);
     // Elsewhere it is a warning, with each run.
     for _ in 0..2 {
-        assert_eq!(lines(s, "SELECT * FROM (SELECT /*+ MAX_EXECUTION_TIME(1) */ 1 + SLEEP(0.05)) d"), ["1"]);
+        assert_eq!(
+            lines(s, "SELECT * FROM (SELECT /*+ MAX_EXECUTION_TIME(1) */ 1 + SLEEP(0.05)) d"),
+            ["1"]
+        );
         let warnings = lines(s, "SHOW WARNINGS");
-        assert_eq!(warnings, ["Warning|3125|MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT statements only"]);
+        assert_eq!(
+            warnings,
+            ["Warning|3125|MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT \
+                    statements only"]
+        );
     }
     lines(s, "SELECT /*+ BKA(t) */ 1");
     assert!(lines(s, "SHOW WARNINGS")[0].starts_with("Warning|1235|"));
     lines(s, "SELECT /*+ WHATEVER */ 1");
-    assert_eq!(lines(s, "SHOW WARNINGS"), ["Warning|1064|Optimizer hint syntax error near 'WHATEVER */ 1' at line 1"]);
+    assert_eq!(
+        lines(s, "SHOW WARNINGS"),
+        ["Warning|1064|Optimizer hint syntax error near 'WHATEVER */ 1' at line 1"]
+    );
 }

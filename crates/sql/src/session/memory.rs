@@ -9,7 +9,8 @@ const SETUP: &[&str] = &[
     "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(600) NOT NULL)",
     "CREATE TABLE copy (id INT PRIMARY KEY, c VARCHAR(600) NOT NULL)",
     "CREATE TABLE gone (id INT PRIMARY KEY, c VARCHAR(600) NOT NULL)",
-    "INSERT INTO big (c) VALUES (REPEAT('a', 500)), (REPEAT('b', 500)), (REPEAT('c', 500)), (REPEAT('d', 500))",
+    "INSERT INTO big (c) VALUES (REPEAT('a', 500)), (REPEAT('b', 500)), (REPEAT('c', 500)), \
+        (REPEAT('d', 500))",
 ];
 /// Those that need more than a mebibyte, each for another reason, and less than 64.
 const GROWING: &[&str] = &[
@@ -23,7 +24,8 @@ const GROWING: &[&str] = &[
     "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
     "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
     // Each of the two has room, and together they have none.
-    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e WHERE d.c = 'x'",
+    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
+        WHERE d.c = 'x'",
     "SELECT 'x' IN (SELECT c FROM big)",
     "INSERT INTO copy SELECT * FROM big",
     "UPDATE big SET id = id + 100000 ORDER BY c DESC, id DESC",
@@ -55,7 +57,8 @@ const STEADY: &[&str] = &[
     "SELECT BENCHMARK(100, REPEAT('a', 100000))",
     "DO REPEAT('a', 400000), REPEAT('a', 400000), REPEAT('a', 400000), REPEAT('a', 400000)",
     "UPDATE big SET c = LEFT(REPEAT(c, 200), 500)",
-    "INSERT INTO big (id, c) SELECT id, 'x' FROM big WHERE id % 9 = 0 ON DUPLICATE KEY UPDATE c = LEFT(REPEAT(big.c, 200), 500)",
+    "INSERT INTO big (id, c) SELECT id, 'x' FROM big WHERE id % 9 = 0 ON DUPLICATE KEY UPDATE c = \
+        LEFT(REPEAT(big.c, 200), 500)",
     "SELECT COUNT(*) FROM big a JOIN big b ON b.id = LENGTH(REPEAT(a.c, 200)) WHERE a.id < 100",
     "SELECT c FROM big ORDER BY c LIMIT 10",
     "SELECT DISTINCT c FROM big",
@@ -72,14 +75,20 @@ fn world() -> (World, Session) {
     for text in SETUP.iter().map(|t| t.to_string()).chain(wide).chain(double).chain([gone]) {
         assert!(lines(&mut s, &text)[0].starts_with("ok"), "{text}");
     }
-    for text in ["PREPARE three FROM 'SELECT LENGTH(?) + LENGTH(?) + LENGTH(?)'", "SET group_concat_max_len = 10000000"] {
+    for text in [
+        "PREPARE three FROM 'SELECT LENGTH(?) + LENGTH(?) + LENGTH(?)'",
+        "SET group_concat_max_len = 10000000",
+    ] {
         assert_eq!(lines(&mut s, text), ["ok 0 0"]);
     }
     (world, s)
 }
 /// A table that it takes a mebibyte to tell of.
 fn told(s: &mut Session) {
-    let columns = (0..1000).map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000))).collect::<Vec<_>>().join(", ");
+    let columns = (0..1000)
+        .map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000)))
+        .collect::<Vec<_>>()
+        .join(", ");
     assert_eq!(lines(s, &format!("CREATE TABLE told ({columns})")), ["ok 0 0"]);
 }
 pub(super) fn failed(answer: &[String]) -> bool {
@@ -103,29 +112,44 @@ fn every_consumer_is_bounded_and_gives_back() {
                 assert_eq!(answer.last().map(|l| &**l), Some("error 3170"), "{text}");
                 assert_eq!(world.db.memory.refusals(), refusals + 1);
                 let told = lines(&mut s, "SHOW WARNINGS");
-                assert!(told.iter().any(|w| w.contains("of 1048576 bytes for 'redolith_statement_memory'")), "{told:?}");
+                assert!(
+                    told.iter()
+                        .any(|w| w.contains("of 1048576 bytes for 'redolith_statement_memory'")),
+                    "{told:?}"
+                );
             }
             for name in ["x", "y", "z"] {
                 lines(&mut s, &format!("SET @{name} = NULL"));
             }
             let small = s.state.memory.kept.used() - kept;
             assert!(small < 1000, "{text}: {small}");
-            assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "MEM-2: {text}");
+            assert_eq!(
+                (s.state.memory.statement.used(), world.db.memory.used()),
+                (0, start),
+                "MEM-2: {text}"
+            );
         }
     }
     assert!(world.db.memory.peak() > 1 << 20);
     // What a session keeps has the same bound, whatever statement adds to it.
     lines(&mut s, "SET redolith_statement_memory = 1048576");
-    assert_eq!(lines(&mut s, "SET @a = REPEAT('a', 400000); SET @b = REPEAT('b', 400000)"), ["ok 0 0", "error 3170"]);
+    assert_eq!(
+        lines(&mut s, "SET @a = REPEAT('a', 400000); SET @b = REPEAT('b', 400000)"),
+        ["ok 0 0", "error 3170"]
+    );
     assert_eq!(lines(&mut s, "SELECT @b := REPEAT('b', 400000)"), ["error 3170"]);
     assert_eq!(lines(&mut s, "SELECT LENGTH(@a), @b"), ["400000|NULL"]);
-    assert_eq!(lines(&mut s, "SET @a = NULL; SELECT LENGTH(REPEAT('b', 400000)) INTO @b"), ["ok 0 0", "ok 1 0"]);
+    assert_eq!(
+        lines(&mut s, "SET @a = NULL; SELECT LENGTH(REPEAT('b', 400000)) INTO @b"),
+        ["ok 0 0", "ok 1 0"]
+    );
     block_on(s.reset());
     // The text and the plan of what was prepared are in the cache.
     assert!(world.db.memory.used() < 10_000);
 }
 
-/// What the server tells of itself is charged as it is made: where it is refused, most of the bound was held.
+/// What the server tells of itself is charged as it is made: where it is refused, most of the bound
+/// was held.
 #[test]
 fn rows_that_the_server_makes_are_charged_one_by_one() {
     let (world, mut s) = world();
@@ -149,12 +173,16 @@ fn rows_that_the_server_makes_are_charged_one_by_one() {
     assert_eq!(s.state.memory.statement.used(), 0);
 }
 
-/// Parameters that are brought to the connection's character set, and copies of variables, are in the account while the statement runs, and
-/// not when it has failed.
+/// Parameters that are brought to the connection's character set, and copies of variables, are in
+/// the account while the statement runs, and not when it has failed.
 #[test]
 fn copies_of_parameters_are_in_the_account() {
     let (world, mut s) = world();
-    lines(&mut s, "SET @latin = CONVERT(REPEAT('é', 300000) USING latin1), @text = CONCAT('SELECT 1', REPEAT(' ', 1200000))");
+    lines(
+        &mut s,
+        "SET @latin = CONVERT(REPEAT('é', 300000) USING latin1), @text = CONCAT('SELECT 1', \
+            REPEAT(' ', 1200000))",
+    );
     lines(&mut s, "PREPARE two FROM 'SELECT LENGTH(?) + LENGTH(?)'");
     let two = block_on(s.prepare(b"SELECT LENGTH(?) + LENGTH(?)")).unwrap().id;
     lines(&mut s, "SET character_set_client = latin1");
@@ -169,11 +197,15 @@ fn copies_of_parameters_are_in_the_account() {
             lines(&mut s, "EXECUTE two USING @latin, @latin"),
             lines(&mut s, "PREPARE p FROM @text"),
         ];
-        let expected = if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
+        let expected =
+            if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
         assert_eq!(all.concat(), expected);
         assert_eq!(s.state.memory.statement.used(), 0);
         // Those that need no other bytes, or few, have room under either.
-        assert_eq!(execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]), ["902000"]);
+        assert_eq!(
+            execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]),
+            ["902000"]
+        );
         assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
         assert_eq!(lines(&mut s, "DEALLOCATE PREPARE p")[0].starts_with("ok"), fits);
         assert_eq!(world.db.memory.used(), start);
@@ -184,7 +216,12 @@ fn copies_of_parameters_are_in_the_account() {
     assert_eq!(lines(&mut s, "EXECUTE two USING @bytes, @text"), ["error 3170"]);
     assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
     // Rows of a text, whose strings become values a few at a time.
-    let rows = |n: usize| (0..n).map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550))).collect::<Vec<_>>().join(", ");
+    let rows = |n: usize| {
+        (0..n)
+            .map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(3000))), ["error 3170"]);
     assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(1000))), ["ok 1000 0"]);
     assert_eq!(s.state.memory.statement.used(), 0);
@@ -221,10 +258,21 @@ fn locks_are_bounded_and_given_back() {
     let mut other = world.session();
     let start = world.db.memory.used();
     world.db.memory.set_limit(start + (256 << 10));
-    for statements in ["SELECT COUNT(*) FROM big FOR UPDATE", "DELETE FROM big", "UPDATE big SET c = 'x'"] {
-        assert_eq!(lines(&mut s, &format!("BEGIN; INSERT INTO copy VALUES (1, 'x'); {statements}")).last().unwrap(), "error 1206");
+    for statements in
+        ["SELECT COUNT(*) FROM big FOR UPDATE", "DELETE FROM big", "UPDATE big SET c = 'x'"]
+    {
+        assert_eq!(
+            lines(&mut s, &format!("BEGIN; INSERT INTO copy VALUES (1, 'x'); {statements}"))
+                .last()
+                .unwrap(),
+            "error 1206"
+        );
         assert!(!s.status().has(crate::sink::StatusFlags::IN_TRANSACTION));
-        assert_eq!((world.server.engine.locks.locked_keys(), s.trx.locks().locks_held()), (0, 0), "{statements}");
+        assert_eq!(
+            (world.server.engine.locks.locked_keys(), s.trx.locks().locks_held()),
+            (0, 0),
+            "{statements}"
+        );
         assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM copy FOR UPDATE"), ["0"]);
         assert_eq!(lines(&mut s, "SELECT COUNT(*), SUM(LENGTH(c)) FROM big"), ["4096|2048000"]);
         assert_eq!(world.db.memory.used(), start);
@@ -232,15 +280,26 @@ fn locks_are_bounded_and_given_back() {
     // Many statements, each with few.
     lines(&mut s, "BEGIN");
     let refused = (0..41).find_map(|n| {
-        let answer = lines(&mut s, &format!("SELECT COUNT(*) FROM big WHERE id BETWEEN {} AND {} FOR UPDATE", n * 100 + 1, n * 100 + 100));
+        let answer = lines(
+            &mut s,
+            &format!(
+                "SELECT COUNT(*) FROM big WHERE id BETWEEN {} AND {} FOR UPDATE",
+                n * 100 + 1,
+                n * 100 + 100
+            ),
+        );
         failed(&answer).then_some((n, answer))
     });
     let (after, answer) = refused.expect("4,096 locks");
     assert!(after > 10 && answer == ["error 1206"], "{after} {answer:?}");
     assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM big FOR UPDATE NOWAIT").len(), 1);
-    // Ranges where no rows are, each of its own. No row is met on the way: they are counted before the next statement.
+    // Ranges where no rows are, each of its own. No row is met on the way: they are counted before
+    // the next statement.
     let list = (0..2000).map(|n| (1_000_000 + 2 * n).to_string()).collect::<Vec<_>>().join(", ");
-    assert_eq!(lines(&mut s, &format!("BEGIN; SELECT COUNT(*) FROM big WHERE id IN ({list}) FOR UPDATE")), ["ok 0 0", "0"]);
+    assert_eq!(
+        lines(&mut s, &format!("BEGIN; SELECT COUNT(*) FROM big WHERE id IN ({list}) FOR UPDATE")),
+        ["ok 0 0", "0"]
+    );
     assert_eq!((s.trx.locks().locks_held(), s.trx.locks().ranges_held()), (0, 2000));
     assert_eq!(lines(&mut s, "SELECT 1"), ["error 1206"]);
     assert_eq!(s.trx.locks().ranges_held(), 0);
@@ -259,10 +318,17 @@ fn savepoints_and_user_locks_are_in_the_account() {
     lines(&mut s, "BEGIN");
     let texts = (0..2000).map(|n| format!("SAVEPOINT s{n}")).collect::<Vec<_>>().join("; ");
     let answer = lines(&mut s, &texts);
-    assert!(answer.len() > 100 && answer.len() < 500 && answer.last().unwrap() == "error 3170", "{}", answer.len());
+    assert!(
+        answer.len() > 100 && answer.len() < 500 && answer.last().unwrap() == "error 3170",
+        "{}",
+        answer.len()
+    );
     assert_eq!(lines(&mut s, "ROLLBACK TO s50; SAVEPOINT t; COMMIT").len(), 3);
     assert_eq!(world.db.memory.used(), start);
-    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM big WHERE GET_LOCK(CONCAT('l', id), 0)"), ["error 3170"]);
+    assert_eq!(
+        lines(&mut s, "SELECT COUNT(*) FROM big WHERE GET_LOCK(CONCAT('l', id), 0)"),
+        ["error 3170"]
+    );
     assert!(world.db.memory.used() > start);
     block_on(s.end());
     assert_eq!(world.db.memory.used(), start);
@@ -276,7 +342,8 @@ fn kept_warnings_are_short() {
     assert!(kept.len() > 1000 && kept.iter().all(|len| *len < 512), "{:?}", kept.iter().max());
 }
 
-/// They stay until the next statement, and so they are counted until then. Without memory for them their number is known.
+/// They stay until the next statement, and so they are counted until then. Without memory for them
+/// their number is known.
 #[test]
 fn kept_warnings_are_in_the_account() {
     let (world, mut s) = world();
@@ -305,8 +372,12 @@ fn prepared_statements_are_in_the_account() {
     assert!(each > text(0).len() + 20_000 * 32, "{each}");
     // The tree is charged while it is made, by the length of its text.
     world.db.memory.set_limit(start + 2 * each + each / 2 + 64 * text(0).len());
-    let more: Vec<_> = (1..5).map(|n| block_on(s.prepare(text(n).as_bytes())).map(|p| p.id)).collect();
-    assert_eq!(more.iter().map(|p| p.as_ref().map_or_else(|e| e.code, |_| 0)).collect::<Vec<_>>(), [0, 0, 3170, 3170]);
+    let more: Vec<_> =
+        (1..5).map(|n| block_on(s.prepare(text(n).as_bytes())).map(|p| p.id)).collect();
+    assert_eq!(
+        more.iter().map(|p| p.as_ref().map_or_else(|e| e.code, |_| 0)).collect::<Vec<_>>(),
+        [0, 0, 3170, 3170]
+    );
     assert_eq!(execute(&mut s, one, &[Value::Int(1)]), ["1"]);
     s.close_statement(one);
     let again = block_on(s.prepare(text(3).as_bytes())).unwrap().id;

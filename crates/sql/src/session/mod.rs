@@ -1,10 +1,13 @@
 //! The way in: one [`Session`] per connection, over the [`Database`] all share.
 //!
-//! How a statement runs: text or statement id ► plan ([`plans`]: cache, else parse and bind) ► metadata locks, transaction ([`run`]) ► `exec` sends columns
-//! and rows ► the session ends an autocommit transaction and waits until it is durable ► `ok` or `finish_rows`.
+//! How a statement runs: text or statement id ► plan ([`plans`]: cache, else parse and bind) ►
+//! metadata locks, transaction ([`run`]) ► `exec` sends columns and rows ► the session ends an
+//! autocommit transaction and waits until it is durable ► `ok` or `finish_rows`.
 //!
-//! **SES-1** A result is acknowledged only after the transaction that it ends is durable (as far as innodb_flush_log_at_trx_commit asks).
-//! **SES-2** A plan is run under its tables' metadata locks and only if it is current then; otherwise it is made again, before anything was sent.
+//! **SES-1** A result is acknowledged only after the transaction that it ends is durable (as far as
+//! innodb_flush_log_at_trx_commit asks).
+//! **SES-2** A plan is run under its tables' metadata locks and only if it is current then;
+//! otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
 #[cfg(test)]
 mod bounds;
@@ -104,7 +107,8 @@ pub struct Session {
     interactive: bool,
 }
 
-/// mysqlslap of MariaDB sends the NUL behind its statements along; MySQL takes it for the end, as a lexer of C strings does.
+/// mysqlslap of MariaDB sends the NUL behind its statements along; MySQL takes it for the end, as a
+/// lexer of C strings does.
 fn without_nul(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\0").unwrap_or(text)
 }
@@ -171,25 +175,38 @@ impl Session {
         }
     }
 
-    /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every outcome goes to `out`.
+    /// Runs the statements of a COM_QUERY, one after the other, up to the first that fails. Every
+    /// outcome goes to `out`.
     pub async fn query(&mut self, text: &[u8], out: &mut impl ResultSink) {
         self.run_text(without_nul(text), out).await;
     }
 
-    /// COM_STMT_EXECUTE. `binary`: numbers of the parameters that are bytes of no character set (BLOBs), ascending; the other strings are in the client's.
-    pub async fn execute(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) {
+    /// COM_STMT_EXECUTE. `binary`: numbers of the parameters that are bytes of no character set
+    /// (BLOBs), ascending; the other strings are in the client's.
+    pub async fn execute(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+        binary: &[u32],
+        out: &mut impl ResultSink,
+    ) {
         self.run_prepared(id, params, binary, out).await;
     }
 
     /// COM_INIT_DB and USE.
     pub async fn init_db(&mut self, name: &[u8]) -> Result<(), SqlError> {
-        let name = self.derived.charsets.name(name).map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
+        let name = self
+            .derived
+            .charsets
+            .name(name)
+            .map_err(|_| SqlError::unknown_database(String::from_utf8_lossy(name)))?;
         admin::use_schema(&self.db.engine, &mut self.state, &mut self.vars, &name)?;
         self.refresh();
         Ok(())
     }
 
-    /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and database.
+    /// COM_RESET_CONNECTION: rolls back, forgets statements, variables and locks; keeps user and
+    /// database.
     pub async fn reset(&mut self) {
         self.end().await;
         self.state.user_variables.clear(&mut self.state.memory);
@@ -205,7 +222,8 @@ impl Session {
 
     /// The connection ends: rolls back, gives its locks and statements back.
     pub async fn end(&mut self) {
-        // A failing rollback poisons the engine or leaves the transaction to recovery; there is nobody to tell.
+        // A failing rollback poisons the engine or leaves the transaction to recovery; there is
+        // nobody to tell.
         let _ = self.rollback_open().await;
         self.count_handlers();
         self.locks.unlock_tables();
@@ -222,12 +240,19 @@ impl Session {
     pub fn status(&self) -> StatusFlags {
         let mut flags = StatusFlags(0);
         flags.set(StatusFlags::IN_TRANSACTION, self.transaction.active);
-        flags.set(StatusFlags::IN_READ_ONLY_TRANSACTION, self.transaction.active && self.trx.read_only);
+        flags.set(
+            StatusFlags::IN_READ_ONLY_TRANSACTION,
+            self.transaction.active && self.trx.read_only,
+        );
         flags.set(StatusFlags::AUTOCOMMIT, self.derived.autocommit);
-        flags.set(StatusFlags::NO_BACKSLASH_ESCAPES, self.derived.exec.sql_mode.has(crate::sql_mode::SqlMode::NO_BACKSLASH_ESCAPES));
+        flags.set(
+            StatusFlags::NO_BACKSLASH_ESCAPES,
+            self.derived.exec.sql_mode.has(crate::sql_mode::SqlMode::NO_BACKSLASH_ESCAPES),
+        );
         flags
     }
-    /// The character set that results are sent in; None: as they are stored. Bytes are sent as they are stored too, and said to be bytes.
+    /// The character set that results are sent in; None: as they are stored. Bytes are sent as they
+    /// are stored too, and said to be bytes.
     pub fn results_collation(&self) -> Option<Collation> {
         self.vars.collation(Var::CharacterSetResults)
     }

@@ -45,7 +45,8 @@ impl Session {
         }
         Ok(mark)
     }
-    /// Does work on `bytes` of text: in the worker thread, or elsewhere if it takes longer than others can wait for.
+    /// Does work on `bytes` of text: in the worker thread, or elsewhere if it takes longer than
+    /// others can wait for.
     pub(super) fn work_on<T>(&self, bytes: usize, long: usize, work: impl FnOnce() -> T) -> T {
         if bytes < long {
             return work();
@@ -57,11 +58,18 @@ impl Session {
 
     /// Reads the tokens of the statement at `start`.
     pub(super) fn lift(&self, lifted: &mut Lifted, text: &[u8], start: usize) -> Result<()> {
-        self.work_on(text.len() - start, LONG_TEXT_BYTES, || lifted.read(text, start, self.derived.exec.sql_mode, self.bounds()))
+        self.work_on(text.len() - start, LONG_TEXT_BYTES, || {
+            lifted.read(text, start, self.derived.exec.sql_mode, self.bounds())
+        })
     }
 
     /// The plan of the statement at `start`, whose shape is in `lifted`.
-    pub(super) async fn text_plan(&mut self, text: &[u8], start: usize, lifted: &Lifted) -> Result<Arc<Plan>> {
+    pub(super) async fn text_plan(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        lifted: &Lifted,
+    ) -> Result<Arc<Plan>> {
         let literal = |n: u32| lifted.literal_text(text, n);
         if !lifted.invalid
             && let Some(plan) = self.db.plans.text(&self.context, &lifted.shape, literal)
@@ -71,7 +79,9 @@ impl Session {
         loop {
             self.bound_at = self.db.engine.dict.version();
             let mark = self.charge_tree(lifted.shape.len())?;
-            let bound = self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || self.bind_text(text, start..lifted.end, lifted));
+            let bound = self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || {
+                self.bind_text(text, start..lifted.end, lifted)
+            });
             self.state.memory.text.settle(mark);
             let (bound, exact) = bound?;
             let plan = Arc::new(bound.plan);
@@ -79,34 +89,70 @@ impl Session {
                 continue;
             }
             if plan.cacheable && exact {
-                self.db.plans.insert_text(&self.context, &lifted.shape, &bound.pinned, literal, plan.clone());
+                self.db.plans.insert_text(
+                    &self.context,
+                    &lifted.shape,
+                    &bound.pinned,
+                    literal,
+                    plan.clone(),
+                );
             }
             return Ok(plan);
         }
     }
 
-    /// The second value says whether the plan serves every text of the shape (but for pinned literals).
-    fn bind_text(&self, text: &[u8], range: Range<usize>, lifted: &Lifted) -> Result<(Bound, bool)> {
+    /// The second value says whether the plan serves every text of the shape (but for pinned
+    /// literals).
+    fn bind_text(
+        &self,
+        text: &[u8],
+        range: Range<usize>,
+        lifted: &Lifted,
+    ) -> Result<(Bound, bool)> {
         let (mode, charsets) = (self.derived.exec.sql_mode, self.derived.charsets);
         if let Some(repeat) = &lifted.repeat {
-            let parsed = parse::parse(text, range.clone(), Some(repeat.skip.clone()), mode, charsets, self.bounds())?;
+            let parsed = parse::parse(
+                text,
+                range.clone(),
+                Some(repeat.skip.clone()),
+                mode,
+                charsets,
+                self.bounds(),
+            )?;
             if is_one_row(&parsed) {
-                let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: Some(repeat.stride as u32) })?;
-                let of_row = |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
+                let bound = self.bind_parsed(
+                    &parsed,
+                    &self.context,
+                    Params::Literals { row_stride: Some(repeat.stride as u32) },
+                )?;
+                let of_row =
+                    |n: &u32| (repeat.first..repeat.first + repeat.stride).contains(&(*n as usize));
                 if !bound.has_subqueries && !bound.pinned.iter().any(of_row) {
                     return Ok((bound, true));
                 }
             }
         }
         let parsed = parse::parse(text, range, None, mode, charsets, self.bounds())?;
-        let bound = self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
+        let bound =
+            self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
         Ok((bound, lifted.repeat.is_none()))
     }
 
-    fn bind_parsed(&self, parsed: &Parsed<'_>, context: &PlanContext, params: Params) -> Result<Bound> {
+    fn bind_parsed(
+        &self,
+        parsed: &Parsed<'_>,
+        context: &PlanContext,
+        params: Params,
+    ) -> Result<Bound> {
         self.bind_for(parsed, context, params, &[])
     }
-    fn bind_for(&self, parsed: &Parsed<'_>, context: &PlanContext, params: Params, untyped: &[(u32, ExprType)]) -> Result<Bound> {
+    fn bind_for(
+        &self,
+        parsed: &Parsed<'_>,
+        context: &PlanContext,
+        params: Params,
+        untyped: &[(u32, ExprType)],
+    ) -> Result<Bound> {
         let cx = BindContext {
             catalog: &self.db.catalog,
             schema: context.schema.as_deref(),
@@ -115,28 +161,43 @@ impl Session {
             collation: context.collation,
             div_precision_increment: context.div_precision_increment,
             variable_type: &variable_type,
-            user_variable_type: &|name| self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation)),
+            user_variable_type: &|name| {
+                self.state.user_variables.get(name).map(|v| of_value(&v.value, v.collation))
+            },
             untyped,
             bounds: self.bounds(),
         };
         bind(parsed, &cx, params)
     }
 
-    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes, and into another character set a character becomes
-    /// up to three bytes.
+    /// What [`Self::literals`] takes, at most: strings are copied where they have escapes, and into
+    /// another character set a character becomes up to three bytes.
     pub(super) fn literal_bytes(&self, lifted: &Lifted, plan: &Plan) -> usize {
-        let count = if plan.has_one_row_for_all() { plan.params as usize } else { lifted.literals.len() };
+        let count =
+            if plan.has_one_row_for_all() { plan.params as usize } else { lifted.literals.len() };
         let long = |token: &Token| (token.end - token.start) as usize;
-        let strings = if count < FEW_LITERALS { lifted.literals.iter().take(count).map(long).sum() } else { lifted.end };
+        let strings = if count < FEW_LITERALS {
+            lifted.literals.iter().take(count).map(long).sum()
+        } else {
+            lifted.end
+        };
         let growth = if self.derived.charsets.conversion().is_some() { 3 } else { 1 };
         count * size_of::<Value<'_>>() + strings * growth
     }
     /// The values of a text statement's literals, as parameters.
     /// Those of repeated rows are not among them if the plan has one row for all.
-    pub(super) fn literals<'t>(&self, text: &'t [u8], lifted: &Lifted, plan: &Plan) -> Result<Literals<'t>> {
+    pub(super) fn literals<'t>(
+        &self,
+        text: &'t [u8],
+        lifted: &Lifted,
+        plan: &Plan,
+    ) -> Result<Literals<'t>> {
         let all = &lifted.literals[..];
         let (before, after) = match lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all()) {
-            Some(repeat) => (&all[..repeat.first + repeat.stride], &all[repeat.first + repeat.rows * repeat.stride..]),
+            Some(repeat) => (
+                &all[..repeat.first + repeat.stride],
+                &all[repeat.first + repeat.rows * repeat.stride..],
+            ),
             None => (all, &all[..0]),
         };
         let (backslash_escapes, charsets) = (self.backslash_escapes(), self.derived.charsets);
@@ -149,10 +210,22 @@ impl Session {
         })
     }
     /// The repeated rows of a plan that has one row for all.
-    pub(super) fn more_rows<'t>(&self, text: &'t [u8], lifted: &'t Lifted, plan: &Plan) -> Option<MoreRows<'t>> {
-        let Repeat { first, stride, rows, .. } = *lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
+    pub(super) fn more_rows<'t>(
+        &self,
+        text: &'t [u8],
+        lifted: &'t Lifted,
+        plan: &Plan,
+    ) -> Option<MoreRows<'t>> {
+        let Repeat { first, stride, rows, .. } =
+            *lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
         let literals = &lifted.literals[first + stride..first + rows * stride];
-        Some(MoreRows { text, literals, first, backslash_escapes: self.backslash_escapes(), charsets: self.derived.charsets })
+        Some(MoreRows {
+            text,
+            literals,
+            first,
+            backslash_escapes: self.backslash_escapes(),
+            charsets: self.derived.charsets,
+        })
     }
     fn backslash_escapes(&self) -> bool {
         !self.derived.exec.sql_mode.has(SqlMode::NO_BACKSLASH_ESCAPES)
@@ -170,7 +243,10 @@ impl Session {
     }
 
     /// As when it was prepared: in the database and mode of then.
-    pub(super) async fn rebind_prepared(&mut self, entry: &Arc<Entry>) -> Result<(Arc<Entry>, Arc<Plan>)> {
+    pub(super) async fn rebind_prepared(
+        &mut self,
+        entry: &Arc<Entry>,
+    ) -> Result<(Arc<Entry>, Arc<Plan>)> {
         if let Some(plan) = entry.plan().filter(|p| p.cacheable) {
             return Ok((entry.clone(), plan));
         }
@@ -178,17 +254,41 @@ impl Session {
     }
 
     /// Another plan of a prepared statement, for parameters of these types (BIND-3).
-    pub(super) async fn retype_prepared(&mut self, entry: &Entry, plan: &Plan, params: &[Value<'_>]) -> Result<Arc<Plan>> {
-        // Parameters are in the character set of now, whatever it was when the statement was prepared.
-        let collation = |n| if self.binary_params.binary_search(&n).is_ok() { Collation::Binary } else { self.param_collation };
-        let untyped: Vec<(u32, ExprType)> = plan.untyped.iter().map(|(n, _)| (*n, of_value(&params[*n as usize], collation(*n)))).collect();
+    pub(super) async fn retype_prepared(
+        &mut self,
+        entry: &Entry,
+        plan: &Plan,
+        params: &[Value<'_>],
+    ) -> Result<Arc<Plan>> {
+        // Parameters are in the character set of now, whatever it was when the statement was
+        // prepared.
+        let collation = |n| {
+            if self.binary_params.binary_search(&n).is_ok() {
+                Collation::Binary
+            } else {
+                self.param_collation
+            }
+        };
+        let untyped: Vec<(u32, ExprType)> = plan
+            .untyped
+            .iter()
+            .map(|(n, _)| (*n, of_value(&params[*n as usize], collation(*n))))
+            .collect();
         loop {
             let (text, context) = (entry.text(), entry.context());
             self.bound_at = self.db.engine.dict.version();
             let plan = self.work_on(text.len(), LONG_STATEMENT_BYTES, || {
-                let parsed =
-                    parse::parse(text, parse::split(text, 0, context.mode).0, None, context.mode, context.charsets(), self.bounds())?;
-                Ok::<_, SqlError>(Arc::new(self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan))
+                let parsed = parse::parse(
+                    text,
+                    parse::split(text, 0, context.mode).0,
+                    None,
+                    context.mode,
+                    context.charsets(),
+                    self.bounds(),
+                )?;
+                Ok::<_, SqlError>(Arc::new(
+                    self.bind_for(&parsed, context, Params::Marks, &untyped)?.plan,
+                ))
             })?;
             if self.db.catalog.ready(&plan).await? {
                 return Ok(plan);
@@ -196,11 +296,16 @@ impl Session {
         }
     }
 
-    async fn make_prepared(&mut self, context: &PlanContext, text: &[u8]) -> Result<(Arc<Entry>, Arc<Plan>)> {
+    async fn make_prepared(
+        &mut self,
+        context: &PlanContext,
+        text: &[u8],
+    ) -> Result<(Arc<Entry>, Arc<Plan>)> {
         loop {
             self.bound_at = self.db.engine.dict.version();
             let mark = self.charge_tree(text.len())?;
-            let bound = self.work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text));
+            let bound = self
+                .work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text));
             self.state.memory.text.settle(mark);
             let plan = Arc::new(bound?.plan);
             if self.db.catalog.ready(&plan).await? {
@@ -217,8 +322,14 @@ impl Session {
         if let Some(next) = next {
             return Err(SqlError::syntax(&context.charsets().shown(&text[next..]), 1));
         }
-        let parsed = parse::parse(text, range, None, context.mode, context.charsets(), self.bounds())?;
-        if matches!(parsed.statement, ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate(_)) {
+        let parsed =
+            parse::parse(text, range, None, context.mode, context.charsets(), self.bounds())?;
+        if matches!(
+            parsed.statement,
+            ast::Statement::Prepare { .. }
+                | ast::Statement::Execute { .. }
+                | ast::Statement::Deallocate(_)
+        ) {
             return Err(SqlError::not_preparable());
         }
         if parsed.params > u32::from(u16::MAX) {
@@ -231,17 +342,22 @@ impl Session {
 /// `INSERT .. VALUES (..)` with nothing between the rows left out and what follows.
 fn is_one_row(parsed: &Parsed<'_>) -> bool {
     match &parsed.statement {
-        ast::Statement::Insert(insert) => matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1),
+        ast::Statement::Insert(insert) => {
+            matches!(&insert.source, ast::InsertSource::Values(rows) if rows.len() == 1)
+        }
         _ => false,
     }
 }
 
 impl Lifted {
-    /// The text of literal `n` of the shape: with repeated rows, literals after them are further on.
+    /// The text of literal `n` of the shape: with repeated rows, literals after them are further
+    /// on.
     pub fn literal_text<'t>(&self, text: &'t [u8], n: u32) -> &'t [u8] {
         let n = n as usize;
         let at = match &self.repeat {
-            Some(Repeat { first, stride, rows, .. }) if n >= first + stride => n + (rows - 1) * stride,
+            Some(Repeat { first, stride, rows, .. }) if n >= first + stride => {
+                n + (rows - 1) * stride
+            }
             _ => n,
         };
         self.literals[at].text(text)

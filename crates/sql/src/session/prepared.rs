@@ -1,8 +1,9 @@
 //! Prepared statements: a small handle each, all the rest shared.
 //!
-//! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its statement runs, the plan is out of the handle, so
-//! running it touches no shared count.
-//! **PREP-2** Statements of the protocol and of PREPARE count alike towards `max_prepared_stmt_count`, until they are closed or their session ends.
+//! **PREP-1** A handle is two pointers: the shared entry (text, context) and the plan. While its
+//! statement runs, the plan is out of the handle, so running it touches no shared count.
+//! **PREP-2** Statements of the protocol and of PREPARE count alike towards
+//! `max_prepared_stmt_count`, until they are closed or their session ends.
 use super::Session;
 use super::run::{Failure, keeps_warnings};
 use crate::error::{Result, SqlError};
@@ -28,8 +29,14 @@ pub struct Prepared {
     pub warnings: u16,
 }
 
-/// A text in another character set. A copy has about the text's length: so much is charged before it is made, and what it has become after that.
-fn convert_counted<'t>(text: &'t [u8], from: Charset, to: Charset, memory: &mut Account) -> Result<Cow<'t, [u8]>> {
+/// A text in another character set. A copy has about the text's length: so much is charged before
+/// it is made, and what it has become after that.
+fn convert_counted<'t>(
+    text: &'t [u8],
+    from: Charset,
+    to: Charset,
+    memory: &mut Account,
+) -> Result<Cow<'t, [u8]>> {
     let mut counted = 0;
     memory.recount(&mut counted, text.len())?;
     let converted = from.convert_lossy(text, to);
@@ -56,7 +63,9 @@ struct Places {
 impl Places {
     fn take(&mut self, max: u64) -> Result<()> {
         let one_more = |n| (n < max).then_some(n + 1);
-        self.all.fetch_update(Relaxed, Relaxed, one_more).map_err(|_| SqlError::too_many_statements(max))?;
+        self.all
+            .fetch_update(Relaxed, Relaxed, one_more)
+            .map_err(|_| SqlError::too_many_statements(max))?;
         self.taken += 1;
         Ok(())
     }
@@ -101,7 +110,8 @@ impl Statements {
         self.handles.get_mut((id as usize).wrapping_sub(1))?.as_mut()
     }
     fn remove(&mut self, id: u32) -> bool {
-        let found = self.handles.get_mut((id as usize).wrapping_sub(1)).is_some_and(|h| h.take().is_some());
+        let found =
+            self.handles.get_mut((id as usize).wrapping_sub(1)).is_some_and(|h| h.take().is_some());
         if found {
             self.free.push(id);
             self.places.give_back(1);
@@ -142,11 +152,19 @@ impl Session {
         Ok(found.inspect_err(|e| self.failed(e))?.1.columns.clone())
     }
 
-    pub(super) async fn run_prepared(&mut self, id: u32, params: &[Value<'_>], binary: &[u32], out: &mut impl ResultSink) {
+    pub(super) async fn run_prepared(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+        binary: &[u32],
+        out: &mut impl ResultSink,
+    ) {
         self.binary_params.extend_from_slice(binary);
         self.param_collation = self.derived.exec.parameters;
         let ran = match self.in_connection(params, binary) {
-            Ok(converted) => self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await,
+            Ok(converted) => {
+                self.try_prepared(id, converted.as_deref().unwrap_or(params), false, out).await
+            }
             Err(e) => Err(e),
         };
         self.forget_binary_params();
@@ -157,9 +175,13 @@ impl Session {
         }
     }
 
-    /// Parameters that are strings, from the client's character set into the connection's; None: they stay as they are. The account holds
-    /// what they are now while the statement runs.
-    fn in_connection<'p>(&mut self, params: &'p [Value<'_>], binary: &[u32]) -> Result<Option<Vec<Value<'p>>>> {
+    /// Parameters that are strings, from the client's character set into the connection's; None:
+    /// they stay as they are. The account holds what they are now while the statement runs.
+    fn in_connection<'p>(
+        &mut self,
+        params: &'p [Value<'_>],
+        binary: &[u32],
+    ) -> Result<Option<Vec<Value<'p>>>> {
         let Some((from, to)) = self.derived.charsets.conversion() else { return Ok(None) };
         let memory = &mut self.state.memory.statement;
         memory.charge(size_of_val(params))?;
@@ -177,7 +199,13 @@ impl Session {
     }
 
     /// `more`: another statement follows in the text.
-    async fn try_prepared(&mut self, id: u32, params: &[Value<'_>], more: bool, out: &mut impl ResultSink) -> Result<()> {
+    async fn try_prepared(
+        &mut self,
+        id: u32,
+        params: &[Value<'_>],
+        more: bool,
+        out: &mut impl ResultSink,
+    ) -> Result<()> {
         loop {
             let Some(handle) = self.statements.get(id) else {
                 return Err(SqlError::unknown_statement_handler(id, "EXECUTE"));
@@ -198,11 +226,14 @@ impl Session {
                 return Err(SqlError::wrong_arguments("EXECUTE"));
             }
             let (strings, binary) = (self.param_collation, &self.binary_params);
-            let collation = |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
+            let collation =
+                |n| if binary.binary_search(&n).is_ok() { Collation::Binary } else { strings };
             let plan = if plan.is_for(params, collation) {
                 plan
             } else {
-                let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else { continue };
+                let Some(entry) = self.statements.get(id).map(|h| h.entry.clone()) else {
+                    continue;
+                };
                 self.retype_prepared(&entry, &plan, params).await?
             };
             let ran = self.run(&plan, params, None, more, out).await;
@@ -227,12 +258,21 @@ impl Session {
 
     /// The text of a prepared statement, for the process list.
     pub fn statement_text(&self, id: u32) -> &[u8] {
-        self.statements.handles.get((id as usize).wrapping_sub(1)).and_then(|h| h.as_ref()).map_or(b"", |h| h.entry.text())
+        self.statements
+            .handles
+            .get((id as usize).wrapping_sub(1))
+            .and_then(|h| h.as_ref())
+            .map_or(b"", |h| h.entry.text())
     }
 
     /// PREPARE name FROM 'text'
     /// `charset` is what the text is in.
-    pub(super) async fn prepare_named(&mut self, name: &str, text: &[u8], charset: Charset) -> Result<()> {
+    pub(super) async fn prepare_named(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        charset: Charset,
+    ) -> Result<()> {
         // An old statement of the name goes even if the new one is not understood.
         if let Some(id) = self.named.remove(name) {
             self.close_statement(id);
@@ -245,7 +285,10 @@ impl Session {
         Ok(())
     }
     pub(super) fn named(&self, name: &str, command: &str) -> Result<u32> {
-        self.named.get(name).copied().ok_or_else(|| SqlError::unknown_statement_handler(name, command))
+        self.named
+            .get(name)
+            .copied()
+            .ok_or_else(|| SqlError::unknown_statement_handler(name, command))
     }
     pub(super) fn deallocate(&mut self, name: &str) -> Result<()> {
         let id = self.named(name, "DEALLOCATE PREPARE")?;
@@ -254,7 +297,13 @@ impl Session {
         Ok(())
     }
     /// EXECUTE name USING @a, ..: its result goes out as text.
-    pub(super) async fn execute_named(&mut self, name: &str, using: &[Box<str>], more: bool, out: &mut impl ResultSink) -> Result<()> {
+    pub(super) async fn execute_named(
+        &mut self,
+        name: &str,
+        using: &[Box<str>],
+        more: bool,
+        out: &mut impl ResultSink,
+    ) -> Result<()> {
         let id = self.named(name, "EXECUTE")?;
         self.param_collation = self.derived.exec.connection;
         let ran = match self.values_of(using) {
@@ -264,9 +313,11 @@ impl Session {
         self.forget_binary_params();
         ran
     }
-    /// The values of user variables in the connection's character set. Each mention of a variable is a copy, which the account holds while the statement runs.
+    /// The values of user variables in the connection's character set. Each mention of a variable
+    /// is a copy, which the account holds while the statement runs.
     fn values_of(&mut self, using: &[Box<str>]) -> Result<Vec<Value<'static>>> {
-        let (connection, memory) = (self.param_collation.charset(), &mut self.state.memory.statement);
+        let (connection, memory) =
+            (self.param_collation.charset(), &mut self.state.memory.statement);
         memory.charge(using.len() * size_of::<Value<'_>>())?;
         let mut values = Vec::with_capacity(using.len());
         for (n, name) in using.iter().enumerate() {
@@ -278,7 +329,11 @@ impl Session {
             values.push(match &variable.value {
                 Value::Bytes(b) => {
                     let stays = charset == Charset::Binary || charset == connection || b.is_ascii();
-                    let text = if stays { Cow::Borrowed(&b[..]) } else { convert_counted(b, charset, connection, memory)? };
+                    let text = if stays {
+                        Cow::Borrowed(&b[..])
+                    } else {
+                        convert_counted(b, charset, connection, memory)?
+                    };
                     if let Cow::Borrowed(b) = text {
                         memory.charge(b.len())?;
                     }

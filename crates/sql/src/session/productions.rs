@@ -1,6 +1,8 @@
-//! Every production of the grammar, 200,000 levels deep and up to 200,000 items wide, on the stack that a worker thread has: as text and prepared.
+//! Every production of the grammar, 200,000 levels deep and up to 200,000 items wide, on the stack
+//! that a worker thread has: as text and prepared.
 //!
-//! What is too much is refused by its number before anything recurses over it or looks through it again and again; what is not runs.
+//! What is too much is refused by its number before anything recurses over it or looks through it
+//! again and again; what is not runs.
 use super::Session;
 use super::tests::{TABLE, World, execute, lines};
 use crate::STACK_BYTES;
@@ -18,13 +20,21 @@ fn on_a_stack(f: impl FnOnce(&mut Session) + Send) {
         f(&mut s);
     };
     std::thread::scope(|scope| {
-        std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, body).unwrap().join().unwrap();
+        std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, body)
+            .unwrap()
+            .join()
+            .unwrap();
     });
 }
 
 /// What became of a statement: the number of its error, or 0.
 fn outcome(answered: &[String]) -> u16 {
-    answered.iter().find_map(|line| line.strip_prefix("error ")).map_or(0, |code| code.parse().unwrap())
+    answered
+        .iter()
+        .find_map(|line| line.strip_prefix("error "))
+        .map_or(0, |code| code.parse().unwrap())
 }
 /// As text, and prepared and executed. What cannot be prepared is not.
 fn both(s: &mut Session, text: &str) -> [u16; 2] {
@@ -44,7 +54,8 @@ fn both(s: &mut Session, text: &str) -> [u16; 2] {
     [as_text, prepared]
 }
 
-/// What stands before, opens a level, is innermost, closes a level and stands behind; and the error.
+/// What stands before, opens a level, is innermost, closes a level and stands behind; and the
+/// error.
 type Deep = (&'static str, &'static str, &'static str, &'static str, &'static str, u16);
 const DEEP: &[Deep] = &[
     // Operators.
@@ -200,10 +211,16 @@ fn every_production_is_refused_when_it_is_too_deep() {
         let mut wrong = Vec::new();
         for (before, open, inner, close, after, code) in DEEP {
             for levels in [129, MANY] {
-                let text = format!("{before}{}{inner}{}{after}", open.repeat(levels), close.repeat(levels));
+                let text = format!(
+                    "{before}{}{inner}{}{after}",
+                    open.repeat(levels),
+                    close.repeat(levels)
+                );
                 let got = both(s, &text);
                 if got != [*code; 2] {
-                    wrong.push(format!("{before}{open}{inner}{close}{after} {levels}: {got:?}, not {code}"));
+                    wrong.push(format!(
+                        "{before}{open}{inner}{close}{after} {levels}: {got:?}, not {code}"
+                    ));
                 }
             }
         }
@@ -211,7 +228,8 @@ fn every_production_is_refused_when_it_is_too_deep() {
     });
 }
 
-/// What stands before the list, an item (`#` is its number), what stands between two, what stands behind; and the error, or 0.
+/// What stands before the list, an item (`#` is its number), what stands between two, what stands
+/// behind; and the error, or 0.
 type Wide = (&'static str, &'static str, &'static str, &'static str, u16);
 const WIDE: &[Wide] = &[
     // Chains to the left.

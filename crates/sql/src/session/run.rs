@@ -81,7 +81,10 @@ impl Session {
             && !self.multi_statements
         {
             let line = 1 + text[..next].iter().filter(|b| **b == b'\n').count();
-            return Err(SqlError::syntax(self.derived.charsets.shown(&text[next..]).trim_start(), line));
+            return Err(SqlError::syntax(
+                self.derived.charsets.shown(&text[next..]).trim_start(),
+                line,
+            ));
         }
         loop {
             let plan = self.text_plan(text, start, lifted).await?;
@@ -100,14 +103,22 @@ impl Session {
                 Statement::Prepare { name, text } => {
                     // A text that is a value is in the character set of that value.
                     let (text, charset) = match &text.kind {
-                        ExprKind::UserVariable(variable) => match self.state.user_variables.get(variable) {
-                            Some(v) => {
-                                self.state.memory.statement.charge(row_bytes(std::slice::from_ref(&v.value)))?;
-                                (v.value.clone(), v.collation.charset())
+                        ExprKind::UserVariable(variable) => {
+                            match self.state.user_variables.get(variable) {
+                                Some(v) => {
+                                    self.state
+                                        .memory
+                                        .statement
+                                        .charge(row_bytes(std::slice::from_ref(&v.value)))?;
+                                    (v.value.clone(), v.collation.charset())
+                                }
+                                None => (Value::Null, Charset::Utf8mb4),
                             }
-                            None => (Value::Null, Charset::Utf8mb4),
-                        },
-                        _ => (text.as_literal().cloned().unwrap_or_default(), text.ty.collation.charset()),
+                        }
+                        _ => (
+                            text.as_literal().cloned().unwrap_or_default(),
+                            text.ty.collation.charset(),
+                        ),
                     };
                     self.prepare_named(name, &text.to_bytes(), charset).await?;
                     self.answer(Outcome::Done(Done::default()), more, out);
@@ -139,7 +150,9 @@ impl Session {
             self.state.warnings.clear();
         }
         if let Some(hints) = &plan.hints {
-            hints.warnings.iter().for_each(|(code, message)| self.state.warnings.push(Level::Warning, *code, message.clone()));
+            hints.warnings.iter().for_each(|(code, message)| {
+                self.state.warnings.push(Level::Warning, *code, message.clone())
+            });
         }
         let ran = match plan.time_limit_ms(self.derived.max_execution_time_ms) {
             _ if !exec::runs(plan) => self.run_other(plan, params, out).await,
@@ -164,13 +177,19 @@ impl Session {
             }
             Outcome::Done(done) => {
                 self.state.row_count = done.affected as i64;
-                out.ok(&OkInfo { affected: done.affected, last_insert_id: done.last_insert_id, warnings, status, info: done.info });
+                out.ok(&OkInfo {
+                    affected: done.affected,
+                    last_insert_id: done.last_insert_id,
+                    warnings,
+                    status,
+                    info: done.info,
+                });
             }
         }
     }
 
-    /// Warnings stay until the next statement. Where there is no memory for them they are known by their number alone, as those beyond
-    /// `max_error_count` are.
+    /// Warnings stay until the next statement. Where there is no memory for them they are known by
+    /// their number alone, as those beyond `max_error_count` are.
     #[inline]
     pub(super) fn count_warnings(&mut self) {
         let (bytes, memory) = (self.state.warnings.bytes(), &mut self.state.memory.warnings);
@@ -213,8 +232,15 @@ impl Session {
         self.locks.passes.end_statement();
         ran
     }
-    /// The same for a statement that may run for so long (`max_execution_time`). What waits is woken by a timer, what calculates looks at the clock (PACE-2).
-    async fn run_limited(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], limit: Duration, out: &mut impl ResultSink) -> Ran<Outcome> {
+    /// The same for a statement that may run for so long (`max_execution_time`). What waits is
+    /// woken by a timer, what calculates looks at the clock (PACE-2).
+    async fn run_limited(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        limit: Duration,
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
         let (db, process) = (self.db.clone(), self.state.process.clone());
         db.status.counters.add(Counter::MaxExecutionTimeSet, 1);
         let deadline = db.engine.disk.now().saturating_add(limit);
@@ -236,7 +262,9 @@ impl Session {
         db.status.counters.add(Counter::MaxExecutionTimeExceeded, 1);
         match ran {
             // Whatever wait it was that was interrupted.
-            Err(Failure::Error(e)) if e.code == SqlError::interrupted().code => Err(SqlError::query_timeout().into()),
+            Err(Failure::Error(e)) if e.code == SqlError::interrupted().code => {
+                Err(SqlError::query_timeout().into())
+            }
             ran => ran,
         }
     }
@@ -254,21 +282,32 @@ impl Session {
             self.transaction.active = !self.derived.autocommit && !plan.tables.is_empty();
         }
         let goes_on = self.transaction.active;
-        self.trx.single_read = !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
+        self.trx.single_read =
+            !goes_on && matches!(&plan.body, Statement::Select(select) if !select.locking);
         let mut insert_id_taken = false;
         let locked = self.lock_tables_of(plan).await;
         let counted = if goes_on { self.state.memory.count_locks() } else { Ok(()) };
         let ran = match locked.and(counted.map_err(Failure::Error)) {
             Ok(()) => {
-                let variables = SystemVariables { settings: &self.db.settings, vars: &self.vars, disk: &*self.db.engine.disk };
-                let settings = StatementSettings { in_transaction: goes_on, parameters: self.param_collation, ..self.derived.exec };
-                let mut env = Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
+                let variables = SystemVariables {
+                    settings: &self.db.settings,
+                    vars: &self.vars,
+                    disk: &*self.db.engine.disk,
+                };
+                let settings = StatementSettings {
+                    in_transaction: goes_on,
+                    parameters: self.param_collation,
+                    ..self.derived.exec
+                };
+                let mut env =
+                    Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
                 env.host = Some(&*self.db.engine.host);
                 env.set_deadline(deadline);
                 env.binary_params = &self.binary_params;
-                let mut cx = ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
+                let mut cx =
+                    ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows };
                 let ran = exec::run(&mut cx, plan, params, out).await.map_err(Failure::Error);
                 insert_id_taken = cx.env.settings.insert_id != settings.insert_id;
                 ran
@@ -282,7 +321,8 @@ impl Session {
         if !plan.tables.is_empty() && !matches!(ran, Err(Failure::Stale)) {
             // Also of a statement within a transaction: MySQL's engines commit statements.
             let handlers = &mut self.scratch.handlers;
-            (handlers.commit, handlers.rollback) = (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
+            (handlers.commit, handlers.rollback) =
+                (handlers.commit + ran.is_ok() as u64, handlers.rollback + ran.is_err() as u64);
             self.transaction.used |= goes_on;
         }
         if !goes_on && matches!(ran, Err(Failure::Stale)) {
@@ -320,7 +360,11 @@ impl Session {
             let table = used.table.engine();
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
             let mode = if used.write { MdlMode::Write } else { MdlMode::Read };
-            let wait = MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt };
+            let wait = MdlWait {
+                host: &self.db.engine.host,
+                timeout: self.derived.lock_timeout,
+                kill: &self.state.process.interrupt,
+            };
             if used.write {
                 self.locks.passes.begin_statement(wait).await?;
             }
@@ -332,20 +376,32 @@ impl Session {
     }
 
     /// All that is not about rows.
-    async fn run_other(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+    async fn run_other(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
         let done = match &plan.body {
             Statement::Transaction(t) => self.run_transaction(t).await?,
             Statement::Deallocate(name) => {
                 self.deallocate(name)?;
                 Done::default()
             }
-            Statement::Prepare { .. } | Statement::Execute { .. } => return Err(SqlError::not_preparable().into()),
+            Statement::Prepare { .. } | Statement::Execute { .. } => {
+                return Err(SqlError::not_preparable().into());
+            }
             _ => return self.administer(plan, params, out).await,
         };
         Ok(Outcome::Done(done))
     }
 
-    async fn administer(&mut self, plan: &Arc<Plan>, params: &[Value<'_>], out: &mut impl ResultSink) -> Ran<Outcome> {
+    async fn administer(
+        &mut self,
+        plan: &Arc<Plan>,
+        params: &[Value<'_>],
+        out: &mut impl ResultSink,
+    ) -> Ran<Outcome> {
         if plan.commits_implicitly() {
             self.commit_open().await?;
         }
@@ -380,7 +436,12 @@ impl Session {
 
     /// After DROP DATABASE of the default database there is none.
     fn forget_dropped_schema(&mut self) {
-        if self.state.schema.as_deref().is_some_and(|s| !is_schema(s) && self.db.engine.dict.schema(s).is_none()) {
+        if self
+            .state
+            .schema
+            .as_deref()
+            .is_some_and(|s| !is_schema(s) && self.db.engine.dict.schema(s).is_none())
+        {
             self.state.schema = None;
             self.state.process.set_schema(None);
         }

@@ -72,8 +72,11 @@ impl Warnings {
         self.count += 1;
         if self.list.len() < MAX_WARNINGS {
             let message: Box<str> = message.into();
-            let message =
-                if message.len() <= MESSAGE_BYTES { message } else { message[..message.floor_char_boundary(MESSAGE_BYTES)].into() };
+            let message = if message.len() <= MESSAGE_BYTES {
+                message
+            } else {
+                message[..message.floor_char_boundary(MESSAGE_BYTES)].into()
+            };
             self.bytes += size_of::<Warning>() + message.len();
             self.list.push(Warning { level, code, message });
         }
@@ -99,18 +102,24 @@ pub struct UserVariable {
     pub collation: Collation,
 }
 impl UserVariable {
-    /// What a variable holds that an expression's value is assigned to: numbers and strings only, so that dates and times become text. `connection`: the
-    /// collation of what is no string.
+    /// What a variable holds that an expression's value is assigned to: numbers and strings only,
+    /// so that dates and times become text. `connection`: the collation of what is no string.
     pub fn of(value: Value<'static>, expr: &Expr, connection: Collation) -> UserVariable {
         let value = match value {
             Value::Date(_) | Value::Time(_) | Value::DateTime(_) => {
                 let mut text = Vec::new();
-                value.write_text(expr.ty.kind.is_temporal().then_some(expr.ty.decimals.min(6)), &mut text);
+                value.write_text(
+                    expr.ty.kind.is_temporal().then_some(expr.ty.decimals.min(6)),
+                    &mut text,
+                );
                 Value::owned(text)
             }
             value => value,
         };
-        UserVariable { value, collation: if expr.ty.kind.is_string() { expr.ty.collation } else { connection } }
+        UserVariable {
+            value,
+            collation: if expr.ty.kind.is_string() { expr.ty.collation } else { connection },
+        }
     }
 }
 
@@ -124,8 +133,15 @@ impl UserVariables {
     pub fn get(&self, name: &str) -> Option<&UserVariable> {
         self.0.get(name)
     }
-    pub fn set(&mut self, name: &str, variable: UserVariable, memory: &mut SessionMemory) -> Result<()> {
-        let size = |v: &UserVariable| VARIABLE_BYTES + name.len() + v.value.as_bytes().map_or(0, <[u8]>::len);
+    pub fn set(
+        &mut self,
+        name: &str,
+        variable: UserVariable,
+        memory: &mut SessionMemory,
+    ) -> Result<()> {
+        let size = |v: &UserVariable| {
+            VARIABLE_BYTES + name.len() + v.value.as_bytes().map_or(0, <[u8]>::len)
+        };
         let mut counted = self.0.get(name).map_or(0, size);
         memory.kept.recount(&mut counted, size(&variable))?;
         match self.0.get_mut(name) {
@@ -150,7 +166,8 @@ pub struct Done {
 }
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The number of rows, for FOUND_ROWS().
+    /// `columns` and all rows went to the sink; the session ends them with `finish_rows`. The
+    /// number of rows, for FOUND_ROWS().
     Rows(u64),
     Done(Done),
 }

@@ -103,7 +103,12 @@ impl World {
         World::over(Server::new())
     }
     pub fn over(server: Server) -> World {
-        let db = Database::new(server.engine.clone(), Arc::new(Settings::default()), Arc::new(Status::new()), server.processes.clone());
+        let db = Database::new(
+            server.engine.clone(),
+            Arc::new(Settings::default()),
+            Arc::new(Status::new()),
+            server.processes.clone(),
+        );
         World { db, server }
     }
     pub fn session(&self) -> Session {
@@ -136,15 +141,18 @@ pub(super) fn execute(session: &mut Session, id: u32, params: &[Value<'_>]) -> V
     out.lines
 }
 
-pub(super) const TABLE: &str =
-    "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k))";
+pub(super) const TABLE: &str = "CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT \
+    NOT NULL DEFAULT 0, c VARCHAR(20), KEY (k))";
 
 #[test]
 fn statements_run_from_text() {
     let world = World::new();
     let mut s = world.session();
     assert_eq!(lines(&mut s, TABLE), ["ok 0 0"]);
-    assert_eq!(lines(&mut s, "INSERT INTO t (k, c) VALUES (5, 'a'), (6, 'it''s'), (7, NULL)"), ["ok 3 1"]);
+    assert_eq!(
+        lines(&mut s, "INSERT INTO t (k, c) VALUES (5, 'a'), (6, 'it''s'), (7, NULL)"),
+        ["ok 3 1"]
+    );
     assert_eq!(lines(&mut s, "SELECT * FROM t WHERE id = 2"), ["2|6|it's"]);
     assert_eq!(lines(&mut s, "SELECT * FROM t WHERE id = 3"), ["3|7|NULL"]);
     assert_eq!(lines(&mut s, "UPDATE t SET k = k + 10 WHERE id BETWEEN 1 AND 2"), ["ok 2 0"]);
@@ -172,20 +180,47 @@ fn a_repeated_shape_is_bound_once() {
         // One to nineteen rows: two shapes in all.
         let rows: Vec<String> = (0..n).map(|i| format!("({}, 'c{i}')", n * 100 + i)).collect();
         query(&mut s, &format!("INSERT INTO t (k, c) VALUES {}", rows.join(", ")));
-        assert_eq!(lines(&mut s, &format!("SELECT COUNT(*) FROM t WHERE k >= {} AND k < {}", n * 100, n * 100 + 100)), [n.to_string()]);
+        assert_eq!(
+            lines(
+                &mut s,
+                &format!("SELECT COUNT(*) FROM t WHERE k >= {} AND k < {}", n * 100, n * 100 + 100)
+            ),
+            [n.to_string()]
+        );
     }
     assert_eq!(world.db.plans.len() - before, 3);
     // Literals that a plan depends on are not mixed up.
     assert_eq!(lines(&mut s, "SELECT 1+1"), ["2"]);
     assert_eq!(lines(&mut s, "SELECT 1+2"), ["3"]);
-    assert_eq!(lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 1 DESC LIMIT 1"), ["200|2"]);
+    assert_eq!(
+        lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 1 DESC LIMIT 1"),
+        ["200|2"]
+    );
     assert_eq!(lines(&mut s, "SELECT k, id FROM t WHERE id < 3 ORDER BY 2 ASC LIMIT 1"), ["100|1"]);
     // Rows after the repeated ones, and what follows them, keep their values.
-    assert_eq!(query(&mut s, "INSERT INTO t (id, k) VALUES (1, 1), (2, 2) ON DUPLICATE KEY UPDATE k = k + 7").last.affected, 4);
+    assert_eq!(
+        query(
+            &mut s,
+            "INSERT INTO t (id, k) VALUES (1, 1), (2, 2) ON DUPLICATE KEY UPDATE k = k + 7"
+        )
+        .last
+        .affected,
+        4
+    );
     assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id IN (1, 2)"), ["107", "207"]);
-    assert_eq!(query(&mut s, "INSERT INTO t (id, k) VALUES (900, 1), (901, 2), (902, 1 + 2)").last.affected, 3);
+    assert_eq!(
+        query(&mut s, "INSERT INTO t (id, k) VALUES (900, 1), (901, 2), (902, 1 + 2)")
+            .last
+            .affected,
+        3
+    );
     assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id >= 900 AND id < 950"), ["1", "2", "3"]);
-    assert_eq!(query(&mut s, "INSERT INTO t (id, k) VALUES (910, ROUND(2.5, 0)), (911, ROUND(7.25, 1))").last.affected, 2);
+    assert_eq!(
+        query(&mut s, "INSERT INTO t (id, k) VALUES (910, ROUND(2.5, 0)), (911, ROUND(7.25, 1))")
+            .last
+            .affected,
+        2
+    );
     assert_eq!(lines(&mut s, "SELECT k FROM t WHERE id IN (910, 911)"), ["3", "7"]);
 }
 
@@ -213,14 +248,20 @@ fn dropped_tables_are_let_go() {
     query(&mut s, "CREATE DATABASE d");
     for i in 0..3 {
         query(&mut s, &format!("CREATE TABLE t{i} (x INT); CREATE TABLE d.t{i} (x INT)"));
-        assert_eq!(lines(&mut s, &format!("SELECT * FROM t{i}; SELECT * FROM d.t{i}")), [] as [&str; 0]);
+        assert_eq!(
+            lines(&mut s, &format!("SELECT * FROM t{i}; SELECT * FROM d.t{i}")),
+            [] as [&str; 0]
+        );
     }
     assert_eq!(world.db.catalog.kept(), before + 6);
     for ddl in ["DROP TABLE t0", "RENAME TABLE t1 TO u1", "TRUNCATE TABLE t2", "DROP DATABASE d"] {
         assert!(lines(&mut s, ddl)[0].starts_with("ok"), "{ddl}");
     }
     assert_eq!(world.db.catalog.kept(), before);
-    assert_eq!(lines(&mut s, "SELECT * FROM u1; SELECT * FROM t2; SELECT * FROM t0"), ["error 1146"]);
+    assert_eq!(
+        lines(&mut s, "SELECT * FROM u1; SELECT * FROM t2; SELECT * FROM t0"),
+        ["error 1146"]
+    );
 }
 
 #[test]
@@ -228,7 +269,11 @@ fn transactions_and_savepoints() {
     let world = World::new();
     let (mut a, mut b) = (world.session(), world.session());
     query(&mut a, TABLE);
-    query(&mut a, "BEGIN; INSERT INTO t (k) VALUES (1); SAVEPOINT one; INSERT INTO t (k) VALUES (2); ROLLBACK TO one");
+    query(
+        &mut a,
+        "BEGIN; INSERT INTO t (k) VALUES (1); SAVEPOINT one; INSERT INTO t (k) VALUES (2); \
+            ROLLBACK TO one",
+    );
     assert_eq!(lines(&mut a, "SELECT k FROM t"), ["1"]);
     assert_eq!(lines(&mut a, "RELEASE SAVEPOINT one"), ["ok 0 0"]);
     assert_eq!(lines(&mut a, "ROLLBACK TO one"), ["error 1305"]);
@@ -284,15 +329,24 @@ fn isolation_is_taken_per_session_and_for_the_next_transaction() {
 fn variables_warnings_and_the_rest_of_a_session() {
     let world = World::new();
     let mut s = world.session();
-    assert_eq!(lines(&mut s, "SET @a = 5, @b = @a + 1; SELECT @a, @b, @c"), ["ok 0 0", "5|NULL|NULL"]);
+    assert_eq!(
+        lines(&mut s, "SET @a = 5, @b = @a + 1; SELECT @a, @b, @c"),
+        ["ok 0 0", "5|NULL|NULL"]
+    );
     assert_eq!(lines(&mut s, "SELECT @@sql_mode = '', @@autocommit, DATABASE()"), ["0|1|test"]);
     assert_eq!(lines(&mut s, "SET nonsense = 1"), ["error 1193"]);
     assert_eq!(lines(&mut s, "SHOW WARNINGS"), ["Error|1193|Unknown system variable 'nonsense'"]);
     query(&mut s, TABLE);
-    assert_eq!(lines(&mut s, "INSERT INTO t (k) VALUES (1); SELECT LAST_INSERT_ID(), ROW_COUNT()"), ["ok 1 1", "1|1"]);
+    assert_eq!(
+        lines(&mut s, "INSERT INTO t (k) VALUES (1); SELECT LAST_INSERT_ID(), ROW_COUNT()"),
+        ["ok 1 1", "1|1"]
+    );
     assert_eq!(query(&mut s, "SELECT 1/0").last.warnings, 1);
     assert_eq!(
-        lines(&mut s, "PREPARE p FROM 'SELECT ? + 1'; SET @x = 41; EXECUTE p USING @x; DEALLOCATE PREPARE p"),
+        lines(
+            &mut s,
+            "PREPARE p FROM 'SELECT ? + 1'; SET @x = 41; EXECUTE p USING @x; DEALLOCATE PREPARE p"
+        ),
         ["ok 0 0", "ok 0 0", "42", "ok 0 0"]
     );
     assert_eq!(lines(&mut s, "EXECUTE p"), ["error 1243"]);
@@ -300,7 +354,10 @@ fn variables_warnings_and_the_rest_of_a_session() {
     assert_eq!(lines(&mut s, "USE nowhere"), ["error 1049"]);
     // The text means something else under another sql_mode: plans are kept apart.
     assert_eq!(lines(&mut s, "SELECT 'a' || 'b'"), ["0"]);
-    assert_eq!(lines(&mut s, "SET sql_mode = 'PIPES_AS_CONCAT'; SELECT 'a' || 'b'"), ["ok 0 0", "ab"]);
+    assert_eq!(
+        lines(&mut s, "SET sql_mode = 'PIPES_AS_CONCAT'; SELECT 'a' || 'b'"),
+        ["ok 0 0", "ab"]
+    );
     query(&mut s, "CREATE DATABASE other; USE other; DROP DATABASE other");
     assert_eq!(lines(&mut s, "SELECT DATABASE()"), ["NULL"]);
     assert_eq!(lines(&mut s, "SELECT * FROM t"), ["error 1046"]);
@@ -333,24 +390,35 @@ fn information_schema_looks_at_the_tables_that_are_asked_for() {
         let found = lines(&mut s, q);
         (pool.counters.read_requests.get() - before, found)
     };
-    let (all, rows) = looks("SELECT table_name, index_name FROM information_schema.statistics WHERE column_name IN ('a', 'b')");
+    let (all, rows) = looks(
+        "SELECT table_name, index_name FROM information_schema.statistics WHERE column_name IN \
+            ('a', 'b')",
+    );
     assert_eq!(rows.len(), 40);
     for one in [
         "table_name = 't7' AND table_schema = 'test'",
         "TABLE_SCHEMA = DATABASE() AND (table_name = 't7' OR table_name LIKE 'x%')",
         "table_name IN ('t7', 'nothing') AND cardinality > 0",
     ] {
-        let (few, rows) = looks(&format!("SELECT table_name, index_name FROM information_schema.statistics WHERE {one} ORDER BY 2"));
+        let (few, rows) = looks(&format!(
+            "SELECT table_name, index_name FROM information_schema.statistics WHERE {one} ORDER BY \
+                2"
+        ));
         assert_eq!(rows, ["t7|b", "t7|PRIMARY"], "{one}");
         assert!(few * 5 < all, "{few} looks at pages, {all} for all tables: {one}");
     }
-    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN information_schema.statistics t \
-                ON t.table_schema = s.schema_name AND t.table_name = 't3' AND t.index_name = 'b' ORDER BY 1";
+    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN \
+        information_schema.statistics t \
+                ON t.table_schema = s.schema_name AND t.table_name = 't3' AND t.index_name = 'b' \
+                ORDER BY 1";
     let (few, rows) = looks(left);
     assert_eq!(rows, ["information_schema|NULL", "test|t3"]);
     assert!(few * 5 < all, "{few} of {all}");
     // What is not decided by the table alone is decided later.
-    let (_, rows) = looks("SELECT table_name FROM information_schema.tables WHERE table_name = 't1' OR engine = 'nothing'");
+    let (_, rows) = looks(
+        "SELECT table_name FROM information_schema.tables WHERE table_name = 't1' OR engine = \
+            'nothing'",
+    );
     assert_eq!(rows, ["t1"]);
 }
 
@@ -360,30 +428,59 @@ fn information_schema_is_read_like_any_table() {
     let mut s = world.session();
     query(&mut s, TABLE);
     query(&mut s, "CREATE TABLE u (a INT, b VARCHAR(9) NOT NULL, UNIQUE KEY ab (a, b))");
-    let q = "SELECT table_name, column_name FROM INFORMATION_SCHEMA.Columns WHERE table_schema = DATABASE() AND column_key <> '' ORDER BY 1, 2 DESC";
+    let q = "SELECT table_name, column_name FROM INFORMATION_SCHEMA.Columns WHERE table_schema = \
+        DATABASE() AND column_key <> '' ORDER BY 1, 2 DESC";
     assert_eq!(lines(&mut s, q), ["t|k", "t|id", "u|a"]);
-    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'"), ["2"]);
-    let join = "SELECT t.table_name, COUNT(*) FROM information_schema.tables t JOIN information_schema.statistics s \
-                ON s.table_schema = t.table_schema AND s.table_name = t.table_name WHERE t.table_type = 'BASE TABLE' GROUP BY t.table_name ORDER BY 1";
+    assert_eq!(
+        lines(&mut s, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'test'"),
+        ["2"]
+    );
+    let join = "SELECT t.table_name, COUNT(*) FROM information_schema.tables t JOIN \
+        information_schema.statistics s \
+                ON s.table_schema = t.table_schema AND s.table_name = t.table_name WHERE \
+                t.table_type = 'BASE TABLE' GROUP BY t.table_name ORDER BY 1";
     assert_eq!(lines(&mut s, join), ["t|2", "u|2"]);
-    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN information_schema.tables t \
+    let left = "SELECT s.schema_name, t.table_name FROM information_schema.schemata s LEFT JOIN \
+        information_schema.tables t \
                 ON t.table_schema = s.schema_name AND t.table_name = 'u' ORDER BY 1";
     assert_eq!(lines(&mut s, left), ["information_schema|NULL", "test|u"]);
-    assert_eq!(lines(&mut s, "SELECT COLUMNS.ordinal_position FROM information_schema.COLUMNS WHERE column_name = 'B'"), ["2"]);
-    assert_eq!(lines(&mut s, "SELECT (SELECT COUNT(*) FROM information_schema.engines) + 1"), ["2"]);
-    let constraints =
-        "SELECT constraint_name, constraint_type FROM information_schema.table_constraints ORDER BY table_name, constraint_name";
+    assert_eq!(
+        lines(
+            &mut s,
+            "SELECT COLUMNS.ordinal_position FROM information_schema.COLUMNS WHERE column_name = \
+                'B'"
+        ),
+        ["2"]
+    );
+    assert_eq!(
+        lines(&mut s, "SELECT (SELECT COUNT(*) FROM information_schema.engines) + 1"),
+        ["2"]
+    );
+    let constraints = "SELECT constraint_name, constraint_type FROM \
+        information_schema.table_constraints ORDER BY table_name, constraint_name";
     assert_eq!(lines(&mut s, constraints), ["PRIMARY|PRIMARY KEY", "ab|UNIQUE"]);
-    let usage = "SELECT column_name FROM information_schema.key_column_usage WHERE table_name = 'u' ORDER BY ordinal_position LIMIT 1, 1";
+    let usage = "SELECT column_name FROM information_schema.key_column_usage WHERE table_name = \
+        'u' ORDER BY ordinal_position LIMIT 1, 1";
     assert_eq!(lines(&mut s, usage), ["b"]);
-    assert_eq!(lines(&mut s, "SELECT user, db, command FROM information_schema.processlist"), ["root|test|Connect"]);
+    assert_eq!(
+        lines(&mut s, "SELECT user, db, command FROM information_schema.processlist"),
+        ["root|test|Connect"]
+    );
     query(&mut s, "CREATE TABLE copied (n INT PRIMARY KEY, name VARCHAR(64))");
     assert_eq!(
-        lines(&mut s, "INSERT INTO copied SELECT ordinal_position, column_name FROM information_schema.columns WHERE table_name = 'u'"),
+        lines(
+            &mut s,
+            "INSERT INTO copied SELECT ordinal_position, column_name FROM \
+                information_schema.columns WHERE table_name = 'u'"
+        ),
         ["ok 2 0"]
     );
     // Prepared, and again after the tables have changed.
-    let id = block_on(s.prepare(b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?")).unwrap().id;
+    let id = block_on(
+        s.prepare(b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ?"),
+    )
+    .unwrap()
+    .id;
     assert_eq!(execute(&mut s, id, &[Value::text("test")]), ["3"]);
     query(&mut s, "DROP TABLE u");
     assert_eq!(execute(&mut s, id, &[Value::text("test")]), ["2"]);
@@ -417,7 +514,12 @@ fn information_schema_is_a_database_that_nothing_changes() {
 
 /// Name, count, status of the counters that a condition chooses.
 fn metrics(s: &mut Session, condition: &str) -> Vec<String> {
-    lines(s, &format!("SELECT name, count, status FROM information_schema.innodb_metrics WHERE {condition}"))
+    lines(
+        s,
+        &format!(
+            "SELECT name, count, status FROM information_schema.innodb_metrics WHERE {condition}"
+        ),
+    )
 }
 
 #[test]
@@ -433,17 +535,33 @@ fn monitors_are_switched_and_reset() {
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_reset_all = 'dml_in%'"), ["ok 0 0"]);
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = dml_inserts"), ["ok 0 0"]);
     query(&mut s, "INSERT INTO t (k) VALUES (5), (6)");
-    assert_eq!(metrics(&mut s, "name IN ('dml_inserts', 'dml_reads')"), ["dml_reads|0|disabled", "dml_inserts|2|enabled"]);
+    assert_eq!(
+        metrics(&mut s, "name IN ('dml_inserts', 'dml_reads')"),
+        ["dml_reads|0|disabled", "dml_inserts|2|enabled"]
+    );
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = all"), ["ok 0 0"]);
-    assert_eq!(lines(&mut s, "SELECT COUNT(*) FROM information_schema.innodb_metrics WHERE status = 'disabled'"), ["0"]);
+    assert_eq!(
+        lines(
+            &mut s,
+            "SELECT COUNT(*) FROM information_schema.innodb_metrics WHERE status = 'disabled'"
+        ),
+        ["0"]
+    );
     for wrong in ["'dml'", "''", "module_nothing", "NULL", "'x%'"] {
         for action in ["enable", "disable", "reset", "reset_all"] {
-            assert_eq!(lines(&mut s, &format!("SET GLOBAL innodb_monitor_{action} = {wrong}")), ["error 1231"], "{wrong}");
+            assert_eq!(
+                lines(&mut s, &format!("SET GLOBAL innodb_monitor_{action} = {wrong}")),
+                ["error 1231"],
+                "{wrong}"
+            );
         }
     }
     assert_eq!(lines(&mut s, "SET GLOBAL innodb_monitor_enable = 5"), ["error 1232"]);
     assert_eq!(lines(&mut s, "SET innodb_monitor_enable = 'all'"), ["error 1229"]);
-    assert_eq!(lines(&mut s, "SELECT @@GLOBAL.innodb_monitor_enable, @@innodb_monitor_disable"), ["all|module_dml"]);
+    assert_eq!(
+        lines(&mut s, "SELECT @@GLOBAL.innodb_monitor_enable, @@innodb_monitor_disable"),
+        ["all|module_dml"]
+    );
 }
 
 #[test]
@@ -458,7 +576,12 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     // A transaction that has written and does nothing hinders nobody.
     assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["ok 0 0"]);
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
-    for text in ["INSERT INTO t (k) VALUES (2)", "SELECT * FROM t FOR UPDATE", "CREATE TABLE u (a INT)", "LOCK TABLES t WRITE"] {
+    for text in [
+        "INSERT INTO t (k) VALUES (2)",
+        "SELECT * FROM t FOR UPDATE",
+        "CREATE TABLE u (a INT)",
+        "LOCK TABLES t WRITE",
+    ] {
         assert_eq!(lines(&mut a, text), ["error 1223"], "{text}");
     }
     assert_eq!(lines(&mut b, "COMMIT"), ["error 1205"]);
@@ -470,11 +593,21 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     assert_eq!(lines(&mut c, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
     // A dump: its view is from under the lock, and outlives it.
     assert_eq!(lines(&mut a, "START TRANSACTION WITH CONSISTENT SNAPSHOT"), ["ok 0 0"]);
-    assert_eq!(lines(&mut a, "INSERT INTO t (k) VALUES (2)"), ["error 1223"], "BEGIN does not give the lock back");
+    assert_eq!(
+        lines(&mut a, "INSERT INTO t (k) VALUES (2)"),
+        ["error 1223"],
+        "BEGIN does not give the lock back"
+    );
     assert_eq!(lines(&mut a, "UNLOCK TABLES"), ["ok 0 0"]);
-    assert!(a.status().has(StatusFlags::IN_TRANSACTION), "nor does UNLOCK TABLES end the transaction");
+    assert!(
+        a.status().has(StatusFlags::IN_TRANSACTION),
+        "nor does UNLOCK TABLES end the transaction"
+    );
     assert_eq!(lines(&mut b, "COMMIT"), ["ok 0 0"]);
-    assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3); SELECT COUNT(*) FROM t"), ["ok 1 2", "2"]);
+    assert_eq!(
+        lines(&mut c, "INSERT INTO t (k) VALUES (3); SELECT COUNT(*) FROM t"),
+        ["ok 1 2", "2"]
+    );
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t"), ["0"]);
     assert_eq!(lines(&mut a, "COMMIT; SELECT COUNT(*) FROM t"), ["ok 0 0", "2"]);
     // The end of the connection gives it back, too.
@@ -486,7 +619,8 @@ fn flush_tables_with_read_lock_stops_writes_and_commits() {
     assert_eq!(lines(&mut c, "INSERT INTO t (k) VALUES (3)"), ["ok 1 3"]);
 }
 
-/// Writers hammer a pair of rows while another session stops them again and again: what it reads does not change under the lock.
+/// Writers hammer a pair of rows while another session stops them again and again: what it reads
+/// does not change under the lock.
 #[test]
 fn nothing_is_committed_under_the_global_read_lock() {
     let world = World::new();
@@ -503,7 +637,11 @@ fn nothing_is_committed_under_the_global_read_lock() {
                         1 => "BEGIN; UPDATE t SET k = k + 1 WHERE id = 2; COMMIT",
                         _ => "LOCK TABLES t WRITE; UPDATE t SET k = k + 1; UNLOCK TABLES",
                     };
-                    let errors = query(&mut writer, text).lines.into_iter().filter(|l| l.starts_with("error")).collect::<Vec<_>>();
+                    let errors = query(&mut writer, text)
+                        .lines
+                        .into_iter()
+                        .filter(|l| l.starts_with("error"))
+                        .collect::<Vec<_>>();
                     assert_eq!(errors, [] as [&str; 0]);
                 }
             });
@@ -536,7 +674,8 @@ fn lock_tables_by_the_session() {
     assert_eq!(lines(&mut a, "SELECT * FROM t FOR UPDATE"), ["error 1099"]);
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t FOR SHARE"), ["1"]);
     assert_eq!(lines(&mut a, "FLUSH TABLES WITH READ LOCK"), ["error 1192"]);
-    // Another LOCK TABLES gives back the first one's; a write lock keeps readers out, and the global read lock.
+    // Another LOCK TABLES gives back the first one's; a write lock keeps readers out, and the
+    // global read lock.
     assert_eq!(lines(&mut a, "LOCK TABLES u WRITE"), ["ok 0 0"]);
     assert_eq!(lines(&mut b, "INSERT INTO t (k) VALUES (2)"), ["ok 1 2"]);
     assert_eq!(lines(&mut b, "SELECT * FROM u"), ["error 1205"]);
@@ -548,7 +687,10 @@ fn lock_tables_by_the_session() {
     assert_eq!(lines(&mut b, "FLUSH TABLES WITH READ LOCK; UNLOCK TABLES"), ["ok 0 0", "ok 0 0"]);
     assert_eq!(lines(&mut a, "SELECT COUNT(*) FROM t; COMMIT"), ["2", "ok 0 0"]);
     // UNLOCK TABLES commits.
-    query(&mut a, "SET autocommit = 0; LOCK TABLES t WRITE; INSERT INTO t (k) VALUES (3); UNLOCK TABLES");
+    query(
+        &mut a,
+        "SET autocommit = 0; LOCK TABLES t WRITE; INSERT INTO t (k) VALUES (3); UNLOCK TABLES",
+    );
     assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
     assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["3"]);
 }
@@ -558,12 +700,19 @@ fn a_reset_keeps_what_the_handshake_said() {
     let world = World::new();
     let mut s = world.session();
     s.interactive = true;
-    world.db.settings.set_global(crate::settings::Var::InteractiveTimeout, Some(&Value::UInt(77))).unwrap();
+    world
+        .db
+        .settings
+        .set_global(crate::settings::Var::InteractiveTimeout, Some(&Value::UInt(77)))
+        .unwrap();
     block_on(s.reset());
     assert_eq!(s.wait_timeout_s(), 77);
     query(&mut s, "SET wait_timeout = 5");
     block_on(s.reset());
-    assert_eq!((s.wait_timeout_s(), lines(&mut s, "SELECT @@interactive_timeout").remove(0)), (77, "77".into()));
+    assert_eq!(
+        (s.wait_timeout_s(), lines(&mut s, "SELECT @@interactive_timeout").remove(0)),
+        (77, "77".into())
+    );
 }
 
 /// Bytes that stand for literals in the cache's keys are no literals.
@@ -572,9 +721,11 @@ fn control_bytes_are_no_literals() {
     let world = World::new();
     let mut s = world.session();
     query(&mut s, TABLE);
-    for (text, forged) in
-        [("SELECT 5", "SELECT \x01"), ("SELECT * FROM t WHERE id = 5", "SELECT * FROM t WHERE id = \x01"), ("SELECT 'a'", "SELECT \x05")]
-    {
+    for (text, forged) in [
+        ("SELECT 5", "SELECT \x01"),
+        ("SELECT * FROM t WHERE id = 5", "SELECT * FROM t WHERE id = \x01"),
+        ("SELECT 'a'", "SELECT \x05"),
+    ] {
         assert!(!lines(&mut s, text).iter().any(|l| l.starts_with("error")));
         assert_eq!(lines(&mut s, forged), ["error 1064"]);
     }

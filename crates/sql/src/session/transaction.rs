@@ -1,7 +1,7 @@
 //! Transactions: BEGIN to COMMIT, autocommit, savepoints.
 //!
-//! **TXN-1** `active` says that the transaction goes on after the statement: BEGIN, or autocommit off and a table was used. Otherwise each statement is a
-//! transaction of its own.
+//! **TXN-1** `active` says that the transaction goes on after the statement: BEGIN, or autocommit
+//! off and a table was used. Otherwise each statement is a transaction of its own.
 use super::variables::{engine_isolation, flush_of};
 use super::{Session, state::Done};
 use crate::error::{Result, SqlError};
@@ -48,7 +48,10 @@ impl Session {
                     self.scratch.handlers.savepoint += self.transaction.used as u64;
                     let point = self.trx.savepoint();
                     let savepoints = &mut self.transaction.savepoints;
-                    self.state.memory.savepoints.set(savepoints.bytes() + SAVEPOINT_BYTES + 2 * name.len())?;
+                    self.state
+                        .memory
+                        .savepoints
+                        .set(savepoints.bytes() + SAVEPOINT_BYTES + 2 * name.len())?;
                     savepoints.set(name, point);
                 }
             }
@@ -98,7 +101,8 @@ impl Session {
     pub(super) fn begin_engine_transaction(&mut self, read_only: Option<bool>) {
         let next = std::mem::take(&mut self.transaction.next);
         let chained = self.transaction.chained.take();
-        self.trx.isolation = chained.or(next.isolation.map(engine_isolation)).unwrap_or(self.derived.isolation);
+        self.trx.isolation =
+            chained.or(next.isolation.map(engine_isolation)).unwrap_or(self.derived.isolation);
         self.trx.read_only = read_only.or(next.read_only).unwrap_or(self.derived.read_only);
         self.trx.lock_wait_timeout = self.derived.row_lock_timeout;
     }
@@ -107,8 +111,13 @@ impl Session {
     pub(super) async fn commit_open(&mut self) -> Result<()> {
         if self.transaction.active || self.trx.has_written() {
             // Before anything has happened: a COMMIT that fails here leaves the transaction open.
-            let _pass = if self.trx.has_written() { self.locks.passes.commit(self.metadata_wait()).await? } else { None };
-            let committed = exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
+            let _pass = if self.trx.has_written() {
+                self.locks.passes.commit(self.metadata_wait()).await?
+            } else {
+                None
+            };
+            let committed =
+                exec::commit(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;
             self.scratch.handlers.commit += self.transaction.used as u64;
             self.ended();
             committed?;
@@ -118,7 +127,11 @@ impl Session {
     /// How this session waits for locks that are not on rows.
     #[inline]
     pub(super) fn metadata_wait(&self) -> MdlWait<'_> {
-        MdlWait { host: &self.db.engine.host, timeout: self.derived.lock_timeout, kill: &self.state.process.interrupt }
+        MdlWait {
+            host: &self.db.engine.host,
+            timeout: self.derived.lock_timeout,
+            kill: &self.state.process.interrupt,
+        }
     }
     pub(super) async fn rollback_open(&mut self) -> Result<()> {
         let undone = exec::rollback(&mut self.trx, flush_of(&self.vars, &self.db.settings)).await;

@@ -28,7 +28,10 @@ pub(super) struct Derived {
 impl Derived {
     pub fn of(vars: &SessionVars) -> Derived {
         let exec = statement_settings(vars, false);
-        let client = vars.collation(Var::CharacterSetClient).unwrap_or(Collation::Utf8mb4GeneralCi).charset();
+        let client = vars
+            .collation(Var::CharacterSetClient)
+            .unwrap_or(Collation::Utf8mb4GeneralCi)
+            .charset();
         Derived {
             generation: vars.generation(),
             exec,
@@ -55,7 +58,10 @@ pub(super) fn engine_isolation(level: plan::Isolation) -> Isolation {
 
 /// innodb_flush_log_at_trx_commit
 pub(super) fn flush_of(vars: &SessionVars, settings: &Settings) -> Flush {
-    match vars.own_bits(Var::InnodbFlushLogAtTrxCommit).unwrap_or_else(|| settings.bits(Var::InnodbFlushLogAtTrxCommit)) {
+    match vars
+        .own_bits(Var::InnodbFlushLogAtTrxCommit)
+        .unwrap_or_else(|| settings.bits(Var::InnodbFlushLogAtTrxCommit))
+    {
         0 => Flush::No,
         2 => Flush::Written,
         _ => Flush::Durable,

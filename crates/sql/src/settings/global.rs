@@ -34,7 +34,8 @@ pub struct Settings {
     /// The bits of the snapshot, for readers on hot paths (SET-2).
     bits: [AtomicU64; COUNT],
     snapshot: RwLock<Arc<Snapshot>>,
-    /// Locked before `snapshot` is written and until the hooks have run: of two SET GLOBALs, the one whose value stays is told last.
+    /// Locked before `snapshot` is written and until the hooks have run: of two SET GLOBALs, the
+    /// one whose value stays is told last.
     hooks: Mutex<Vec<(Var, Hook)>>,
 }
 
@@ -57,7 +58,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The current GLOBAL value of a number, boolean (0, 1), enum (position), set (flags) or collation (id).
+    /// The current GLOBAL value of a number, boolean (0, 1), enum (position), set (flags) or
+    /// collation (id).
     #[inline]
     pub fn bits(&self, var: Var) -> u64 {
         self.bits[var as usize].load(Relaxed)
@@ -88,9 +90,16 @@ impl Settings {
             }),
         ));
     }
-    /// The same for what the system may refuse: `f` is called, with the bits and the text, whenever the GLOBAL value is set. It is not called now.
-    pub fn on_change_of_place(&self, var: Var, f: impl Fn(u64, &str) -> Vec<String> + Send + Sync + 'static) {
-        self.hooks.lock().push((var, Box::new(move |s| f(s.bits, s.text.as_deref().unwrap_or("")))));
+    /// The same for what the system may refuse: `f` is called, with the bits and the text, whenever
+    /// the GLOBAL value is set. It is not called now.
+    pub fn on_change_of_place(
+        &self,
+        var: Var,
+        f: impl Fn(u64, &str) -> Vec<String> + Send + Sync + 'static,
+    ) {
+        self.hooks
+            .lock()
+            .push((var, Box::new(move |s| f(s.bits, s.text.as_deref().unwrap_or("")))));
     }
 
     /// SET GLOBAL; `value` None is DEFAULT.
@@ -102,7 +111,9 @@ impl Settings {
     pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Taken> {
         let v = var.get();
         match (v.access, v.scope) {
-            (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
+            (Access::AtStart | Access::ReadOnly, _) => {
+                return Err(SqlError::read_only_variable(v.name, "read only"));
+            }
             (_, Scope::Session) => return Err(SqlError::session_variable(v.name)),
             _ => {}
         }
@@ -112,13 +123,20 @@ impl Settings {
         };
         let only_default = v.only.is_some() && taken.setting != v.default_setting();
         if only_default {
-            return Err(SqlError::wrong_variable_value(v.name, v.show(&taken.setting).unwrap_or_default()));
+            return Err(SqlError::wrong_variable_value(
+                v.name,
+                v.show(&taken.setting).unwrap_or_default(),
+            ));
         }
         Ok(taken)
     }
     /// Does what was checked. Returns what the system refused.
     pub fn apply(&self, var: Var, setting: Setting) -> Vec<String> {
-        if var.is_order() { call_hooks(&self.hooks.lock(), var, &setting) } else { self.store(var, setting) }
+        if var.is_order() {
+            call_hooks(&self.hooks.lock(), var, &setting)
+        } else {
+            self.store(var, setting)
+        }
     }
 
     /// Stores a value that is known to be valid, with that of the variable's twin.
@@ -178,7 +196,9 @@ pub(super) fn twin_bits(twin: Var, bits: u64) -> u64 {
     match twin.get().kind {
         _ if twin == Var::InnodbLogWriterThreads => (bits == DEDICATED) as u64,
         _ if twin == Var::RedolithLogWriter => [SESSION, DEDICATED][bits as usize],
-        Kind::Charset { .. } => collation(bits).map_or(bits, |c| c.charset().default_collation().id() as u64),
+        Kind::Charset { .. } => {
+            collation(bits).map_or(bits, |c| c.charset().default_collation().id() as u64)
+        }
         _ => bits,
     }
 }
@@ -212,12 +232,19 @@ mod tests {
         let (seen, told) = (Arc::downgrade(&s), Arc::new(AtomicU64::new(0)));
         let late = told.clone();
         s.on_change(Var::MaxConnections, move |n| {
-            late.fetch_add(seen.upgrade().is_some_and(|s| s.bits(Var::MaxConnections) != n) as u64, Relaxed);
+            late.fetch_add(
+                seen.upgrade().is_some_and(|s| s.bits(Var::MaxConnections) != n) as u64,
+                Relaxed,
+            );
         });
         std::thread::scope(|scope| {
             for n in 0..4 {
                 let s = &s;
-                scope.spawn(move || (0..5_000).for_each(|i| drop(s.set_global(Var::MaxConnections, Some(&int(1 + 4 * i + n))))));
+                scope.spawn(move || {
+                    (0..5_000).for_each(|i| {
+                        drop(s.set_global(Var::MaxConnections, Some(&int(1 + 4 * i + n))))
+                    })
+                });
             }
         });
         assert_eq!(told.load(Relaxed), 0, "a hook was told a value that another had replaced");

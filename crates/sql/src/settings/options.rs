@@ -26,7 +26,13 @@ impl Var {
     }
     /// mysqld has no option for these; a session begins with what is said elsewhere.
     fn is_of_session_options_only(self) -> bool {
-        matches!(self, Var::CharacterSetConnection | Var::CharacterSetDatabase | Var::CollationConnection | Var::CollationDatabase)
+        matches!(
+            self,
+            Var::CharacterSetConnection
+                | Var::CharacterSetDatabase
+                | Var::CollationConnection
+                | Var::CollationDatabase
+        )
     }
     /// Whether the option may stand without a value, which means ON.
     pub fn is_switch(self) -> bool {
@@ -35,7 +41,8 @@ impl Var {
 }
 
 impl Settings {
-    /// Sets a variable as the option `name` says; `value` None: the option stands alone. Some text: accepted, but worth telling.
+    /// Sets a variable as the option `name` says; `value` None: the option stands alone. Some text:
+    /// accepted, but worth telling.
     pub fn set_option(&self, var: Var, value: Option<&str>) -> Result<Option<String>, OptionError> {
         let v = var.get();
         let option = v.name.replace('_', "-");
@@ -45,12 +52,18 @@ impl Settings {
             None => return Err(OptionError(format!("option '--{option}' requires an argument"))),
         };
         let mut taken: Taken = match v.kind {
-            Kind::Text { nullable: true } if text.eq_ignore_ascii_case("NULL") => v.default_setting().into(),
-            _ => v.take_text(text).map_err(|e| OptionError(format!("--{option}={text}: {}", e.message)))?,
+            Kind::Text { nullable: true } if text.eq_ignore_ascii_case("NULL") => {
+                v.default_setting().into()
+            }
+            _ => v
+                .take_text(text)
+                .map_err(|e| OptionError(format!("--{option}={text}: {}", e.message)))?,
         };
         if let (Some(why), false) = (v.only, taken.setting == v.default_setting()) {
             let only = v.show(&v.default_setting()).unwrap_or_default();
-            return Err(OptionError(format!("--{option}={text}: only '{only}' is possible: {why}")));
+            return Err(OptionError(format!(
+                "--{option}={text}: only '{only}' is possible: {why}"
+            )));
         }
         let note = if taken.truncated {
             taken.truncated = false;
@@ -89,7 +102,10 @@ mod tests {
     fn what_is_not_built_is_refused_with_a_reason() {
         let s = Settings::default();
         let why = |var, text| s.set_option(var, Some(text)).unwrap_err().0;
-        assert_eq!(why(Var::LogBin, "ON"), "--log-bin=ON: only 'OFF' is possible: the binary log is not built yet");
+        assert_eq!(
+            why(Var::LogBin, "ON"),
+            "--log-bin=ON: only 'OFF' is possible: the binary log is not built yet"
+        );
         assert!(why(Var::PerformanceSchema, "1").contains("no performance schema"));
         assert!(why(Var::Port, "x").contains("Variable 'port' can't be set to the value of 'x'"));
         assert!(s.set_option(Var::Port, None).unwrap_err().0.contains("requires an argument"));
@@ -98,7 +114,15 @@ mod tests {
     #[test]
     fn adjusted_and_inert_values_are_told() {
         let s = Settings::default();
-        assert_eq!(s.set_option(Var::MaxConnections, Some("0")).unwrap().unwrap(), "option 'max-connections': value 0 adjusted to 1");
-        assert!(s.set_option(Var::TableOpenCache, Some("7995")).unwrap().unwrap().contains("has no effect"));
+        assert_eq!(
+            s.set_option(Var::MaxConnections, Some("0")).unwrap().unwrap(),
+            "option 'max-connections': value 0 adjusted to 1"
+        );
+        assert!(
+            s.set_option(Var::TableOpenCache, Some("7995"))
+                .unwrap()
+                .unwrap()
+                .contains("has no effect")
+        );
     }
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct SessionVars {
     snapshot: Arc<Snapshot>,
-    /// What differs from the snapshot: few, so that looking through them is quick and an idle session is small.
+    /// What differs from the snapshot: few, so that looking through them is quick and an idle
+    /// session is small.
     own: Vec<(Var, Setting)>,
     /// Goes up with every change, for what is derived from several variables.
     generation: u32,
@@ -53,24 +54,40 @@ impl SessionVars {
         self.generation
     }
 
-    /// SET SESSION; `value` None is DEFAULT, which is the current GLOBAL value. True if the value was moved into the variable's range.
-    pub fn set(&mut self, settings: &Settings, var: Var, value: Option<&Value<'_>>) -> Result<bool> {
+    /// SET SESSION; `value` None is DEFAULT, which is the current GLOBAL value. True if the value
+    /// was moved into the variable's range.
+    pub fn set(
+        &mut self,
+        settings: &Settings,
+        var: Var,
+        value: Option<&Value<'_>>,
+    ) -> Result<bool> {
         let taken = SessionVars::check(var, value)?;
         let truncated = taken.as_ref().is_some_and(|t| t.truncated);
         self.apply(settings, var, taken.map(|t| t.setting));
         Ok(truncated)
     }
     /// What SET SESSION would keep; None: the default.
-    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being settable only.
+    /// Variables of [`Kind::OfSession`] are the caller's to set; here they are checked for being
+    /// settable only.
     pub fn check(var: Var, value: Option<&Value<'_>>) -> Result<Option<Taken>> {
         let v = var.get();
         match (v.access, v.scope) {
-            (Access::AtStart | Access::ReadOnly, _) => return Err(SqlError::read_only_variable(v.name, "read only")),
+            (Access::AtStart | Access::ReadOnly, _) => {
+                return Err(SqlError::read_only_variable(v.name, "read only"));
+            }
             (_, Scope::Global) => return Err(SqlError::global_variable(v.name)),
             _ if v.kind == Kind::OfSession => return Ok(None),
-            // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET GLOBAL to assign the value").
+            // What bounds a packet is the server's to choose (MySQL: 1238 "read-only. Use SET
+            // GLOBAL to assign the value").
             _ if matches!(var, Var::MaxAllowedPacket | Var::NetBufferLength) => {
-                return Err(SqlError::new(1621, format!("SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value", v.name)));
+                return Err(SqlError::new(
+                    1621,
+                    format!(
+                        "SESSION variable '{}' is read-only. Use SET GLOBAL to assign the value",
+                        v.name
+                    ),
+                ));
             }
             _ => {}
         }
@@ -94,7 +111,8 @@ impl SessionVars {
         }
     }
 
-    /// Stores a value known to be valid: SET NAMES, SET TRANSACTION, the client's character set at login.
+    /// Stores a value known to be valid: SET NAMES, SET TRANSACTION, the client's character set at
+    /// login.
     pub fn store_bits(&mut self, var: Var, bits: u64) {
         self.store(var, Setting { bits, text: None });
     }
@@ -131,8 +149,14 @@ impl SessionVars {
         self.store_bits(Var::CollationConnection, c.id() as u64);
     }
 
-    /// `@@name` and `@@SESSION.name`; None if the session itself knows the value ([`Kind::OfSession`]). `session_only`: 1238 for a GLOBAL one.
-    pub fn value(&self, settings: &Settings, var: Var, session_only: bool) -> Result<Option<Value<'static>>> {
+    /// `@@name` and `@@SESSION.name`; None if the session itself knows the value
+    /// ([`Kind::OfSession`]). `session_only`: 1238 for a GLOBAL one.
+    pub fn value(
+        &self,
+        settings: &Settings,
+        var: Var,
+        session_only: bool,
+    ) -> Result<Option<Value<'static>>> {
         let v = var.get();
         match v.scope {
             _ if v.kind == Kind::OfSession => Ok(None),
@@ -150,7 +174,8 @@ impl SessionVars {
         all.map(|var| {
             let v = var.get();
             let follows = v.scope == Scope::Followed && self.own_bits(*var).is_none();
-            let setting = if v.scope == Scope::Global || follows { global.get(*var) } else { self.get(*var) };
+            let setting =
+                if v.scope == Scope::Global || follows { global.get(*var) } else { self.get(*var) };
             (v.name, v.show(setting).unwrap_or_default())
         })
         .collect()
@@ -166,7 +191,10 @@ mod tests {
         let s = Settings::default();
         let mut old = SessionVars::new(&s);
         s.set_global(Var::WaitTimeout, Some(&Value::UInt(5))).unwrap();
-        assert_eq!((old.bits(Var::WaitTimeout), SessionVars::new(&s).bits(Var::WaitTimeout)), (28800, 5));
+        assert_eq!(
+            (old.bits(Var::WaitTimeout), SessionVars::new(&s).bits(Var::WaitTimeout)),
+            (28800, 5)
+        );
         old.set(&s, Var::WaitTimeout, None).unwrap();
         assert_eq!(old.bits(Var::WaitTimeout), 5);
         // A GLOBAL variable is read where it is current.
@@ -200,7 +228,10 @@ mod tests {
         assert_eq!(v.own.capacity(), 0);
         v.set_names(Collation::Latin1Bin);
         assert_eq!(v.own.len(), 4);
-        assert_eq!(v.value(&s, Var::CharacterSetConnection, false).unwrap(), Some(Value::text("latin1")));
+        assert_eq!(
+            v.value(&s, Var::CharacterSetConnection, false).unwrap(),
+            Some(Value::text("latin1"))
+        );
         assert_eq!(v.collation(Var::CollationConnection), Some(Collation::Latin1Bin));
         v.set(&s, Var::CharacterSetResults, Some(&Value::Null)).unwrap();
         assert_eq!(v.collation(Var::CharacterSetResults), None);

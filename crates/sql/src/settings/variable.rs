@@ -30,13 +30,15 @@ pub enum Access {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     Bool,
-    /// Bytes, counts, seconds: with K, M, G, T in options. Values outside are moved to the nearest end, and down to a multiple of `step`.
+    /// Bytes, counts, seconds: with K, M, G, T in options. Values outside are moved to the nearest
+    /// end, and down to a multiple of `step`.
     Int {
         min: u64,
         max: u64,
         step: u64,
     },
-    /// A whole number that is a choice or a place, not an amount: one outside is refused (1231), not moved.
+    /// A whole number that is a choice or a place, not an amount: one outside is refused (1231),
+    /// not moved.
     Exact {
         min: i64,
         max: i64,
@@ -50,7 +52,8 @@ pub enum Kind {
     },
     /// A name or its position.
     Enum(&'static [&'static str]),
-    /// A storage engine: any is taken, with a warning, and means the one that there is, as in ENGINE=.
+    /// A storage engine: any is taken, with a warning, and means the one that there is, as in
+    /// ENGINE=.
     Engine,
     SqlMode,
     /// A character set, kept as its default collation; with `nullable`, NULL too.
@@ -65,7 +68,8 @@ pub enum Kind {
     Text {
         nullable: bool,
     },
-    /// The session knows the value (`timestamp`, `warning_count`, ...), and sets it where `Access` allows.
+    /// The session knows the value (`timestamp`, `warning_count`, ...), and sets it where `Access`
+    /// allows.
     OfSession,
 }
 
@@ -84,7 +88,8 @@ pub struct Variable {
     pub inert: Option<&'static str>,
 }
 
-/// A value as it is kept: numbers, positions, flags and collation ids as bits; text beside them. NULL is bits of [`NULL_BITS`] without text.
+/// A value as it is kept: numbers, positions, flags and collation ids as bits; text beside them.
+/// NULL is bits of [`NULL_BITS`] without text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub bits: u64,
@@ -154,7 +159,9 @@ impl Variable {
         Ok(match self.kind {
             Kind::Bool => Setting::bits(parse_bool(text).ok_or_else(wrong)? as u64).into(),
             Kind::Int { .. } => self.take_int(parse_int(text).ok_or_else(wrong)?),
-            Kind::Exact { .. } => self.take_exact(text.trim().parse().map_err(|_| wrong())?)?.into(),
+            Kind::Exact { .. } => {
+                self.take_exact(text.trim().parse().map_err(|_| wrong())?)?.into()
+            }
             Kind::CpuList => {
                 parse_cpus(text).ok_or_else(wrong)?;
                 Setting::text(text.trim()).into()
@@ -166,22 +173,30 @@ impl Variable {
                 Setting::bits(by_name.or_else(by_number).ok_or_else(wrong)? as u64).into()
             }
             Kind::Engine if text.trim().is_empty() => return Err(wrong()),
-            Kind::Engine => Taken { setting: Setting::bits(0), truncated: !text.eq_ignore_ascii_case("InnoDB") },
-            Kind::SqlMode => Setting::bits(SqlMode::parse(text).map_err(|name| self.wrong_value(name))?.0).into(),
+            Kind::Engine => {
+                Taken { setting: Setting::bits(0), truncated: !text.eq_ignore_ascii_case("InnoDB") }
+            }
+            Kind::SqlMode => {
+                Setting::bits(SqlMode::parse(text).map_err(|name| self.wrong_value(name))?.0).into()
+            }
             Kind::Charset { .. } => {
-                let charset = Charset::from_name(text).ok_or_else(|| SqlError::unknown_character_set(text))?;
+                let charset = Charset::from_name(text)
+                    .ok_or_else(|| SqlError::unknown_character_set(text))?;
                 Setting::bits(charset.default_collation().id() as u64).into()
             }
             Kind::Collation => {
-                let collation = Collation::from_name(text).ok_or_else(|| SqlError::unknown_collation(text))?;
+                let collation =
+                    Collation::from_name(text).ok_or_else(|| SqlError::unknown_collation(text))?;
                 Setting::bits(collation.id() as u64).into()
             }
             Kind::TimeZone => {
-                let known = text.eq_ignore_ascii_case("SYSTEM") || parse_zone(text.as_bytes()).is_some();
+                let known =
+                    text.eq_ignore_ascii_case("SYSTEM") || parse_zone(text.as_bytes()).is_some();
                 if !known {
                     return Err(SqlError::unknown_time_zone(text));
                 }
-                Setting::text(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text }).into()
+                Setting::text(if text.eq_ignore_ascii_case("SYSTEM") { "SYSTEM" } else { text })
+                    .into()
             }
             Kind::OptimizerSwitch => self.take_switches(text)?.into(),
             Kind::Text { .. } => Setting::text(text).into(),
@@ -193,30 +208,45 @@ impl Variable {
     pub fn take_value(&self, value: &Value<'_>) -> Result<Taken> {
         let shown = || value.to_string();
         match (self.kind, value) {
-            (Kind::Text { nullable: true } | Kind::Charset { nullable: true }, Value::Null) => Ok(Setting::bits(NULL_BITS).into()),
+            (Kind::Text { nullable: true } | Kind::Charset { nullable: true }, Value::Null) => {
+                Ok(Setting::bits(NULL_BITS).into())
+            }
             (Kind::Bool | Kind::Enum(_), Value::Null) => Err(self.wrong_value("NULL")),
             (_, Value::Null) => Err(self.wrong_value("NULL")),
-            (Kind::Int { .. }, Value::Int(n)) if *n < 0 => Ok(Taken { truncated: true, ..self.take_int(0) }),
+            (Kind::Int { .. }, Value::Int(n)) if *n < 0 => {
+                Ok(Taken { truncated: true, ..self.take_int(0) })
+            }
             (Kind::Int { .. }, Value::Int(n)) => Ok(self.take_int(*n as u64)),
             (Kind::Int { .. }, Value::UInt(n)) => Ok(self.take_int(*n)),
             (Kind::Int { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
             (Kind::Exact { .. }, Value::Int(n)) => Ok(self.take_exact(*n)?.into()),
-            (Kind::Exact { .. }, Value::UInt(n)) => Ok(self.take_exact(i64::try_from(*n).map_err(|_| self.wrong_value(n))?)?.into()),
+            (Kind::Exact { .. }, Value::UInt(n)) => {
+                Ok(self.take_exact(i64::try_from(*n).map_err(|_| self.wrong_value(n))?)?.into())
+            }
             (Kind::Exact { .. }, _) => Err(SqlError::wrong_variable_type(self.name)),
             // One CPU is written as a number.
             (Kind::CpuList, Value::Int(_) | Value::UInt(_)) => self.take_text(&shown()),
             (Kind::Real { .. }, Value::Bytes(_)) => Err(SqlError::wrong_variable_type(self.name)),
             (Kind::Bool, Value::Int(0 | 1) | Value::UInt(0 | 1)) => self.take_text(&shown()),
             (Kind::Bool, Value::Int(_) | Value::UInt(_)) => Err(self.wrong_value(shown())),
-            (Kind::Bool, Value::Double(_) | Value::Float(_) | Value::Decimal(_)) => Err(SqlError::wrong_variable_type(self.name)),
-            (Kind::SqlMode, Value::Int(n)) if *n >= 0 => Ok(self.take_mode(*n as u64)?.into()),
-            (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
-            (Kind::Charset { .. }, Value::Int(n)) => self.take_collation_id(*n as u64).map(|c| c.charset().default_collation()).map(by_id),
-            (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
-            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch | Kind::CpuList, v) if v.as_bytes().is_none() => {
+            (Kind::Bool, Value::Double(_) | Value::Float(_) | Value::Decimal(_)) => {
                 Err(SqlError::wrong_variable_type(self.name))
             }
-            (_, Value::Bytes(b)) => self.take_text(std::str::from_utf8(b).map_err(|_| self.wrong_value(shown()))?),
+            (Kind::SqlMode, Value::Int(n)) if *n >= 0 => Ok(self.take_mode(*n as u64)?.into()),
+            (Kind::SqlMode, Value::UInt(n)) => Ok(self.take_mode(*n)?.into()),
+            (Kind::Charset { .. }, Value::Int(n)) => self
+                .take_collation_id(*n as u64)
+                .map(|c| c.charset().default_collation())
+                .map(by_id),
+            (Kind::Collation, Value::Int(n)) => self.take_collation_id(*n as u64).map(by_id),
+            (Kind::Text { .. } | Kind::TimeZone | Kind::OptimizerSwitch | Kind::CpuList, v)
+                if v.as_bytes().is_none() =>
+            {
+                Err(SqlError::wrong_variable_type(self.name))
+            }
+            (_, Value::Bytes(b)) => {
+                self.take_text(std::str::from_utf8(b).map_err(|_| self.wrong_value(shown()))?)
+            }
             _ => self.take_text(&shown()),
         }
     }
@@ -229,7 +259,11 @@ impl Variable {
     }
     fn take_exact(&self, n: i64) -> Result<Setting> {
         let Kind::Exact { min, max } = self.kind else { unreachable!("a number that is a choice") };
-        if (min..=max).contains(&n) { Ok(Setting::bits(n as u64)) } else { Err(self.wrong_value(n)) }
+        if (min..=max).contains(&n) {
+            Ok(Setting::bits(n as u64))
+        } else {
+            Err(self.wrong_value(n))
+        }
     }
     fn take_real(&self, x: f64) -> Taken {
         let Kind::Real { min, max } = self.kind else { unreachable!("a real variable") };
@@ -238,16 +272,29 @@ impl Variable {
     }
     fn take_mode(&self, bits: u64) -> Result<Setting> {
         let known: u64 = SqlMode::NAMES.iter().map(|(_, bit)| bit).sum();
-        if bits & !known != 0 { Err(self.wrong_value(bits)) } else { Ok(Setting::bits(SqlMode(bits).expanded().0)) }
+        if bits & !known != 0 {
+            Err(self.wrong_value(bits))
+        } else {
+            Ok(Setting::bits(SqlMode(bits).expanded().0))
+        }
     }
     fn take_collation_id(&self, id: u64) -> Result<Collation> {
-        u16::try_from(id).ok().and_then(Collation::from_id).ok_or_else(|| SqlError::unknown_collation(id))
+        u16::try_from(id)
+            .ok()
+            .and_then(Collation::from_id)
+            .ok_or_else(|| SqlError::unknown_collation(id))
     }
     fn take_switches(&self, text: &str) -> Result<Setting> {
-        for item in text.split(',').map(str::trim).filter(|i| !i.is_empty() && !i.eq_ignore_ascii_case("default")) {
+        for item in text
+            .split(',')
+            .map(str::trim)
+            .filter(|i| !i.is_empty() && !i.eq_ignore_ascii_case("default"))
+        {
             let (name, value) = item.split_once('=').ok_or_else(|| self.wrong_value(item))?;
             let known = SWITCHES.iter().any(|s| s.eq_ignore_ascii_case(name));
-            if !known || !(value.eq_ignore_ascii_case("off") || value.eq_ignore_ascii_case("default")) {
+            if !known
+                || !(value.eq_ignore_ascii_case("off") || value.eq_ignore_ascii_case("default"))
+            {
                 return Err(self.wrong_value(item));
             }
         }
@@ -266,7 +313,9 @@ impl Variable {
             Kind::SqlMode => SqlMode(s.bits).to_list(),
             Kind::Charset { .. } => collation(s.bits)?.charset().name().to_string(),
             Kind::Collation => collation(s.bits)?.name().to_string(),
-            Kind::OptimizerSwitch => SWITCHES.iter().map(|s| format!("{s}=off")).collect::<Vec<_>>().join(","),
+            Kind::OptimizerSwitch => {
+                SWITCHES.iter().map(|s| format!("{s}=off")).collect::<Vec<_>>().join(",")
+            }
             Kind::Text { .. } | Kind::TimeZone | Kind::CpuList => s.text.as_deref()?.to_string(),
             Kind::OfSession => return None,
         })
@@ -313,7 +362,8 @@ pub fn parse_cpus(text: &str) -> Option<Vec<usize>> {
     let mut named = [false; 1024];
     for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
+        let (first, last) =
+            (first.trim().parse::<usize>().ok()?, last.trim().parse::<usize>().ok()?);
         if first > last {
             return None;
         }
@@ -336,7 +386,10 @@ fn parse_int(text: &str) -> Option<u64> {
     };
     let digits = if shift > 0 { &text[..text.len() - 1] } else { text };
     // "-1" stands for the least there is, as in mysqld.
-    if digits.len() > 1 && digits.starts_with('-') && digits[1..].bytes().all(|b| b.is_ascii_digit()) {
+    if digits.len() > 1
+        && digits.starts_with('-')
+        && digits[1..].bytes().all(|b| b.is_ascii_digit())
+    {
         return Some(0);
     }
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)

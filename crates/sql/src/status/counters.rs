@@ -2,7 +2,8 @@
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Threads that have a copy of the counters to themselves and add to it with a load and a store; later ones share one more.
+/// Threads that have a copy of the counters to themselves and add to it with a load and a store;
+/// later ones share one more.
 const OWNED: usize = 64;
 
 macro_rules! counters {
@@ -117,13 +118,18 @@ pub struct Counters {
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters { copies: (0..=OWNED).map(|_| PerThread([const { AtomicU64::new(0) }; NAMES.len()])).collect() }
+        Counters {
+            copies: (0..=OWNED)
+                .map(|_| PerThread([const { AtomicU64::new(0) }; NAMES.len()]))
+                .collect(),
+        }
     }
 }
 
 /// Copies that nobody has.
 static FREE: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
-/// A thread's copy, given back when it ends: threads come and go where long statements run beside the workers.
+/// A thread's copy, given back when it ends: threads come and go where long statements run beside
+/// the workers.
 struct Copy(usize);
 impl Copy {
     fn take() -> Copy {
@@ -166,7 +172,10 @@ impl Counters {
         self.copies.iter().map(|c| c.0[counter as usize].load(Relaxed)).sum()
     }
     pub fn list(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        NAMES.iter().enumerate().map(|(i, name)| (*name, self.copies.iter().map(|c| c.0[i].load(Relaxed)).sum()))
+        NAMES
+            .iter()
+            .enumerate()
+            .map(|(i, name)| (*name, self.copies.iter().map(|c| c.0[i].load(Relaxed)).sum()))
     }
     pub(super) fn reset(&self) {
         self.copies.iter().flat_map(|c| &c.0).for_each(|n| n.store(0, Relaxed));

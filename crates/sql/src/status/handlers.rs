@@ -1,8 +1,11 @@
-//! Handler_*: what statements ask of the storage engine, as MySQL counts it. A session adds to memory of its own, row by row, and gives it to the server's
-//! counters when the statement ends (STAT-1).
+//! Handler_*: what statements ask of the storage engine, as MySQL counts it. A session adds to
+//! memory of its own, row by row, and gives it to the server's counters when the statement ends
+//! (STAT-1).
 //!
-//! A scan of a table is `read_first`, `read_key` and a `read_rnd_next` for each row and for the end. A range of an index is `read_key` (where it has no bound,
-//! `read_first` or `read_last` beside it) and `read_next` or `read_prev` for each row behind the first and for the end. A whole unique key is one `read_key`.
+//! A scan of a table is `read_first`, `read_key` and a `read_rnd_next` for each row and for the
+//! end. A range of an index is `read_key` (where it has no bound, `read_first` or `read_last`
+//! beside it) and `read_next` or `read_prev` for each row behind the first and for the end. A whole
+//! unique key is one `read_key`.
 use super::Counter;
 
 macro_rules! handlers {

@@ -1,4 +1,5 @@
-//! SHOW STATUS: counters of our own, one copy per thread that counts, and names that others give values to when asked.
+//! SHOW STATUS: counters of our own, one copy per thread that counts, and names that others give
+//! values to when asked.
 //!
 //! STAT-1: counting is a load and a store of memory that only this thread writes.
 mod counters;
@@ -66,13 +67,15 @@ impl Status {
     pub fn new() -> Status {
         Status::default()
     }
-    /// Adds names that `provider` gives values to. Names are spelt as MySQL spells them (`Innodb_log_writes`).
+    /// Adds names that `provider` gives values to. Names are spelt as MySQL spells them
+    /// (`Innodb_log_writes`).
     pub fn register(&self, provider: Provider) {
         self.providers.write().push(provider);
     }
     /// Every name with its value, in the order of the names.
     pub fn list(&self) -> Vec<(String, StatusValue)> {
-        let mut all: Vec<(String, StatusValue)> = self.counters.list().map(|(n, v)| (n.to_string(), StatusValue::Int(v))).collect();
+        let mut all: Vec<(String, StatusValue)> =
+            self.counters.list().map(|(n, v)| (n.to_string(), StatusValue::Int(v))).collect();
         for provider in self.providers.read().iter() {
             provider(&mut |name, value| all.push((name.to_string(), value)));
         }

@@ -1,9 +1,13 @@
-//! INNODB_METRICS: what is shown of each counter, as `innodb_monitor_enable`, `_disable`, `_reset` and `_reset_all` say.
+//! INNODB_METRICS: what is shown of each counter, as `innodb_monitor_enable`, `_disable`, `_reset`
+//! and `_reset_all` say.
 //!
-//! The engine counts always; a monitor only says since when a count is told. All are on from the server's start (MySQL has most of them off).
+//! The engine counts always; a monitor only says since when a count is told. All are on from the
+//! server's start (MySQL has most of them off).
 //!
-//! MON-1: while a monitor is off its count stands still, and goes on from there when it is switched on again.
-//! MON-2: `reset` begins the `*_RESET` columns again; `reset_all` begins everything again, and only where the monitor is off.
+//! MON-1: while a monitor is off its count stands still, and goes on from there when it is switched
+//! on again.
+//! MON-2: `reset` begins the `*_RESET` columns again; `reset_all` begins everything again, and only
+//! where the monitor is off.
 use crate::settings::Var;
 use parking_lot::Mutex;
 use redolith_engine::metrics::{Kind, Metric};
@@ -33,8 +37,14 @@ impl MonitorAction {
 }
 
 /// Groups that MySQL has and that nothing is counted for here; naming them is no mistake.
-const EMPTY_MODULES: [&str; 6] =
-    ["module_buffer_page", "module_compress", "module_cpu", "module_ddl", "module_page_track", "module_sampling"];
+const EMPTY_MODULES: [&str; 6] = [
+    "module_buffer_page",
+    "module_compress",
+    "module_cpu",
+    "module_ddl",
+    "module_page_track",
+    "module_sampling",
+];
 
 /// Least and most of a value that goes up and down, of the times it was looked at.
 #[derive(Clone, Copy, Default, Debug)]
@@ -87,7 +97,8 @@ impl Monitor {
     fn act(&mut self, action: MonitorAction, kind: Kind, now: u64, now_us: i64) {
         match action {
             MonitorAction::Enable if !self.on => {
-                (self.on, self.base, self.enabled_us, self.disabled_us) = (true, now, Some(now_us), None);
+                (self.on, self.base, self.enabled_us, self.disabled_us) =
+                    (true, now, Some(now_us), None);
             }
             MonitorAction::Disable if self.on => {
                 self.kept = self.count(kind, now);
@@ -147,17 +158,26 @@ impl Monitors {
 
     /// Does the pattern name anything?
     pub fn knows(&self, pattern: &str, metrics: &[(Metric, u64)]) -> bool {
-        EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern)) || metrics.iter().any(|(m, _)| names(pattern, m))
+        EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern))
+            || metrics.iter().any(|(m, _)| names(pattern, m))
     }
 
-    /// Does `action` to what `pattern` names: a counter, a group, `all`, or a pattern with `%` and `_`. False: it names nothing, and nothing is done.
-    pub fn act(&self, action: MonitorAction, pattern: &str, metrics: &[(Metric, u64)], now_us: i64) -> bool {
+    /// Does `action` to what `pattern` names: a counter, a group, `all`, or a pattern with `%` and
+    /// `_`. False: it names nothing, and nothing is done.
+    pub fn act(
+        &self,
+        action: MonitorAction,
+        pattern: &str,
+        metrics: &[(Metric, u64)],
+        now_us: i64,
+    ) -> bool {
         let mut state = self.0.lock();
         let started_us = state.started_us;
         let mut found = EMPTY_MODULES.iter().any(|m| m.eq_ignore_ascii_case(pattern));
         for (metric, now) in metrics.iter().filter(|(m, _)| names(pattern, m)) {
             found = true;
-            let monitor = state.monitors.entry(metric.name).or_insert_with(|| Monitor::since(started_us));
+            let monitor =
+                state.monitors.entry(metric.name).or_insert_with(|| Monitor::since(started_us));
             monitor.act(action, metric.kind, *now, now_us);
         }
         found
@@ -176,7 +196,8 @@ impl Monitors {
                 m.extremes_reset.see(count);
             }
             let until_us = m.disabled_us.unwrap_or(now_us);
-            let seconds = |from: Option<i64>| from.map(|from| ((until_us - from) / 1_000_000).max(0) as u64);
+            let seconds =
+                |from: Option<i64>| from.map(|from| ((until_us - from) / 1_000_000).max(0) as u64);
             let counted = |count: u64, extremes: Extremes, since: Option<u64>| Counted {
                 count,
                 max: if is_value { extremes.0.map(|e| e.1) } else { Some(count) },
@@ -204,7 +225,12 @@ fn names(pattern: &str, metric: &Metric) -> bool {
         || pattern.eq_ignore_ascii_case(metric.module)
         || pattern.eq_ignore_ascii_case(metric.name)
         || pattern.contains('%')
-            && crate::exec::eval::like(Collation::Utf8mb4GeneralCi, Some('\\'), metric.name.as_bytes(), pattern.as_bytes())
+            && crate::exec::eval::like(
+                Collation::Utf8mb4GeneralCi,
+                Some('\\'),
+                metric.name.as_bytes(),
+                pattern.as_bytes(),
+            )
 }
 
 #[cfg(test)]
@@ -231,24 +257,39 @@ mod tests {
         let m = Monitors::default();
         m.start(10 * S);
         let shown = m.show(&metrics(30, 0, 7), 20 * S);
-        assert_eq!((shown[0].all.count, shown[0].all.average, shown[0].elapsed_s), (30, Some(3.0), Some(10)));
+        assert_eq!(
+            (shown[0].all.count, shown[0].all.average, shown[0].elapsed_s),
+            (30, Some(3.0), Some(10))
+        );
         assert_eq!((shown[0].all.max, shown[0].all.min), (Some(30), None));
         m.show(&metrics(30, 0, 2), 20 * S);
         let value = m.show(&metrics(30, 0, 5), 20 * S)[2];
-        assert_eq!((value.all.count, value.all.max, value.all.min, value.all.average), (5, Some(7), Some(2), None));
+        assert_eq!(
+            (value.all.count, value.all.max, value.all.min, value.all.average),
+            (5, Some(7), Some(2), None)
+        );
     }
 
     #[test]
     fn off_stands_still_and_on_goes_on() {
         let m = Monitors::default();
         assert!(m.act(MonitorAction::Disable, "MODULE_LOG", &metrics(10, 10, 10), S));
-        assert_eq!(counts(&m, &metrics(15, 15, 15), 2 * S), [(10, 10, false), (15, 15, true), (10, 10, false)]);
         assert_eq!(
-            (m.show(&metrics(15, 15, 15), 2 * S)[0].disabled_us, m.show(&metrics(15, 15, 15), 9 * S)[0].elapsed_s),
+            counts(&m, &metrics(15, 15, 15), 2 * S),
+            [(10, 10, false), (15, 15, true), (10, 10, false)]
+        );
+        assert_eq!(
+            (
+                m.show(&metrics(15, 15, 15), 2 * S)[0].disabled_us,
+                m.show(&metrics(15, 15, 15), 9 * S)[0].elapsed_s
+            ),
             (Some(S), Some(1))
         );
         assert!(m.act(MonitorAction::Enable, "log_a", &metrics(20, 20, 20), 3 * S));
-        assert_eq!(counts(&m, &metrics(21, 20, 20), 4 * S), [(11, 11, true), (20, 20, true), (10, 10, false)]);
+        assert_eq!(
+            counts(&m, &metrics(21, 20, 20), 4 * S),
+            [(11, 11, true), (20, 20, true), (10, 10, false)]
+        );
         assert_eq!(m.show(&metrics(21, 20, 20), 4 * S)[0].enabled_us, Some(3 * S));
         // On already: nothing changes.
         m.act(MonitorAction::Enable, "log_a", &metrics(30, 0, 0), 5 * S);
@@ -259,15 +300,24 @@ mod tests {
     fn reset_and_reset_all() {
         let m = Monitors::default();
         m.act(MonitorAction::Reset, "lo%", &metrics(10, 10, 10), S);
-        assert_eq!(counts(&m, &metrics(13, 14, 15), 2 * S), [(13, 3, true), (14, 4, true), (15, 15, true)]);
+        assert_eq!(
+            counts(&m, &metrics(13, 14, 15), 2 * S),
+            [(13, 3, true), (14, 4, true), (15, 15, true)]
+        );
         // Not while it is on.
         m.act(MonitorAction::ResetAll, "all", &metrics(13, 14, 15), S);
         assert_eq!(counts(&m, &metrics(13, 14, 15), 2 * S)[0], (13, 3, true));
         m.act(MonitorAction::Disable, "all", &metrics(13, 14, 15), 3 * S);
         m.act(MonitorAction::ResetAll, "log%", &metrics(20, 20, 20), 4 * S);
         let shown = m.show(&metrics(20, 20, 20), 5 * S);
-        assert_eq!(counts(&m, &metrics(20, 20, 20), 5 * S), [(0, 0, false), (14, 4, false), (0, 0, false)]);
-        assert_eq!((shown[0].enabled_us, shown[0].elapsed_s, shown[0].reset_us), (None, None, None));
+        assert_eq!(
+            counts(&m, &metrics(20, 20, 20), 5 * S),
+            [(0, 0, false), (14, 4, false), (0, 0, false)]
+        );
+        assert_eq!(
+            (shown[0].enabled_us, shown[0].elapsed_s, shown[0].reset_us),
+            (None, None, None)
+        );
         m.act(MonitorAction::Enable, "log_a", &metrics(20, 20, 20), 6 * S);
         assert_eq!(counts(&m, &metrics(25, 20, 20), 7 * S)[0], (5, 5, true));
     }

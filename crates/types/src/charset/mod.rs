@@ -1,6 +1,8 @@
-//! Character sets: how many bytes a character takes, whether bytes are valid, and conversion between sets.
+//! Character sets: how many bytes a character takes, whether bytes are valid, and conversion
+//! between sets.
 //!
-//! `latin1` is what MySQL calls so: Windows code page 1252, with the five holes of that page mapped to the C1 controls of the same number.
+//! `latin1` is what MySQL calls so: Windows code page 1252, with the five holes of that page mapped
+//! to the C1 controls of the same number.
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
@@ -22,12 +24,17 @@ pub struct InvalidAt(pub usize);
 
 /// Code points of bytes 0x80..=0x9f in latin1 (code page 1252).
 const LATIN1_C1: [u16; 32] = [
-    0x20ac, 0x81, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8d, 0x017d, 0x8f, 0x90, 0x2018,
-    0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d, 0x017e, 0x0178,
+    0x20ac, 0x81, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160, 0x2039,
+    0x0152, 0x8d, 0x017d, 0x8f, 0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014,
+    0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d, 0x017e, 0x0178,
 ];
 
 pub(crate) fn latin1_to_char(byte: u8) -> char {
-    let code = if matches!(byte, 0x80..=0x9f) { LATIN1_C1[usize::from(byte - 0x80)] } else { u16::from(byte) };
+    let code = if matches!(byte, 0x80..=0x9f) {
+        LATIN1_C1[usize::from(byte - 0x80)]
+    } else {
+        u16::from(byte)
+    };
     char::from_u32(u32::from(code)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
@@ -38,7 +45,8 @@ fn char_to_latin1(c: char) -> Option<u8> {
     }
 }
 
-/// Decodes the UTF-8 character at the start of `bytes`: (code point, length), or None if they are not valid.
+/// Decodes the UTF-8 character at the start of `bytes`: (code point, length), or None if they are
+/// not valid.
 #[inline]
 pub(crate) fn decode_utf8(bytes: &[u8]) -> Option<(u32, usize)> {
     let cont = |i: usize| bytes.get(i).filter(|b| **b & 0xc0 == 0x80).map(|b| u32::from(*b & 0x3f));
@@ -71,7 +79,8 @@ impl Charset {
 
     /// By name, without regard to case; `utf8` is utf8mb3 as in MySQL.
     pub fn from_name(name: &str) -> Option<Charset> {
-        let all = [Charset::Binary, Charset::Ascii, Charset::Latin1, Charset::Utf8mb3, Charset::Utf8mb4];
+        let all =
+            [Charset::Binary, Charset::Ascii, Charset::Latin1, Charset::Utf8mb3, Charset::Utf8mb4];
         if name.eq_ignore_ascii_case("utf8") {
             return Some(Charset::Utf8mb3);
         }
@@ -124,7 +133,12 @@ impl Charset {
         if bytes.len() <= chars || !self.is_utf8() {
             return bytes.len().min(chars);
         }
-        bytes.iter().enumerate().filter(|(_, b)| **b & 0xc0 != 0x80).nth(chars).map_or(bytes.len(), |(i, _)| i)
+        bytes
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b & 0xc0 != 0x80)
+            .nth(chars)
+            .map_or(bytes.len(), |(i, _)| i)
     }
 
     /// Whether every byte belongs to a valid character of this set.
@@ -134,15 +148,20 @@ impl Charset {
             Charset::Ascii => bytes.iter().position(|b| *b >= 0x80),
             Charset::Utf8mb4 => std::str::from_utf8(bytes).err().map(|e| e.valid_up_to()),
             Charset::Utf8mb3 => {
-                let valid = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| bytes.len());
-                bytes[..valid].iter().position(|b| *b >= 0xf0).or((valid < bytes.len()).then_some(valid))
+                let valid =
+                    std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), |_| bytes.len());
+                bytes[..valid]
+                    .iter()
+                    .position(|b| *b >= 0xf0)
+                    .or((valid < bytes.len()).then_some(valid))
             }
         };
         at.map_or(Ok(()), |at| Err(InvalidAt(at)))
     }
 
-    /// Bytes of this set as another set's. Fails at the first character `to` does not have (byte position in `bytes`).
-    /// From or to `Binary` the bytes stay as they are, but must be valid in `to`.
+    /// Bytes of this set as another set's. Fails at the first character `to` does not have (byte
+    /// position in `bytes`). From or to `Binary` the bytes stay as they are, but must be valid in
+    /// `to`.
     pub fn convert(self, bytes: &[u8], to: Charset) -> Result<Cow<'_, [u8]>, InvalidAt> {
         self.convert_with(bytes, to, None)
     }
@@ -152,7 +171,12 @@ impl Charset {
         self.convert_with(bytes, to, Some(b'?')).unwrap_or(Cow::Borrowed(bytes))
     }
 
-    fn convert_with(self, bytes: &[u8], to: Charset, substitute: Option<u8>) -> Result<Cow<'_, [u8]>, InvalidAt> {
+    fn convert_with(
+        self,
+        bytes: &[u8],
+        to: Charset,
+        substitute: Option<u8>,
+    ) -> Result<Cow<'_, [u8]>, InvalidAt> {
         let keeps = self == to || self == Charset::Binary || (self.is_utf8() && to.is_utf8());
         if keeps || to == Charset::Binary || bytes.is_ascii() {
             // Between the two kinds of UTF-8: what is not valid in the narrower one is no text.
@@ -200,7 +224,9 @@ impl Charset {
             Charset::Ascii if c.is_ascii() => out.push(c as u8),
             Charset::Utf8mb3 if c as u32 >= 0x10000 => return false,
             Charset::Ascii => return false,
-            Charset::Binary | Charset::Utf8mb3 | Charset::Utf8mb4 => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Charset::Binary | Charset::Utf8mb3 | Charset::Utf8mb4 => {
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())
+            }
         }
         true
     }
@@ -217,13 +243,19 @@ mod tests {
         assert_eq!(std::str::from_utf8(&utf8).unwrap().chars().count(), 256);
         assert_eq!(&*Charset::Utf8mb4.convert(&utf8, Charset::Latin1).unwrap(), &all[..]);
         assert_eq!(&*Charset::Latin1.convert(b"\x80", Charset::Utf8mb4).unwrap(), "€".as_bytes());
-        assert_eq!(&*Charset::Utf8mb4.convert("œ€".as_bytes(), Charset::Latin1).unwrap(), b"\x9c\x80");
+        assert_eq!(
+            &*Charset::Utf8mb4.convert("œ€".as_bytes(), Charset::Latin1).unwrap(),
+            b"\x9c\x80"
+        );
     }
 
     #[test]
     fn conversion_names_the_first_character_that_is_missing() {
         assert_eq!(Charset::Utf8mb4.convert("aéж".as_bytes(), Charset::Latin1), Err(InvalidAt(3)));
-        assert_eq!(&*Charset::Utf8mb4.convert_lossy("aéжz".as_bytes(), Charset::Latin1), b"a\xe9?z");
+        assert_eq!(
+            &*Charset::Utf8mb4.convert_lossy("aéжz".as_bytes(), Charset::Latin1),
+            b"a\xe9?z"
+        );
         assert_eq!(Charset::Utf8mb4.convert("a😀".as_bytes(), Charset::Utf8mb3), Err(InvalidAt(1)));
         assert_eq!(Charset::Utf8mb4.validate(b"ab\xff"), Err(InvalidAt(2)));
         assert_eq!(Charset::Binary.convert(b"ab\xff", Charset::Utf8mb4), Err(InvalidAt(2)));
@@ -231,7 +263,10 @@ mod tests {
         assert_eq!(&*Charset::Utf8mb3.convert_lossy("a😀".as_bytes(), Charset::Utf8mb4), b"a????");
         assert_eq!(&*Charset::Binary.convert_lossy("a😀".as_bytes(), Charset::Utf8mb3), b"a????");
         assert_eq!(&*Charset::Utf8mb4.convert_lossy("a😀".as_bytes(), Charset::Utf8mb3), b"a?");
-        assert!(matches!(Charset::Utf8mb4.convert(b"plain", Charset::Latin1), Ok(Cow::Borrowed(_))));
+        assert!(matches!(
+            Charset::Utf8mb4.convert(b"plain", Charset::Latin1),
+            Ok(Cow::Borrowed(_))
+        ));
     }
 
     #[test]

@@ -1,13 +1,16 @@
-//! Exact arithmetic. The scale of a result follows MySQL: + and -: the greater of both; *: their sum; all at most 30, rounded half away from zero.
-//! A quotient has whole groups of nine digits, at least as many as the dividend's scale and an increment (`div_precision_increment`, 4 by default)
-//! ask for: what is shown is rounded to those, what is calculated with further is not. (MySQL, `do_div_mod` of strings/decimal.c)
+//! Exact arithmetic. The scale of a result follows MySQL: + and -: the greater of both; *: their
+//! sum; all at most 30, rounded half away from zero. A quotient has whole groups of nine digits, at
+//! least as many as the dividend's scale and an increment (`div_precision_increment`, 4 by default)
+//! ask for: what is shown is rounded to those, what is calculated with further is not. (MySQL,
+//! `do_div_mod` of strings/decimal.c)
 use std::cmp::Ordering;
 
 use super::{Decimal, DecimalOverflow, Wide};
 
 /// Digits that MySQL keeps in a word.
 const GROUP: u32 = 9;
-/// Most digits after the point that a quotient is calculated to: more than fit in a result, which is rounded.
+/// Most digits after the point that a quotient is calculated to: more than fit in a result, which
+/// is rounded.
 const MAX_QUOTIENT_SCALE: u32 = 45;
 
 impl Decimal {
@@ -36,18 +39,32 @@ impl Decimal {
     }
 
     pub fn mul(&self, other: &Decimal) -> Result<Decimal, DecimalOverflow> {
-        Decimal::build(self.coef.mul(other.coef), u32::from(self.scale) + u32::from(other.scale), self.negative != other.negative)
+        Decimal::build(
+            self.coef.mul(other.coef),
+            u32::from(self.scale) + u32::from(other.scale),
+            self.negative != other.negative,
+        )
     }
 
     /// None: division by zero.
-    pub fn div(&self, other: &Decimal, scale_increment: u8) -> Option<Result<Decimal, DecimalOverflow>> {
+    pub fn div(
+        &self,
+        other: &Decimal,
+        scale_increment: u8,
+    ) -> Option<Result<Decimal, DecimalOverflow>> {
         if other.is_zero() {
             return None;
         }
         let scale = quotient_scale(self.scale, other.scale, scale_increment);
-        // self * 10^(scale + other.scale - self.scale) / other. The power is at most 75, so the dividend has at most 140 digits of the 154 that fit.
+        // self * 10^(scale + other.scale - self.scale) / other. The power is at most 75, so the
+        // dividend has at most 140 digits of the 154 that fit.
         let power = scale + u32::from(other.scale) - u32::from(self.scale);
-        let dividend = self.coef.resize::<8>().expect("wider").mul_pow10(power).expect("140 digits fit in 512 bits");
+        let dividend = self
+            .coef
+            .resize::<8>()
+            .expect("wider")
+            .mul_pow10(power)
+            .expect("140 digits fit in 512 bits");
         let quotient = dividend.div_rem(other.coef.resize().expect("wider")).0;
         Some(Decimal::build(quotient, scale, self.negative != other.negative))
     }
@@ -75,20 +92,32 @@ impl Decimal {
 
     fn small_at(&self, scale: u8) -> Option<i128> {
         let coef = i128::try_from(self.coef.to_u128()?).ok()?;
-        let coef = if scale == self.scale { coef } else { coef.checked_mul(10i128.checked_pow(u32::from(scale - self.scale))?)? };
+        let coef = if scale == self.scale {
+            coef
+        } else {
+            coef.checked_mul(10i128.checked_pow(u32::from(scale - self.scale))?)?
+        };
         Some(if self.negative { -coef } else { coef })
     }
 
     fn wide_at(&self, scale: u8) -> Wide<8> {
-        self.coef.resize::<8>().expect("wider").mul_pow10(u32::from(scale - self.scale)).expect("95 digits fit in 512 bits")
+        self.coef
+            .resize::<8>()
+            .expect("wider")
+            .mul_pow10(u32::from(scale - self.scale))
+            .expect("95 digits fit in 512 bits")
     }
 }
 
-/// Digits after the point of a quotient, not less than the dividend has: the groups of both sides, and what the increment asks for beyond them.
+/// Digits after the point of a quotient, not less than the dividend has: the groups of both sides,
+/// and what the increment asks for beyond them.
 fn quotient_scale(dividend: u8, divisor: u8, increment: u8) -> u32 {
     let (dividend, divisor) = (u32::from(dividend), u32::from(divisor));
     let groups = dividend.next_multiple_of(GROUP) + divisor.next_multiple_of(GROUP);
-    groups.max(dividend + divisor + u32::from(increment)).next_multiple_of(GROUP).min(MAX_QUOTIENT_SCALE)
+    groups
+        .max(dividend + divisor + u32::from(increment))
+        .next_multiple_of(GROUP)
+        .min(MAX_QUOTIENT_SCALE)
 }
 
 #[cfg(test)]
@@ -130,7 +159,8 @@ mod tests {
         assert_eq!(most.div(&tiny, 30), Some(Err(DecimalOverflow)));
         assert_eq!(tiny.div(&most, 30).unwrap().unwrap(), Decimal::ZERO);
         assert_eq!(tiny.div(&tiny, 30).unwrap().unwrap(), d("1"));
-        // As a known question about MySQL has it: 14620 / 9432456 / (24250 / 9432456) is 0.60288653.
+        // As a known question about MySQL has it: 14620 / 9432456 / (24250 / 9432456) is
+        // 0.60288653.
         let (a, b) = (quotient("14620", "9432456", 4), quotient("24250", "9432456", 4));
         assert_eq!(a.div(&b, 4).unwrap().unwrap().round(8).unwrap().to_string(), "0.60288653");
     }

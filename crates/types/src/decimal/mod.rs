@@ -1,8 +1,10 @@
-//! DECIMAL: an exact number of up to 65 digits, at most 30 of them after the point, as an integer coefficient and a scale.
+//! DECIMAL: an exact number of up to 65 digits, at most 30 of them after the point, as an integer
+//! coefficient and a scale.
 //!
 //! DEC-1: the coefficient is below 10^65 and the scale at most 30.
 //! DEC-2: zero is never negative.
-//! `arith` has + - * / %, `packed` the storage format, this file construction, rounding, comparison and text.
+//! `arith` has + - * / %, `packed` the storage format, this file construction, rounding, comparison
+//! and text.
 mod arith;
 mod packed;
 mod wide;
@@ -56,8 +58,13 @@ fn div_pow10_rounded<const N: usize>(value: Wide<N>, power: u32) -> Wide<N> {
 impl Decimal {
     pub const ZERO: Decimal = Decimal { coef: Wide([0; 4]), scale: 0, negative: false };
 
-    /// Brings any coefficient and scale into DEC-1: digits after the point that do not fit are rounded away.
-    fn build<const N: usize>(coef: Wide<N>, scale: u32, negative: bool) -> Result<Decimal, DecimalOverflow> {
+    /// Brings any coefficient and scale into DEC-1: digits after the point that do not fit are
+    /// rounded away.
+    fn build<const N: usize>(
+        coef: Wide<N>,
+        scale: u32,
+        negative: bool,
+    ) -> Result<Decimal, DecimalOverflow> {
         let limit = pow10(u32::from(MAX_PRECISION));
         let mut drop = scale.saturating_sub(u32::from(MAX_SCALE));
         loop {
@@ -66,7 +73,11 @@ impl Decimal {
             }
             match div_pow10_rounded(coef, drop).resize::<4>() {
                 Some(fitting) if fitting < limit => {
-                    return Ok(Decimal { coef: fitting, scale: (scale - drop) as u8, negative: negative && !fitting.is_zero() });
+                    return Ok(Decimal {
+                        coef: fitting,
+                        scale: (scale - drop) as u8,
+                        negative: negative && !fitting.is_zero(),
+                    });
                 }
                 _ => drop += 1,
             }
@@ -76,7 +87,11 @@ impl Decimal {
     /// coefficient / 10^scale; scale at most 30.
     pub fn from_parts(coefficient: i128, scale: u8) -> Decimal {
         assert!(scale <= MAX_SCALE, "DEC-1: scale");
-        Decimal { coef: Wide::from_u128(coefficient.unsigned_abs()), scale, negative: coefficient < 0 }
+        Decimal {
+            coef: Wide::from_u128(coefficient.unsigned_abs()),
+            scale,
+            negative: coefficient < 0,
+        }
     }
 
     /// The greatest number of DECIMAL(precision, scale): all nines.
@@ -104,7 +119,8 @@ impl Decimal {
         (39..=u32::from(MAX_PRECISION)).find(|n| self.coef < pow10(*n)).expect("DEC-1")
     }
 
-    /// Digits before the point, at least 0; with `scale` this is the precision MySQL gives a literal.
+    /// Digits before the point, at least 0; with `scale` this is the precision MySQL gives a
+    /// literal.
     pub fn int_digits(&self) -> u8 {
         self.digits().saturating_sub(u32::from(self.scale)) as u8
     }
@@ -124,13 +140,17 @@ impl Decimal {
                 Self::build(coef, u32::from(scale), self.negative)
             }
             Ordering::Greater => {
-                let coef = self.coef.mul_pow10(u32::from(scale - self.scale)).filter(|c| *c < pow10(u32::from(MAX_PRECISION)));
+                let coef = self
+                    .coef
+                    .mul_pow10(u32::from(scale - self.scale))
+                    .filter(|c| *c < pow10(u32::from(MAX_PRECISION)));
                 Ok(Decimal { coef: coef.ok_or(DecimalOverflow)?, scale, negative: self.negative })
             }
         }
     }
 
-    /// ROUND(self, places) and TRUNCATE: `places` may be negative (digits before the point). The scale does not grow.
+    /// ROUND(self, places) and TRUNCATE: `places` may be negative (digits before the point). The
+    /// scale does not grow.
     pub fn round_to(&self, places: i32, truncate: bool) -> Result<Decimal, DecimalOverflow> {
         if places >= i32::from(self.scale) {
             return Ok(*self);
@@ -142,25 +162,35 @@ impl Decimal {
             div_pow10_rounded(self.coef, drop)
         };
         let zeros = (-places).clamp(0, 200) as u32;
-        Self::build(coef.mul_pow10(zeros).ok_or(DecimalOverflow)?, places.max(0) as u32, self.negative)
+        Self::build(
+            coef.mul_pow10(zeros).ok_or(DecimalOverflow)?,
+            places.max(0) as u32,
+            self.negative,
+        )
     }
 
     pub fn floor(&self) -> Decimal {
         let whole = self.round_to(0, true).expect("fewer digits");
-        if self.negative && whole != *self { whole.sub(&Decimal::from(1i64)).unwrap_or(whole) } else { whole }
+        if self.negative && whole != *self {
+            whole.sub(&Decimal::from(1i64)).unwrap_or(whole)
+        } else {
+            whole
+        }
     }
 
     pub fn ceil(&self) -> Decimal {
         -(-*self).floor()
     }
 
-    /// Whether the number fits DECIMAL(precision, scale) without losing digits before the point; it must have that scale already.
+    /// Whether the number fits DECIMAL(precision, scale) without losing digits before the point; it
+    /// must have that scale already.
     pub fn fits(&self, precision: u8, scale: u8) -> bool {
         self.scale == scale && self.coef < pow10(u32::from(precision))
     }
 
-    /// Parses the number at the start of `text` ([+-]digits[.digits][e[+-]digits], leading spaces skipped): the value and the bytes used
-    /// (0 if there is no number). Digits after the 30th place are rounded; a number too great gives DecimalOverflow.
+    /// Parses the number at the start of `text` ([+-]digits[.digits][e[+-]digits], leading spaces
+    /// skipped): the value and the bytes used (0 if there is no number). Digits after the 30th
+    /// place are rounded; a number too great gives DecimalOverflow.
     pub fn parse_prefix(text: &[u8]) -> (Result<Decimal, DecimalOverflow>, usize) {
         let start = text.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(text.len());
         let mut at = start;
@@ -169,7 +199,8 @@ impl Decimal {
             at += 1;
         }
         // Up to 130 significant digits are kept exactly; the rest count only for the exponent.
-        let (mut coef, mut exponent, mut digits, mut point) = (Wide::<8>::ZERO, 0i64, 0usize, false);
+        let (mut coef, mut exponent, mut digits, mut point) =
+            (Wide::<8>::ZERO, 0i64, 0usize, false);
         while let Some(&b) = text.get(at) {
             match b {
                 b'0'..=b'9' => {
@@ -210,12 +241,23 @@ impl Decimal {
         (Self::from_scientific(coef, exponent, negative), at)
     }
 
-    fn from_scientific(coef: Wide<8>, exponent: i64, negative: bool) -> Result<Decimal, DecimalOverflow> {
+    fn from_scientific(
+        coef: Wide<8>,
+        exponent: i64,
+        negative: bool,
+    ) -> Result<Decimal, DecimalOverflow> {
         if coef.is_zero() {
-            return Ok(Decimal { scale: (-exponent).clamp(0, i64::from(MAX_SCALE)) as u8, ..Decimal::ZERO });
+            return Ok(Decimal {
+                scale: (-exponent).clamp(0, i64::from(MAX_SCALE)) as u8,
+                ..Decimal::ZERO
+            });
         }
         match exponent {
-            0.. => Self::build(coef.mul_pow10(exponent.min(155) as u32).ok_or(DecimalOverflow)?, 0, negative),
+            0.. => Self::build(
+                coef.mul_pow10(exponent.min(155) as u32).ok_or(DecimalOverflow)?,
+                0,
+                negative,
+            ),
             -400..0 => Self::build(coef, (-exponent) as u32, negative),
             _ => Ok(Decimal { scale: MAX_SCALE, ..Decimal::ZERO }),
         }
@@ -224,10 +266,13 @@ impl Decimal {
     /// The whole text as a number, spaces around it allowed.
     pub fn parse(text: &[u8]) -> Option<Decimal> {
         let (value, used) = Self::parse_prefix(text);
-        (used > 0 && text[used..].iter().all(u8::is_ascii_whitespace)).then_some(value.ok()).flatten()
+        (used > 0 && text[used..].iter().all(u8::is_ascii_whitespace))
+            .then_some(value.ok())
+            .flatten()
     }
 
-    /// A double as the shortest decimal that reads back as it; DecimalOverflow for infinities and numbers of more than 65 digits.
+    /// A double as the shortest decimal that reads back as it; DecimalOverflow for infinities and
+    /// numbers of more than 65 digits.
     pub fn from_f64(value: f64) -> Result<Decimal, DecimalOverflow> {
         if !value.is_finite() {
             return Err(DecimalOverflow);
@@ -338,8 +383,11 @@ impl Ord for Decimal {
             Ordering::Equal => self.coef.cmp(&other.coef),
             // 10^65 * 10^30 needs 316 bits.
             _ => {
-                let (a, b): (Wide<8>, Wide<8>) = (self.coef.resize().expect("wider"), other.coef.resize().expect("wider"));
-                let grow = |w: Wide<8>, by: i32| w.mul_pow10(by.max(0) as u32).expect("95 digits fit in 512 bits");
+                let (a, b): (Wide<8>, Wide<8>) =
+                    (self.coef.resize().expect("wider"), other.coef.resize().expect("wider"));
+                let grow = |w: Wide<8>, by: i32| {
+                    w.mul_pow10(by.max(0) as u32).expect("95 digits fit in 512 bits")
+                };
                 grow(a, -by).cmp(&grow(b, by))
             }
         };
@@ -388,7 +436,18 @@ mod tests {
     fn text_round_trips() {
         let nines = "9".repeat(65);
         let fraction = format!("-{}.{}", "1234567".repeat(5), "123456789".repeat(3) + "123");
-        for text in ["0", "0.00", "1", "-1", "123.4500", "-0.001", "10000000000000000000", "100000000000000000000.5", &nines, &fraction] {
+        for text in [
+            "0",
+            "0.00",
+            "1",
+            "-1",
+            "123.4500",
+            "-0.001",
+            "10000000000000000000",
+            "100000000000000000000.5",
+            &nines,
+            &fraction,
+        ] {
             assert_eq!(d(text).to_string(), text);
         }
         assert_eq!(d("-0.00").to_string(), "0.00");
@@ -399,20 +458,34 @@ mod tests {
         assert_eq!(Decimal::parse_prefix(b"12e").1, 2);
         assert_eq!(Decimal::parse_prefix(b"abc").1, 0);
         assert_eq!(Decimal::parse(&[b'9'; 66]), None);
-        assert_eq!(d(&format!("0.{}5", "0".repeat(30))).to_string(), format!("0.{}1", "0".repeat(29)));
+        assert_eq!(
+            d(&format!("0.{}5", "0".repeat(30))).to_string(),
+            format!("0.{}1", "0".repeat(29))
+        );
     }
 
     #[test]
     fn rounds_half_away_from_zero() {
-        for (text, scale, wanted) in
-            [("2.5", 0, "3"), ("-2.5", 0, "-3"), ("2.449", 1, "2.4"), ("0.05", 1, "0.1"), ("1", 2, "1.00"), ("-0.04", 1, "0.0")]
-        {
+        for (text, scale, wanted) in [
+            ("2.5", 0, "3"),
+            ("-2.5", 0, "-3"),
+            ("2.449", 1, "2.4"),
+            ("0.05", 1, "0.1"),
+            ("1", 2, "1.00"),
+            ("-0.04", 1, "0.0"),
+        ] {
             assert_eq!(d(text).round(scale).unwrap().to_string(), wanted);
         }
-        assert_eq!(Decimal::parse_prefix(format!("{}.5", "9".repeat(65)).as_bytes()), (Err(DecimalOverflow), 67));
+        assert_eq!(
+            Decimal::parse_prefix(format!("{}.5", "9".repeat(65)).as_bytes()),
+            (Err(DecimalOverflow), 67)
+        );
         assert_eq!(d("1234.5").round_to(-2, false).unwrap().to_string(), "1200");
         assert_eq!(d("1299.5").round_to(-2, true).unwrap().to_string(), "1200");
-        assert_eq!((d("-1.5").floor().to_string(), d("-1.5").ceil().to_string()), ("-2".into(), "-1".into()));
+        assert_eq!(
+            (d("-1.5").floor().to_string(), d("-1.5").ceil().to_string()),
+            ("-2".into(), "-1".into())
+        );
     }
 
     #[test]
@@ -420,9 +493,15 @@ mod tests {
         assert_eq!(Decimal::from_f64(0.1).unwrap().to_string(), "0.1");
         assert_eq!(Decimal::from_f64(-1e20).unwrap().to_string(), "-100000000000000000000");
         assert_eq!(Decimal::from_f64(1e70), Err(DecimalOverflow));
-        assert_eq!(d("123456789012345678901234567890.25").to_f64(), 123456789012345678901234567890.25);
+        assert_eq!(
+            d("123456789012345678901234567890.25").to_f64(),
+            123456789012345678901234567890.25
+        );
         assert_eq!(d("0.1").to_f64(), 0.1);
-        assert_eq!((d("9223372036854775807.4").to_i64(), d("9223372036854775807.5").to_i64()), (Some(i64::MAX), None));
+        assert_eq!(
+            (d("9223372036854775807.4").to_i64(), d("9223372036854775807.5").to_i64()),
+            (Some(i64::MAX), None)
+        );
         assert_eq!((d("18446744073709551615").to_u64(), d("-1").to_u64()), (Some(u64::MAX), None));
     }
 

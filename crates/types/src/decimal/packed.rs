@@ -1,5 +1,6 @@
-//! MySQL's packed decimal, in rows, keys and the binary log: `precision - scale` digits before and `scale` digits after the point, nine digits
-//! in 4 bytes big-endian, the odd digits (first before, last after the point) in `ODD_BYTES`. The first bit is inverted; a negative number has all its
+//! MySQL's packed decimal, in rows, keys and the binary log: `precision - scale` digits before and
+//! `scale` digits after the point, nine digits in 4 bytes big-endian, the odd digits (first before,
+//! last after the point) in `ODD_BYTES`. The first bit is inverted; a negative number has all its
 //! bits inverted. So numbers of one type compare as their bytes do.
 use super::{Decimal, POW10, Wide};
 
@@ -22,7 +23,8 @@ fn groups(precision: u8, scale: u8) -> impl DoubleEndedIterator<Item = u8> {
 }
 
 impl Decimal {
-    /// Writes the packed form into `out`, which has `packed_len(precision, scale)` bytes. The number must fit (`fits`).
+    /// Writes the packed form into `out`, which has `packed_len(precision, scale)` bytes. The
+    /// number must fit (`fits`).
     pub fn pack(&self, precision: u8, scale: u8, out: &mut [u8]) {
         assert!(self.fits(precision, scale), "DEC: {self} stored as DECIMAL({precision},{scale})");
         assert_eq!(out.len(), packed_len(precision, scale));
@@ -33,7 +35,9 @@ impl Decimal {
             let (quotient, group) = rest.div_rem_small(POW10[usize::from(digits)]);
             rest = quotient;
             let len = ODD_BYTES[usize::from(digits)];
-            for (to, from) in out[end - len..end].iter_mut().zip(&(group as u32).to_be_bytes()[4 - len..]) {
+            for (to, from) in
+                out[end - len..end].iter_mut().zip(&(group as u32).to_be_bytes()[4 - len..])
+            {
                 *to = from ^ flip;
             }
             end -= len;
@@ -41,7 +45,8 @@ impl Decimal {
         out[0] ^= 0x80;
     }
 
-    /// Reads the packed form at the start of `bytes`. Digit groups that no writer makes (10^9 and above) are read as they are.
+    /// Reads the packed form at the start of `bytes`. Digit groups that no writer makes (10^9 and
+    /// above) are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         let negative = bytes[0] & 0x80 == 0;
         let flip = if negative { 0xff } else { 0 };
@@ -58,7 +63,10 @@ impl Decimal {
             let factor = POW10[usize::from(digits)];
             match &mut wide {
                 Some(wide) => *wide = wide.mul_add_small(factor, group).unwrap_or(Wide::ZERO),
-                None => match small.checked_mul(u128::from(factor)).and_then(|s| s.checked_add(u128::from(group))) {
+                None => match small
+                    .checked_mul(u128::from(factor))
+                    .and_then(|s| s.checked_add(u128::from(group)))
+                {
                     Some(next) => small = next,
                     None => wide = Wide::from_u128(small).mul_add_small(factor, group),
                 },
@@ -75,7 +83,8 @@ mod tests {
 
     #[test]
     fn the_manuals_example() {
-        // Example of the manual's "decimal2bin": 1234567890.1234 as DECIMAL(14,4), and the same negated.
+        // Example of the manual's "decimal2bin": 1234567890.1234 as DECIMAL(14,4), and the same
+        // negated.
         let number = Decimal::parse(b"1234567890.1234").unwrap();
         let mut out = [0; 8];
         assert_eq!(packed_len(14, 4), 7);
@@ -95,7 +104,10 @@ mod tests {
                 for negative in [false, true] {
                     let number = Decimal::max_value(precision, scale, negative);
                     number.pack(precision, scale, &mut out[..len]);
-                    assert_eq!(Decimal::unpack(precision, scale, &out[..len]).to_string(), number.to_string());
+                    assert_eq!(
+                        Decimal::unpack(precision, scale, &out[..len]).to_string(),
+                        number.to_string()
+                    );
                 }
             }
         }

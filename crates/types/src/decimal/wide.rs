@@ -1,4 +1,5 @@
-//! Fixed-width unsigned integers for decimals: `N` little-endian 64-bit limbs. Coefficients have 4 limbs (10^77), products and quotients 8.
+//! Fixed-width unsigned integers for decimals: `N` little-endian 64-bit limbs. Coefficients have 4
+//! limbs (10^77), products and quotients 8.
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Wide<const N: usize>(pub [u64; N]);
@@ -25,7 +26,10 @@ impl<const N: usize> Wide<N> {
     }
 
     pub fn to_u128(self) -> Option<u128> {
-        self.0[2..].iter().all(|limb| *limb == 0).then(|| u128::from(self.0[1]) << 64 | u128::from(self.0[0]))
+        self.0[2..]
+            .iter()
+            .all(|limb| *limb == 0)
+            .then(|| u128::from(self.0[1]) << 64 | u128::from(self.0[0]))
     }
 
     pub fn is_zero(&self) -> bool {
@@ -102,10 +106,14 @@ impl<const N: usize> Wide<N> {
     }
 
     fn bits(&self) -> u32 {
-        self.0.iter().rposition(|limb| *limb != 0).map_or(0, |i| i as u32 * 64 + 64 - self.0[i].leading_zeros())
+        self.0
+            .iter()
+            .rposition(|limb| *limb != 0)
+            .map_or(0, |i| i as u32 * 64 + 64 - self.0[i].leading_zeros())
     }
 
-    /// Quotient and remainder. Word division where both fit in 128 bits; shift and subtract otherwise (rare: over 38 digits).
+    /// Quotient and remainder. Word division where both fit in 128 bits; shift and subtract
+    /// otherwise (rare: over 38 digits).
     pub fn div_rem(self, divisor: Self) -> (Self, Self) {
         debug_assert!(!divisor.is_zero());
         if let (Some(a), Some(b)) = (self.to_u128(), divisor.to_u128()) {

@@ -1,12 +1,13 @@
-//! Calendar arithmetic over the proleptic Gregorian calendar, years 0..=9999. Days are counted as MySQL's TO_DAYS: 0000-01-01 is day 1,
-//! 1970-01-01 is day 719528.
+//! Calendar arithmetic over the proleptic Gregorian calendar, years 0..=9999. Days are counted as
+//! MySQL's TO_DAYS: 0000-01-01 is day 1, 1970-01-01 is day 719528.
 use super::{Date, DateTime, Time, US_PER_DAY, US_PER_SEC};
 
 const UNIX_EPOCH_DAY: i64 = 719_528;
 /// TO_DAYS('9999-12-31').
 const MAX_DAY: i64 = 3_652_424;
 const DAYS_IN_400_YEARS: i64 = 146_097;
-/// Day 60. The formulas below count 29 February of year 0, which is not there: days before are one off.
+/// Day 60. The formulas below count 29 February of year 0, which is not there: days before are one
+/// off.
 const FIRST_MARCH_0: Date = Date(3 << 5 | 1);
 
 /// What DATE_ADD adds: months first, then days, then microseconds.
@@ -33,17 +34,23 @@ pub fn days_in_month(year: u16, month: u8) -> u8 {
 }
 
 impl Date {
-    /// TO_DAYS; None for dates that are not real. Counts years from March, as the leap day is then the last of its year.
+    /// TO_DAYS; None for dates that are not real. Counts years from March, as the leap day is then
+    /// the last of its year.
     pub fn to_days(self) -> Option<i64> {
         if !self.is_real() {
             return None;
         }
         let (year, month) = (i64::from(self.year()), i64::from(self.month()));
         // 400 is added and taken off so that January of year 0 stays positive.
-        let (year, month) = if month <= 2 { (year + 399, month + 9) } else { (year + 400, month - 3) };
+        let (year, month) =
+            if month <= 2 { (year + 399, month + 9) } else { (year + 400, month - 3) };
         let of_year = (153 * month + 2) / 5 + i64::from(self.day()) - 1;
         let before_march_0 = i64::from(self.0 < FIRST_MARCH_0.0);
-        Some(year * 365 + year / 4 - year / 100 + year / 400 + of_year - DAYS_IN_400_YEARS + 60 + before_march_0)
+        Some(
+            year * 365 + year / 4 - year / 100 + year / 400 + of_year - DAYS_IN_400_YEARS
+                + 60
+                + before_march_0,
+        )
     }
 
     /// FROM_DAYS; None outside 0000-01-01..=9999-12-31.
@@ -65,13 +72,16 @@ impl Date {
         Date::from_days(self.to_days()?.checked_add(days)?)
     }
 
-    /// The day is cut to the length of the month. None for a date that is not real, or out of range.
+    /// The day is cut to the length of the month. None for a date that is not real, or out of
+    /// range.
     pub fn add_months(self, months: i64) -> Option<Date> {
         if !self.is_real() {
             return None;
         }
-        let total = (i64::from(self.year()) * 12 + i64::from(self.month()) - 1).checked_add(months)?;
-        let (year, month) = (u16::try_from(total.div_euclid(12)).ok()?, (total.rem_euclid(12) + 1) as u8);
+        let total =
+            (i64::from(self.year()) * 12 + i64::from(self.month()) - 1).checked_add(months)?;
+        let (year, month) =
+            (u16::try_from(total.div_euclid(12)).ok()?, (total.rem_euclid(12) + 1) as u8);
         Date::new(year, month, self.day().min(days_in_month(year, month)))
     }
 
@@ -86,12 +96,14 @@ impl Date {
         Some((self.to_days()? - first + 1) as u16)
     }
 
-    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7: bit 0 week starts on Monday, bit 1 weeks are 1..=53 (week 0 belongs to
-    /// the year before), bit 2 the first week is the one with (set: >= 4 days, where bit 0 too; MySQL's table of modes) its first start day.
+    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7: bit 0 week starts on Monday,
+    /// bit 1 weeks are 1..=53 (week 0 belongs to the year before), bit 2 the first week is the one
+    /// with (set: >= 4 days, where bit 0 too; MySQL's table of modes) its first start day.
     pub fn week(self, mode: u8) -> Option<(u16, u8)> {
         let monday_first = mode & 1 != 0;
         let full_range = mode & 2 != 0;
-        // Modes 1, 3, 4, 6: the week with 4 or more days of the year is the first; others: the first full week.
+        // Modes 1, 3, 4, 6: the week with 4 or more days of the year is the first; others: the
+        // first full week.
         let four_days = (mode & 4 != 0) != monday_first;
         let first_week_start = |year: i64| -> Option<i64> {
             let jan1 = Date::new(u16::try_from(year).ok()?, 1, 1)?;
@@ -136,7 +148,11 @@ impl DateTime {
     }
 
     pub fn add_interval(self, interval: Interval) -> Option<DateTime> {
-        let date = if interval.months == 0 { self.date() } else { self.date().add_months(interval.months)? };
+        let date = if interval.months == 0 {
+            self.date()
+        } else {
+            self.date().add_months(interval.months)?
+        };
         let us = interval.days.checked_mul(US_PER_DAY)?.checked_add(interval.us)?;
         if us == 0 {
             return Some(date.at(self.us_of_day()));
@@ -150,14 +166,17 @@ impl DateTime {
         Some(self.linear_us()? - other.linear_us()?)
     }
 
-    /// Microseconds since 1970-01-01 00:00:00 UTC of this local time in a zone `offset_secs` east of UTC.
+    /// Microseconds since 1970-01-01 00:00:00 UTC of this local time in a zone `offset_secs` east
+    /// of UTC.
     pub fn to_unix_us(self, offset_secs: i32) -> Option<i64> {
         Some(self.linear_us()? - UNIX_EPOCH_DAY * US_PER_DAY - i64::from(offset_secs) * US_PER_SEC)
     }
 
     /// Local time in a zone `offset_secs` east of UTC.
     pub fn from_unix_us(us: i64, offset_secs: i32) -> Option<DateTime> {
-        DateTime::from_linear_us(us.checked_add(UNIX_EPOCH_DAY * US_PER_DAY + i64::from(offset_secs) * US_PER_SEC)?)
+        DateTime::from_linear_us(
+            us.checked_add(UNIX_EPOCH_DAY * US_PER_DAY + i64::from(offset_secs) * US_PER_SEC)?,
+        )
     }
 
     /// The same instant in another zone; zero dates stay.
@@ -194,7 +213,10 @@ mod tests {
             before = Some(date);
         }
         assert_eq!((Date::from_days(0), Date::from_days(MAX_DAY + 1)), (None, None));
-        assert_eq!((date(2023, 2, 29).to_days(), date(2023, 0, 1).to_days(), date(1900, 2, 29).to_days()), (None, None, None));
+        assert_eq!(
+            (date(2023, 2, 29).to_days(), date(2023, 0, 1).to_days(), date(1900, 2, 29).to_days()),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -221,7 +243,10 @@ mod tests {
         assert_eq!(noon.to_unix_us(3600), Some(39_600_000_005));
         assert_eq!(DateTime::from_unix_us(43_200_000_005, 0), Some(noon));
         assert_eq!(noon.add_us(-43_200_000_006).unwrap().to_number(), 19691231235959);
-        assert_eq!(noon.add_interval(Interval { months: 1, days: 1, us: 1 }).unwrap().date(), date(1970, 2, 2));
+        assert_eq!(
+            noon.add_interval(Interval { months: 1, days: 1, us: 1 }).unwrap().date(),
+            date(1970, 2, 2)
+        );
         assert_eq!(noon.shift_zone(0, -13 * 3600).unwrap().to_number(), 19691231230000);
         assert_eq!(DateTime::ZERO.shift_zone(0, 3600), Some(DateTime::ZERO));
     }

@@ -1,5 +1,6 @@
-//! DATE, TIME, DATETIME: packed values whose integer order is their time order, with microseconds. Zero dates (0000-00-00) and dates with a zero
-//! month or day are values; whether they may be stored is decided in `store`. No clock and no time zone tables: a zone is an offset in seconds.
+//! DATE, TIME, DATETIME: packed values whose integer order is their time order, with microseconds.
+//! Zero dates (0000-00-00) and dates with a zero month or day are values; whether they may be
+//! stored is decided in `store`. No clock and no time zone tables: a zone is an offset in seconds.
 //!
 //! `calendar` has day arithmetic, `parse` MySQL's relaxed literal formats.
 mod calendar;
@@ -17,15 +18,22 @@ pub const US_PER_DAY: i64 = 86_400 * US_PER_SEC;
 pub const MAX_TIME_US: i64 = (838 * 3600 + 59 * 60 + 59) * US_PER_SEC;
 
 /// year << 9 | month << 5 | day; 0 is 0000-00-00.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Date(u32);
 
 /// Signed microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Time(i64);
 
-/// The date's bits << 37 | hour << 32 | minute << 26 | second << 20 | microsecond; 0 is 0000-00-00 00:00:00.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+/// The date's bits << 37 | hour << 32 | minute << 26 | second << 20 | microsecond; 0 is 0000-00-00
+/// 00:00:00.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct DateTime(u64);
 
 /// 10^(6 - fsp): the microseconds of one unit of a fractional second.
@@ -56,9 +64,11 @@ impl Date {
     pub const ZERO: Date = Date(0);
     pub const MAX: Date = Date(9999 << 9 | 12 << 5 | 31);
 
-    /// Any year 0..=9999, month 0..=12, day 0..=31 as MySQL allows in values; None outside. Does not check the length of the month.
+    /// Any year 0..=9999, month 0..=12, day 0..=31 as MySQL allows in values; None outside. Does
+    /// not check the length of the month.
     pub fn new(year: u16, month: u8, day: u8) -> Option<Date> {
-        (year <= 9999 && month <= 12 && day <= 31).then_some(Date(u32::from(year) << 9 | u32::from(month) << 5 | u32::from(day)))
+        (year <= 9999 && month <= 12 && day <= 31)
+            .then_some(Date(u32::from(year) << 9 | u32::from(month) << 5 | u32::from(day)))
     }
 
     pub fn packed(self) -> u32 {
@@ -87,7 +97,9 @@ impl Date {
 
     /// Neither month nor day is zero and the month has that day.
     pub fn is_real(self) -> bool {
-        (1..=12).contains(&self.month()) && self.day() >= 1 && self.day() <= days_in_month(self.year(), self.month())
+        (1..=12).contains(&self.month())
+            && self.day() >= 1
+            && self.day() <= days_in_month(self.year(), self.month())
     }
 
     /// YYYYMMDD, the date in a numeric context.
@@ -126,7 +138,9 @@ impl Time {
     }
 
     pub fn new(negative: bool, hours: u32, minutes: u32, seconds: u32, us: u32) -> Option<Time> {
-        let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds)) * US_PER_SEC + i64::from(us);
+        let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds))
+            * US_PER_SEC
+            + i64::from(us);
         Time::from_us(if negative { -total } else { total })
     }
 
@@ -157,7 +171,9 @@ impl Time {
 
     /// [-]HHMMSS without the fraction.
     pub fn to_number(self) -> i64 {
-        let n = i64::from(self.hours()) * 10_000 + i64::from(self.minutes()) * 100 + i64::from(self.seconds());
+        let n = i64::from(self.hours()) * 10_000
+            + i64::from(self.minutes()) * 100
+            + i64::from(self.seconds());
         if self.is_negative() { -n } else { n }
     }
 
@@ -228,7 +244,9 @@ impl DateTime {
     }
 
     pub fn us_of_day(self) -> i64 {
-        let sec = i64::from(self.hour()) * 3600 + i64::from(self.minute()) * 60 + i64::from(self.second());
+        let sec = i64::from(self.hour()) * 3600
+            + i64::from(self.minute()) * 60
+            + i64::from(self.second());
         sec * US_PER_SEC + i64::from(self.microsecond())
     }
 
@@ -246,11 +264,16 @@ impl DateTime {
         self.date().to_number() * 1_000_000 + self.time().to_number()
     }
 
-    /// Rounded half up to `fsp` digits; None past 9999-12-31 23:59:59. A date that is not real is not carried into.
+    /// Rounded half up to `fsp` digits; None past 9999-12-31 23:59:59. A date that is not real is
+    /// not carried into.
     pub fn round(self, fsp: u8) -> Option<DateTime> {
         let unit = fsp_unit(fsp);
         let us = (self.us_of_day() + unit / 2) / unit * unit;
-        if us < US_PER_DAY { Some(self.date().at(us)) } else { Some(self.date().add_days(1)?.at(us - US_PER_DAY)) }
+        if us < US_PER_DAY {
+            Some(self.date().at(us))
+        } else {
+            Some(self.date().add_days(1)?.at(us - US_PER_DAY))
+        }
     }
 
     pub fn truncate(self, fsp: u8) -> DateTime {

@@ -1,9 +1,11 @@
-//! MySQL's relaxed literals. Text: any punctuation between the parts ('2024/1/2', '2024-01-02T03:04:05.6+02:00'), two-digit years (70..99 are
-//! 19xx), or digits alone (YYYYMMDD, YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times).
-//! Numbers: the same as digits alone, right-aligned. Digits of a fraction after the sixth round.
+//! MySQL's relaxed literals. Text: any punctuation between the parts ('2024/1/2',
+//! '2024-01-02T03:04:05.6+02:00'), two-digit years (70..99 are 19xx), or digits alone (YYYYMMDD,
+//! YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times). Numbers: the same as
+//! digits alone, right-aligned. Digits of a fraction after the sixth round.
 use super::{Date, DateTime, MAX_TIME_US, Time, US_PER_DAY, US_PER_SEC, days_in_month};
 
-/// A parsed literal. `truncated`: something after it was left out (a warning, in strict mode an error); `fsp`: digits of its fraction (at most 6).
+/// A parsed literal. `truncated`: something after it was left out (a warning, in strict mode an
+/// error); `fsp`: digits of its fraction (at most 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed<T> {
     pub value: T,
@@ -81,11 +83,13 @@ fn full_year(year: u32, digits: usize, rest_is_zero: bool) -> u32 {
 
 /// A date whose day exists in its month; zero parts are allowed.
 fn checked_date(year: u32, month: u32, day: u32) -> Option<Date> {
-    let date = Date::new(u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?)?;
+    let date =
+        Date::new(u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?)?;
     (date.month() == 0 || date.day() <= days_in_month(date.year(), date.month())).then_some(date)
 }
 
-/// A DATETIME literal, or a DATE with the time 00:00:00. The zone, if given, has been applied to reach `to_offset_secs`.
+/// A DATETIME literal, or a DATE with the time 00:00:00. The zone, if given, has been applied to
+/// reach `to_offset_secs`.
 pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTime>> {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -97,7 +101,8 @@ pub fn parse_datetime(text: &[u8], to_offset_secs: i32) -> Option<Parsed<DateTim
     let (us, fsp) = if time_parts == 3 { s.fraction() } else { (0, 0) };
     let rest_is_zero = month == 0 && day == 0 && time == [0; 3] && us == 0;
     let date = checked_date(full_year(year, year_digits, rest_is_zero), month, day)?;
-    let mut value = DateTime::new(date, hour?, minute?, second?, 0)?.with_fraction(i64::from(us))?;
+    let mut value =
+        DateTime::new(date, hour?, minute?, second?, 0)?.with_fraction(i64::from(us))?;
     if matches!(s.peek(), Some(b'+' | b'-'))
         && let Some(offset) = parse_zone(text[s.at..].trim_ascii_end())
     {
@@ -173,7 +178,8 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     for (i, part) in time.iter_mut().enumerate() {
         if i > 0 {
             let next_is_digit = s.text.get(s.at + 1).is_some_and(u8::is_ascii_digit);
-            let is_zone = matches!(s.peek(), Some(b'+' | b'-')) && parse_zone(s.text[s.at..].trim_ascii_end()).is_some();
+            let is_zone = matches!(s.peek(), Some(b'+' | b'-'))
+                && parse_zone(s.text[s.at..].trim_ascii_end()).is_some();
             if !next_is_digit || is_zone || !s.peek().is_some_and(|b| b.is_ascii_punctuation()) {
                 break;
             }
@@ -185,10 +191,15 @@ fn delimited_parts(s: &mut Scanner<'_>) -> Option<Parts> {
     so_far(time, parts)
 }
 
-/// A DATE literal; a time after it is cut off (`truncated` only if it is not midnight or not a time).
+/// A DATE literal; a time after it is cut off (`truncated` only if it is not midnight or not a
+/// time).
 pub fn parse_date(text: &[u8]) -> Option<Parsed<Date>> {
     let parsed = parse_datetime(text, 0)?;
-    Some(Parsed { value: parsed.value.date(), fsp: 0, truncated: parsed.truncated || parsed.value.us_of_day() != 0 })
+    Some(Parsed {
+        value: parsed.value.date(),
+        fsp: 0,
+        truncated: parsed.truncated || parsed.value.us_of_day() != 0,
+    })
 }
 
 /// Whether a DATETIME literal has a time, be it midnight: what has none is a DATE.
@@ -206,11 +217,15 @@ pub fn has_date(text: &[u8]) -> bool {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
     let run = s.run();
-    run >= 12 || (matches!(run, 2 | 4) && text.get(s.at + run) == Some(&b'-') && text.trim_ascii().len() >= 12)
+    run >= 12
+        || (matches!(run, 2 | 4)
+            && text.get(s.at + run) == Some(&b'-')
+            && text.trim_ascii().len() >= 12)
 }
 
-/// A TIME literal: '[-][D ]hh:mm[:ss][.f]', digits alone right-aligned, or the time of a full DATETIME literal. Minutes and seconds over 59: None.
-/// Out of range: clamped and `truncated`. With an exponent behind it: None, for it is a number.
+/// A TIME literal: '[-][D ]hh:mm[:ss][.f]', digits alone right-aligned, or the time of a full
+/// DATETIME literal. Minutes and seconds over 59: None. Out of range: clamped and `truncated`. With
+/// an exponent behind it: None, for it is a number.
 pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let mut s = Scanner { text, at: 0 };
     s.skip_spaces();
@@ -222,13 +237,18 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     let after = text.get(s.at + run).copied();
     if has_date(text) {
         let parsed = parse_datetime(text, 0)?;
-        return Some(Parsed { value: parsed.value.time(), fsp: parsed.fsp, truncated: parsed.truncated });
+        return Some(Parsed {
+            value: parsed.value.time(),
+            fsp: parsed.fsp,
+            truncated: parsed.truncated,
+        });
     }
     if run == 0 && after != Some(b'.') {
         return None;
     }
     let (first, _) = s.digits(usize::MAX);
-    let space_then_digit = s.peek() == Some(b' ') && s.text[s.at..].trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
+    let space_then_digit = s.peek() == Some(b' ')
+        && s.text[s.at..].trim_ascii_start().first().is_some_and(u8::is_ascii_digit);
     let (days, hours, minutes, seconds) = match s.peek() {
         Some(b':') if text.get(s.at + 1).is_some_and(u8::is_ascii_digit) => clock(&mut s, 0, first),
         Some(b' ') if space_then_digit => {
@@ -247,7 +267,9 @@ pub fn parse_time(text: &[u8]) -> Option<Parsed<Time>> {
     {
         return None;
     }
-    let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds)) * US_PER_SEC + i64::from(us);
+    let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds))
+        * US_PER_SEC
+        + i64::from(us);
     let total = i64::from(days).saturating_mul(US_PER_DAY).saturating_add(total).min(i64::MAX / 2);
     let (value, clamped) = Time::clamped(if negative { -total } else { total });
     debug_assert!(value.us().abs() <= MAX_TIME_US);
@@ -285,7 +307,8 @@ pub fn parse_zone(text: &[u8]) -> Option<i32> {
     s.at += 1;
     let (minutes, len) = s.digits(2);
     let secs = sign * (hours as i32 * 3600 + minutes as i32 * 60);
-    (len == 2 && s.at == rest.len() && minutes < 60 && (-50_340..=50_400).contains(&secs)).then_some(secs)
+    (len == 2 && s.at == rest.len() && minutes < 60 && (-50_340..=50_400).contains(&secs))
+        .then_some(secs)
 }
 
 impl Date {
@@ -299,17 +322,21 @@ impl Date {
 impl DateTime {
     /// YYYYMMDDhhmmss, YYMMDDhhmmss, YYYYMMDD or YYMMDD as a number; 0 is the zero date.
     pub fn from_number(number: i64) -> Option<DateTime> {
-        let two_digit = |n: i64, day: i64| if n < 70 * day { n + 2000 * day } else { n + 1900 * day };
+        let two_digit =
+            |n: i64, day: i64| if n < 70 * day { n + 2000 * day } else { n + 1900 * day };
         let (date, time) = match number {
             0 => return Some(DateTime::ZERO),
             101..=691_231 => (two_digit(number, 10_000), 0),
             700_101..=991_231 => (two_digit(number, 10_000), 0),
             10_000_101..=99_991_231 => (number, 0),
-            101_000_000..=991_231_235_959 => (two_digit(number / 1_000_000, 10_000), number % 1_000_000),
+            101_000_000..=991_231_235_959 => {
+                (two_digit(number / 1_000_000, 10_000), number % 1_000_000)
+            }
             10_000_101_000_000..=99_991_231_235_959 => (number / 1_000_000, number % 1_000_000),
             _ => return None,
         };
-        let date = checked_date((date / 10_000) as u32, (date / 100 % 100) as u32, (date % 100) as u32)?;
+        let date =
+            checked_date((date / 10_000) as u32, (date / 100 % 100) as u32, (date % 100) as u32)?;
         DateTime::new(date, (time / 10_000) as u8, (time / 100 % 100) as u8, (time % 100) as u8, 0)
     }
 }
@@ -318,7 +345,8 @@ impl DateTime {
 pub(crate) const FIRST_WITH_DATE: i64 = 10_000_000_000;
 
 impl Time {
-    /// [-]hhmmss as a number; over 7 digits, the time of a DATETIME number. Out of range: clamped, true.
+    /// [-]hhmmss as a number; over 7 digits, the time of a DATETIME number. Out of range: clamped,
+    /// true.
     pub fn from_number(number: i64) -> Option<(Time, bool)> {
         if number >= FIRST_WITH_DATE
             && let Some(at) = DateTime::from_number(number)
@@ -378,7 +406,9 @@ mod tests {
             assert_eq!(datetime(text), Some((wanted.into(), false)), "{text}");
         }
         assert_eq!(datetime("2024-01-02 03:04:05 x"), Some(("2024-01-02 03:04:05".into(), true)));
-        for text in ["", "abc", "2024", "2024-13-01", "2023-02-29", "2024-01-02 25:00:00", "2024-01"] {
+        for text in
+            ["", "abc", "2024", "2024-13-01", "2023-02-29", "2024-01-02 25:00:00", "2024-01"]
+        {
             assert_eq!(datetime(text), None, "{text}");
         }
     }
@@ -409,11 +439,20 @@ mod tests {
         assert_eq!(DateTime::from_number(20240102).unwrap().date(), Date::new(2024, 1, 2).unwrap());
         assert_eq!(DateTime::from_number(691231).unwrap().to_number(), 20691231000000);
         assert_eq!(DateTime::from_number(20240102030405).unwrap().to_number(), 20240102030405);
-        assert_eq!((DateTime::from_number(20241301), DateTime::from_number(-1), DateTime::from_number(99)), (None, None, None));
+        assert_eq!(
+            (DateTime::from_number(20241301), DateTime::from_number(-1), DateTime::from_number(99)),
+            (None, None, None)
+        );
         assert_eq!(Time::from_number(-12345).unwrap().0.to_number(), -12345);
         assert_eq!(Time::from_number(61), None);
-        let zones =
-            [("+02:00", Some(7200)), ("-13:59", Some(-50340)), ("+14:00", Some(50400)), ("+14:01", None), ("SYSTEM", Some(0)), ("2", None)];
+        let zones = [
+            ("+02:00", Some(7200)),
+            ("-13:59", Some(-50340)),
+            ("+14:00", Some(50400)),
+            ("+14:01", None),
+            ("SYSTEM", Some(0)),
+            ("2", None),
+        ];
         for (text, secs) in zones {
             assert_eq!(parse_zone(text.as_bytes()), secs, "{text}");
         }

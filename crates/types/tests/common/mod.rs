@@ -2,17 +2,34 @@
 use std::borrow::Cow;
 
 use proptest::prelude::*;
-use redolith_types::{Collation, Date, DateTime, Decimal, IntSize, LobSize, Sign, SqlType, Time, Value};
+use redolith_types::{
+    Collation, Date, DateTime, Decimal, IntSize, LobSize, Sign, SqlType, Time, Value,
+};
 
 pub fn any_type() -> impl Strategy<Value = SqlType> {
-    let size = prop::sample::select(vec![IntSize::Tiny, IntSize::Small, IntSize::Medium, IntSize::Int, IntSize::Big]);
-    let lob = prop::sample::select(vec![LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long]);
+    let size = prop::sample::select(vec![
+        IntSize::Tiny,
+        IntSize::Small,
+        IntSize::Medium,
+        IntSize::Int,
+        IntSize::Big,
+    ]);
+    let lob =
+        prop::sample::select(vec![LobSize::Tiny, LobSize::Normal, LobSize::Medium, LobSize::Long]);
     let text = prop::sample::select(Collation::ALL[1..].to_vec());
     let names = || (1..20usize).prop_map(|n| (0..n).map(|i| format!("n{i}")).collect::<Vec<_>>());
     let fsp = 0..=6u8;
     prop_oneof![
-        (size, any::<bool>()).prop_map(|(size, unsigned)| SqlType::Int { size, sign: Sign { unsigned, zerofill: false }, display: None }),
-        (1..=65u8, 0..=30u8).prop_map(|(p, s)| SqlType::Decimal { precision: p, scale: s.min(p), sign: Sign::SIGNED }),
+        (size, any::<bool>()).prop_map(|(size, unsigned)| SqlType::Int {
+            size,
+            sign: Sign { unsigned, zerofill: false },
+            display: None
+        }),
+        (1..=65u8, 0..=30u8).prop_map(|(p, s)| SqlType::Decimal {
+            precision: p,
+            scale: s.min(p),
+            sign: Sign::SIGNED
+        }),
         Just(SqlType::Float { digits: None, sign: Sign::SIGNED }),
         Just(SqlType::DOUBLE),
         text.clone().prop_map(|collation| SqlType::Char { chars: 40, collation }),
@@ -32,13 +49,30 @@ pub fn any_type() -> impl Strategy<Value = SqlType> {
     ]
 }
 
-/// Strings with few distinct characters, so that prefixes, spaces, zeros and equal weights meet often.
+/// Strings with few distinct characters, so that prefixes, spaces, zeros and equal weights meet
+/// often.
 fn string_bytes(collation: Collation) -> BoxedStrategy<Vec<u8>> {
     let piece = match collation {
-        Collation::Binary => prop::sample::select(vec![&b"\0"[..], b"\0\0\0\0\0\0\0\0", b"\x01", b" ", b"a", b"\xff"]),
-        Collation::Latin1SwedishCi | Collation::Latin1Bin => {
-            prop::sample::select(vec![&b"\0"[..], b" ", b"        ", b"a", b"A", b"\xe4", b"\xc6", b"z", b"\t", b"\xff"])
-        }
+        Collation::Binary => prop::sample::select(vec![
+            &b"\0"[..],
+            b"\0\0\0\0\0\0\0\0",
+            b"\x01",
+            b" ",
+            b"a",
+            b"\xff",
+        ]),
+        Collation::Latin1SwedishCi | Collation::Latin1Bin => prop::sample::select(vec![
+            &b"\0"[..],
+            b" ",
+            b"        ",
+            b"a",
+            b"A",
+            b"\xe4",
+            b"\xc6",
+            b"z",
+            b"\t",
+            b"\xff",
+        ]),
         Collation::AsciiGeneralCi | Collation::AsciiBin => {
             prop::sample::select(vec![&b"\0"[..], b" ", b"        ", b"a", b"A", b"z", b"\t", b"~"])
         }
@@ -55,7 +89,10 @@ fn string_bytes(collation: Collation) -> BoxedStrategy<Vec<u8>> {
             "東".as_bytes(),
         ]),
         Collation::Utf8mb4GeneralCi | Collation::Utf8mb4Bin => {
-            let pieces = ["\0", " ", "        ", "a", "A", "é", "E", "ß", "s", "\t", "東", "😀", "🦀", "\u{fffd}", "\u{ff21}"];
+            let pieces = [
+                "\0", " ", "        ", "a", "A", "é", "E", "ß", "s", "\t", "東", "😀", "🦀",
+                "\u{fffd}", "\u{ff21}",
+            ];
             prop::sample::select(pieces.map(str::as_bytes).to_vec())
         }
     };
@@ -91,12 +128,14 @@ pub fn value_of(ty: &SqlType) -> BoxedStrategy<Value<'static>> {
                 })
                 .boxed()
         }
-        SqlType::Float { .. } => {
-            prop_oneof![any::<f32>(), Just(0.0), Just(-0.0)].prop_filter("finite", |f| f.is_finite()).prop_map(Value::Float).boxed()
-        }
-        SqlType::Double { .. } => {
-            prop_oneof![any::<f64>(), Just(0.0), Just(-0.0)].prop_filter("finite", |f| f.is_finite()).prop_map(Value::Double).boxed()
-        }
+        SqlType::Float { .. } => prop_oneof![any::<f32>(), Just(0.0), Just(-0.0)]
+            .prop_filter("finite", |f| f.is_finite())
+            .prop_map(Value::Float)
+            .boxed(),
+        SqlType::Double { .. } => prop_oneof![any::<f64>(), Just(0.0), Just(-0.0)]
+            .prop_filter("finite", |f| f.is_finite())
+            .prop_map(Value::Double)
+            .boxed(),
         SqlType::Char { collation, .. } => string_bytes(*collation)
             .prop_map(|mut bytes| {
                 bytes.truncate(bytes.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1));
@@ -112,15 +151,23 @@ pub fn value_of(ty: &SqlType) -> BoxedStrategy<Value<'static>> {
                 })
                 .boxed()
         }
-        SqlType::VarChar { .. } | SqlType::Text { .. } | SqlType::VarBinary { .. } | SqlType::Blob { .. } => {
+        SqlType::VarChar { .. }
+        | SqlType::Text { .. }
+        | SqlType::VarBinary { .. }
+        | SqlType::Blob { .. } => {
             string_bytes(ty.compare_collation()).prop_map(Value::owned).boxed()
         }
         SqlType::Date => any_date().prop_map(Value::Date).boxed(),
-        SqlType::Time { .. } => (-3_020_399_000_000..=3_020_399_000_000i64).prop_map(|us| Value::Time(Time::from_us(us).unwrap())).boxed(),
-        SqlType::DateTime { .. } => (any_date(), 0..86_400_000_000i64).prop_map(|(date, us)| Value::DateTime(date.at(us))).boxed(),
+        SqlType::Time { .. } => (-3_020_399_000_000..=3_020_399_000_000i64)
+            .prop_map(|us| Value::Time(Time::from_us(us).unwrap()))
+            .boxed(),
+        SqlType::DateTime { .. } => (any_date(), 0..86_400_000_000i64)
+            .prop_map(|(date, us)| Value::DateTime(date.at(us)))
+            .boxed(),
         SqlType::Timestamp { .. } => prop_oneof![
             Just(Value::DateTime(DateTime::ZERO)),
-            (1_000_000..2_147_483_647_999_999i64).prop_map(|us| Value::DateTime(DateTime::from_unix_us(us, 0).unwrap())),
+            (1_000_000..2_147_483_647_999_999i64)
+                .prop_map(|us| Value::DateTime(DateTime::from_unix_us(us, 0).unwrap())),
         ]
         .boxed(),
         SqlType::Year => prop_oneof![Just(0), 1901..=2155u64].prop_map(Value::UInt).boxed(),

@@ -19,7 +19,13 @@ impl Bench {
     fn lock(&self, mut set: MdlSet, lock: &Arc<MdlLock>, mode: MdlMode) -> Answer {
         let (host, kill, lock) = (self.host.clone(), self.kill.clone(), lock.clone());
         let mut answer: Answer = Box::pin(async move {
-            let end = set.lock(&lock, mode, MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill }).await;
+            let end = set
+                .lock(
+                    &lock,
+                    mode,
+                    MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill },
+                )
+                .await;
             (set, end)
         });
         match poll_once(&mut answer) {
@@ -32,7 +38,12 @@ impl Bench {
         let locks: Vec<_> = locks.iter().map(|lock| (Arc::clone(lock), Exclusive)).collect();
         let mut answer: Answer = Box::pin(async move {
             let mut set = MdlSet::new();
-            let end = set.lock_all(&locks, MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill }).await;
+            let end = set
+                .lock_all(
+                    &locks,
+                    MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill },
+                )
+                .await;
             (set, end)
         });
         match poll_once(&mut answer) {
@@ -55,7 +66,12 @@ fn granted(answer: &mut Answer) -> MdlSet {
 #[test]
 fn the_table_of_modes() {
     let modes = [Read, Write, NoWrite, Exclusive];
-    let together = [[true, true, true, false], [true, true, false, false], [true, false, true, false], [false; 4]];
+    let together = [
+        [true, true, true, false],
+        [true, true, false, false],
+        [true, false, true, false],
+        [false; 4],
+    ];
     for (asked, row) in modes.iter().zip(together) {
         for (held_mode, goes) in modes.iter().zip(row) {
             let lock = MdlLock::new();
@@ -74,7 +90,10 @@ fn a_set_strengthens_what_it_holds() {
     let mut set = held(&lock, Read);
     assert!(set.try_lock(&lock, Write) && set.holds(&lock) == Some(Write));
     assert!(set.try_lock(&lock, Read) && set.holds(&lock) == Some(Write));
-    assert!(set.try_lock(&lock, NoWrite) && set.holds(&lock) == Some(Exclusive), "nothing less covers both");
+    assert!(
+        set.try_lock(&lock, NoWrite) && set.holds(&lock) == Some(Exclusive),
+        "nothing less covers both"
+    );
     assert_eq!(set.mark(), 1);
     set.downgrade(&lock, NoWrite);
     let reader = held(&lock, Read);
@@ -151,7 +170,8 @@ fn a_second_conversion_is_a_deadlock() {
     assert_eq!(granted(&mut alter).holds(&lock), Some(Exclusive));
 }
 
-/// Two transactions and two DDLs in a ring of queues: after a second the transactions pass the queued DDLs.
+/// Two transactions and two DDLs in a ring of queues: after a second the transactions pass the
+/// queued DDLs.
 #[test]
 fn who_holds_locks_hurries_past_the_queue_after_a_second() {
     let (b, x, y) = (Bench::new(), MdlLock::new(), MdlLock::new());
@@ -177,7 +197,8 @@ fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
     let mut trx = b.lock(trx, &x, Write); // holds y, waits for x
     assert!(poll_once(&mut ddl).is_none() && poll_once(&mut trx).is_none());
     b.clock.expire();
-    let _ = poll_once(&mut ddl).map(|(_, end)| assert!(matches!(end, Err(Error::LockWaitTimeout)))); // the clock runs and runs
+    // the clock runs and runs
+    let _ = poll_once(&mut ddl).map(|(_, end)| assert!(matches!(end, Err(Error::LockWaitTimeout))));
     let trx = granted(&mut trx);
     b.clock.restart();
     drop((trx, ddl));
@@ -213,10 +234,17 @@ fn locks_exclude_under_threads() {
                         // In one order, so that there is no deadlock: the clock stands still.
                         let first = random.below(3) as usize;
                         for i in first..3 {
-                            block_on(set.lock(&locks[i], if random.below(2) == 0 { Read } else { Write }, wait)).unwrap();
+                            block_on(set.lock(
+                                &locks[i],
+                                if random.below(2) == 0 { Read } else { Write },
+                                wait,
+                            ))
+                            .unwrap();
                             assert!(users[i].fetch_add(1, Ordering::SeqCst) >= 0);
                         }
-                        users[first..].iter().for_each(|user| assert!(user.fetch_sub(1, Ordering::SeqCst) > 0));
+                        users[first..]
+                            .iter()
+                            .for_each(|user| assert!(user.fetch_sub(1, Ordering::SeqCst) > 0));
                     }
                     set.release_all();
                 }

@@ -1,4 +1,5 @@
-//! Tests of the lock rules, and what they share: a small generator, a host whose clock stands still until told, threads that block on futures.
+//! Tests of the lock rules, and what they share: a small generator, a host whose clock stands still
+//! until told, threads that block on futures.
 #[cfg(shuttle)]
 mod model;
 mod rules;
@@ -90,7 +91,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
         std::thread::park();
     }
 }
-pub(crate) fn poll_once<T>(future: &mut std::pin::Pin<Box<dyn Future<Output = T> + Send>>) -> Option<T> {
+pub(crate) fn poll_once<T>(
+    future: &mut std::pin::Pin<Box<dyn Future<Output = T> + Send>>,
+) -> Option<T> {
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,

@@ -1,5 +1,6 @@
-//! Small programs under shuttle, which tries thread interleavings at every mutex and atomic; run with `RUSTFLAGS="--cfg shuttle" cargo test -p
-//! redolith-engine tests::model`. A lost wake-up or an undetected deadlock leaves no runnable thread, which shuttle reports.
+//! Small programs under shuttle, which tries thread interleavings at every mutex and atomic; run
+//! with `RUSTFLAGS="--cfg shuttle" cargo test -p redolith-engine tests::model`. A lost wake-up or
+//! an undetected deadlock leaves no runnable thread, which shuttle reports.
 use super::Mode::{S, X};
 use super::*;
 use crate::TrxId;
@@ -97,7 +98,8 @@ fn rows_and_timeouts() {
     check(|| rows(Arc::new(Hasty)));
 }
 
-/// Writers of one record, whose lock is implicit; some commits race with `grant_implicit`, some waits with a kill.
+/// Writers of one record, whose lock is implicit; some commits race with `grant_implicit`, some
+/// waits with a kill.
 #[test]
 fn implicit_locks() {
     check(|| {
@@ -105,7 +107,8 @@ fn implicit_locks() {
         let (locks, sys) = (LockTable::new(|| Duration::ZERO), TrxSys::new(TrxId(1), TrxId(1000)));
         let record = Arc::new(Mutex::new(TrxId::NONE));
         let threads = (0..3).map(|_| {
-            let (locks, sys, record, host) = (locks.clone(), sys.clone(), record.clone(), host.clone());
+            let (locks, sys, record, host) =
+                (locks.clone(), sys.clone(), record.clone(), host.clone());
             thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 for _ in 0..2 {
@@ -113,7 +116,10 @@ fn implicit_locks() {
                     let done = wait_for(&host, || {
                         let mut latched = record.lock();
                         let by = *latched;
-                        if sys.find(by).is_some_and(|owner| locks.grant_implicit(&owner, by, row(1))) {
+                        if sys
+                            .find(by)
+                            .is_some_and(|owner| locks.grant_implicit(&owner, by, row(1)))
+                        {
                             locks.lock_row(&trx, row(1), X)?;
                         }
                         *latched = id;
@@ -169,7 +175,8 @@ fn ranges() {
         let (locks, ranges) = (LockTable::new(|| Duration::ZERO), RangeLocks::new(1));
         let leaf: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
         let threads = (0..3).map(|_| {
-            let (locks, ranges, leaf, host) = (locks.clone(), ranges.clone(), leaf.clone(), host.clone());
+            let (locks, ranges, leaf, host) =
+                (locks.clone(), ranges.clone(), leaf.clone(), host.clone());
             thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 let look = || leaf.lock().iter().filter(|(_, by)| *by != trx.owner()).count();
@@ -237,7 +244,8 @@ fn views_and_purge() {
         }
         for _ in 0..2 {
             let limit = sys.oldest_view_no();
-            let gone: Vec<TrxId> = history.lock().iter().filter(|(no, _)| *no < limit).map(|(_, id)| *id).collect();
+            let gone: Vec<TrxId> =
+                history.lock().iter().filter(|(no, _)| *no < limit).map(|(_, id)| *id).collect();
             purged.lock().extend(gone);
         }
         join(threads);
@@ -255,11 +263,15 @@ fn metadata(host: Arc<dyn Host>) {
             let mut set = MdlSet::new();
             for _ in 0..2 {
                 let done = if thread == 0 {
-                    let all = [(locks[0].clone(), MdlMode::Exclusive), (locks[1].clone(), MdlMode::Exclusive)];
+                    let all = [
+                        (locks[0].clone(), MdlMode::Exclusive),
+                        (locks[1].clone(), MdlMode::Exclusive),
+                    ];
                     block_on(set.lock_all(&all, wait))
                 } else {
                     let modes = [MdlMode::Read, MdlMode::Write, MdlMode::NoWrite];
-                    let mut lock = |i: usize| block_on(set.lock(&locks[i], modes[pick(3) as usize], wait));
+                    let mut lock =
+                        |i: usize| block_on(set.lock(&locks[i], modes[pick(3) as usize], wait));
                     lock(0).and_then(|()| lock(1))
                 };
                 match done {

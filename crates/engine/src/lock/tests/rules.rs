@@ -124,7 +124,8 @@ fn a_cycle_through_the_queue_behind_an_upgrade_is_found() {
     b.lock(&u, 2, X);
     let mut wv = b.queue(&v, 1, X);
     let mut wu = b.queue(&u, 1, S); // behind v
-    let mut wh = b.queue(&h, 2, X); // h -> u -> (row 1: t, h): h's own S lock keeps v, and so u, waiting
+    // h -> u -> (row 1: t, h): h's own S lock keeps v, and so u, waiting
+    let mut wh = b.queue(&h, 2, X);
     assert!(wu.is_victim(), "u is the lightest");
     assert!(wh.is_pending() && wv.is_pending());
     b.end(&u);
@@ -198,7 +199,10 @@ fn an_implicit_lock_becomes_explicit_while_its_owner_lives() {
     let b = Bench::new();
     let (owner, other, third) = (b.trx(), b.trx(), b.trx());
     owner.set_trx_id(TrxId(70));
-    assert!(!b.locks.grant_implicit(&owner, TrxId(69), row(1)), "an earlier transaction of that session");
+    assert!(
+        !b.locks.grant_implicit(&owner, TrxId(69), row(1)),
+        "an earlier transaction of that session"
+    );
     assert!(b.locks.grant_implicit(&owner, TrxId(70), row(1)));
     assert!(b.locks.grant_implicit(&owner, TrxId(70), row(1)));
     assert_eq!(owner.locks_held(), 1);
@@ -208,7 +212,8 @@ fn an_implicit_lock_becomes_explicit_while_its_owner_lives() {
     assert!(!b.locks.grant_implicit(&owner, TrxId(70), row(1)), "LOCK-6");
     b.end(&other);
     assert_eq!(b.locks.locked_keys(), 0);
-    // A key may be locked when a record appears at it (READ COMMITTED takes no ranges): the holder then waits for the record's writer all the same.
+    // A key may be locked when a record appears at it (READ COMMITTED takes no ranges): the holder
+    // then waits for the record's writer all the same.
     b.lock(&other, 1, X);
     owner.set_trx_id(TrxId(71));
     assert!(b.locks.grant_implicit(&owner, TrxId(71), row(1)));
@@ -332,10 +337,21 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
 
 #[test]
 fn prefixes_are_ranges() {
-    assert!(KeyRange::prefix(b"ab").contains(b"ab") && KeyRange::prefix(b"ab").contains(b"ab\xff\xff\xff"));
-    assert!(!KeyRange::prefix(b"ab").contains(b"ac") && !KeyRange::prefix(b"ab").contains(b"aa\xff"));
-    assert!(KeyRange::prefix(b"\xff\xff").contains(b"\xff\xff\xff") && !KeyRange::prefix(b"\xff\xff").contains(b"\xff\xfe"));
-    assert!(KeyRange::prefix(b"a\xff").contains(b"a\xff\x01") && !KeyRange::prefix(b"a\xff").contains(b"b"));
+    assert!(
+        KeyRange::prefix(b"ab").contains(b"ab")
+            && KeyRange::prefix(b"ab").contains(b"ab\xff\xff\xff")
+    );
+    assert!(
+        !KeyRange::prefix(b"ab").contains(b"ac") && !KeyRange::prefix(b"ab").contains(b"aa\xff")
+    );
+    assert!(
+        KeyRange::prefix(b"\xff\xff").contains(b"\xff\xff\xff")
+            && !KeyRange::prefix(b"\xff\xff").contains(b"\xff\xfe")
+    );
+    assert!(
+        KeyRange::prefix(b"a\xff").contains(b"a\xff\x01")
+            && !KeyRange::prefix(b"a\xff").contains(b"b")
+    );
 }
 
 /// Ranges of several owners against plain lists of what each locked.
@@ -366,11 +382,16 @@ fn ranges_agree_with_a_plain_list() {
                 }
                 1..=2 => open.push((i, ranges.lock_open_range(&trxs[i], range.clone()), range)),
                 3..=4 if !open.is_empty() => {
-                    let (owner, token, range) = open.swap_remove(random.below(open.len() as u64) as usize);
+                    let (owner, token, range) =
+                        open.swap_remove(random.below(open.len() as u64) as usize);
                     // What stays is the part of the range up to the stop, or from it on.
                     let stop = random.key();
                     let up = random.below(2) == 0;
-                    let keep = if up { KeyRange::new(Unbounded, Included(&stop)) } else { KeyRange::new(Included(&stop), Unbounded) };
+                    let keep = if up {
+                        KeyRange::new(Unbounded, Included(&stop))
+                    } else {
+                        KeyRange::new(Included(&stop), Unbounded)
+                    };
                     ranges.settle_range(&trxs[owner], token, &keep);
                     model[owner].push((range, Some(keep)));
                 }
@@ -386,10 +407,15 @@ fn ranges_agree_with_a_plain_list() {
                     Err(Stall::Lock(_)) => false,
                     Err(other) => panic!("{other:?}"),
                 };
-                let has =
-                    |(range, cut): &(KeyRange, Option<KeyRange>)| range.contains(&key) && cut.as_ref().is_none_or(|cut| cut.contains(&key));
-                let settled = model.iter().enumerate().any(|(owner, ranges)| owner != j && ranges.iter().any(has));
-                let opened = open.iter().any(|(owner, _, range)| *owner != j && range.contains(&key));
+                let has = |(range, cut): &(KeyRange, Option<KeyRange>)| {
+                    range.contains(&key) && cut.as_ref().is_none_or(|cut| cut.contains(&key))
+                };
+                let settled = model
+                    .iter()
+                    .enumerate()
+                    .any(|(owner, ranges)| owner != j && ranges.iter().any(has));
+                let opened =
+                    open.iter().any(|(owner, _, range)| *owner != j && range.contains(&key));
                 assert_eq!(free, !settled && !opened, "seed {seed}");
             }
         }

@@ -1,4 +1,5 @@
-//! Threads against the lock table: mutual exclusion, deadlocks broken, no wake-up lost (a lost one hangs the test: nothing times out here).
+//! Threads against the lock table: mutual exclusion, deadlocks broken, no wake-up lost (a lost one
+//! hangs the test: nothing times out here).
 #![cfg(not(shuttle))]
 use super::Mode::{S, X};
 use super::*;
@@ -10,7 +11,11 @@ impl Cell {
     fn enter(&self, mode: Mode, upgrade: bool) {
         match mode {
             S => assert!(self.0.fetch_add(1, Ordering::SeqCst) >= 0, "a reader beside a writer"),
-            X => assert_eq!(self.0.swap(-1, Ordering::SeqCst), i64::from(upgrade), "a writer beside others"),
+            X => assert_eq!(
+                self.0.swap(-1, Ordering::SeqCst),
+                i64::from(upgrade),
+                "a writer beside others"
+            ),
         }
     }
     fn leave(&self, mode: Mode) {
@@ -41,7 +46,10 @@ fn locks_exclude_and_deadlocks_end() {
                         let key = random.below(KEYS as u64) as usize;
                         let mode = if random.below(3) == 0 { X } else { S };
                         let end = match random.below(8) {
-                            0 => locks.try_lock_row(&trx, row(key as u64), mode).map(|_| true).ok_or(None),
+                            0 => locks
+                                .try_lock_row(&trx, row(key as u64), mode)
+                                .map(|_| true)
+                                .ok_or(None),
                             _ => lock_and_wait(locks, &trx, host, key as u64, mode).map_err(Some),
                         };
                         match end {
@@ -81,7 +89,13 @@ fn locks_exclude_and_deadlocks_end() {
 }
 
 /// Ok when the lock is held.
-fn lock_and_wait(locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, host: &Arc<dyn Host>, key: u64, mode: Mode) -> Result<bool> {
+fn lock_and_wait(
+    locks: &Arc<LockTable>,
+    trx: &Arc<TrxLocks>,
+    host: &Arc<dyn Host>,
+    key: u64,
+    mode: Mode,
+) -> Result<bool> {
     loop {
         match locks.lock_row(trx, row(key), mode) {
             Ok(newly) => return Ok(newly),
@@ -94,7 +108,8 @@ fn lock_and_wait(locks: &Arc<LockTable>, trx: &Arc<TrxLocks>, host: &Arc<dyn Hos
     }
 }
 
-/// Scanners lock ranges, inserters enter keys: between a scanner's two looks nobody else's key appears in its range.
+/// Scanners lock ranges, inserters enter keys: between a scanner's two looks nobody else's key
+/// appears in its range.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
     let (_, host) = still_host();
@@ -117,7 +132,10 @@ fn ranges_keep_inserts_out_under_threads() {
                             let bounds = (key.to_be_bytes(), high.to_be_bytes());
                             ranges.lock_range(
                                 &trx,
-                                KeyRange::new(std::ops::Bound::Included(&bounds.0), std::ops::Bound::Included(&bounds.1)),
+                                KeyRange::new(
+                                    std::ops::Bound::Included(&bounds.0),
+                                    std::ops::Bound::Included(&bounds.1),
+                                ),
                             );
                             looks.push((key, high, others(&leaf.lock(), trx.owner(), key, high)));
                             continue;
@@ -131,7 +149,9 @@ fn ranges_keep_inserts_out_under_threads() {
                                 }
                                 Err(Stall::Lock(wait)) => {
                                     drop(latched);
-                                    if let Err(Error::Deadlock) = block_on(wait.wait(host, Duration::from_secs(50))) {
+                                    if let Err(Error::Deadlock) =
+                                        block_on(wait.wait(host, Duration::from_secs(50)))
+                                    {
                                         locks.release_all(&trx);
                                         continue 'trx;
                                     }
@@ -152,10 +172,14 @@ fn ranges_keep_inserts_out_under_threads() {
     assert_eq!(locks.stats().current_waits, 0);
 }
 fn others(leaf: &[(u64, u64)], owner: u64, low: u64, high: u64) -> Vec<u64> {
-    leaf.iter().filter(|(key, by)| *by != owner && (low..=high).contains(key)).map(|(key, _)| *key).collect()
+    leaf.iter()
+        .filter(|(key, by)| *by != owner && (low..=high).contains(key))
+        .map(|(key, _)| *key)
+        .collect()
 }
 
-/// Owners commit while others turn their implicit locks into explicit ones: nothing is left behind, nobody waits for ever.
+/// Owners commit while others turn their implicit locks into explicit ones: nothing is left behind,
+/// nobody waits for ever.
 #[test]
 fn implicit_locks_race_with_commit() {
     let (_, host) = still_host();
@@ -173,15 +197,22 @@ fn implicit_locks_race_with_commit() {
                     trx.set_trx_id(id);
                     loop {
                         let mut latched = record.lock();
-                        let conflict = latched.as_ref().is_some_and(|(owner, by)| locks.grant_implicit(owner, *by, row(1)));
-                        match if conflict { locks.lock_row(&trx, row(1), X).map(drop) } else { Ok(()) } {
+                        let conflict = latched
+                            .as_ref()
+                            .is_some_and(|(owner, by)| locks.grant_implicit(owner, *by, row(1)));
+                        match if conflict {
+                            locks.lock_row(&trx, row(1), X).map(drop)
+                        } else {
+                            Ok(())
+                        } {
                             Ok(()) => {
                                 *latched = Some((trx.clone(), id));
                                 break;
                             }
                             Err(Stall::Lock(wait)) => {
                                 drop(latched);
-                                block_on(wait.wait(host, Duration::from_secs(50))).expect("no deadlock on one key");
+                                block_on(wait.wait(host, Duration::from_secs(50)))
+                                    .expect("no deadlock on one key");
                             }
                             Err(other) => panic!("{other:?}"),
                         }

@@ -1,23 +1,34 @@
-//! The log buffer: a ring of memory into which threads copy their frames side by side, without a lock.
+//! The log buffer: a ring of memory into which threads copy their frames side by side, without a
+//! lock.
 //!
 //! LOGBUF-1: `reserve` hands out consecutive ranges: the stream has no gap and no overlap.
-//! LOGBUF-2: every byte below `ready()` has been copied, and the copy happens before whoever reads `ready()`.
-//! LOGBUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in the dirty index).
-//! LOGBUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its whole block (credit sees to it).
+//! LOGBUF-2: every byte below `ready()` has been copied, and the copy happens before whoever reads
+//! `ready()`.
+//! LOGBUF-3: every frame that ends at or below `dirty_low()` has been entered (pages stamped, in
+//! the dirty index).
+//! LOGBUF-4: a byte is copied into the ring only when the byte it replaces is in a file, with its
+//! whole block (credit sees to it).
 //!
-//! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block) the newer one is used. Credit is refused for a moment, that
-//! LSN is set at or above all that is promised, and credit is given again, as the new size allows (`Space::set_buffer`): nobody waits for anything.
-//! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays below the LSN, or comes behind others who saw the word.
-//! LOGBUF-6: the older memory is given up for another one only when everything below the LSN is in files, with its whole block.
+//! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block)
+//! the newer one is used. Credit is refused for a moment, that LSN is set at or above all that is
+//! promised, and credit is given again, as the new size allows (`Space::set_buffer`): nobody waits
+//! for anything.
+//! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays
+//! below the LSN, or comes behind others who saw the word.
+//! LOGBUF-6: the older memory is given up for another one only when everything below the LSN is in
+//! files, with its whole block.
 //!
-//! Each thread has a slot of its own: `copy_low` and `dirty_low`, at most the start of the range it is working on, `IDLE` when it works on none.
+//! Each thread has a slot of its own: `copy_low` and `dirty_low`, at most the start of the range it
+//! is working on, `IDLE` when it works on none.
 //!
 //!     reserve: t = tail; slot = (t, t); start = tail.fetch_add(len)
 //!     reader:  T = tail (acquire); low = min(T, every slot)
 //!
-//! Why LOGBUF-2 holds: a reservation below T did its fetch_add before the one that T was read from, so its slot store (before that fetch_add) is
-//! visible to the reader: the reader sees t <= start, or something newer: `IDLE` after the copy, or the t of the same thread's next frame, which is
-//! not below the end of this one. All slot stores are releases, so the copy comes with the newer value.
+//! Why LOGBUF-2 holds: a reservation below T did its fetch_add before the one that T was read from,
+//! so its slot store (before that fetch_add) is visible to the reader: the reader sees t <= start,
+//! or something newer: `IDLE` after the copy, or the t of the same thread's next frame, which is
+//! not below the end of this one. All slot stores are releases, so the copy comes with the newer
+//! value.
 use crate::log::append::slots;
 use crate::log::sync::{AtomicU64, Padded};
 use parking_lot::{Mutex, MutexGuard};
@@ -57,9 +68,18 @@ pub(crate) struct Seat<'a> {
 impl Reservations {
     pub fn new(tail: u64, slots: usize) -> Reservations {
         let slot = || {
-            Padded(Slot { copy_low: AtomicU64::new(IDLE), dirty_low: AtomicU64::new(IDLE), frames: Count::new(0), bytes: Count::new(0) })
+            Padded(Slot {
+                copy_low: AtomicU64::new(IDLE),
+                dirty_low: AtomicU64::new(IDLE),
+                frames: Count::new(0),
+                bytes: Count::new(0),
+            })
         };
-        Reservations { tail: Padded(AtomicU64::new(tail)), slots: (0..slots).map(|_| slot()).collect(), shared: Mutex::new(()) }
+        Reservations {
+            tail: Padded(AtomicU64::new(tail)),
+            slots: (0..slots).map(|_| slot()).collect(),
+            shared: Mutex::new(()),
+        }
     }
     /// The calling thread's slot.
     pub fn seat(&self) -> Seat<'_> {
@@ -90,7 +110,9 @@ impl Reservations {
     }
     /// Frames and bytes appended.
     pub fn counts(&self) -> (u64, u64) {
-        self.slots.iter().fold((0, 0), |(f, b), s| (f + s.frames.load(Relaxed), b + s.bytes.load(Relaxed)))
+        self.slots
+            .iter()
+            .fold((0, 0), |(f, b), s| (f + s.frames.load(Relaxed), b + s.bytes.load(Relaxed)))
     }
 }
 
@@ -102,7 +124,8 @@ impl Seat<'_> {
         self.slot.dirty_low.store(t, Release);
         all.tail.fetch_add(len, AcqRel)
     }
-    /// The range from the tail to the next multiple of `block`, now this thread's to fill: start and length. None if it has fewer than `least` bytes.
+    /// The range from the tail to the next multiple of `block`, now this thread's to fill: start
+    /// and length. None if it has fewer than `least` bytes.
     pub fn reserve_to(&self, all: &Reservations, block: u64, least: u64) -> Option<(u64, u64)> {
         let mut t = all.tail.load(Relaxed);
         self.slot.copy_low.store(t, Release);
@@ -143,13 +166,15 @@ struct Memory {
 }
 /// The memory of the ring.
 pub(in crate::log) struct Ring {
-    /// The LSN from which on the newer memory is used, a multiple of 4096, and in the lowest bit which of the two that is.
+    /// The LSN from which on the newer memory is used, a multiple of 4096, and in the lowest bit
+    /// which of the two that is.
     split: Word,
     memories: [Memory; 2],
     /// What the two are made of.
     owned: Mutex<[Option<AlignedBuf>; 2]>,
 }
-// SAFETY: bytes are accessed only through `fill` and `read`, whose callers hold disjoint ranges or have a happens-before between them.
+// SAFETY: bytes are accessed only through `fill` and `read`, whose callers hold disjoint ranges or
+// have a happens-before between them.
 unsafe impl Send for Ring {}
 // SAFETY: as above.
 unsafe impl Sync for Ring {}
@@ -158,7 +183,8 @@ impl Ring {
     /// `bytes` is a power of two.
     pub fn new(bytes: usize) -> Ring {
         let none = || Memory { base: AtomicPtr::new(std::ptr::null_mut()), mask: Word::new(0) };
-        let ring = Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
+        let ring =
+            Ring { split: Word::new(0), memories: [none(), none()], owned: Mutex::default() };
         ring.put(0, AlignedBuf::new(bytes));
         ring
     }
@@ -173,12 +199,14 @@ impl Ring {
     pub fn size(&self) -> u64 {
         self.memories[(self.split.load(Acquire) & 1) as usize].mask.load(Relaxed) + 1
     }
-    /// Where the newer memory begins: the older one is of no use any more when all below is in files.
+    /// Where the newer memory begins: the older one is of no use any more when all below is in
+    /// files.
     pub fn split_at(&self) -> u64 {
         self.split.load(Acquire) & !1
     }
-    /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is promised, everything below `written` is in files. Gives the LSN
-    /// from which on it is used, or None if the older memory is still needed (LOGBUF-6). For one caller at a time.
+    /// Goes over to another memory while nobody gets credit: `promised` is the end of all that is
+    /// promised, everything below `written` is in files. Gives the LSN from which on it is used, or
+    /// None if the older memory is still needed (LOGBUF-6). For one caller at a time.
     pub fn change(&self, memory: AlignedBuf, promised: u64, written: u64) -> Option<u64> {
         let word = self.split.load(Acquire);
         let (split, newer) = (word & !1, word & 1);
@@ -207,7 +235,11 @@ impl Ring {
         let (split, newer) = (word & !1, (word & 1) as usize);
         let (mut at, end) = (lsn, lsn + len as u64);
         while at < end {
-            let (m, stop) = if at < split { (&self.memories[1 - newer], end.min(split)) } else { (&self.memories[newer], end) };
+            let (m, stop) = if at < split {
+                (&self.memories[1 - newer], end.min(split))
+            } else {
+                (&self.memories[newer], end)
+            };
             let mask = m.mask.load(Relaxed);
             assert!(stop - at <= mask + 1);
             let n = (stop - at).min(mask + 1 - (at & mask));
@@ -217,7 +249,8 @@ impl Ring {
         }
     }
     /// # Safety
-    /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and LOGBUF-4 holds for it.
+    /// The caller has reserved `[lsn, lsn + bytes.len())`, has not published it yet, and LOGBUF-4
+    /// holds for it.
     pub unsafe fn fill(&self, lsn: u64, bytes: &[u8]) {
         let mut done = 0;
         self.parts(lsn, bytes.len(), |to, n| {
@@ -227,11 +260,13 @@ impl Ring {
         });
     }
     /// # Safety
-    /// The range is below a `ready()` that the caller has read, and not below the first block that is not whole in a file.
+    /// The range is below a `ready()` that the caller has read, and not below the first block that
+    /// is not whole in a file.
     pub unsafe fn read(&self, lsn: u64, out: &mut [u8]) {
         let (mut done, to) = (0, out.as_mut_ptr());
         self.parts(lsn, out.len(), |from, n| {
-            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the caller says it is in a file (LOGBUF-4).
+            // SAFETY: the part lies in the memory, is initialised, and nobody writes it before the
+            // caller says it is in a file (LOGBUF-4).
             unsafe { std::ptr::copy_nonoverlapping(from, to.add(done), n) };
             done += n;
         });
@@ -319,7 +354,10 @@ mod tests {
                 });
             }
         });
-        assert_eq!((r.ready(), r.dirty_low(), r.counts()), (rounds * 24, rounds * 24, (rounds * 3, rounds * 24)));
+        assert_eq!(
+            (r.ready(), r.dirty_low(), r.counts()),
+            (rounds * 24, rounds * 24, (rounds * 3, rounds * 24))
+        );
     }
 }
 
@@ -361,7 +399,11 @@ mod loom_tests {
     #[test]
     fn loom_a_block_is_filled_while_another_appends() {
         explore(3, || {
-            let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
+            let m = Arc::new(Model {
+                r: Reservations::new(0, 3),
+                bytes: Default::default(),
+                entered: Default::default(),
+            });
             let other = m.clone();
             let appends = loom::thread::spawn(move || (0..2).for_each(|_| other.append(0)));
             let seat = m.r.seat_no(1);
@@ -383,7 +425,11 @@ mod loom_tests {
     /// Two threads append so many frames; a third looks while they do.
     fn model(preemptions: usize, frames: [usize; 2]) {
         explore(preemptions, move || {
-            let m = Arc::new(Model { r: Reservations::new(0, 3), bytes: Default::default(), entered: Default::default() });
+            let m = Arc::new(Model {
+                r: Reservations::new(0, 3),
+                bytes: Default::default(),
+                entered: Default::default(),
+            });
             let threads: Vec<_> = (0..2)
                 .map(|t| {
                     let m = m.clone();

@@ -1,18 +1,26 @@
-//! Room in the log: credit is taken before latches, for as many bytes as the mini-transaction may write at most, and what it did not use goes back.
+//! Room in the log: credit is taken before latches, for as many bytes as the mini-transaction may
+//! write at most, and what it did not use goes back.
 //!
-//! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an append moves the tail and gives back the rest.
-//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (LOGBUF-4); checkpoint + capacity; the end of the segments that exist.
-//! Ordinary work leaves a reserve of the latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A limit that is taken
-//! back (fewer segments, another buffer) holds for every credit from then on: who takes credit looks at the limit again behind its promise, who lowers
-//! the limit looks at `promised` behind that (all SeqCst), so one of them sees the other.
-//! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then looks at `waiting`; a session that waits
-//! registers, then looks at the room (all SeqCst).
+//! CREDIT-1: `tail <= promised <= limit`. `promised` is the tail plus all outstanding credit; an
+//! append moves the tail and gives back the rest.
+//! CREDIT-2: `limit` is the least of: whole blocks written + the buffer's size (LOGBUF-4);
+//! checkpoint + capacity; the end of the segments that exist. Ordinary work leaves a reserve of the
+//! latter two to rollback, undo and the cleaners, without which the checkpoint could not move. A
+//! limit that is taken back (fewer segments, another buffer) holds for every credit from then on:
+//! who takes credit looks at the limit again behind its promise, who lowers the limit looks at
+//! `promised` behind that (all SeqCst), so one of them sees the other.
+//! CREDIT-3: a stalled session is woken when there may be room: whoever makes room stores it, then
+//! looks at `waiting`; a session that waits registers, then looks at the room (all SeqCst).
 //!
-//! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`), or on its way down to it: after each checkpoint it is at most a
-//! quarter more than what the log holds, and a 64th less than before, so that a log that shrinks slows its writers and does not stop them.
+//! **The capacity** that counts is `in_force_bytes`. It is the one that is set (`capacity_bytes`),
+//! or on its way down to it: after each checkpoint it is at most a quarter more than what the log
+//! holds, and a 64th less than before, so that a log that shrinks slows its writers and does not
+//! stop them.
 //!
-//! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a time that doubles with each tenth of the rest (`delay_us`): the
-//! writers settle where they write as fast as the checkpoint moves, instead of running into the end and standing there. Below, that costs one load.
+//! **Slowing down.** From 7/8 of what ordinary work may use, each change of a row is held up for a
+//! time that doubles with each tenth of the rest (`delay_us`): the writers settle where they write
+//! as fast as the checkpoint moves, instead of running into the end and standing there. Below, that
+//! costs one load.
 use crate::base::{Error, Stall, Try};
 use crate::log::sync::Padded;
 use parking_lot::Mutex;
@@ -34,7 +42,8 @@ pub(in crate::log) enum Class {
 pub(in crate::log) struct Bounds {
     pub written: u64,
     pub buffer_bytes: u64,
-    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it had (LOGBUF-6).
+    /// Where the buffer's present memory begins to be used; the bytes before are in the memory it
+    /// had (LOGBUF-6).
     pub buffer_from: u64,
     pub checkpoint: u64,
     /// In force.
@@ -66,17 +75,20 @@ impl Bounds {
         let most = self.in_force_bytes - self.reserve();
         (self.checkpoint + most / 8 * 7, self.checkpoint + most)
     }
-    /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is promised.
+    /// The capacity in force after a checkpoint, or a new setting; `end` is how far the log is
+    /// promised.
     fn follow(&mut self, end: u64) {
         let age = end.saturating_sub(self.checkpoint);
         let less = self.in_force_bytes - self.in_force_bytes / 64;
         self.in_force_bytes = self.capacity_bytes.max(less.min(age + age / 4));
     }
     fn capacity_end(&self, class: Class) -> u64 {
-        self.checkpoint + self.in_force_bytes - if class == Class::Ordinary { self.reserve() } else { 0 }
+        self.checkpoint + self.in_force_bytes
+            - if class == Class::Ordinary { self.reserve() } else { 0 }
     }
     fn files_end(&self, class: Class) -> u64 {
-        self.files_end - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
+        self.files_end
+            - if class == Class::Ordinary { self.reserve().min(self.segment_bytes / 4) } else { 0 }
     }
     fn limit(&self, class: Class) -> u64 {
         self.buffer_end().min(self.capacity_end(class)).min(self.files_end(class))
@@ -136,7 +148,8 @@ impl Credit<'_> {
     }
     /// The tail has moved by `used`.
     pub(in crate::log) fn spend(mut self, used: u64) {
-        self.bytes = self.bytes.checked_sub(used).expect("CREDIT-1: a frame is no longer than its credit");
+        self.bytes =
+            self.bytes.checked_sub(used).expect("CREDIT-1: a frame is no longer than its credit");
     }
 }
 impl Drop for Credit<'_> {
@@ -167,7 +180,8 @@ impl Space {
         });
         s
     }
-    /// The largest credit there can be: what one is sure to get once everything before it is written and checkpointed.
+    /// The largest credit there can be: what one is sure to get once everything before it is
+    /// written and checkpointed.
     pub fn credit_max(&self) -> u64 {
         let b = self.bounds.lock();
         (b.buffer_bytes - 4096).min(b.in_force_bytes / 2)
@@ -176,7 +190,8 @@ impl Space {
         let limit = &self.limits.room[class as usize];
         let mut promised = self.promised.load(Relaxed);
         loop {
-            // The limit's load pairs with the store after the bytes were read out of the ring (LOGBUF-4).
+            // The limit's load pairs with the store after the bytes were read out of the ring
+            // (LOGBUF-4).
             if promised + bytes > limit.load(Acquire) {
                 return Err(self.short(bytes, class));
             }
@@ -196,7 +211,8 @@ impl Space {
         }
         Ok(credit)
     }
-    /// Credit for what is only worth having if there is plenty: whoever is refused does not wait, and asks for no more room.
+    /// Credit for what is only worth having if there is plenty: whoever is refused does not wait,
+    /// and asks for no more room.
     pub fn spare_credit(&self, bytes: u64) -> Option<Credit<'_>> {
         let room = self.limits.room[Class::Ordinary as usize].load(Acquire);
         // Twice, so that it is nobody's last.
@@ -248,7 +264,8 @@ impl Space {
             b.follow(end);
         });
     }
-    /// Takes segments from `end` on out of use, but for those that somebody has been promised. Returns the end of those that stay.
+    /// Takes segments from `end` on out of use, but for those that somebody has been promised.
+    /// Returns the end of those that stay.
     pub fn lower_files_end(&self, end: u64) -> u64 {
         let mut b = self.bounds.lock();
         let old = b.files_end;
@@ -261,8 +278,8 @@ impl Space {
         }
         b.files_end
     }
-    /// Gives the buffer another size if `change`, which gets the end of all that is promised, says from which LSN on its memory has it. Until it returns, nobody gets
-    /// credit.
+    /// Gives the buffer another size if `change`, which gets the end of all that is promised, says
+    /// from which LSN on its memory has it. Until it returns, nobody gets credit.
     pub fn set_buffer(&self, bytes: u64, change: impl FnOnce(u64) -> Option<u64>) {
         {
             let mut b = self.bounds.lock();
@@ -304,7 +321,9 @@ impl Space {
         self.promised.load(SeqCst) + wanted.unwrap_or(0)
     }
     fn wake_if_room(&self) {
-        if self.waiting.load(SeqCst) > 0 && (self.has_room(Class::Ordinary) || self.has_room(Class::Reserved)) {
+        if self.waiting.load(SeqCst) > 0
+            && (self.has_room(Class::Ordinary) || self.has_room(Class::Reserved))
+        {
             self.wake_all();
         }
     }
@@ -390,8 +409,14 @@ mod tests {
         assert_eq!(s.scarce(Class::Ordinary), Scarce::Buffer);
         // LOGBUF-4: the block that is not whole in the file stays in the ring.
         let room = 4096 + (1 << 16) - 5000;
-        assert!(matches!(s.credit(1 << 20, Class::Ordinary), Err(Stall::Failed(Error::Unsupported(_)))));
-        let (a, b) = (s.credit(room / 2, Class::Ordinary).unwrap(), s.credit(room - room / 2, Class::Ordinary).unwrap());
+        assert!(matches!(
+            s.credit(1 << 20, Class::Ordinary),
+            Err(Stall::Failed(Error::Unsupported(_)))
+        ));
+        let (a, b) = (
+            s.credit(room / 2, Class::Ordinary).unwrap(),
+            s.credit(room - room / 2, Class::Ordinary).unwrap(),
+        );
         assert!(matches!(s.credit(1, Class::Ordinary), Err(Stall::LogSpace)));
         a.spend(10);
         drop(b);
@@ -418,7 +443,10 @@ mod tests {
     }
 
     fn roomy() -> Space {
-        let s = Space::new(4096, Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() });
+        let s = Space::new(
+            4096,
+            Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() },
+        );
         assert_eq!(s.bounds().in_force_bytes, 1 << 20);
         s
     }
@@ -480,7 +508,13 @@ mod tests {
         }
         assert!(checkpoints > 40);
         // A log that is too long when it is opened.
-        let b = Bounds { written: 1 << 24, checkpoint: 1 << 22, capacity_bytes: 1 << 20, files_end: 1 << 25, ..bounds() };
+        let b = Bounds {
+            written: 1 << 24,
+            checkpoint: 1 << 22,
+            capacity_bytes: 1 << 20,
+            files_end: 1 << 25,
+            ..bounds()
+        };
         let s = Space::new(1 << 24, b);
         assert!(s.bounds().in_force_bytes > (1 << 24) - (1 << 22));
         s.set_checkpoint((1 << 24) - 4096);
@@ -491,7 +525,10 @@ mod tests {
     #[test]
     fn lowered_limits_hold_for_all() {
         let big = 1 << 40;
-        let s = Space::new(4096, Bounds { buffer_bytes: big, in_force_bytes: big, capacity_bytes: big, ..bounds() });
+        let s = Space::new(
+            4096,
+            Bounds { buffer_bytes: big, in_force_bytes: big, capacity_bytes: big, ..bounds() },
+        );
         let (tail, stop) = (AtomicU64::new(4096), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -515,6 +552,8 @@ mod tests {
             }
             stop.store(true, Relaxed);
         });
-        assert!(s.promised.load(SeqCst) <= s.bounds().files_end && s.promised.load(SeqCst) > 1 << 18);
+        assert!(
+            s.promised.load(SeqCst) <= s.bounds().files_end && s.promised.load(SeqCst) > 1 << 18
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Waiting for room after `Stall::LogSpace`. A session that waits sees to it that the scarce thing gets made: it leads a flush if the buffer is full, calls the
-//! segment allocator if segments are short, and the checkpointer if the checkpoint is behind.
+//! Waiting for room after `Stall::LogSpace`. A session that waits sees to it that the scarce thing
+//! gets made: it leads a flush if the buffer is full, calls the segment allocator if segments are
+//! short, and the checkpointer if the checkpoint is behind.
 use crate::base::Result;
 use crate::log::Log;
 use crate::log::append::credit::{Class, Scarce};
@@ -24,7 +25,14 @@ pub struct SpaceWait<'l> {
 
 impl<'l> SpaceWait<'l> {
     pub(in crate::log) fn new(log: &'l Log, class: Class) -> SpaceWait<'l> {
-        SpaceWait { log, class, short: log.space.scarce(class), id: None, troubles: log.space.trouble().0, flush: None }
+        SpaceWait {
+            log,
+            class,
+            short: log.space.scarce(class),
+            id: None,
+            troubles: log.space.trouble().0,
+            flush: None,
+        }
     }
     fn ask(&self, scarce: Scarce) {
         match scarce {
@@ -53,7 +61,11 @@ impl Future for SpaceWait<'_> {
             space.register(&mut this.id, cx.waker());
             if space.has_room(this.class) {
                 if first {
-                    this.count(this.short, Session::log_on_buffer_space_no_waits, Session::log_on_file_space_no_waits);
+                    this.count(
+                        this.short,
+                        Session::log_on_buffer_space_no_waits,
+                        Session::log_on_file_space_no_waits,
+                    );
                 }
                 return Poll::Ready(Ok(()));
             }
@@ -67,9 +79,14 @@ impl Future for SpaceWait<'_> {
             if first {
                 this.count_first(scarce);
             }
-            this.count(scarce, Session::log_on_buffer_space_wait_loops, Session::log_on_file_space_wait_loops);
+            this.count(
+                scarce,
+                Session::log_on_buffer_space_wait_loops,
+                Session::log_on_file_space_wait_loops,
+            );
             if scarce != Scarce::Buffer {
-                // A lease that it has is for who can use it: the checkpoint may need a flush to move.
+                // A lease that it has is for who can use it: the checkpoint may need a flush to
+                // move.
                 if let Some(mut flush) = this.flush.take() {
                     flush.leave(this.log);
                 }

@@ -1,4 +1,5 @@
-//! A frame: one mini-transaction in the redo stream. Frames follow each other without gaps, blocks or alignment.
+//! A frame: one mini-transaction in the redo stream. Frames follow each other without gaps, blocks
+//! or alignment.
 //!
 //! | offset | bytes | what (little-endian) |
 //! |---|---|---|
@@ -9,18 +10,19 @@
 //! | 16 | 4 | behind: LSN minus an LSN below which everything was durable when the frame was made; all ones: unknown |
 //! | 20 | | payload |
 //!
-//! Kinds 1, 2 and 3 are 4, 5 and 6 of directories of format 2 and before: without `behind`, the payload at 16. They are
-//! read, never written.
+//! Kinds 1, 2 and 3 are 4, 5 and 6 of directories of format 2 and before: without `behind`, the
+//! payload at 16. They are read, never written.
 //!
-//! FRAME-1: a frame verifies only at its own LSN, in its own log, in its own epoch. A CRC is a bijection of its start value,
-//! so the same bytes never verify in two epochs: what a crash left behind the end of the log cannot come back after recovery
-//! has raised the epoch.
+//! FRAME-1: a frame verifies only at its own LSN, in its own log, in its own epoch. A CRC is a
+//! bijection of its start value, so the same bytes never verify in two epochs: what a crash left
+//! behind the end of the log cannot come back after recovery has raised the epoch.
 //! FRAME-2: zeros are not a frame (kind 0).
-//! FRAME-3: a frame that verifies proves that everything below `durable` of it was on the medium once. If the log cannot be
-//! read up to there, it is damaged: a crash takes away only what was not durable.
+//! FRAME-3: a frame that verifies proves that everything below `durable` of it was on the medium
+//! once. If the log cannot be read up to there, it is damaged: a crash takes away only what was not
+//! durable.
 //!
-//! The payload goes into the checksum first, because it is known before the LSN is: only 16 bytes are hashed after the
-//! reservation.
+//! The payload goes into the checksum first, because it is known before the LSN is: only 16 bytes
+//! are hashed after the reservation.
 
 /// Bytes before the payload.
 pub const FRAME_HEADER: usize = 20;
@@ -51,7 +53,8 @@ pub(in crate::log) fn payload_crc(seed: u32, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(seed, payload)
 }
 
-/// Fills in the header of `frame`, whose payload is complete and has `payload_crc`. Everything below `durable` is durable.
+/// Fills in the header of `frame`, whose payload is complete and has `payload_crc`. Everything
+/// below `durable` is durable.
 pub(in crate::log) fn finish(frame: &mut [u8], kind: u8, lsn: u64, durable: u64, payload_crc: u32) {
     let len = frame.len() - FRAME_HEADER;
     debug_assert!(len > 0 && len <= FRAME_PAYLOAD_MAX && durable <= lsn);
@@ -63,7 +66,8 @@ pub(in crate::log) fn finish(frame: &mut [u8], kind: u8, lsn: u64, durable: u64,
     frame[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// A frame that begins a new epoch at `lsn`, below which everything is durable; sealed with the new epoch's seed.
+/// A frame that begins a new epoch at `lsn`, below which everything is durable; sealed with the new
+/// epoch's seed.
 pub(in crate::log) fn epoch_frame(log_id: u64, epoch: u64, lsn: u64) -> [u8; EPOCH_FRAME] {
     let mut f = [0; EPOCH_FRAME];
     f[FRAME_HEADER..].copy_from_slice(&epoch.to_le_bytes());
@@ -114,7 +118,8 @@ impl Header {
     pub fn frame_len(&self) -> usize {
         self.header + self.len
     }
-    /// Whether this can be the header of a frame at `lsn`, as far as can be told without its payload.
+    /// Whether this can be the header of a frame at `lsn`, as far as can be told without its
+    /// payload.
     pub fn plausible_at(&self, lsn: u64) -> bool {
         self.lsn == lsn && self.len > 0 && matches!(self.kind, KIND_CHANGES | KIND_EPOCH | KIND_PAD)
     }
@@ -143,7 +148,10 @@ mod tests {
         let s = seed(42, 1);
         let f = sample(s, 4096);
         let h = Header::read(&f);
-        assert_eq!((h.len, h.header, h.kind, h.lsn, h.durable), (23, FRAME_HEADER, KIND_CHANGES, 4096, 4000));
+        assert_eq!(
+            (h.len, h.header, h.kind, h.lsn, h.durable),
+            (23, FRAME_HEADER, KIND_CHANGES, 4096, 4000)
+        );
         assert!(h.plausible_at(4096) && !h.plausible_at(4097));
         assert!(verifies(&f, &h, s));
     }
@@ -156,7 +164,10 @@ mod tests {
         for bit in 0..f.len() * 8 {
             let mut g = f.clone();
             g[bit / 8] ^= 1 << (bit % 8);
-            assert!(!verifies(&g, &Header { header: FRAME_HEADER, ..Header::read(&g) }, s), "bit {bit}");
+            assert!(
+                !verifies(&g, &Header { header: FRAME_HEADER, ..Header::read(&g) }, s),
+                "bit {bit}"
+            );
         }
         for epoch in 2..1000 {
             assert!(!verifies(&f, &h, seed(42, epoch)));

@@ -1,5 +1,6 @@
-//! A small number for every thread that appends: the index of its slot in every log of the process. Taken at the first append, given back when
-//! the thread ends, lowest first, so that the writer looks at as many slots as there are threads and not more.
+//! A small number for every thread that appends: the index of its slot in every log of the process.
+//! Taken at the first append, given back when the thread ends, lowest first, so that the writer
+//! looks at as many slots as there are threads and not more.
 use parking_lot::Mutex;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,9 +63,11 @@ mod tests {
     fn numbers_are_given_back() {
         let mine = number();
         assert_eq!(mine, number());
-        let ended: Vec<usize> = (0..50).map(|_| std::thread::spawn(number).join().unwrap()).collect();
+        let ended: Vec<usize> =
+            (0..50).map(|_| std::thread::spawn(number).join().unwrap()).collect();
         assert!(ended.iter().all(|n| *n != mine && *n < high()));
-        // Other tests' threads come and go too; without giving back these would be 50 different ones.
+        // Other tests' threads come and go too; without giving back these would be 50 different
+        // ones.
         let distinct: std::collections::BTreeSet<_> = ended.iter().collect();
         assert!(distinct.len() < 40, "{distinct:?}");
     }

@@ -1,9 +1,12 @@
 //! The mode `dedicated`: two threads of their own, a writer and a flusher.
 //!
-//! The writer gets the lease like any session, by hand-over, and keeps it until the mode is changed. Whenever a session waits for bytes that are not written yet,
-//! the writer writes, and rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there is nothing to do.
+//! The writer gets the lease like any session, by hand-over, and keeps it until the mode is
+//! changed. Whenever a session waits for bytes that are not written yet, the writer writes, and
+//! rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there
+//! is nothing to do.
 //!
-//! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell is rung: the writer looks after each write, and before it sleeps.
+//! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell
+//! is rung: the writer looks after each write, and before it sleeps.
 use crate::log::commit::leader::Desk;
 use crate::log::notify::Kick;
 use crate::log::{Log, WriterMode};
@@ -11,7 +14,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 pub(in crate::log) fn spawn(log: &Arc<Log>) {
-    let (writer, flusher) = (reside(Arc::downgrade(log), log.waits().bell().clone()), attend(Arc::downgrade(log), log.flusher.clone()));
+    let (writer, flusher) = (
+        reside(Arc::downgrade(log), log.waits().bell().clone()),
+        attend(Arc::downgrade(log), log.flusher.clone()),
+    );
     log.host.spawn_thread("log-writer", Box::pin(writer));
     log.host.spawn_thread("log-flusher", Box::pin(flusher));
 }
@@ -56,7 +62,8 @@ impl Log {
             }
             if !leads || waits.resident_may_sleep() {
                 if leads && waits.wants_sync() {
-                    // Another has taken a newcomer off the stack meanwhile, for what was written before.
+                    // Another has taken a newcomer off the stack meanwhile, for what was written
+                    // before.
                     self.flusher.kick();
                 }
                 count.log_writer_waits.fetch_add(1, Relaxed);

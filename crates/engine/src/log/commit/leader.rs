@@ -1,18 +1,25 @@
-//! The `leader` and `session` modes, in the shape of a future: a session that waits for its commit either leads, that is writes and flushes for all, or is led.
+//! The `leader` and `session` modes, in the shape of a future: a session that waits for its commit
+//! either leads, that is writes and flushes for all, or is led.
 //!
-//! The first session that finds nobody leading leads. A session that commits alone writes at once, and so does every session in the mode `session`. A leader in
-//! company steps back in the run queue, so that every session that can run has its turn and may join, for as long as the group grows. If the policy has a hold,
-//! the leader waits for that too ([`crate::log::write_policy`]). Then it writes and flushes in its own thread, wakes the group, and passes the lease to one of
-//! the sessions that came too late, or gives the lease up. (These are RocksDB's write groups, with the run queue in the place of its spinning.)
+//! The first session that finds nobody leading leads. A session that commits alone writes at once,
+//! and so does every session in the mode `session`. A leader in company steps back in the run
+//! queue, so that every session that can run has its turn and may join, for as long as the group
+//! grows. If the policy has a hold, the leader waits for that too ([`crate::log::write_policy`]).
+//! Then it writes and flushes in its own thread, wakes the group, and passes the lease to one of
+//! the sessions that came too late, or gives the lease up. (These are RocksDB's write groups, with
+//! the run queue in the place of its spinning.)
 //!
-//! A lone leader still waits for company in one commit of eight. With one worker thread no other session can join while the leader writes, so a leader that
-//! never waited would never see company.
+//! A lone leader still waits for company in one commit of eight. With one worker thread no other
+//! session can join while the leader writes, so a leader that never waited would never see company.
 //!
-//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the lease goes to the writer thread at the next hand-over.
+//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the lease
+//! goes to the writer thread at the next hand-over.
 //!
-//! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its write and passes the lease on before the write is over.
+//! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its
+//! write and passes the lease on before the write is over.
 //!
-//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or covered, then passes the lease on; dropped before, it passes it on too.
+//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or
+//! covered, then passes the lease on; dropped before, it passes it on too.
 use crate::base::Lsn;
 use crate::host::BoxFuture;
 use crate::log::Log;
@@ -24,7 +31,8 @@ use std::task::{Context, Poll, ready};
 
 /// Most rounds that a leader lets others go first.
 const ROUNDS_MAX: u32 = 8;
-/// How often a leader looks for a copy that another thread is in the middle of, before it lets others run.
+/// How often a leader looks for a copy that another thread is in the middle of, before it lets
+/// others run.
 pub(in crate::log) const COPY_SPINS: u32 = 64;
 
 /// What a waiter needs of the log; the model tests have their own.
@@ -32,7 +40,8 @@ pub(in crate::log) trait Desk {
     fn waits(&self) -> &Waits;
     /// Up to where the stream is copied into the buffer.
     fn ready(&self) -> u64;
-    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those whose goal is reached, or sees to it that somebody does.
+    /// Writes all that is ready; makes it durable if `durable`; advances `waits` and wakes those
+    /// whose goal is reached, or sees to it that somebody does.
     fn flush(&self, durable: bool) -> Flushed;
     fn yield_now(&self) -> BoxFuture<()>;
     /// How long the flush is to be held back, if it is ([`crate::log::policy::flush_pacing`]).
@@ -57,7 +66,8 @@ pub(in crate::log) enum Event {
 pub(in crate::log) enum Flushed {
     /// It is over.
     Here,
-    /// It is in flight, or waits for one that is; the lease is out of the caller's hands (FLIGHT-1).
+    /// It is in flight, or waits for one that is; the lease is out of the caller's hands
+    /// (FLIGHT-1).
     Away,
     /// There was nothing that could be written.
     Nothing,
@@ -171,7 +181,12 @@ impl Waiter {
 impl Lead {
     fn begin(desk: &impl Desk) -> Lead {
         let alone = !desk.gathers() || desk.waits().alone() && !desk.waits().probes();
-        Lead { rounds: if alone { ROUNDS_MAX } else { 0 }, joined: u64::MAX, held: alone, resting: None }
+        Lead {
+            rounds: if alone { ROUNDS_MAX } else { 0 },
+            joined: u64::MAX,
+            held: alone,
+            resting: None,
+        }
     }
     /// Ready when the group no longer grows.
     fn gather_group(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
@@ -183,7 +198,8 @@ impl Lead {
             let joined = desk.waits().joined();
             if self.rounds >= ROUNDS_MAX || joined == self.joined {
                 self.rounds = ROUNDS_MAX;
-                self.resting = if std::mem::replace(&mut self.held, true) { None } else { desk.hold() };
+                self.resting =
+                    if std::mem::replace(&mut self.held, true) { None } else { desk.hold() };
                 if self.resting.is_none() {
                     return Poll::Ready(());
                 }
@@ -240,7 +256,10 @@ impl Desk for Counted<'_> {
 impl<'l> DurableWait<'l> {
     pub(in crate::log) fn new(log: &'l Log, lsn: Lsn, durable: bool) -> DurableWait<'l> {
         debug_assert!(lsn <= log.tail(), "nobody waits for what is not written yet");
-        DurableWait { desk: Counted { log, counted: true }, waiter: Waiter::new(Goal { lsn: lsn.0, durable }) }
+        DurableWait {
+            desk: Counted { log, counted: true },
+            waiter: Waiter::new(Goal { lsn: lsn.0, durable }),
+        }
     }
     pub(in crate::log) fn uncounted(log: &'l Log, lsn: Lsn) -> DurableWait<'l> {
         let mut w = DurableWait::new(log, lsn, true);

@@ -1,16 +1,23 @@
-//! Waiting for the log: who waits for which LSN, and who has the lease, the right and the duty to write and flush.
+//! Waiting for the log: who waits for which LSN, and who has the lease, the right and the duty to
+//! write and flush.
 //!
-//! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again; whoever flushed stores `durable`, fences, and takes
-//! the nodes. One of the two sees the other.
-//! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it; who gives it up fences and looks for nodes that
-//! came in between, on the stack and among the kept. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that node must lead or pass it on.
-//! A waiter whose goal is covered, reached by a write that is in flight, needs none of that: the end of the write wakes it (WAIT-1).
+//! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again;
+//! whoever flushed stores `durable`, fences, and takes the nodes. One of the two sees the other.
+//! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it;
+//! who gives it up fences and looks for nodes that came in between, on the stack and among the
+//! kept. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that
+//! node must lead or pass it on. A waiter whose goal is covered, reached by a write that is in
+//! flight, needs none of that: the end of the write wakes it (WAIT-1).
 //! WAIT-3: `durable <= written`, and neither goes back.
-//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself goes when the next holder finds it.
-//! WAIT-5: with the lease goes the duty to look: the resident writer ([`crate::log::commit::dedicated`]), which may keep the lease while nobody waits, sleeps only
-//! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its bell.
+//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself
+//! goes when the next holder finds it.
+//! WAIT-5: with the lease goes the duty to look: the resident writer
+//! ([`crate::log::commit::dedicated`]), which may keep the lease while nobody waits, sleeps only
+//! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its
+//! bell.
 //!
-//! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA; each is shared by its future and the stack.
+//! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA;
+//! each is shared by its future and the stack.
 use crate::log::notify::Kick;
 use crate::log::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
 use std::ptr::null_mut;
@@ -39,7 +46,12 @@ pub(in crate::log) struct Node {
 }
 impl Node {
     fn new(goal: Goal, waker: &Waker) -> Node {
-        Node { goal, next: AtomicPtr::new(null_mut()), role: AtomicU8::new(WAITING), waker: Mutex::new(Some(waker.clone())) }
+        Node {
+            goal,
+            next: AtomicPtr::new(null_mut()),
+            role: AtomicU8::new(WAITING),
+            waker: Mutex::new(Some(waker.clone())),
+        }
     }
     /// Before the checks that decide whether to sleep.
     pub fn set_waker(&self, waker: &Waker) {
@@ -102,7 +114,11 @@ impl Waits {
             covered: AtomicU64::new(0),
             head: Padded(AtomicPtr::new(null_mut())),
             lease: Padded(AtomicBool::new(false)),
-            resident: Resident { lease: AtomicU8::new(AWAY), sleeps: AtomicBool::new(false), bell: Arc::default() },
+            resident: Resident {
+                lease: AtomicU8::new(AWAY),
+                sleeps: AtomicBool::new(false),
+                bell: Arc::default(),
+            },
             kept: Mutex::new(Vec::new()),
             alone: Count::new(0),
             joined: Count::new(0),
@@ -122,7 +138,8 @@ impl Waits {
     pub fn covered(&self, goal: &Goal) -> bool {
         goal.lsn <= self.covered.load(Acquire)
     }
-    /// For the lease holder, before it passes the lease on: a durable write up to `lsn` is in flight.
+    /// For the lease holder, before it passes the lease on: a durable write up to `lsn` is in
+    /// flight.
     pub fn cover(&self, lsn: u64) {
         self.covered.fetch_max(lsn, AcqRel);
     }
@@ -131,7 +148,9 @@ impl Waits {
     }
     /// For the lease holder: nobody else waits now, and lately groups had one member.
     pub fn alone(&self) -> bool {
-        self.head.load(Relaxed).is_null() && !self.in_company() && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
+        self.head.load(Relaxed).is_null()
+            && !self.in_company()
+            && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
     }
 
     /// For a lease holder that is alone: whether it looks, this time, if others would join.
@@ -142,9 +161,11 @@ impl Waits {
     }
 
     pub fn try_lead(&self) -> bool {
-        !self.lease.load(Relaxed) && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+        !self.lease.load(Relaxed)
+            && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     }
-    /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1, WAIT-2).
+    /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1,
+    /// WAIT-2).
     pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
         let node = new_node(goal, waker);
         let raw = Arc::into_raw(node.clone()).cast_mut();
@@ -171,7 +192,8 @@ impl Waits {
     pub fn bell(&self) -> &Arc<Kick> {
         &self.resident.bell
     }
-    /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has it.
+    /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has
+    /// it.
     pub fn resident_leads(&self) -> bool {
         let lease = &self.resident.lease;
         if lease.load(Acquire) == HOLDS {
@@ -190,7 +212,8 @@ impl Waits {
     pub fn resident_leaves(&self) -> Option<Waker> {
         if self.resident.lease.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
     }
-    /// Whether there is nobody to write for (WAIT-5), and no newcomer to look at. Only while it has the lease.
+    /// Whether there is nobody to write for (WAIT-5), and no newcomer to look at. Only while it has
+    /// the lease.
     pub fn resident_may_sleep(&self) -> bool {
         let sleeps = &self.resident.sleeps;
         sleeps.store(true, Relaxed);
@@ -217,7 +240,8 @@ impl Waits {
     fn gather(&self, kept: &mut Vec<Arc<Node>>) {
         let mut p = self.head.swap(null_mut(), AcqRel);
         while !p.is_null() {
-            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap made its reference ours.
+            // SAFETY: the pointer came from `Arc::into_raw` in `enlist`, and the swap made its
+            // reference ours.
             let node = unsafe { Arc::from_raw(p) };
             p = node.next.load(Relaxed);
             kept.push(node);
@@ -230,7 +254,8 @@ impl Waits {
         self.gather(&mut kept);
         kept.iter().any(|n| n.goal.durable)
     }
-    /// Publishes what was written and made durable. `settle` comes next. Of two that publish at a time, the one that is further counts.
+    /// Publishes what was written and made durable. `settle` comes next. Of two that publish at a
+    /// time, the one that is further counts.
     pub fn advance(&self, written: u64, durable: u64) {
         assert!(durable <= written, "WAIT-3");
         self.written.fetch_max(written, AcqRel);
@@ -274,14 +299,17 @@ impl Waits {
                 self.gather(&mut kept);
                 // Swapping in from the end: whoever has waited longest is near it.
                 for n in kept.iter().rev() {
-                    if !self.covered(&n.goal) && n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok() {
+                    if !self.covered(&n.goal)
+                        && n.role.compare_exchange(WAITING, LEAD, AcqRel, Relaxed).is_ok()
+                    {
                         return n.waker.lock().take();
                     }
                 }
             }
             self.lease.swap(false, AcqRel);
             fence(SeqCst);
-            // Kept ones too: somebody who publishes without the lease may have taken a newcomer off the stack meanwhile.
+            // Kept ones too: somebody who publishes without the lease may have taken a newcomer off
+            // the stack meanwhile.
             let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
             let wanted = resident.lease.load(Relaxed) == WANTS || {
                 let mut kept = self.kept.lock();
@@ -301,7 +329,8 @@ impl Drop for Waits {
     }
 }
 
-// A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose future ended.
+// A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose
+// future ended.
 #[cfg(not(loom))]
 thread_local!(static SPARE: std::cell::RefCell<Vec<Arc<Node>>> = const { std::cell::RefCell::new(Vec::new()) });
 
@@ -310,7 +339,8 @@ fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
     let spare = SPARE.try_with(|s| s.borrow_mut().pop()).ok().flatten();
     match spare {
         Some(mut node) => {
-            *Arc::get_mut(&mut node).expect("only unshared nodes are spare") = Node::new(goal, waker);
+            *Arc::get_mut(&mut node).expect("only unshared nodes are spare") =
+                Node::new(goal, waker);
             node
         }
         None => Arc::new(Node::new(goal, waker)),
@@ -338,7 +368,8 @@ pub(in crate::log) fn recycle(_: Arc<Node>) {}
 mod tests {
     use super::*;
 
-    /// WAIT-4: nodes go over from their futures to the stack and to whoever settles, some futures go before that, and some nodes are left when all ends.
+    /// WAIT-4: nodes go over from their futures to the stack and to whoever settles, some futures
+    /// go before that, and some nodes are left when all ends.
     #[test]
     fn a_node_lives_as_long_as_its_future_and_the_stack() {
         let (waits, rounds) = (Waits::new(0), if cfg!(miri) { 8 } else { 500 });
@@ -389,7 +420,12 @@ mod loom_tests {
     }
     impl Model {
         fn new() -> Model {
-            Model { waits: Waits::new(0), tail: AtomicU64::new(0), flushing: AtomicBool::new(false), flusher: Kick::default() }
+            Model {
+                waits: Waits::new(0),
+                tail: AtomicU64::new(0),
+                flushing: AtomicBool::new(false),
+                flusher: Kick::default(),
+            }
         }
         fn publish(&self, written: u64, durable: u64) {
             self.waits.advance(written, durable);
@@ -557,9 +593,10 @@ mod loom_tests {
         }
         fn count(&self, _: &Goal, _: Event) {}
     }
-    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the lease. The newcomer and the device take turns in one thread:
-    /// with three threads a second preemption has too many interleavings to run to their end, and those that matter are between two, who gives up the lease and who
-    /// takes nodes off the stack.
+    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the lease. The
+    /// newcomer and the device take turns in one thread: with three threads a second preemption has
+    /// too many interleavings to run to their end, and those that matter are between two, who gives
+    /// up the lease and who takes nodes off the stack.
     fn model_of_newcomer(preemptions: usize, begun: usize) {
         explore(preemptions, move || {
             let m = Arc::new(Deep::new());
@@ -567,7 +604,8 @@ mod loom_tests {
                 assert!(m.waits.try_lead());
                 m.begin_one();
             }
-            // Who commits last closes the device: std's counter, so that nothing is explored for it.
+            // Who commits last closes the device: std's counter, so that nothing is explored for
+            // it.
             let left = Arc::new(AtomicUsize::new(2));
             let committed = |m: &Deep, left: &AtomicUsize| {
                 if left.fetch_sub(1, Relaxed) == 1 {
@@ -634,7 +672,8 @@ mod loom_tests {
         });
     }
 
-    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is closed (as `commit/dedicated.rs` does).
+    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is
+    /// closed (as `commit/dedicated.rs` does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;
         while done < turns {

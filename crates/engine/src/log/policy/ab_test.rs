@@ -1,9 +1,13 @@
-//! An A/B test: one writer configuration against the one in use, in pairs of short windows, until it is known whether it is better.
+//! An A/B test: one writer configuration against the one in use, in pairs of short windows, until
+//! it is known whether it is better.
 //!
-//! Of each pair the test keeps the logarithm of the ratio of the two rates. After each pair the mean of these logarithms and its standard error decide: a
-//! candidate that is much worse is out after two pairs, and one that is a little better gets as many pairs as it takes to see that (of windows of 50 ms, whose
-//! ratios differ by 0.1 on a virtual machine, 30 pairs for 8 %). One pair alone never decides: the device may have stood still. Looking after each pair makes
-//! chance look like a reason more often than one look would, which is why the test asks for so many standard errors (after Wald, "Sequential Analysis", 1947).
+//! Of each pair the test keeps the logarithm of the ratio of the two rates. After each pair the
+//! mean of these logarithms and its standard error decide: a candidate that is much worse is out
+//! after two pairs, and one that is a little better gets as many pairs as it takes to see that (of
+//! windows of 50 ms, whose ratios differ by 0.1 on a virtual machine, 30 pairs for 8 %). One pair
+//! alone never decides: the device may have stood still. Looking after each pair makes chance look
+//! like a reason more often than one look would, which is why the test asks for so many standard
+//! errors (after Wald, "Sequential Analysis", 1947).
 use super::tuner::WriterConfig;
 
 /// A candidate must be better by this to be taken.
@@ -15,7 +19,8 @@ const SURE_LOST: f64 = 2.0;
 const PAIRS_MIN: u32 = 12;
 const PAIRS_LOST: u32 = 2;
 const PAIRS_MAX: u32 = 192;
-/// What is believed of the noise of a pair before it has been seen, and how many pairs that counts for.
+/// What is believed of the noise of a pair before it has been seen, and how many pairs that counts
+/// for.
 const NOISE: f64 = 0.08;
 const NOISE_WEIGHT: f64 = 2.0;
 /// One pair says no more than this: a window in which the device stood still is no ratio.
@@ -42,7 +47,8 @@ impl AbTest {
     /// A pair's rates.
     pub fn add(&mut self, in_use: f64, candidate: f64) {
         let log = (candidate.max(1e-6) / in_use.max(1e-6)).ln().clamp(-LOG_MAX, LOG_MAX);
-        (self.pairs, self.sum, self.squares) = (self.pairs + 1, self.sum + log, self.squares + log * log);
+        (self.pairs, self.sum, self.squares) =
+            (self.pairs + 1, self.sum + log, self.squares + log * log);
     }
     fn mean(&self) -> f64 {
         self.sum / f64::from(self.pairs.max(1))
@@ -52,12 +58,14 @@ impl AbTest {
         let deviations = (self.squares - self.sum * self.sum / n).max(0.0);
         ((deviations + NOISE_WEIGHT * NOISE * NOISE) / (n - 1.0 + NOISE_WEIGHT) / n).sqrt()
     }
-    /// The candidate's rate in that of the one in use; no pair counts for less than 0.6 or more than 1.65 of it.
+    /// The candidate's rate in that of the one in use; no pair counts for less than 0.6 or more
+    /// than 1.65 of it.
     pub fn ratio(&self) -> f64 {
         self.mean().exp()
     }
-    /// What is believed that a window of the candidate costs, in what the configuration in use would do in that time: of one of which nothing is known, and by what has been
-    /// seen (of which the belief counts as one pair).
+    /// What is believed that a window of the candidate costs, in what the configuration in use
+    /// would do in that time: of one of which nothing is known, and by what has been seen (of which
+    /// the belief counts as one pair).
     pub const LOSS_UNKNOWN: f64 = 0.3;
     pub fn loss(&self) -> f64 {
         let believed = (1.0 - AbTest::LOSS_UNKNOWN).ln();
@@ -109,7 +117,8 @@ mod tests {
             let mut noise = noise(seed, deviation);
             end(move || ratio * noise().exp())
         });
-        let (won, pairs) = ends.fold((0, 0), |(won, pairs), (v, n)| (won + u32::from(v == Verdict::Won), pairs + n));
+        let (won, pairs) = ends
+            .fold((0, 0), |(won, pairs), (v, n)| (won + u32::from(v == Verdict::Won), pairs + n));
         (f64::from(won) / 200.0, f64::from(pairs) / 200.0)
     }
     #[test]
@@ -141,7 +150,14 @@ mod tests {
             t.loss()
         };
         assert!((loss(1.0, 0) - AbTest::LOSS_UNKNOWN).abs() < 1e-9);
-        assert!(loss(1.0, 3) < 0.1 && loss(1.0, 12) < 0.03 && loss(0.9, 30) > 0.1 && loss(0.6, 2) > 0.35, "{}", loss(1.0, 12));
+        assert!(
+            loss(1.0, 3) < 0.1
+                && loss(1.0, 12) < 0.03
+                && loss(0.9, 30) > 0.1
+                && loss(0.6, 2) > 0.35,
+            "{}",
+            loss(1.0, 12)
+        );
         assert_eq!(loss(1.1, 12), 0.0);
     }
     #[test]

@@ -1,9 +1,10 @@
 //! For how long flushes are held back.
 //!
-//! While CPUs are idle, waiting is pure delay. On saturated CPUs a flush costs CPU that statements could have (its system call, interrupts and wake-ups), and
-//! only what has arrived since the last flush is in it: there the rate of flushes is capped, so that flushes take a few percent of the CPUs. The bound is a
-//! quarter of the time between two commits of one session: a session is never slowed by more than that. (Group commit timers set by load: Helland et al.,
-//! HPTS 1987.)
+//! While CPUs are idle, waiting is pure delay. On saturated CPUs a flush costs CPU that statements
+//! could have (its system call, interrupts and wake-ups), and only what has arrived since the last
+//! flush is in it: there the rate of flushes is capped, so that flushes take a few percent of the
+//! CPUs. The bound is a quarter of the time between two commits of one session: a session is never
+//! slowed by more than that. (Group commit timers set by load: Helland et al., HPTS 1987.)
 use crate::log::write_policy::Measured;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ const HOLD_MAX: Duration = Duration::from_millis(10);
 /// Smaller groups gain nothing from a hold: nobody joins.
 const GROUP_MIN: f64 = 1.5;
 
-/// The hold for `cpus` CPUs with the share `idle` unused, and for groups of `group` commits on average.
+/// The hold for `cpus` CPUs with the share `idle` unused, and for groups of `group` commits on
+/// average.
 pub(super) fn hold(measured: &Measured, cpus: f64, idle: f64, group: f64) -> Duration {
     if idle > IDLE_SHARE || group < GROUP_MIN {
         return Duration::ZERO;
@@ -29,7 +31,11 @@ mod tests {
     use super::*;
     fn measured(flush_cpu: u64, session_cycle: u64) -> Measured {
         let us = Duration::from_micros;
-        Measured { flush_cpu: us(flush_cpu), session_cycle: us(session_cycle), ..Measured::default() }
+        Measured {
+            flush_cpu: us(flush_cpu),
+            session_cycle: us(session_cycle),
+            ..Measured::default()
+        }
     }
 
     #[test]
@@ -39,7 +45,11 @@ mod tests {
         // 80 us each 1,000 us are 4 % of two CPUs.
         let capped = hold(&m, 2.0, 0.0, 20.0);
         assert!((950..=1050).contains(&capped.as_micros()), "{capped:?}");
-        assert_eq!(hold(&m, 2.0, 0.0, 1.0), Duration::ZERO, "a session that commits alone is never held back");
+        assert_eq!(
+            hold(&m, 2.0, 0.0, 1.0),
+            Duration::ZERO,
+            "a session that commits alone is never held back"
+        );
     }
     #[test]
     fn no_session_is_slowed_by_more_than_a_quarter() {

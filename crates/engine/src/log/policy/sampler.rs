@@ -68,8 +68,9 @@ impl Policy {
             flushes,
             bytes: measured.redo_bytes - before.measured.redo_bytes,
             cycle: measured.session_cycle,
-            // Sessions that begin each transaction anew do not tell how often they commit. How many commits there are in a group depends on the policy, and is
-            // no answer: it tells only whether there is one session.
+            // Sessions that begin each transaction anew do not tell how often they commit. How many
+            // commits there are in a group depends on the policy, and is no answer: it tells only
+            // whether there is one session.
             sessions: if cycle > 0.0 {
                 cycle * commits as f64 / time.as_secs_f64().max(1e-6)
             } else if commits as f64 / (flushes.max(1) as f64) < 1.3 {

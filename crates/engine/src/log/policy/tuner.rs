@@ -1,19 +1,29 @@
-//! The tuner: which writer configuration serves the load of the moment, that is which mode and how many writes at a time.
+//! The tuner: which writer configuration serves the load of the moment, that is which mode and how
+//! many writes at a time.
 //!
-//! The best configuration depends on the machine, its device and the load, so the tuner measures. It tells loads apart by how many sessions commit, in classes
-//! that double, and by how much redo a commit has, in classes of four times as much. It does not use commits per flush: that number depends on the
-//! configuration, so it cannot be asked which configuration is best. Each class begins with `leader`, one write at a time, which is the same as `session` while
-//! one session at a time commits. Now and then a candidate is in use for a short window, between two windows of the best configuration known, until an
-//! [`AbTest`] says whether the candidate is better; if it is, the class keeps it. When all candidates have been tested, the next round comes later.
+//! The best configuration depends on the machine, its device and the load, so the tuner measures.
+//! It tells loads apart by how many sessions commit, in classes that double, and by how much redo a
+//! commit has, in classes of four times as much. It does not use commits per flush: that number
+//! depends on the configuration, so it cannot be asked which configuration is best. Each class
+//! begins with `leader`, one write at a time, which is the same as `session` while one session at a
+//! time commits. Now and then a candidate is in use for a short window, between two windows of the
+//! best configuration known, until an [`AbTest`] says whether the candidate is better; if it is,
+//! the class keeps it. When all candidates have been tested, the next round comes later.
 //!
-//! AUTO-1: windows of candidates cost about [`LOSS`] of the commits. How much worse a candidate has been so far decides how often it is tested: a candidate that
-//! is about as good is tested often and soon known, a bad one seldom and not for long. A candidate that stops commits altogether is found out after two
-//! windows, which cost at most three times that share. A window lasts several cycles of a session, within its bounds. Commits in the time before it are not
-//! counted, because they were waiting when the configuration changed, and a leader with large groups leaves more of them than others.
+//! AUTO-1: windows of candidates cost about [`LOSS`] of the commits. How much worse a candidate has
+//! been so far decides how often it is tested: a candidate that is about as good is tested often
+//! and soon known, a bad one seldom and not for long. A candidate that stops commits altogether is
+//! found out after two windows, which cost at most three times that share. A window lasts several
+//! cycles of a session, within its bounds. Commits in the time before it are not counted, because
+//! they were waiting when the configuration changed, and a leader with large groups leaves more of
+//! them than others.
 //! AUTO-2: the class changes when three looks in a row say so, never on one.
-//! AUTO-3: only what the settings leave open is chosen or tested. What was learnt under some settings is kept for when they come back.
-//! AUTO-4: only windows of the best configuration tell whether the load is still the same: a candidate under which commits stop has lost.
-//! `dedicated` is tested only where CPUs are idle, and looked at again where they no longer are: its threads starve on busy CPUs (the first field study).
+//! AUTO-3: only what the settings leave open is chosen or tested. What was learnt under some
+//! settings is kept for when they come back.
+//! AUTO-4: only windows of the best configuration tell whether the load is still the same: a
+//! candidate under which commits stop has lost. `dedicated` is tested only where CPUs are idle, and
+//! looked at again where they no longer are: its threads starve on busy CPUs (the first field
+//! study).
 use super::ab_test::{AbTest, Verdict};
 use crate::log::write_policy::WriterMode;
 use std::collections::HashMap;
@@ -40,7 +50,8 @@ const ROUND_AFTER_MAX: Duration = Duration::from_secs(480);
 const RATE_MIN: f64 = 300.0;
 /// Idle CPUs that `dedicated` needs.
 const IDLE_CPUS_MIN: f64 = 0.2;
-/// How far a load is from the middle of its class, in classes, before it is another's: more than half, so that one on the border stays.
+/// How far a load is from the middle of its class, in classes, before it is another's: more than
+/// half, so that one on the border stays.
 const CLASS_REACH: f64 = 0.65;
 /// What there is to choose from, in the order in which it is tried.
 const CONFIGS: &[WriterConfig] = &[
@@ -63,7 +74,11 @@ impl WriterConfig {
 }
 impl std::fmt::Display for WriterConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let depth = if self.depth > 1 { format!(", {} writes at a time", self.depth) } else { String::new() };
+        let depth = if self.depth > 1 {
+            format!(", {} writes at a time", self.depth)
+        } else {
+            String::new()
+        };
         write!(f, "{}{depth}", self.mode.name())
     }
 }
@@ -128,7 +143,8 @@ struct Class {
     test: Option<AbTest>,
     /// Tried in this round.
     tried: Vec<WriterConfig>,
-    /// How long this class was there since another configuration was in use, and how much longer than a window asks for it must be: between rounds.
+    /// How long this class was there since another configuration was in use, and how much longer
+    /// than a window asks for it must be: between rounds.
     rested: Duration,
     pause: Duration,
     /// After the next round.
@@ -138,14 +154,24 @@ struct Class {
 }
 impl Class {
     fn new(best: WriterConfig) -> Class {
-        Class { best, test: None, tried: Vec::new(), rested: Duration::ZERO, pause: Duration::ZERO, next_pause: ROUND_AFTER, last: None }
+        Class {
+            best,
+            test: None,
+            tried: Vec::new(),
+            rested: Duration::ZERO,
+            pause: Duration::ZERO,
+            next_pause: ROUND_AFTER,
+            last: None,
+        }
     }
-    /// Who is to be tried next: the one whose test is open, or another. None: all have been, and the round is over.
+    /// Who is to be tried next: the one whose test is open, or another. None: all have been, and
+    /// the round is over.
     fn candidate(&mut self, configs: &[WriterConfig], idle_cpus: f64) -> Option<WriterConfig> {
         let fits = |w: WriterConfig| w.mode != WriterMode::Dedicated || idle_cpus >= IDLE_CPUS_MIN;
         self.test.take_if(|t| !fits(t.candidate));
         if self.test.is_none() {
-            let next = configs.iter().find(|&&w| w != self.best && !self.tried.contains(&w) && fits(w));
+            let next =
+                configs.iter().find(|&&w| w != self.best && !self.tried.contains(&w) && fits(w));
             self.test = next.map(|&w| AbTest::of(w));
             if self.test.is_none() {
                 self.tried.clear();
@@ -193,7 +219,8 @@ impl Windows {
     }
 }
 
-/// What a pair is made of: the candidate is compared with what was before it and after it, so that what drifts steadily falls out.
+/// What a pair is made of: the candidate is compared with what was before it and after it, so that
+/// what drifts steadily falls out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Step {
     Before,
@@ -227,8 +254,10 @@ impl Pair {
     }
     /// What was seen is of about the load that the pair is about.
     fn same_load(&self, sample: &Sample) -> bool {
-        let within = |times: f64, x: f64, of: f64| (1.0 / times..=times).contains(&(x / of.max(1e-6)));
-        (sample.cycle.is_zero() || within(2.0, sample.sessions, self.sessions)) && within(4.0, sample.bytes_per_commit(), self.bytes)
+        let within =
+            |times: f64, x: f64, of: f64| (1.0 / times..=times).contains(&(x / of.max(1e-6)));
+        (sample.cycle.is_zero() || within(2.0, sample.sessions, self.sessions))
+            && within(4.0, sample.bytes_per_commit(), self.bytes)
     }
 }
 
@@ -341,7 +370,10 @@ impl Tuner {
         self.classify();
         let time = sample.time.min(10 * LOOK);
         self.settles = self.settles.saturating_sub(time);
-        let may = self.configs.len() > 1 && self.load != ALONE && sample.rate() >= RATE_MIN && self.settles.is_zero();
+        let may = self.configs.len() > 1
+            && self.load != ALONE
+            && sample.rate() >= RATE_MIN
+            && self.settles.is_zero();
         let windows = Windows::of(sample.cycle);
         let class = self.classes.entry(self.load).or_insert_with(|| Class::new(self.configs[0]));
         class.rested += time;
@@ -354,17 +386,29 @@ impl Tuner {
         }
         class.pause = Duration::ZERO;
         let Some(candidate) = class.candidate(&self.configs, self.idle_cpus) else { return };
-        self.pair = Some(Pair { candidate, step: Step::Before, windows, sessions: self.sessions, bytes: self.bytes });
+        self.pair = Some(Pair {
+            candidate,
+            step: Step::Before,
+            windows,
+            sessions: self.sessions,
+            bytes: self.bytes,
+        });
     }
     fn classify(&mut self) {
         // In classes, from zero.
         let (sessions, bytes) = (self.sessions.log2(), self.bytes.log2() / 2.0);
         let load = match self.sessions < 1.3 {
             true => ALONE,
-            false => Load { sessions: (sessions.round() as u32).clamp(1, SESSIONS_MAX), bytes: bytes.round() as u32 },
+            false => Load {
+                sessions: (sessions.round() as u32).clamp(1, SESSIONS_MAX),
+                bytes: bytes.round() as u32,
+            },
         };
         let near = |place: f64, class: u32| (place - f64::from(class)).abs() < CLASS_REACH;
-        let stays = load != ALONE && self.load != ALONE && near(sessions, self.load.sessions) && near(bytes, self.load.bytes);
+        let stays = load != ALONE
+            && self.load != ALONE
+            && near(sessions, self.load.sessions)
+            && near(bytes, self.load.bytes);
         if load == self.load || stays {
             self.other.1 = 0;
             return;
@@ -407,7 +451,8 @@ impl Tuner {
             return format!("{}: set", self.config());
         }
         let load = format!(
-            "{:.0} sessions commit {:.0} bytes of redo each, {:.1} a flush of {} us, {:.1} CPUs idle",
+            "{:.0} sessions commit {:.0} bytes of redo each, {:.1} a flush of {} us, {:.1} CPUs \
+                idle",
             self.sessions,
             self.bytes,
             self.group,
@@ -460,7 +505,8 @@ mod tests {
                 let (config, dt) = (self.tuner.config(), self.tuner.look_after());
                 self.now += dt;
                 self.used.push((config, dt));
-                self.noise = self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                self.noise =
+                    self.noise.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let noise = 0.9 + 0.2 * (self.noise >> 40) as f64 / (1 << 24) as f64;
                 let commits = ((self.rate)(config, self.group) * noise * dt.as_secs_f64()) as u64;
                 self.tuner.look(Sample {
@@ -503,13 +549,24 @@ mod tests {
         let others = |m: &Machine| m.time_in(|w| w != LEADER);
         while m.now < 2 * MINUTE {
             m.run(LOOK);
-            // 0.4 of it is lost; the first window of each is a little more than is known to be right.
-            assert!(others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS), "{:?} of {:?}", others(&m), m.now);
+            // 0.4 of it is lost; the first window of each is a little more than is known to be
+            // right.
+            assert!(
+                others(&m).mul_f64(0.4) <= m.now.mul_f64(1.5 * LOSS),
+                "{:?} of {:?}",
+                others(&m),
+                m.now
+            );
             assert_eq!(others(&m), m.tuner.tried_for);
         }
         m.run(10 * MINUTE);
         assert_eq!((m.tuner.config(), m.tuner.switches), (LEADER, 0));
-        assert!(others(&m) < Duration::from_secs(2) && m.tuner.windows >= 5, "{:?} in {} windows", others(&m), m.tuner.windows);
+        assert!(
+            others(&m) < Duration::from_secs(2) && m.tuner.windows >= 5,
+            "{:?} in {} windows",
+            others(&m),
+            m.tuner.windows
+        );
     }
     /// AUTO-1
     #[test]
@@ -519,10 +576,15 @@ mod tests {
             m.run(LOOK);
         }
         assert!(m.now < MINUTE / 2, "{:?}", m.now);
-        // What is as good costs nothing: more of the time may go into it than into one that is believed to be LOSS_UNKNOWN worse.
+        // What is as good costs nothing: more of the time may go into it than into one that is
+        // believed to be LOSS_UNKNOWN worse.
         let mut m = Machine::new(16, 4.0, |_, _| 10000.0);
         m.run(MINUTE / 3);
-        assert!(m.tuner.tried_for.mul_f64(AbTest::LOSS_UNKNOWN) > (MINUTE / 3).mul_f64(1.3 * LOSS), "{:?}", m.tuner.tried_for);
+        assert!(
+            m.tuner.tried_for.mul_f64(AbTest::LOSS_UNKNOWN) > (MINUTE / 3).mul_f64(1.3 * LOSS),
+            "{:?}",
+            m.tuner.tried_for
+        );
     }
     #[test]
     fn noise_is_no_reason() {
@@ -581,13 +643,18 @@ mod tests {
     fn more_writes_at_a_time_are_found_too() {
         let mut m = Machine::new(4, 4.0, |w, _| 10000.0 + 1000.0 * w.depth as f64);
         m.run(MINUTE);
-        assert_eq!((m.tuner.config(), m.tuner.switches), (WriterConfig::new(WriterMode::Leader, 4), 1));
+        assert_eq!(
+            (m.tuner.config(), m.tuner.switches),
+            (WriterConfig::new(WriterMode::Leader, 4), 1)
+        );
         assert_eq!(m.tuner.config().to_string(), "leader, 4 writes at a time");
     }
     /// AUTO-3
     #[test]
     fn what_is_set_is_neither_tried_nor_changed() {
-        let mut m = Machine::new(16, 4.0, |w, _| if w.mode == WriterMode::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 });
+        let mut m = Machine::new(16, 4.0, |w, _| {
+            if w.mode == WriterMode::Session { 5000.0 } else { 10000.0 + 1000.0 * w.depth as f64 }
+        });
         m.fixed = Fixed { mode: Some(WriterMode::Session), depth: None };
         m.run(10 * MINUTE);
         assert_eq!((m.tuner.windows, m.tuner.switches, m.tuner.look_after()), (0, 0, LOOK));
@@ -621,7 +688,11 @@ mod tests {
         // A test goes on where it was: in turn with another setting.
         let mut m = Machine::new(16, 4.0, |w, _| if dedicated(w) { 13000.0 } else { 10000.0 });
         for turn in 0..200 {
-            m.fixed = if turn % 2 == 0 { Fixed::default() } else { Fixed { mode: Some(WriterMode::Session), depth: Some(1) } };
+            m.fixed = if turn % 2 == 0 {
+                Fixed::default()
+            } else {
+                Fixed { mode: Some(WriterMode::Session), depth: Some(1) }
+            };
             m.run(Duration::from_secs(2));
         }
         m.fixed = Fixed::default();
@@ -639,12 +710,25 @@ mod tests {
                 let rate = if config == LEADER { 10000.0 } else { rate };
                 stood += if config == LEADER { Duration::ZERO } else { time };
                 // The cycle is an average that lags behind.
-                let (commits, cycle) = ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
+                let (commits, cycle) =
+                    ((rate * time.as_secs_f64()) as u64, Duration::from_micros(1600));
                 let sessions = rate * cycle.as_secs_f64();
-                a.look(Sample { time, commits, flushes: commits / 8, bytes: commits * 1000, sessions, cycle, idle_cpus: 4.0 });
+                a.look(Sample {
+                    time,
+                    commits,
+                    flushes: commits / 8,
+                    bytes: commits * 1000,
+                    sessions,
+                    cycle,
+                    idle_cpus: 4.0,
+                });
             }
             assert_eq!((a.config(), a.windows >= 3), (LEADER, true), "{stood:?}");
-            assert!(a.classes[&USUAL].last.is_some_and(|(_, ratio)| ratio < 0.7), "{:?}", a.classes[&USUAL]);
+            assert!(
+                a.classes[&USUAL].last.is_some_and(|(_, ratio)| ratio < 0.7),
+                "{:?}",
+                a.classes[&USUAL]
+            );
         }
     }
     /// AUTO-2
@@ -690,7 +774,11 @@ mod tests {
             a.look(sample(1.0, LOOK));
             a.config() == LEADER
         }));
-        assert_eq!((a.load, a.classes.values().any(|c| c.last.is_some())), (ALONE, false), "nothing is learnt of it");
+        assert_eq!(
+            (a.load, a.classes.values().any(|c| c.last.is_some())),
+            (ALONE, false),
+            "nothing is learnt of it"
+        );
         // As many sessions, with far more to write.
         let mut a = Tuner::default();
         while a.pair.is_none() {
@@ -699,7 +787,8 @@ mod tests {
         while a.pair.is_some() {
             a.look(Sample { bytes: 100_000_000, commits: 100, ..sample(1000.0, a.look_after()) });
         }
-        assert!(a.classes.values().all(|c| c.last.is_none() && c.test.as_ref().is_none_or(|t| t.loss() > AbTest::LOSS_UNKNOWN - 0.01)));
+        assert!(a.classes.values().all(|c| c.last.is_none()
+            && c.test.as_ref().is_none_or(|t| t.loss() > AbTest::LOSS_UNKNOWN - 0.01)));
     }
     #[test]
     fn nothing_is_tried_alone_or_idle() {

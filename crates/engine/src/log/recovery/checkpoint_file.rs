@@ -1,6 +1,7 @@
-//! The file `control`: which log this is, and where recovery begins. A state is written twice, as two blocks of 4096 bytes, each
-//! one durable write: that of an even sequence number at 0 and 131072, of an odd one at 65536 and 196608. The newest state of
-//! which a block verifies counts. Little-endian:
+//! The file `control`: which log this is, and where recovery begins. A state is written twice, as
+//! two blocks of 4096 bytes, each one durable write: that of an even sequence number at 0 and
+//! 131072, of an odd one at 65536 and 196608. The newest state of which a block verifies counts.
+//! Little-endian:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -25,16 +26,21 @@
 //! | 4 | 0 | the log ends at the checkpoint: the instance was stopped cleanly |
 //! | 5 | 8 | the epoch in force begins at this LSN |
 //!
-//! A field with a tag of 0x8000 and above that a program does not know is refused; others that it does not know are passed over.
-//! Formats 1 and 2 have the payload at 72, without fields, and one block of each state.
+//! A field with a tag of 0x8000 and above that a program does not know is refused; others that it
+//! does not know are passed over. Formats 1 and 2 have the payload at 72, without fields, and one
+//! block of each state.
 //!
-//! Between the states there is a witness of how far the log was durable ([`crate::log::recovery::witness`]).
+//! Between the states there is a witness of how far the log was durable
+//! ([`crate::log::recovery::witness`]).
 //!
-//! The first 16 bytes stay the same in every format, so that a newer one is recognised and not taken for damage.
-//! CTL-1: a write never touches the newest valid state, so a torn one falls back to the state before.
+//! The first 16 bytes stay the same in every format, so that a newer one is recognised and not
+//! taken for damage.
+//! CTL-1: a write never touches the newest valid state, so a torn one falls back to the state
+//! before.
 //! CTL-2: the checkpoint and the epoch never go back.
-//! CTL-3: one damaged block loses nothing, for each state has a second one. That the newest state is lost all the same is
-//! found by what the log says ([`crate::log::recovery::tail`]), never by the state itself.
+//! CTL-3: one damaged block loses nothing, for each state has a second one. That the newest state
+//! is lost all the same is found by what the log says ([`crate::log::recovery::tail`]), never by
+//! the state itself.
 use crate::base::{Error, PAGE_SIZE, Result, poison};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
 use std::io;
@@ -42,8 +48,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"REDOLOG\0";
-/// Of the data directory. What each format has is in docs/disk-format.md. A directory of an older format becomes one of this
-/// format with the first write of its control file.
+/// Of the data directory. What each format has is in docs/disk-format.md. A directory of an older
+/// format becomes one of this format with the first write of its control file.
 pub(in crate::log) const FORMAT: u32 = 3;
 /// The first format whose blocks have fields.
 const WITH_FIELDS: u32 = 3;
@@ -84,7 +90,8 @@ pub(in crate::log) struct State {
     pub segments_end: u64,
     /// The log ends at the checkpoint.
     pub clean: bool,
-    /// Where the epoch in force begins: the log's end as the start found it that began the epoch; 0 if that is not known.
+    /// Where the epoch in force begins: the log's end as the start found it that began the epoch; 0
+    /// if that is not known.
     pub begins: u64,
 }
 
@@ -121,7 +128,8 @@ impl State {
         let mut b = AlignedBuf::new(BLOCK);
         b[..8].copy_from_slice(MAGIC);
         b[8..12].copy_from_slice(&self.format.to_le_bytes());
-        let numbers = [self.log_id, self.sequence, self.checkpoint, self.checkpoint_epoch, self.epoch];
+        let numbers =
+            [self.log_id, self.sequence, self.checkpoint, self.checkpoint_epoch, self.epoch];
         for (i, n) in numbers.iter().enumerate() {
             b[16 + i * 8..24 + i * 8].copy_from_slice(&n.to_le_bytes());
         }
@@ -141,11 +149,14 @@ impl State {
         let (format, page_size) = (u32_at(b, 8), u32_at(b, 56));
         if !(1..=FORMAT).contains(&format) {
             return Err(Error::Incompatible(format!(
-                "the data directory has format {format}, this program reads formats 1 to {FORMAT}: open the data directory with the version that wrote it"
+                "the data directory has format {format}, this program reads formats 1 to {FORMAT}: \
+                    open the data directory with the version that wrote it"
             )));
         }
         if page_size as usize != PAGE_SIZE {
-            return Err(Error::Incompatible(format!("the data directory has pages of {page_size} bytes, this program's have {PAGE_SIZE}")));
+            return Err(Error::Incompatible(format!(
+                "the data directory has pages of {page_size} bytes, this program's have {PAGE_SIZE}"
+            )));
         }
         let Some(rest) = b[HEAD..].get(..u32_at(b, 60) as usize) else { return Ok(None) };
         let mut state = State {
@@ -169,7 +180,10 @@ impl State {
     fn take_fields(&mut self, mut rest: &[u8]) -> Result<bool> {
         while !rest.is_empty() {
             let Some((head, more)) = rest.split_at_checked(4) else { return Ok(false) };
-            let (tag, len) = (u16::from_le_bytes([head[0], head[1]]), u16::from_le_bytes([head[2], head[3]]) as usize);
+            let (tag, len) = (
+                u16::from_le_bytes([head[0], head[1]]),
+                u16::from_le_bytes([head[2], head[3]]) as usize,
+            );
             let Some((bytes, more)) = more.split_at_checked(len) else { return Ok(false) };
             rest = more;
             match (tag, len) {
@@ -181,7 +195,8 @@ impl State {
                 (field::PAYLOAD..=field::BEGINS, _) => return Ok(false),
                 (field::CRITICAL.., _) => {
                     return Err(Error::Incompatible(format!(
-                        "redo/control has field {tag}, which this program does not know: open the data directory with the version that wrote it"
+                        "redo/control has field {tag}, which this program does not know: open the \
+                            data directory with the version that wrote it"
                     )));
                 }
                 _ => {}
@@ -205,7 +220,8 @@ impl Control {
     pub fn path(dir: &Path) -> PathBuf {
         dir.join("control")
     }
-    /// Creates the file with its first state; it appears under its name only when it is durable, and the folder's entry with it.
+    /// Creates the file with its first state; it appears under its name only when it is durable,
+    /// and the folder's entry with it.
     pub fn create(disk: &dyn Disk, dir: &Path, state: State) -> Result<Control> {
         let (path, making) = (Control::path(dir), dir.join("control.new"));
         let make = || -> io::Result<Arc<dyn File>> {
@@ -230,7 +246,8 @@ impl Control {
     pub fn open(disk: &dyn Disk, dir: &Path) -> Result<Control> {
         let path = Control::path(dir);
         let fail = |e: io::Error| Error::io(path.display(), &e);
-        let file = disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
+        let file =
+            disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
         let (mut newest, mut damaged): (Option<State>, bool) = (None, false);
         for at in BLOCKS_AT.into_iter().flatten() {
             let mut b = AlignedBuf::new(BLOCK);
@@ -241,7 +258,9 @@ impl Control {
                 Err(e) => return Err(fail(e)),
             }
             match State::decode(&b)? {
-                Some(state) if newest.as_ref().is_none_or(|n| n.sequence < state.sequence) => newest = Some(state),
+                Some(state) if newest.as_ref().is_none_or(|n| n.sequence < state.sequence) => {
+                    newest = Some(state)
+                }
                 Some(_) => {}
                 None => damaged |= b.iter().any(|b| *b != 0),
             }
@@ -251,7 +270,10 @@ impl Control {
             Some(state) => Ok(Control { file, path, state, damaged, long }),
             None => Err(Error::Io {
                 what: path.display().to_string(),
-                why: "no checkpoint block is whole, so the redo log cannot be read: restore this file or a backup, or start with innodb_force_recovery=6 to read what lies in the other files".into(),
+                why: "no checkpoint block is whole, so the redo log cannot be read: restore this \
+                    file or a backup, or start with innodb_force_recovery=6 to read what lies in \
+                    the other files"
+                    .into(),
                 full: false,
             }),
         }
@@ -270,7 +292,8 @@ impl Control {
             "redo/control is older than the log, or the log was damaged"
         }
     }
-    /// Makes `change` of the state durable. A disk that fails here cannot say which state it holds: the process ends.
+    /// Makes `change` of the state durable. A disk that fails here cannot say which state it holds:
+    /// the process ends.
     fn write(&mut self, change: impl FnOnce(&mut State)) {
         let mut next = self.state.clone();
         next.clean = false;
@@ -278,10 +301,15 @@ impl Control {
         next.sequence += 1;
         next.format = FORMAT;
         // CTL-2
-        assert!(next.checkpoint >= self.state.checkpoint && next.epoch >= self.state.epoch && next.checkpoint_epoch <= next.epoch);
+        assert!(
+            next.checkpoint >= self.state.checkpoint
+                && next.epoch >= self.state.epoch
+                && next.checkpoint_epoch <= next.epoch
+        );
         assert!(next.durable >= next.checkpoint);
         if !self.long {
-            // Without room for second blocks the first ones do: a full disk must not keep a server from starting.
+            // Without room for second blocks the first ones do: a full disk must not keep a server
+            // from starting.
             self.long = self.file.set_len(FILE_BYTES).and_then(|()| self.file.sync()).is_ok();
         }
         let block = next.encode();
@@ -292,7 +320,8 @@ impl Control {
         }
         self.state = next;
     }
-    /// Begins a new epoch behind a log that ends at `end`, and returns it. What was durable of a frame behind `end` is not of the log any more.
+    /// Begins a new epoch behind a log that ends at `end`, and returns it. What was durable of a
+    /// frame behind `end` is not of the log any more.
     pub fn raise_epoch(&mut self, end: u64) -> u64 {
         self.write(|s| {
             s.epoch += 1;
@@ -304,12 +333,21 @@ impl Control {
     pub fn epoch_begun(&mut self, end: u64) {
         self.write(|s| s.durable = s.durable.max(end));
     }
-    /// A start has judged the log to end where this epoch begins, and was interrupted before the epoch's frame was known to be durable (SCAN-8).
+    /// A start has judged the log to end where this epoch begins, and was interrupted before the
+    /// epoch's frame was known to be durable (SCAN-8).
     pub fn is_epoch_unbegun(&self) -> bool {
         self.state.begins != 0 && self.state.durable == self.state.begins
     }
-    /// `durable`: everything below is. `segments_end`: the segments up to there have their names. `clean`: nothing follows.
-    pub fn checkpoint(&mut self, lsn: u64, epoch: u64, payload: &[u8], durable: u64, segments_end: u64) {
+    /// `durable`: everything below is. `segments_end`: the segments up to there have their names.
+    /// `clean`: nothing follows.
+    pub fn checkpoint(
+        &mut self,
+        lsn: u64,
+        epoch: u64,
+        payload: &[u8],
+        durable: u64,
+        segments_end: u64,
+    ) {
         self.write(|s| {
             (s.checkpoint, s.checkpoint_epoch) = (lsn, epoch);
             (s.durable, s.segments_end) = (s.durable.max(durable), segments_end);
@@ -422,11 +460,17 @@ mod tests {
         b[12..16].copy_from_slice(&sum.to_le_bytes());
         disk.put(path, b);
         let s = reopened(&disk).unwrap();
-        assert_eq!((s.format, &s.payload[..], s.durable, s.segments_end), (2, &b"old"[..], 4096, 0));
+        assert_eq!(
+            (s.format, &s.payload[..], s.durable, s.segments_end),
+            (2, &b"old"[..], 4096, 0)
+        );
         let mut c = Control::open(&disk, Path::new("/redo")).unwrap();
         c.raise_epoch(4100);
         let s = reopened(&disk).unwrap();
-        assert_eq!((s.format, s.epoch, s.durable, disk.content(path).len() as u64), (3, 2, 4100, FILE_BYTES));
+        assert_eq!(
+            (s.format, s.epoch, s.durable, disk.content(path).len() as u64),
+            (3, 2, 4100, FILE_BYTES)
+        );
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! What single blocks and frames of the log's files say, for `redolith dump`: without a running log, and whatever their bytes are.
+//! What single blocks and frames of the log's files say, for `redolith dump`: without a running
+//! log, and whatever their bytes are.
 use super::checkpoint_file::{BLOCKS_AT, State};
 use super::witness;
 use crate::log::append::frame::{self, FRAME_HEADER, Header, KIND_CHANGES, KIND_EPOCH};
 use crate::log::write::segments;
 
 pub(crate) const SEGMENT_HEADER: u64 = segments::HEADER;
-pub(crate) const CONTROL_BLOCKS: [u64; 4] = [BLOCKS_AT[0][0], BLOCKS_AT[1][0], BLOCKS_AT[0][1], BLOCKS_AT[1][1]];
+pub(crate) const CONTROL_BLOCKS: [u64; 4] =
+    [BLOCKS_AT[0][0], BLOCKS_AT[1][0], BLOCKS_AT[0][1], BLOCKS_AT[1][1]];
 pub(crate) const WITNESS_BLOCKS: [u64; 2] = witness::BLOCKS_AT;
 const BLOCK: usize = 4096;
 
@@ -74,7 +76,8 @@ pub(crate) struct Frame<'a> {
     pub len: usize,
     /// Everything below was durable when the frame was made; 0: unknown.
     pub durable: u64,
-    /// The epoch in which the frame verifies; None: in none that was tried, or there is too little of it.
+    /// The epoch in which the frame verifies; None: in none that was tried, or there is too little
+    /// of it.
     pub epoch: Option<u64>,
     /// None if the frame goes on behind `bytes`.
     pub payload: Option<&'a [u8]>,
@@ -82,7 +85,8 @@ pub(crate) struct Frame<'a> {
 /// In which epoch frames verify, from one frame to the next.
 pub(crate) struct Epochs {
     last: u64,
-    /// Bytes that may still be hashed in search of an epoch: a hostile file must not make that endless.
+    /// Bytes that may still be hashed in search of an epoch: a hostile file must not make that
+    /// endless.
     budget: u64,
 }
 impl Epochs {
@@ -105,7 +109,12 @@ impl Epochs {
     }
 }
 /// The frame at the beginning of `bytes`, which is at `lsn` of the log; None if there is none.
-pub(crate) fn frame_at<'a>(bytes: &'a [u8], lsn: u64, log_id: u64, epochs: &mut Epochs) -> Option<Frame<'a>> {
+pub(crate) fn frame_at<'a>(
+    bytes: &'a [u8],
+    lsn: u64,
+    log_id: u64,
+    epochs: &mut Epochs,
+) -> Option<Frame<'a>> {
     let header = Header::read(bytes.get(..FRAME_HEADER)?);
     if !header.plausible_at(lsn) {
         return None;
@@ -118,5 +127,11 @@ pub(crate) fn frame_at<'a>(bytes: &'a [u8], lsn: u64, log_id: u64, epochs: &mut 
     let len = header.frame_len();
     let whole = bytes.get(..len);
     let epoch = whole.and_then(|bytes| epochs.of(bytes, &header, log_id));
-    Some(Frame { kind, len, durable: header.durable, epoch, payload: whole.map(|bytes| &bytes[header.header..]) })
+    Some(Frame {
+        kind,
+        len,
+        durable: header.durable,
+        epoch,
+        payload: whole.map(|bytes| &bytes[header.header..]),
+    })
 }

@@ -1,23 +1,34 @@
-//! Recovery's reading of the log: frame by frame from the checkpoint to the first bytes that are not a frame; and the sealing of what is behind them.
+//! Recovery's reading of the log: frame by frame from the checkpoint to the first bytes that are
+//! not a frame; and the sealing of what is behind them.
 //!
-//! SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force there; the first one that does not ends the log.
-//! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it begins; that is higher than the one before and not higher than the
-//! highest in the control file.
-//! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher epoch durable in the control file, then overwrites the end of
-//! the log with that epoch's frame, the rest of its block being zeros. Frames of the epochs before that lie beyond never verify again (FRAME-1).
-//! If it is interrupted at any point the next recovery ends at the same place, or after the epoch frame.
-//! SCAN-5: reading and judging ([`crate::log::recovery::tail`]) change nothing; `finish` is the first that writes.
-//! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on its way from the disk must not end the log.
-//! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was replaced by a copy from before this start has no such frame,
-//! and is told by that from a log that ends where the copy does (TAIL-1).
-//! SCAN-8: overwriting the end may destroy what told a torn frame there from damage (TAIL-7): its header. So the control file says where the epoch in force
-//! begins, before that is written: a log that ends there without the epoch's frame was judged by the start that was interrupted.
-//! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process wrote and did not sync may be read from a cache; new commits must not come to lie
-//! behind frames that a power failure takes away.
+//! SCAN-1: a frame is taken only if it is at its own LSN and verifies in the epoch in force there;
+//! the first one that does not ends the log.
+//! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it
+//! begins; that is higher than the one before and not higher than the highest in the control file.
+//! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher
+//! epoch durable in the control file, then overwrites the end of the log with that epoch's frame,
+//! the rest of its block being zeros. Frames of the epochs before that lie beyond never verify
+//! again (FRAME-1). If it is interrupted at any point the next recovery ends at the same place, or
+//! after the epoch frame.
+//! SCAN-5: reading and judging ([`crate::log::recovery::tail`]) change nothing; `finish` is the
+//! first that writes.
+//! SCAN-6: bytes that are no frame are read again before they count as the end: a bit that flips on
+//! its way from the disk must not end the log.
+//! SCAN-7: the control file knows the epoch's frame before anything follows it. A segment that was
+//! replaced by a copy from before this start has no such frame, and is told by that from a log that
+//! ends where the copy does (TAIL-1).
+//! SCAN-8: overwriting the end may destroy what told a torn frame there from damage (TAIL-7): its
+//! header. So the control file says where the epoch in force begins, before that is written: a log
+//! that ends there without the epoch's frame was judged by the start that was interrupted.
+//! SCAN-4: before anything is read it is made durable, the files' names too. What an ended process
+//! wrote and did not sync may be read from a cache; new commits must not come to lie behind frames
+//! that a power failure takes away.
 use crate::base::{Error, Lsn, Result};
 use crate::canary::{Canary, planted};
 use crate::host::Host;
-use crate::log::append::frame::{self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH};
+use crate::log::append::frame::{
+    self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH,
+};
 use crate::log::recovery::checkpoint_file::{Control, State};
 use crate::log::write::segments::Segments;
 use crate::log::write::write_cursor::BLOCK;
@@ -58,7 +69,9 @@ impl Reader {
     /// What is in memory of the block of `lsn`, up to there.
     fn from_block_of(&self, lsn: u64) -> &[u8] {
         let (from, to) = ((lsn / BLOCK * BLOCK).checked_sub(self.base), lsn.checked_sub(self.base));
-        from.zip(to).and_then(|(from, to)| self.bytes.get(from as usize..to as usize)).unwrap_or_default()
+        from.zip(to)
+            .and_then(|(from, to)| self.bytes.get(from as usize..to as usize))
+            .unwrap_or_default()
     }
     /// The header at `at`, if there can be one, and its frame is not cut off.
     fn header(&mut self, segments: &Segments, at: u64) -> Result<Option<Header>> {
@@ -70,7 +83,11 @@ impl Reader {
             return Ok(None);
         }
         // The longer header may be the one that the segments' end cuts off: then the frame is too.
-        let len = if self.fill(segments, at + FRAME_HEADER as u64)? { FRAME_HEADER } else { FRAME_HEADER_2 };
+        let len = if self.fill(segments, at + FRAME_HEADER as u64)? {
+            FRAME_HEADER
+        } else {
+            FRAME_HEADER_2
+        };
         let header = Header::read(self.get(at, len));
         Ok(header.plausible_at(at).then_some(header))
     }
@@ -112,9 +129,18 @@ impl FrameScanner {
         // The files are as they were made.
         config.segment_bytes = segment_bytes;
         config.check(false)?;
-        let segments = Segments::open(disk.clone(), config.dir.clone(), log_id, segment_bytes, checkpoint, segments_end);
+        let segments = Segments::open(
+            disk.clone(),
+            config.dir.clone(),
+            log_id,
+            segment_bytes,
+            checkpoint,
+            segments_end,
+        );
         let segments = segments.map_err(|e| match e {
-            Error::Io { what, why, full } => Error::Io { what, why: format!("{why} ({})", control.suspicion()), full },
+            Error::Io { what, why, full } => {
+                Error::Io { what, why: format!("{why} ({})", control.suspicion()), full }
+            }
             other => other,
         })?;
         // SCAN-4
@@ -180,7 +206,8 @@ impl FrameScanner {
         let payload = self.reader.get(start, header.len);
         Ok(Some(Frame { start: Lsn(start - header.header as u64), end: Lsn(self.at), payload }))
     }
-    /// [`FrameScanner::verified`], and where there is none, the same of bytes that are read once more (SCAN-6).
+    /// [`FrameScanner::verified`], and where there is none, the same of bytes that are read once
+    /// more (SCAN-6).
     fn verified_again(&mut self) -> Result<Option<Header>> {
         for _ in 0..READS {
             if let Some(header) = self.verified()? {
@@ -190,8 +217,9 @@ impl FrameScanner {
         }
         Ok(None)
     }
-    /// Forgets what has been read behind `at`. What lies before it, in the same block, has been verified and stays: `finish` writes it once more, and a bit
-    /// that flips when it is read again would come to stay.
+    /// Forgets what has been read behind `at`. What lies before it, in the same block, has been
+    /// verified and stays: `finish` writes it once more, and a bit that flips when it is read again
+    /// would come to stay.
     fn read_again(&mut self) -> Result<()> {
         let mut again = Reader::at(self.at);
         let verified = self.reader.from_block_of(self.at);
@@ -201,7 +229,8 @@ impl FrameScanner {
         self.reader = again;
         Ok(())
     }
-    /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch that it begins.
+    /// The header of the frame at `at` if there is one that verifies (SCAN-1). Enters the epoch
+    /// that it begins.
     fn verified(&mut self) -> Result<Option<Header>> {
         if self.ended {
             return Ok(None);
@@ -214,7 +243,10 @@ impl FrameScanner {
                 let State { log_id, epoch: highest, .. } = *self.control.state();
                 let seed = frame::seed(log_id, epoch);
                 // SCAN-2
-                if epoch <= self.epochs[self.epochs.len() - 1].1 || epoch > highest || !frame::verifies(bytes, &header, seed) {
+                if epoch <= self.epochs[self.epochs.len() - 1].1
+                    || epoch > highest
+                    || !frame::verifies(bytes, &header, seed)
+                {
                     return Ok(None);
                 }
                 self.seed = seed;
@@ -229,8 +261,13 @@ impl FrameScanner {
     pub(in crate::log) fn header_at(&self, at: u64) -> Result<Option<Header>> {
         Reader::at(at).header_alone(&self.segments, at)
     }
-    /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet believed.
-    pub(in crate::log) fn frame_at(&self, segments: &Segments, at: u64) -> Result<Option<(Header, Vec<u8>)>> {
+    /// The frame that begins at `at`, anywhere in the stream, if there is a whole one; not yet
+    /// believed.
+    pub(in crate::log) fn frame_at(
+        &self,
+        segments: &Segments,
+        at: u64,
+    ) -> Result<Option<(Header, Vec<u8>)>> {
         let mut reader = Reader::at(at);
         let Some(header) = reader.header(segments, at)? else { return Ok(None) };
         Ok(Some((header, reader.get(at, header.frame_len()).to_vec())))
@@ -255,19 +292,30 @@ impl FrameScanner {
         // The reader has read this block, unless the log ends where it has read nothing yet.
         self.reader.fill(&self.segments, self.at)?;
         block[..keep].copy_from_slice(self.reader.get(base, keep));
-        block[keep..keep + EPOCH_FRAME].copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
+        block[keep..keep + EPOCH_FRAME]
+            .copy_from_slice(&frame::epoch_frame(log_id, epoch, self.at));
         let mut written = 0;
         while written < block.len() {
             // At most two blocks, and each of them in one segment.
             let (file, offset) = self.segments.at(base + written as u64).expect("made above");
             let end = written + BLOCK as usize;
-            file.write_durable_at(&block[written..end], offset).map_err(|e| Error::io("sealing the redo log", &e))?;
+            file.write_durable_at(&block[written..end], offset)
+                .map_err(|e| Error::io("sealing the redo log", &e))?;
             written = end;
         }
         // SCAN-7
         self.control.epoch_begun(tail);
         let last = (tail - 1) / BLOCK * BLOCK;
         let tail_block = &block[(last - base) as usize..(tail - base) as usize];
-        Log::start(self.disk, host, self.config, self.control, self.segments, self.epochs, last, tail_block)
+        Log::start(
+            self.disk,
+            host,
+            self.config,
+            self.control,
+            self.segments,
+            self.epochs,
+            last,
+            tail_block,
+        )
     }
 }

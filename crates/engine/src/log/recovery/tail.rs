@@ -1,22 +1,30 @@
 //! Whether the log ends where recovery's reading of it ended, or is damaged there.
 //!
-//! A crash takes away only what was not durable. So if anything proves that the log was durable beyond the place where its
-//! reading ended, the bytes at that place are damaged, and a start that took them for the end would lose acknowledged commits
-//! without a word. What proves it:
+//! A crash takes away only what was not durable. So if anything proves that the log was durable
+//! beyond the place where its reading ended, the bytes at that place are damaged, and a start that
+//! took them for the end would lose acknowledged commits without a word. What proves it:
 //!
-//! - TAIL-1: the control file: what was durable at its last write, or some time later, as the witness in it says.
-//! - TAIL-2: a frame further on that verifies, and says that more was durable when it was made (FRAME-3).
-//! - TAIL-3: the frame of a later epoch further on: it begins where an earlier recovery found the end.
-//! - TAIL-4: the caller's findings: a page, or a copy of one, is written only when the log up to its LSN is durable.
-//! - TAIL-6: the segment's file, if it is cut off: what it held behind is gone, and segments are never shorter than they were made.
-//! - TAIL-5: the frame of an epoch that the control file does not know: the control file is older than the log.
+//! - TAIL-1: the control file: what was durable at its last write, or some time later, as the
+//!   witness in it says.
+//! - TAIL-2: a frame further on that verifies, and says that more was durable when it was made
+//!   (FRAME-3).
+//! - TAIL-3: the frame of a later epoch further on: it begins where an earlier recovery found the
+//!   end.
+//! - TAIL-4: the caller's findings: a page, or a copy of one, is written only when the log up to
+//!   its LSN is durable.
+//! - TAIL-6: the segment's file, if it is cut off: what it held behind is gone, and segments are
+//!   never shorter than they were made.
+//! - TAIL-5: the frame of an epoch that the control file does not know: the control file is older
+//!   than the log.
 //!
-//! - TAIL-7: what was durable may end within a frame, where one write ended and the next one, of the frame's rest, was lost in
-//!   the crash. Writes end so only at whole blocks. A number like that proves something only of frames that end before it.
+//! - TAIL-7: what was durable may end within a frame, where one write ended and the next one, of
+//!   the frame's rest, was lost in the crash. Writes end so only at whole blocks. A number like
+//!   that proves something only of frames that end before it.
 //!
-//! The frames further on are found by their own LSN, which is in each of them: a place where the stream holds its own position
-//! eight bytes on is where a frame may begin. Searched are the first [`SEARCH`] bytes, and the beginning of each later segment:
-//! if the log went on so far, a frame begins there.
+//! The frames further on are found by their own LSN, which is in each of them: a place where the
+//! stream holds its own position eight bytes on is where a frame may begin. Searched are the first
+//! [`SEARCH`] bytes, and the beginning of each later segment: if the log went on so far, a frame
+//! begins there.
 use crate::base::{Error, Lsn, Result};
 use crate::log::append::frame::{self, FRAME_HEADER, Header, KIND_EPOCH};
 use crate::log::recovery::log_reader::FrameScanner;
@@ -34,8 +42,8 @@ const EPOCHS: u64 = 64;
 const READ: usize = 1 << 20;
 
 impl FrameScanner {
-    /// After `next` has returned `None`: an error if the log was longer once. `newest`: the highest LSN that was found
-    /// elsewhere in the directory, and where. Changes nothing.
+    /// After `next` has returned `None`: an error if the log was longer once. `newest`: the highest
+    /// LSN that was found elsewhere in the directory, and where. Changes nothing.
     pub fn judge_end(&self, newest: Option<(Lsn, String)>) -> Result<()> {
         let (end, state) = (self.at, self.control.state());
         // TAIL-5, at the very end: what a lost control block looks like.
@@ -44,19 +52,27 @@ impl FrameScanner {
         }
         if state.clean && end != state.checkpoint {
             let why = format!(
-                "redo/control says that the server was stopped cleanly at LSN {}, and the log goes on: redo/control is an older copy",
+                "redo/control says that the server was stopped cleanly at LSN {}, and the log goes \
+                    on: redo/control is an older copy",
                 state.checkpoint
             );
             return Err(Error::Damaged(why));
         }
         // SCAN-8
-        let judged = self.control.is_epoch_unbegun() && end == state.begins && self.epochs[self.epochs.len() - 1].1 < state.epoch;
-        let durable = state.durable.max(witness::read(&**self.control.file(), state.log_id, state.epoch));
+        let judged = self.control.is_epoch_unbegun()
+            && end == state.begins
+            && self.epochs[self.epochs.len() - 1].1 < state.epoch;
+        let durable =
+            state.durable.max(witness::read(&**self.control.file(), state.log_id, state.epoch));
         if !judged && self.reaches_past(durable)? {
-            return Err(self.damaged(format!("redo/control says that it was durable up to LSN {durable}")));
+            return Err(
+                self.damaged(format!("redo/control says that it was durable up to LSN {durable}"))
+            );
         }
         if let Some((lsn, what)) = newest.filter(|(lsn, _)| lsn.0 > end) {
-            return Err(self.damaged(format!("{what} has LSN {lsn}, and was written when the log was durable up to there")));
+            return Err(self.damaged(format!(
+                "{what} has LSN {lsn}, and was written when the log was durable up to there"
+            )));
         }
         if self.segments.is_cut_at(end)? {
             return Err(self.damaged("that file is cut off".into()));
@@ -68,13 +84,16 @@ impl FrameScanner {
     }
     fn damaged(&self, why: String) -> Error {
         Error::Damaged(format!(
-            "the redo log cannot be read at LSN {} ({}), and does not end there: {why}. A crash does not leave that. Nothing has been changed: \
-             restore the file or a backup, or start with innodb_force_recovery=4 to read what is there",
+            "the redo log cannot be read at LSN {} ({}), and does not end there: {why}. A crash \
+                does not leave that. Nothing has been changed: \
+             restore the file or a backup, or start with innodb_force_recovery=4 to read what is \
+             there",
             self.at,
             self.segments.place(self.at)
         ))
     }
-    /// Whether the frame at the end was durable as a whole if everything below `durable` was (TAIL-7).
+    /// Whether the frame at the end was durable as a whole if everything below `durable` was
+    /// (TAIL-7).
     fn reaches_past(&self, durable: u64) -> Result<bool> {
         if durable <= self.at || !durable.is_multiple_of(BLOCK) {
             return Ok(durable > self.at);
@@ -92,7 +111,11 @@ impl FrameScanner {
         let mut at = self.at / BLOCK * BLOCK;
         while at < self.segments.end() {
             let segment_end = (at / bytes + 1) * bytes;
-            let upto = if at < near { segment_end.min(near) } else { segment_end.min(at + SEARCH_SEGMENT) };
+            let upto = if at < near {
+                segment_end.min(near)
+            } else {
+                segment_end.min(at + SEARCH_SEGMENT)
+            };
             if let Some((file, offset)) = self.segments.at(at)
                 && let Some(why) = self.search_file(&*file, offset, at, upto)?
             {
@@ -102,14 +125,23 @@ impl FrameScanner {
         }
         for (number, file) in self.segments.behind_the_gap()? {
             let first = number * bytes;
-            if self.search_file(&*file, HEADER, first, first + SEARCH_SEGMENT.min(bytes))?.is_some() {
-                return Ok(Some(format!("segment {number} holds more of it, and one before that is missing")));
+            if self.search_file(&*file, HEADER, first, first + SEARCH_SEGMENT.min(bytes))?.is_some()
+            {
+                return Ok(Some(format!(
+                    "segment {number} holds more of it, and one before that is missing"
+                )));
             }
         }
         Ok(None)
     }
     /// Searches the stream `[from, upto)`, which lies in `file` from `offset` on.
-    fn search_file(&self, file: &dyn File, offset: u64, from: u64, upto: u64) -> Result<Option<String>> {
+    fn search_file(
+        &self,
+        file: &dyn File,
+        offset: u64,
+        from: u64,
+        upto: u64,
+    ) -> Result<Option<String>> {
         let mut at = from;
         while at < upto {
             let read = read_some(file, offset + (at - from), READ.min((upto - at) as usize));
@@ -121,10 +153,12 @@ impl FrameScanner {
                     if head[8..16] != start.to_le_bytes() || start <= self.at {
                         continue;
                     }
-                    // Most of what a crash leaves behind the end can prove nothing, and is not read whole.
+                    // Most of what a crash leaves behind the end can prove nothing, and is not read
+                    // whole.
                     let header = Header::read(head);
                     if (header.kind == KIND_EPOCH || self.reaches_past(header.durable)?)
-                        && let Some(why) = self.proof_in(file, offset + (at - from) + i as u64, start)?
+                        && let Some(why) =
+                            self.proof_in(file, offset + (at - from) + i as u64, start)?
                     {
                         return Ok(Some(why));
                     }
@@ -136,7 +170,8 @@ impl FrameScanner {
         }
         Ok(None)
     }
-    /// What the frame at `start` proves, where it lies in a file that may not be of the consecutive segments.
+    /// What the frame at `start` proves, where it lies in a file that may not be of the consecutive
+    /// segments.
     fn proof_in(&self, file: &dyn File, offset: u64, start: u64) -> Result<Option<String>> {
         if self.segments.at(start).is_some() {
             return self.proof_at(start);
@@ -163,7 +198,9 @@ impl FrameScanner {
         if header.kind == KIND_EPOCH {
             let Some(epoch) = frame::epoch_of(bytes, header) else { return Ok(None) };
             let in_force = self.epochs[self.epochs.len() - 1].1;
-            if !frame::verifies(bytes, header, frame::seed(state.log_id, epoch)) || epoch <= in_force {
+            if !frame::verifies(bytes, header, frame::seed(state.log_id, epoch))
+                || epoch <= in_force
+            {
                 return Ok(None);
             }
             return Ok(Some(match epoch > state.epoch {
@@ -172,14 +209,20 @@ impl FrameScanner {
                     state.epoch,
                     self.control.suspicion()
                 ),
-                false => format!("epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"),
+                false => format!(
+                    "epoch {epoch} begins at LSN {lsn}, where an earlier start had read it whole"
+                ),
             }));
         }
         let known = |epoch: u64| frame::verifies(bytes, header, frame::seed(state.log_id, epoch));
         let in_force = self.epochs[self.epochs.len() - 1].1;
         // Of an epoch whose own frame is damaged too.
         let epochs = in_force..=state.epoch.min(in_force + EPOCHS);
-        Ok((self.reaches_past(header.durable)? && epochs.into_iter().any(known))
-            .then(|| format!("a whole frame at LSN {lsn} says that it was durable up to LSN {}", header.durable)))
+        Ok((self.reaches_past(header.durable)? && epochs.into_iter().any(known)).then(|| {
+            format!(
+                "a whole frame at LSN {lsn} says that it was durable up to LSN {}",
+                header.durable
+            )
+        }))
     }
 }

@@ -1,9 +1,10 @@
 //! A witness outside the segments of how far the log was durable.
 //!
-//! A segment that was replaced by an older copy of itself is whole, and its frames end where the copy was made. If everything
-//! since then lay in that segment, nothing in the log tells that commits are missing, and pages may not have been written yet.
-//! So, while the log grows, its durable LSN is written twenty times a second into the file `control`: two blocks of 4096 bytes in
-//! turn, at 32768 and 36864, between those of the states. Little-endian:
+//! A segment that was replaced by an older copy of itself is whole, and its frames end where the
+//! copy was made. If everything since then lay in that segment, nothing in the log tells that
+//! commits are missing, and pages may not have been written yet. So, while the log grows, its
+//! durable LSN is written twenty times a second into the file `control`: two blocks of 4096 bytes
+//! in turn, at 32768 and 36864, between those of the states. Little-endian:
 //!
 //! | offset | bytes | what |
 //! |---|---|---|
@@ -14,9 +15,10 @@
 //! | 24 | 8 | everything below this LSN was durable |
 //! | 32 | 8 | epoch in force |
 //!
-//! WITNESS-1: nothing depends on it. It is written and not synced, costs no commit a flush, and says nothing if it is torn, lost
-//! or of another log; if it speaks, the log was durable up to there (TAIL-1). It says nothing of later epochs: what was durable of a frame that a crash tore is
-//! not of the log any more.
+//! WITNESS-1: nothing depends on it. It is written and not synced, costs no commit a flush, and
+//! says nothing if it is torn, lost or of another log; if it speaks, the log was durable up to
+//! there (TAIL-1). It says nothing of later epochs: what was durable of a frame that a crash tore
+//! is not of the log any more.
 use crate::log::Log;
 use crate::log::write::segments::submitted;
 use redolith_disk::{AlignedBuf, File, Op};
@@ -71,8 +73,10 @@ pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id:
         let durable = log.durable().0;
         if durable > told {
             drop(log);
-            // WITNESS-1: what cannot be written is not missed. If the disk fails, the log's own writes say so.
-            let _ = submitted(&*control, Op::Write(block(log_id, epoch, durable)), BLOCKS_AT[turn]).await;
+            // WITNESS-1: what cannot be written is not missed. If the disk fails, the log's own
+            // writes say so.
+            let _ = submitted(&*control, Op::Write(block(log_id, epoch, durable)), BLOCKS_AT[turn])
+                .await;
             (told, turn) = (durable, 1 - turn);
         }
     }

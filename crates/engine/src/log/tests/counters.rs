@@ -1,4 +1,5 @@
-//! What waits count, brought about one by one: the log's events that a session cannot cause at will. What it can is tested in the SQL layer.
+//! What waits count, brought about one by one: the log's events that a session cannot cause at
+//! will. What it can is tested in the SQL layer.
 use crate::base::Stall;
 use crate::log::commit::leader::Desk;
 use crate::log::tests::fixture::{MemDisk, TestHost};
@@ -19,8 +20,12 @@ impl Before {
     }
     /// What has moved of `log_on_*` and `log_waits`, in the order of the names.
     fn moved(&self, log: &Log) -> Vec<(&'static str, u64)> {
-        let waits = self.0.iter().filter(|(name, _)| name.starts_with("log_on_") || *name == "log_waits");
-        let mut all: Vec<_> = waits.map(|(name, n)| (*name, counter(log, name) - n)).filter(|(_, n)| *n > 0).collect();
+        let waits =
+            self.0.iter().filter(|(name, _)| name.starts_with("log_on_") || *name == "log_waits");
+        let mut all: Vec<_> = waits
+            .map(|(name, n)| (*name, counter(log, name) - n))
+            .filter(|(_, n)| *n > 0)
+            .collect();
         all.sort();
         all
     }
@@ -48,7 +53,14 @@ fn a_wait_is_counted_as_one_of_two_kinds() {
     let (_, end) = append(&log, &[1; 100]);
     host.block_on(log.flush_to(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
-    assert_eq!((before.more(&log, "log_flushes"), before.more(&log, "os_log_fsyncs"), before.more(&log, "log_writes")), (2, 2, 2));
+    assert_eq!(
+        (
+            before.more(&log, "log_flushes"),
+            before.more(&log, "os_log_fsyncs"),
+            before.more(&log, "log_writes")
+        ),
+        (2, 2, 2)
+    );
 }
 
 #[test]
@@ -59,7 +71,14 @@ fn waits_for_a_write_are_counted_apart_and_flush_nothing() {
     host.block_on(log.wait_written(end));
     host.block_on(log.wait_written(end));
     assert_eq!(before.moved(&log), [("log_on_write_no_waits", 1), ("log_on_write_waits", 1)]);
-    assert_eq!((before.more(&log, "log_writes"), before.more(&log, "log_flushes"), before.more(&log, "os_log_fsyncs")), (1, 0, 0));
+    assert_eq!(
+        (
+            before.more(&log, "log_writes"),
+            before.more(&log, "log_flushes"),
+            before.more(&log, "os_log_fsyncs")
+        ),
+        (1, 0, 0)
+    );
     assert!(log.written() == end && log.durable() < end);
 }
 
@@ -73,17 +92,30 @@ fn who_looks_again_while_another_leads_is_counted() {
     for _ in 0..3 {
         assert!(!is_ready(flush.as_mut()) && !is_ready(write.as_mut()));
     }
-    let waited = [("log_on_flush_wait_loops", 3), ("log_on_flush_waits", 1), ("log_on_write_wait_loops", 3), ("log_on_write_waits", 1)];
+    let waited = [
+        ("log_on_flush_wait_loops", 3),
+        ("log_on_flush_waits", 1),
+        ("log_on_write_wait_loops", 3),
+        ("log_on_write_waits", 1),
+    ];
     assert_eq!(before.moved(&log), waited);
     Desk::flush(&*log, true);
     assert!(is_ready(flush.as_mut()) && is_ready(write.as_mut()));
     assert_eq!(before.moved(&log), waited);
     // One flush ended two waits, and its leader's own.
-    assert_eq!((before.more(&log, "log_flush_waiters"), before.more(&log, "log_groups"), counter(&log, "log_flush_group_max")), (2, 1, 3));
+    assert_eq!(
+        (
+            before.more(&log, "log_flush_waiters"),
+            before.more(&log, "log_groups"),
+            counter(&log, "log_flush_group_max")
+        ),
+        (2, 1, 3)
+    );
     assert_eq!(counter(&log, "log_waiters_per_flush"), 300);
 }
 
-/// `recent_written`: a thread has reserved its place and is slow to copy; who comes behind it cannot be written.
+/// `recent_written`: a thread has reserved its place and is slow to copy; who comes behind it
+/// cannot be written.
 #[test]
 fn a_slow_copier_is_waited_for_and_counted() {
     let (log, host) = created(&MemDisk::default());
@@ -106,17 +138,27 @@ fn a_slow_copier_is_waited_for_and_counted() {
         assert!(!is_ready(wait.as_mut()));
         let loops = before.more(&log, "log_on_recent_written_wait_loops");
         assert!(loops >= 1 && !is_ready(wait.as_mut()));
-        assert!(before.more(&log, "log_on_recent_written_wait_loops") > loops, "each look is counted");
+        assert!(
+            before.more(&log, "log_on_recent_written_wait_loops") > loops,
+            "each look is counted"
+        );
         assert_eq!((before.more(&log, "log_writes"), log.durable() < end), (0, true));
         go_on.send(()).unwrap();
         host.block_on(wait);
         assert_eq!(
             before.moved(&log).last(),
-            Some(&("log_on_recent_written_wait_loops", before.more(&log, "log_on_recent_written_wait_loops")))
+            Some(&(
+                "log_on_recent_written_wait_loops",
+                before.more(&log, "log_on_recent_written_wait_loops")
+            ))
         );
         assert_eq!((before.more(&log, "log_on_flush_waits"), log.durable() >= end), (1, true));
     });
-    assert_eq!(counter(&log, "log_on_recent_closed_wait_loops"), 0, "dirty pages wait for no order");
+    assert_eq!(
+        counter(&log, "log_on_recent_closed_wait_loops"),
+        0,
+        "dirty pages wait for no order"
+    );
 }
 
 /// Appends until there is no room for more, or the log's end would pass `limit`.
@@ -150,7 +192,10 @@ fn waits_for_the_buffer_are_counted() {
     host.block_on(log.wait_space()).unwrap();
     let moved = before.moved(&log);
     // The flush that it leads is no commit's.
-    assert_eq!(moved, [("log_on_buffer_space_wait_loops", 1), ("log_on_buffer_space_waits", 1), ("log_waits", 1)]);
+    assert_eq!(
+        moved,
+        [("log_on_buffer_space_wait_loops", 1), ("log_on_buffer_space_waits", 1), ("log_waits", 1)]
+    );
 }
 
 #[test]
@@ -168,7 +213,10 @@ fn waits_for_the_files_are_counted() {
     {
         let mut wait = pin!(log.wait_space());
         assert!(!is_ready(wait.as_mut()) && !is_ready(wait.as_mut()));
-        assert_eq!(before.moved(&log), [("log_on_file_space_wait_loops", 2), ("log_on_file_space_waits", 1), ("log_waits", 1)]);
+        assert_eq!(
+            before.moved(&log),
+            [("log_on_file_space_wait_loops", 2), ("log_on_file_space_waits", 1), ("log_waits", 1)]
+        );
         log.write_checkpoint(log.durable(), b"");
         host.run();
         assert!(is_ready(wait.as_mut()));
@@ -181,5 +229,9 @@ fn waits_for_the_files_are_counted() {
     host.run();
     host.block_on(late).unwrap();
     assert_eq!(before.moved(&log), [("log_on_file_space_no_waits", 1)]);
-    assert_eq!(counter(&log, "log_writer_on_file_space_waits"), 0, "room is taken before the bytes are made");
+    assert_eq!(
+        counter(&log, "log_writer_on_file_space_waits"),
+        0,
+        "room is taken before the bytes are made"
+    );
 }

@@ -48,7 +48,10 @@ impl MemFile {
 impl File for MemFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let b = self.0.lock();
-        let from = b.now.get(offset as usize..offset as usize + buf.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let from = b
+            .now
+            .get(offset as usize..offset as usize + buf.len())
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
         buf.copy_from_slice(from);
         Ok(())
     }
@@ -115,7 +118,10 @@ impl MemDisk {
     }
     pub fn put(&self, path: &Path, content: Vec<u8>) {
         let bytes = Bytes { durable: content.clone(), now: content, unsynced: Vec::new() };
-        self.files.lock().insert(path.into(), Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())));
+        self.files.lock().insert(
+            path.into(),
+            Arc::new(MemFile(Mutex::new(bytes), self.faults.clone(), Mutex::default())),
+        );
     }
     /// Submitted operations stay in flight.
     pub fn hold(&self, path: &Path) {
@@ -281,7 +287,9 @@ impl Host for TestHost {
     }
     fn sleep(&self, _: Duration) -> BoxFuture<()> {
         let (ticks, begun) = (self.ticks.clone(), self.ticks.load(SeqCst));
-        Box::pin(std::future::poll_fn(move |_| if ticks.load(SeqCst) > begun { Poll::Ready(()) } else { Poll::Pending }))
+        Box::pin(std::future::poll_fn(move |_| {
+            if ticks.load(SeqCst) > begun { Poll::Ready(()) } else { Poll::Pending }
+        }))
     }
     fn yield_now(&self) -> BoxFuture<()> {
         let mut yielded = false;

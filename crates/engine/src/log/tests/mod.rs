@@ -15,7 +15,12 @@ use std::task::{Context, Poll};
 type Frames = Vec<(u64, u64, Vec<u8>)>;
 
 pub(in crate::log) fn config() -> LogConfig {
-    LogConfig { dir: "/data/redo".into(), segment_bytes: 16384, capacity_bytes: 1 << 17, buffer_bytes: 1 << 16 }
+    LogConfig {
+        dir: "/data/redo".into(),
+        segment_bytes: 16384,
+        capacity_bytes: 1 << 17,
+        buffer_bytes: 1 << 16,
+    }
 }
 pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
     let host = Arc::new(TestHost::default());
@@ -88,7 +93,8 @@ fn frames_come_back() {
     assert!(log.tail() > Lsn(want[59].1), "the epoch frame");
 }
 
-/// Who closes the log waits for the segment that is being made: another engine may open the directory then.
+/// Who closes the log waits for the segment that is being made: another engine may open the
+/// directory then.
 #[test]
 fn a_closed_log_makes_no_segment() {
     let disk = MemDisk::default();
@@ -131,7 +137,8 @@ fn schemes_change_while_sessions_commit() {
     for n in 0..120 {
         log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
-            host.run(); // the resident takes the lease or leaves it; else it finds the scheme changed again
+            // the resident takes the lease or leaves it; else it finds the scheme changed again
+            host.run();
         }
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
@@ -172,7 +179,8 @@ fn what_nobody_waits_for_is_flushed_within_a_second() {
     assert_eq!(host.tasks(), 0, "background tasks end with the log");
 }
 
-/// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last frame that is whole, and never before the durable LSN.
+/// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last frame
+/// that is whole, and never before the durable LSN.
 #[test]
 fn a_torn_tail_ends_the_log() {
     let disk = MemDisk::default();
@@ -208,7 +216,8 @@ fn a_torn_tail_ends_the_log() {
         image.put(segment, torn);
         let (found, scanner) = scanned(&image);
         // In file 0 the stream's byte n lies at 4096 + n.
-        let mut whole = frames.iter().take_while(|f| f.1 <= durable.0 || f.1 + 4096 <= prefix).count();
+        let mut whole =
+            frames.iter().take_while(|f| f.1 <= durable.0 || f.1 + 4096 <= prefix).count();
         // Sectors after the gap may happen to be equal, or the frame may not reach into the gap.
         while whole < found.len() && found[whole] == frames[whole] {
             let (s, e, _) = &frames[whole];
@@ -221,7 +230,8 @@ fn a_torn_tail_ends_the_log() {
     }
 }
 
-/// LOG-3, FILES-2, FRAME-1: many times round the segments, with a crash now and then; each recovery finds exactly what was appended since the checkpoint.
+/// LOG-3, FILES-2, FRAME-1: many times round the segments, with a crash now and then; each recovery
+/// finds exactly what was appended since the checkpoint.
 #[test]
 fn the_log_wraps_over_reused_segments() {
     let mut disk = MemDisk::default();
@@ -261,7 +271,8 @@ fn the_log_wraps_over_reused_segments() {
     assert!(recycled > 5, "{recycled}");
 }
 
-/// SCAN-3: frames beyond the end of the log, whole ones of the epoch before, never rejoin, even if a new frame ends where one of them begins.
+/// SCAN-3: frames beyond the end of the log, whole ones of the epoch before, never rejoin, even if
+/// a new frame ends where one of them begins.
 #[test]
 fn orphans_do_not_rejoin() {
     let disk = MemDisk::default();
@@ -394,7 +405,9 @@ fn a_full_log_stalls_until_the_checkpoint_moves() {
         loop {
             match log.credit(3000) {
                 Ok(c) => drop(append_with(log, c, &[1; 2900])),
-                Err(Stall::LogSpace) if log.durable() < log.tail() => host.block_on(log.flush_to(log.tail())),
+                Err(Stall::LogSpace) if log.durable() < log.tail() => {
+                    host.block_on(log.flush_to(log.tail()))
+                }
                 Err(Stall::LogSpace) => break,
                 Err(e) => panic!("{e:?}"),
             }
@@ -408,7 +421,10 @@ fn a_full_log_stalls_until_the_checkpoint_moves() {
         let mut wait = pin!(log.wait_space());
         let mut cx = Context::from_waker(Waker::noop());
         assert!(wait.as_mut().poll(&mut cx).is_pending());
-        assert!(pin!(log.checkpoint_wanted()).poll(&mut cx).is_ready(), "the checkpointer is called");
+        assert!(
+            pin!(log.checkpoint_wanted()).poll(&mut cx).is_ready(),
+            "the checkpointer is called"
+        );
         // Those who make room go on.
         let c = log.credit_reserved(1000).unwrap();
         append_with(&log, c, &[9; 900]);
@@ -492,7 +508,8 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert_eq!(log.durable(), c);
 }
 
-/// Who waits for room in the buffer may be handed the lease when the buffer has some and the capacity is short: the lease is not kept for that.
+/// Who waits for room in the buffer may be handed the lease when the buffer has some and the
+/// capacity is short: the lease is not kept for that.
 #[test]
 fn a_wait_for_the_checkpoint_has_no_lease() {
     let (log, host) = created(&MemDisk::default());
@@ -511,7 +528,10 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
     loop {
         match log.credit(FRAME_HEADER + 400) {
             Ok(credit) => drop(append_with(&log, credit, &[2; 400])),
-            Err(_) if log.space.scarce(append::credit::Class::Ordinary) == append::credit::Scarce::Files => {
+            Err(_)
+                if log.space.scarce(append::credit::Class::Ordinary)
+                    == append::credit::Scarce::Files =>
+            {
                 log.keeper.kick();
                 host.run();
             }
@@ -534,14 +554,16 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
     seat.copied();
     seat.entered(len);
     older.spend(len);
-    let _capacity: Vec<_> = [1000, 30, 1].iter().flat_map(|n| std::iter::from_fn(|| log.credit(*n).ok())).collect();
+    let _capacity: Vec<_> =
+        [1000, 30, 1].iter().flat_map(|n| std::iter::from_fn(|| log.credit(*n).ok())).collect();
     assert!(log.waits.hand_over().is_some(), "to the one who waits");
     assert!(wait.as_mut().poll(&mut cx).is_pending());
     assert_eq!(counter(&log, "log_on_file_space_wait_loops"), 1, "for the checkpoint");
     assert!(log.waits.try_lead(), "it has passed the lease on");
 }
 
-/// A damaged header harms nothing; a missing segment is an error, whether its first bytes are needed or its last.
+/// A damaged header harms nothing; a missing segment is an error, whether its first bytes are
+/// needed or its last.
 #[test]
 fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     let disk = MemDisk::default();
@@ -599,7 +621,8 @@ fn flip(image: &MemDisk, lsn: u64) {
     image.put(&path, b);
 }
 
-/// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in the last frame it is a torn tail.
+/// TAIL-2: a byte flipped anywhere in what was durable when a later frame was made is damage; in
+/// the last frame it is a torn tail.
 #[test]
 fn damage_of_the_log_is_not_taken_for_its_end() {
     let disk = MemDisk::default();
@@ -611,13 +634,20 @@ fn damage_of_the_log_is_not_taken_for_its_end() {
             let image = disk.crashed(|| false);
             flip(&image, at);
             let refused = judged(&image).unwrap_err().to_string();
-            assert!(refused.contains(&format!("LSN {start}")) && refused.contains("log_"), "frame {n}, byte {at}: {refused}");
+            assert!(
+                refused.contains(&format!("LSN {start}")) && refused.contains("log_"),
+                "frame {n}, byte {at}: {refused}"
+            );
             assert_eq!(names(&image), before, "nothing is made or removed");
         }
     }
     let image = disk.crashed(|| false);
     flip(&image, frames[frames.len() - 1].0.0 + 50);
-    assert_eq!(judged(&image).unwrap(), frames.len() - 1, "the last frame proves nothing of itself");
+    assert_eq!(
+        judged(&image).unwrap(),
+        frames.len() - 1,
+        "the last frame proves nothing of itself"
+    );
 }
 
 /// TAIL-1, TAIL-4
@@ -641,7 +671,10 @@ fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
     let (taken, scanner) = scanned(&zeroed(&disk));
     assert_eq!(taken.len(), 150);
     scanner.judge_end(Some((cut, "page 1:2 of undo.rdl".into()))).unwrap();
-    let refused = scanner.judge_end(Some((Lsn(cut.0 + 1), "page 1:2 of undo.rdl".into()))).unwrap_err().to_string();
+    let refused = scanner
+        .judge_end(Some((Lsn(cut.0 + 1), "page 1:2 of undo.rdl".into())))
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("page 1:2 of undo.rdl has LSN"), "{refused}");
 }
 
@@ -667,11 +700,16 @@ fn an_older_segment_is_found_by_the_witness() {
     host.tick();
     host.run();
     let refused = judged(&older()).unwrap_err().to_string();
-    assert!(refused.contains(&format!("LSN {}", early.1)) && refused.contains(&format!("durable up to LSN {}", late.1)), "{refused}");
+    assert!(
+        refused.contains(&format!("LSN {}", early.1))
+            && refused.contains(&format!("durable up to LSN {}", late.1)),
+        "{refused}"
+    );
     assert_eq!(judged(&disk.crashed(|| true)).unwrap(), 2);
 }
 
-/// SCAN-7: copies of segments from before a start are told from the log, whatever the witness has seen.
+/// SCAN-7: copies of segments from before a start are told from the log, whatever the witness has
+/// seen.
 #[test]
 fn a_segment_from_before_the_start_is_found_at_once() {
     let disk = MemDisk::default();
@@ -690,20 +728,28 @@ fn a_segment_from_before_the_start_is_found_at_once() {
     assert_eq!(judged(&image).unwrap(), frames.len() + 1);
     image.put(&path, disk.content(&path));
     let refused = judged(&image).unwrap_err().to_string();
-    assert!(refused.contains(&format!("LSN {last}")) && refused.contains("redo/control says"), "{refused}");
+    assert!(
+        refused.contains(&format!("LSN {last}")) && refused.contains("redo/control says"),
+        "{refused}"
+    );
 }
 
-/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says more proves more.
+/// TAIL-7: two writes meet within a frame, and the crash takes the later one. A number that says
+/// more proves more.
 #[test]
 fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
     let disk = MemDisk::default();
     let frames = committed(&disk);
     let bytes = config().segment_bytes;
-    let crosses = |(s, e): &(Lsn, Lsn)| s.0 / bytes != e.0 / bytes && e.0 % bytes > 0 && e.0 % bytes < 300;
+    let crosses =
+        |(s, e): &(Lsn, Lsn)| s.0 / bytes != e.0 / bytes && e.0 % bytes > 0 && e.0 % bytes < 300;
     let n = frames.iter().position(crosses).unwrap();
     let (boundary, end) = (frames[n].1.0 / bytes * bytes, frames[n].1.0);
     let path = config().dir.join(format!("log_{}", boundary / bytes));
-    let seed = frame::seed(FrameScanner::open(Arc::new(disk.crashed(|| false)), config()).unwrap().log_id(), 1);
+    let seed = frame::seed(
+        FrameScanner::open(Arc::new(disk.crashed(|| false)), config()).unwrap().log_id(),
+        1,
+    );
     let image = |durable: u64| {
         let image = disk.crashed(|| false);
         let mut b = image.content(&path);
@@ -725,9 +771,16 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
         image
     };
     assert_eq!(judged(&image(boundary)).unwrap(), n);
-    assert!(matches!(judged(&image(boundary + 1)), Err(crate::Error::Damaged(_))), "no write ends there");
-    assert!(matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))), "the whole frame was durable");
-    // SCAN-8: the next start is interrupted when it has overwritten a part of the torn frame's header.
+    assert!(
+        matches!(judged(&image(boundary + 1)), Err(crate::Error::Damaged(_))),
+        "no write ends there"
+    );
+    assert!(
+        matches!(judged(&image(boundary + 4096)), Err(crate::Error::Damaged(_))),
+        "the whole frame was durable"
+    );
+    // SCAN-8: the next start is interrupted when it has overwritten a part of the torn frame's
+    // header.
     let interrupted = |knows: bool| {
         let image = image(boundary);
         let (_, mut scanner) = scanned(&image);
@@ -742,9 +795,13 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
         image
     };
     let refused = judged(&interrupted(false)).unwrap_err().to_string();
-    assert!(refused.contains("redo/control says") || refused.contains("a whole frame"), "{refused}");
+    assert!(
+        refused.contains("redo/control says") || refused.contains("a whole frame"),
+        "{refused}"
+    );
     assert_eq!(judged(&interrupted(true)).unwrap(), n);
-    // One that comes to its end leaves a log that the next one reads, and nothing of what was said of the torn frame.
+    // One that comes to its end leaves a log that the next one reads, and nothing of what was said
+    // of the torn frame.
     let image = interrupted(true);
     drop(scanned(&image).1.finish(Arc::new(TestHost::default())).unwrap());
     assert_eq!(judged(&image.crashed(|| false)).unwrap(), n);
@@ -766,7 +823,8 @@ fn a_segment_that_is_cut_off_where_the_log_ends_is_damage() {
     b.truncate(4096 + (frames[150].0.0 % config.segment_bytes) as usize / 4096 * 4096);
     image.put(&path, b);
     // That later segments are gone is told first, as far as they are known to have been there.
-    let refused = Log::recover(Arc::new(image.clone()), config.clone()).map(drop).unwrap_err().to_string();
+    let refused =
+        Log::recover(Arc::new(image.clone()), config.clone()).map(drop).unwrap_err().to_string();
     assert!(refused.contains("is missing"), "{refused}");
     let image = disk.crashed(|| false);
     let mut b = image.content(&path);
@@ -813,7 +871,8 @@ fn a_scanner_reads_again() {
     assert_eq!(again, frames.len());
 }
 
-/// Four threads append and commit; at any moment a crash leaves every acknowledged frame, and only whole frames in order.
+/// Four threads append and commit; at any moment a crash leaves every acknowledged frame, and only
+/// whole frames in order.
 #[test]
 fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
     let disk = MemDisk::default();
@@ -834,7 +893,9 @@ fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
         }
         for (thread, acked) in before.iter().enumerate() {
             assert!(found[thread].len() >= acked.len(), "an acknowledged frame is lost");
-            assert!(found[thread].iter().enumerate().all(|(i, n)| *n == i as u64 * 4 + thread as u64));
+            assert!(
+                found[thread].iter().enumerate().all(|(i, n)| *n == i as u64 * 4 + thread as u64)
+            );
         }
         found.iter().map(Vec::len).sum::<usize>()
     };

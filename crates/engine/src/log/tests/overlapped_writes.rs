@@ -34,7 +34,8 @@ fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestHost>) {
     (disk, log, host)
 }
 
-/// LOG-2, WRITER-4: whatever ends first, nobody is told before all below is durable; what a crash leaves is the prefix.
+/// LOG-2, WRITER-4: whatever ends first, nobody is told before all below is durable; what a crash
+/// leaves is the prefix.
 #[test]
 fn durable_is_a_prefix_of_what_is_over() {
     let (disk, log, host) = deep(3);
@@ -63,7 +64,10 @@ fn durable_is_a_prefix_of_what_is_over() {
     assert!(!settled(&mut td));
     disk.end(&segment(0), 0);
     assert!(poll(&mut tc) && poll(&mut td) && log.durable() >= d);
-    assert_eq!((counter(&log, "log_writes_submitted"), counter(&log, "log_writes_overlapped")), (4, 3));
+    assert_eq!(
+        (counter(&log, "log_writes_submitted"), counter(&log, "log_writes_overlapped")),
+        (4, 3)
+    );
     assert!(log.waits.try_lead(), "nobody waits, nobody leads");
 }
 
@@ -79,7 +83,8 @@ fn one_at_a_time_where_errors_are_told_once() {
     assert_eq!((log.depth(), counter(&log, "log_writes_submitted")), (1, 0));
 }
 
-/// Any depth, changed at any time; any order of ends; sessions that go; crashes. What was acknowledged comes back.
+/// Any depth, changed at any time; any order of ends; sessions that go; crashes. What was
+/// acknowledged comes back.
 #[test]
 fn commits_survive_ends_in_any_order() {
     let mut seed = 7u64;
@@ -137,16 +142,21 @@ fn commits_survive_ends_in_any_order() {
         assert!(open.is_empty(), "turn {turn}: {} sessions wait for nothing", open.len());
         assert!(log.waits.try_lead(), "turn {turn}: nobody waits, nobody leads");
     }
-    assert!(overlapped > 100 && out_of_order > 50, "{overlapped} overlapped, {out_of_order} out of order");
+    assert!(
+        overlapped > 100 && out_of_order > 50,
+        "{overlapped} overlapped, {out_of_order} out of order"
+    );
 }
 
-/// FLIGHT-4: the durable place is never inside a PAD, so that recovery can begin wherever a checkpoint can be.
+/// FLIGHT-4: the durable place is never inside a PAD, so that recovery can begin wherever a
+/// checkpoint can be.
 #[test]
 fn a_checkpoint_is_never_inside_a_pad() {
     for short in 1..40u64 {
         let (disk, log, host) = deep(2);
         let segments: Vec<_> = (0..6).map(segment).filter(|s| disk.has(s)).collect();
-        let end_all = || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
+        let end_all =
+            || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
         segments.iter().for_each(|s| disk.hold(s));
         let (_, mut first) = commit(&log, &host, b"first");
         // The second one ends just before the end of a segment.
@@ -161,11 +171,16 @@ fn a_checkpoint_is_never_inside_a_pad() {
         end_all();
         assert!(settled(&mut third));
         let (frames, ..) = recovered(&disk.crashed(|| false));
-        assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"third"], "{short} bytes before the end");
+        assert_eq!(
+            frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(),
+            [b"third"],
+            "{short} bytes before the end"
+        );
     }
 }
 
-/// Padding ends with the overlap: one session that commits alone writes in place, a block again and again.
+/// Padding ends with the overlap: one session that commits alone writes in place, a block again and
+/// again.
 #[test]
 fn who_commits_alone_pads_nothing() {
     let disk = MemDisk::default();

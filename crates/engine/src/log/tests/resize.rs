@@ -18,12 +18,18 @@ fn credit_for<'l>(log: &'l Log, host: &TestHost, bytes: usize) -> Credit<'l> {
     }
 }
 
-/// Four threads append while the buffer's size changes all the time: every frame is there afterwards, as it was.
+/// Four threads append while the buffer's size changes all the time: every frame is there
+/// afterwards, as it was.
 #[test]
 fn the_buffer_changes_its_size_under_load() {
     let disk = MemDisk::default();
     let host = Arc::new(TestHost::default());
-    let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 26, buffer_bytes: 1 << 18, ..config() };
+    let config = LogConfig {
+        segment_bytes: 1 << 20,
+        capacity_bytes: 1 << 26,
+        buffer_bytes: 1 << 18,
+        ..config()
+    };
     let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
     host.run();
     let mut splits = std::collections::BTreeSet::new();
@@ -42,7 +48,10 @@ fn the_buffer_changes_its_size_under_load() {
                         }
                         // One of them changes the size: as often however the threads are scheduled.
                         if thread == 0 && i % 50 == 0 {
-                            log.set_buffer([1 << 18, 1 << 20, 300 << 10, 1 << 19, 520 << 10, 1 << 21][i as usize / 50 % 6]);
+                            log.set_buffer(
+                                [1 << 18, 1 << 20, 300 << 10, 1 << 19, 520 << 10, 1 << 21]
+                                    [i as usize / 50 % 6],
+                            );
                             host.run();
                             splits.push(log.ring.split_at());
                         }
@@ -69,7 +78,12 @@ fn the_buffer_changes_its_size_under_load() {
 fn a_buffer_of_another_size_holds_as_much_as_it_says() {
     let disk = MemDisk::default();
     let host = Arc::new(TestHost::default());
-    let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 26, buffer_bytes: 1 << 18, ..config() };
+    let config = LogConfig {
+        segment_bytes: 1 << 20,
+        capacity_bytes: 1 << 26,
+        buffer_bytes: 1 << 18,
+        ..config()
+    };
     let log = Log::create(Arc::new(disk), host.clone(), config).unwrap();
     host.run();
     let fill = || {
@@ -86,7 +100,13 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         host.run();
         assert_eq!(log.buffer_bytes(), bytes);
     }
-    for (bytes, set) in [(1u64 << 20, 1 << 20), (700_000, 696_320), (1 << 18, 1 << 18), (5, 1 << 18), (400 << 10, 400 << 10)] {
+    for (bytes, set) in [
+        (1u64 << 20, 1 << 20),
+        (700_000, 696_320),
+        (1 << 18, 1 << 18),
+        (5, 1 << 18),
+        (400 << 10, 400 << 10),
+    ] {
         log.set_buffer(bytes);
         host.run();
         assert_eq!(log.buffer_bytes(), set);
@@ -106,7 +126,12 @@ fn files(disk: &MemDisk) -> usize {
 fn the_capacity_changes_and_files_come_and_go() {
     let disk = MemDisk::default();
     let host = Arc::new(TestHost::default());
-    let config = LogConfig { segment_bytes: 1 << 16, capacity_bytes: 1 << 22, buffer_bytes: 1 << 18, ..config() };
+    let config = LogConfig {
+        segment_bytes: 1 << 16,
+        capacity_bytes: 1 << 22,
+        buffer_bytes: 1 << 18,
+        ..config()
+    };
     let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
     host.run();
     // Frames until there is no room without a checkpoint; each with its number.
@@ -125,9 +150,12 @@ fn the_capacity_changes_and_files_come_and_go() {
                 Err(Stall::LogSpace) => {
                     // The keeper may be called for by those who wait alone.
                     let mut wait = pin!(log.wait_space());
-                    let ready = wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+                    let ready =
+                        wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
                     host.run();
-                    if !ready && wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                    if !ready
+                        && wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+                    {
                         break;
                     }
                     continue;
@@ -220,7 +248,11 @@ fn a_log_that_is_nearly_full_holds_its_writers_up() {
             assert!(pause.as_mut().poll(&mut cx).is_ready());
         }
     }
-    assert!(held > 0 && counter(&log, "log_throttle_waits") == held && counter(&log, "log_throttle_time_us") >= 1000 * held);
+    assert!(
+        held > 0
+            && counter(&log, "log_throttle_waits") == held
+            && counter(&log, "log_throttle_time_us") >= 1000 * held
+    );
     host.block_on(log.flush_to(log.tail()));
     log.write_checkpoint(log.durable(), b"");
     assert!(!log.is_slow());

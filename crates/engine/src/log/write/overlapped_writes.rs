@@ -1,15 +1,24 @@
-//! Several durable writes at a time, where each is durable by itself: for devices that do more of them side by side than one after the other.
+//! Several durable writes at a time, where each is durable by itself: for devices that do more of
+//! them side by side than one after the other.
 //!
-//! A leader with company does not write in its own thread then. It fills the stream up to a block with a frame of kind PAD, so that the next write shares no block
-//! with its own (WRITER-3), submits the write, passes the lease on, and waits like those it leads. Whoever brings the completion ([`redolith_disk::File::submit`])
-//! publishes how far the contiguous prefix is (WRITER-4) and wakes. A session that commits alone writes in its own thread, as ever: that costs no switch of threads.
+//! A leader with company does not write in its own thread then. It fills the stream up to a block
+//! with a frame of kind PAD, so that the next write shares no block with its own (WRITER-3),
+//! submits the write, passes the lease on, and waits like those it leads. Whoever brings the
+//! completion ([`redolith_disk::File::submit`]) publishes how far the contiguous prefix is
+//! (WRITER-4) and wakes. A session that commits alone writes in its own thread, as ever: that costs
+//! no switch of threads.
 //!
-//! FLIGHT-1: who begins a write has the lease. With `depth` writes in flight the lease stays with them, and the completion that makes room passes it on.
-//! FLIGHT-2: goals that a write in flight reaches are covered ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no lease.
-//! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so nothing in flight needs a sync.
-//! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which nothing dirty holds back there, begins in the middle of one.
-//! FLIGHT-5: one at a time where writes in flight do not each report their own errors ([`redolith_disk::File::reports_apart`]): else one could be taken for
-//! durable whose failure another was told.
+//! FLIGHT-1: who begins a write has the lease. With `depth` writes in flight the lease stays with
+//! them, and the completion that makes room passes it on.
+//! FLIGHT-2: goals that a write in flight reaches are covered
+//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no lease.
+//! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so
+//! nothing in flight needs a sync.
+//! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which
+//! nothing dirty holds back there, begins in the middle of one.
+//! FLIGHT-5: one at a time where writes in flight do not each report their own errors
+//! ([`redolith_disk::File::reports_apart`]): else one could be taken for durable whose failure
+//! another was told.
 use crate::base::poison;
 use crate::log::Log;
 use crate::log::append::frame::{self, FRAME_HEADER, KIND_PAD};
@@ -27,13 +36,15 @@ pub(in crate::log) const PAD_MIN: usize = FRAME_HEADER + 1;
 pub const DEPTH_MAX: usize = 16;
 
 impl Log {
-    /// Submits what is ready, for the lease holder. None: what there is to write is better written here, or must be.
+    /// Submits what is ready, for the lease holder. None: what there is to write is better written
+    /// here, or must be.
     pub(in crate::log) fn launch_ready(&self, durable: bool) -> Option<Flushed> {
         let depth = self.depth();
         let (may_begin, begun) = {
             let w = self.writing.lock();
             let clean = w.state.durable() == w.state.written();
-            if w.state.in_flight() == 0 && (depth == 1 || !durable || !clean || self.waits.alone()) {
+            if w.state.in_flight() == 0 && (depth == 1 || !durable || !clean || self.waits.alone())
+            {
                 return None;
             }
             (w.state.may_begin(depth), w.state.begun())
@@ -55,12 +66,14 @@ impl Log {
         }
         Some(Flushed::Away)
     }
-    /// Ends the stream at a block, if there is room for that, in the log and in the block (else this write is the last one until it is over). Returns up to where
-    /// it is copied.
+    /// Ends the stream at a block, if there is room for that, in the log and in the block (else
+    /// this write is the last one until it is over). Returns up to where it is copied.
     fn fill_block(&self) -> u64 {
         let Some(credit) = self.space.spare_credit(BLOCK) else { return self.order.ready() };
         let seat = self.order.seat();
-        let Some((start, len)) = seat.reserve_to(&self.order, BLOCK, PAD_MIN as u64) else { return self.order.ready() };
+        let Some((start, len)) = seat.reserve_to(&self.order, BLOCK, PAD_MIN as u64) else {
+            return self.order.ready();
+        };
         let mut pad = [0; BLOCK as usize];
         let pad = &mut pad[..len as usize];
         let crc = frame::payload_crc(self.seed, &pad[FRAME_HEADER..]);
@@ -97,14 +110,23 @@ impl Log {
         Some((write, buf))
     }
     fn launch(&self, write: Write, buf: AlignedBuf) {
-        let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
+        let (file, offset) = self
+            .segments
+            .at(write.start)
+            .expect("CREDIT-2: a segment exists for every reserved byte");
         let log = self.me.upgrade().expect("somebody calls it");
         let flush = Flush::of_others(self);
         let done = move |result, buf| log.landed(write, flush, result, buf);
         file.submit(Io { op: Op::WriteDurable(buf), offset, done: Box::new(done) });
     }
     /// In whatever thread brings the completion.
-    fn landed(self: Arc<Self>, write: Write, flush: Flush, result: io::Result<()>, buf: Option<AlignedBuf>) {
+    fn landed(
+        self: Arc<Self>,
+        write: Write,
+        flush: Flush,
+        result: io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
         if let Err(e) = result {
             poison(&format!("writing the redo log at {}: {e}", write.start));
         }

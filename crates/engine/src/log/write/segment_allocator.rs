@@ -1,6 +1,7 @@
-//! Background tasks of the log. The segment allocator keeps segments ready ahead of the tail and reuses those below the checkpoint. The timed flush makes the
-//! log durable once a second, or as `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is [`crate::log::recovery::witness`]. All end
-//! when the log is gone.
+//! Background tasks of the log. The segment allocator keeps segments ready ahead of the tail and
+//! reuses those below the checkpoint. The timed flush makes the log durable once a second, or as
+//! `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is
+//! [`crate::log::recovery::witness`]. All end when the log is gone.
 use crate::base::Error;
 use crate::host::Host;
 use crate::log::notify::Kick;
@@ -16,14 +17,18 @@ const SECOND: Duration = Duration::from_secs(1);
 
 pub(in crate::log) fn spawn(log: &Arc<Log>) {
     let over = Over(log.keeper_over.clone());
-    log.host.spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
+    log.host
+        .spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
     log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
     // Now, not each time: whoever writes the control file holds its lock meanwhile.
     let (control, epoch) = {
         let checkpoints = log.control.lock();
         (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
     };
-    log.host.spawn("log-witness", Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)));
+    log.host.spawn(
+        "log-witness",
+        Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)),
+    );
 }
 
 /// Tells that the task has ended, however it does.
@@ -42,7 +47,9 @@ async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
             let text = e.to_string();
             if log.space.failed(e) {
                 eprintln!(
-                    "redolith: a segment of the redo log could not be made: {text}; commits go on until the segments that are there are full, and then wait until the disk has space"
+                    "redolith: a segment of the redo log could not be made: {text}; commits go on \
+                        until the segments that are there are full, and then wait until the disk \
+                        has space"
                 );
             }
         } else {
@@ -75,7 +82,10 @@ impl Log {
         loop {
             let bounds = self.space.bounds();
             let last = bounds.checkpoint + bounds.in_force_bytes - 1;
-            self.counters.writer.log_segments_recycled.fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
+            self.counters
+                .writer
+                .log_segments_recycled
+                .fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
             self.cut_segments(last)?;
             let end = self.segments.end();
             self.space.update(|b| b.files_end = end);

@@ -1,4 +1,5 @@
-//! The files of the log: segments `log_<n>`, each a header of 4096 bytes and then `bytes` bytes of the stream: segment n holds `[n * bytes, (n + 1) * bytes)`.
+//! The files of the log: segments `log_<n>`, each a header of 4096 bytes and then `bytes` bytes of
+//! the stream: segment n holds `[n * bytes, (n + 1) * bytes)`.
 //!
 //! | offset | bytes | what (little-endian) |
 //! |---|---|---|
@@ -9,11 +10,13 @@
 //! | 24 | 8 | bytes of stream in a segment |
 //! | 32 | 4064 | zeros |
 //!
-//! FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros (not just allocated) and synced, and it is written to
-//! only when its name is durable. So a log write changes no metadata, and a full disk is met here and not in a commit.
-//! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below the checkpoint.
-//! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered, and done by `settle_in`
-//! when the start has been judged.
+//! FILES-1: a file bears the name `log_<n>` only when it has its whole length, written with zeros
+//! (not just allocated) and synced, and it is written to only when its name is durable. So a log
+//! write changes no metadata, and a full disk is met here and not in a commit.
+//! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below
+//! the checkpoint.
+//! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered,
+//! and done by `settle_in` when the start has been judged.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
 use parking_lot::Mutex;
@@ -33,7 +36,8 @@ const ZERO_CHUNK: usize = 1 << 20;
 struct Segment {
     number: u64,
     file: Arc<dyn File>,
-    /// Its header or its length is not as it was made. The frames in it carry checksums of their own, so they are read.
+    /// Its header or its length is not as it was made. The frames in it carry checksums of their
+    /// own, so they are read.
     damaged: bool,
 }
 
@@ -60,25 +64,55 @@ struct Leftovers {
 pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
     let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
     let crc = crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &b[16..32]);
-    (&b[..8] == MAGIC && b[12..16] == crc.to_le_bytes() && word(24) > 0).then(|| (word(16), word(24)))
+    (&b[..8] == MAGIC && b[12..16] == crc.to_le_bytes() && word(24) > 0)
+        .then(|| (word(16), word(24)))
 }
 
 impl Segments {
     /// The first segment of a new log, the one that holds `first`.
-    pub fn create(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, first: u64) -> Result<Segments> {
-        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
+    pub fn create(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        log_id: u64,
+        bytes: u64,
+        first: u64,
+    ) -> Result<Segments> {
+        let s = Segments {
+            disk,
+            dir,
+            log_id,
+            bytes,
+            open: Mutex::default(),
+            leftovers: Mutex::default(),
+        };
         s.add_now(first / bytes)?;
         Ok(s)
     }
-    /// Makes durable what the files hold, and their names: an ended process may have renamed a segment and not synced the folder.
+    /// Makes durable what the files hold, and their names: an ended process may have renamed a
+    /// segment and not synced the folder.
     pub fn sync_all(&self) -> Result<()> {
         self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         let files: Vec<Arc<dyn File>> = self.open.lock().iter().map(|s| s.file.clone()).collect();
         files.iter().try_for_each(|f| f.sync()).map_err(|e| Error::io("syncing the redo log", &e))
     }
-    /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to `needed_end` have to be there.
-    pub fn open(disk: Arc<dyn Disk>, dir: PathBuf, log_id: u64, bytes: u64, keep: u64, needed_end: u64) -> Result<Segments> {
-        let s = Segments { disk, dir, log_id, bytes, open: Mutex::default(), leftovers: Mutex::default() };
+    /// The segments that hold the stream from `keep` on, which the checkpoint needs. Those up to
+    /// `needed_end` have to be there.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        log_id: u64,
+        bytes: u64,
+        keep: u64,
+        needed_end: u64,
+    ) -> Result<Segments> {
+        let s = Segments {
+            disk,
+            dir,
+            log_id,
+            bytes,
+            open: Mutex::default(),
+            leftovers: Mutex::default(),
+        };
         let mut found = BTreeMap::new();
         let mut leftovers = Leftovers::default();
         for name in s.disk.list(&s.dir).map_err(|e| Error::io(s.dir.display(), &e))? {
@@ -91,7 +125,9 @@ impl Segments {
         // Older ones that follow on are kept, to be reused, if nothing is wrong with them.
         let mut first = s.keep_number(keep);
         let mut open = VecDeque::new();
-        while found.contains_key(&first) && first.checked_sub(1).is_some_and(|n| found.contains_key(&n)) {
+        while found.contains_key(&first)
+            && first.checked_sub(1).is_some_and(|n| found.contains_key(&n))
+        {
             let older = s.open_file(first - 1)?;
             if older.damaged {
                 break;
@@ -106,7 +142,10 @@ impl Segments {
             next += 1;
         }
         if next * bytes < needed_end || next <= s.keep_number(keep) {
-            let why = format!("segment {next} of the redo log is missing, and the log went on in it: restore it or a backup");
+            let why = format!(
+                "segment {next} of the redo log is missing, and the log went on in it: restore it \
+                    or a backup"
+            );
             return Err(Error::Io { what: s.path(next).display().to_string(), why, full: false });
         }
         (leftovers.later, leftovers.older) = found.into_keys().partition(|n| *n > next);
@@ -114,19 +153,30 @@ impl Segments {
         *s.leftovers.lock() = leftovers;
         Ok(s)
     }
-    /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files there, with nothing of the
-    /// stream in them.
+    /// Files of segments that come later than a gap, oldest first: a crash can leave renamed files
+    /// there, with nothing of the stream in them.
     pub fn behind_the_gap(&self) -> Result<Vec<(u64, Arc<dyn File>)>> {
-        self.leftovers.lock().later.iter().map(|n| self.open_file(*n).map(|s| (*n, s.file))).collect()
+        self.leftovers
+            .lock()
+            .later
+            .iter()
+            .map(|n| self.open_file(*n).map(|s| (*n, s.file)))
+            .collect()
     }
-    /// Where the segments will end when those are gone that nothing of the stream up to `tail` needs and that are not as they
-    /// were made: one of another length is made anew when it is needed, and with it those that follow.
+    /// Where the segments will end when those are gone that nothing of the stream up to `tail`
+    /// needs and that are not as they were made: one of another length is made anew when it is
+    /// needed, and with it those that follow.
     pub fn end_of_whole(&self, tail: u64) -> u64 {
         let open = self.open.lock();
-        let from = open.iter().position(|s| s.damaged && s.number * self.bytes >= tail).unwrap_or(open.len()).max(1);
+        let from = open
+            .iter()
+            .position(|s| s.damaged && s.number * self.bytes >= tail)
+            .unwrap_or(open.len())
+            .max(1);
         (open[from - 1].number + 1) * self.bytes
     }
-    /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that (FILES-1).
+    /// Whether the file that holds `lsn` ends before its segment does. A crash does not leave that
+    /// (FILES-1).
     pub fn is_cut_at(&self, lsn: u64) -> Result<bool> {
         let Some((file, _)) = self.at(lsn) else { return Ok(false) };
         let len = file.len().map_err(|e| Error::io(self.path(lsn / self.bytes).display(), &e))?;
@@ -136,19 +186,24 @@ impl Segments {
     pub fn settle_in(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
-        let mut removed: Vec<String> = leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}")).collect();
+        let mut removed: Vec<String> =
+            leftovers.older.iter().chain(&leftovers.later).map(|n| format!("log_{n}")).collect();
         removed.extend(leftovers.names);
         while open.back().is_some_and(|s| s.number * self.bytes >= end) {
             removed.extend(open.pop_back().map(|s| format!("log_{}", s.number)));
         }
         for name in &removed {
-            self.disk.remove(&self.dir.join(name)).map_err(|e| Error::io(self.dir.join(name).display(), &e))?;
+            self.disk
+                .remove(&self.dir.join(name))
+                .map_err(|e| Error::io(self.dir.join(name).display(), &e))?;
         }
         if !removed.is_empty() {
             self.disk.sync_dir(&self.dir).map_err(|e| Error::io(self.dir.display(), &e))?;
         }
         for s in open.iter_mut().filter(|s| s.damaged) {
-            self.make_whole(s).map_err(|e| Error::io(format_args!("mending {}", self.path(s.number).display()), &e))?;
+            self.make_whole(s).map_err(|e| {
+                Error::io(format_args!("mending {}", self.path(s.number).display()), &e)
+            })?;
         }
         Ok(())
     }
@@ -165,8 +220,9 @@ impl Segments {
         s.damaged = false;
         Ok(())
     }
-    /// The number of the oldest segment that a log with its checkpoint at `lsn` needs. The byte before the checkpoint counts, so that there is one
-    /// even if the checkpoint is where the next segment would begin.
+    /// The number of the oldest segment that a log with its checkpoint at `lsn` needs. The byte
+    /// before the checkpoint counts, so that there is one even if the checkpoint is where the next
+    /// segment would begin.
     fn keep_number(&self, lsn: u64) -> u64 {
         lsn.saturating_sub(1) / self.bytes
     }
@@ -190,10 +246,15 @@ impl Segments {
     fn open_file(&self, number: u64) -> Result<Segment> {
         let path = self.path(number);
         let fail = |e: io::Error| Error::io(path.display(), &e);
-        let file = self.disk.open(&path, OpenHow { create: Create::Existing, direct: true }).map_err(fail)?;
+        let file = self
+            .disk
+            .open(&path, OpenHow { create: Create::Existing, direct: true })
+            .map_err(fail)?;
         let mut b = AlignedBuf::new(HEADER as usize);
         let whole = match file.read_at(&mut b, 0) {
-            Ok(()) => b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes,
+            Ok(()) => {
+                b[..32] == self.header()[..32] && file.len().map_err(fail)? == HEADER + self.bytes
+            }
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(e) => return Err(fail(e)),
         };
@@ -206,10 +267,12 @@ impl Segments {
         let i = (lsn / self.bytes).checked_sub(open.front()?.number)?;
         Some((open.get(i as usize)?.file.clone(), HEADER + lsn % self.bytes))
     }
-    /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment. None where no file has them.
+    /// Up to `most` bytes of the stream from `lsn` on, which begins a block; all in one segment.
+    /// None where no file has them.
     pub fn read(&self, lsn: u64, most: usize) -> Result<Option<AlignedBuf>> {
         match self.at(lsn) {
-            Some((file, offset)) => read_some(&*file, offset, most).map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
+            Some((file, offset)) => read_some(&*file, offset, most)
+                .map_err(|e| Error::io(format_args!("reading {}", self.place(lsn)), &e)),
             None => Ok(None),
         }
     }
@@ -229,7 +292,9 @@ impl Segments {
         self.dir.join(format!("log_{number}.new"))
     }
     fn begin(&self, number: u64) -> io::Result<Arc<dyn File>> {
-        let file = self.disk.open(&self.making(number), OpenHow { create: Create::Create, direct: true })?;
+        let file = self
+            .disk
+            .open(&self.making(number), OpenHow { create: Create::Create, direct: true })?;
         file.set_len(HEADER + self.bytes)?;
         file.write_at(&self.header(), 0)?;
         Ok(file)
@@ -251,7 +316,10 @@ impl Segments {
     }
     fn failed(&self, number: u64, e: &io::Error) -> Error {
         let _ = self.disk.remove(&self.making(number));
-        Error::io(format!("creating {} ({} bytes)", self.path(number).display(), HEADER + self.bytes), e)
+        Error::io(
+            format!("creating {} ({} bytes)", self.path(number).display(), HEADER + self.bytes),
+            e,
+        )
     }
     /// Creates segment `number`, the next one, while nobody else needs the thread.
     pub fn add_now(&self, number: u64) -> Result<()> {
@@ -282,15 +350,21 @@ impl Segments {
         };
         make.await.map_err(|e| self.failed(number, &e))
     }
-    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that are too many. Returns how many got one.
+    /// Gives segments below the checkpoint new numbers, up to that of `last`; removes those that
+    /// are too many. Returns how many got one.
     pub fn recycle(&self, checkpoint: u64, last: u64) -> Result<u64> {
         let (keep, last) = (self.keep_number(checkpoint), last / self.bytes);
         let free = self.end() / self.bytes..;
-        let old: Vec<u64> = self.open.lock().iter().map(|s| s.number).take_while(|n| *n < keep).collect();
+        let old: Vec<u64> =
+            self.open.lock().iter().map(|s| s.number).take_while(|n| *n < keep).collect();
         let (mut moved, mut failed) = (Vec::new(), Ok(()));
         for (number, next) in old.iter().zip(free) {
             let from = self.path(*number);
-            let done = if next <= last { self.disk.rename(&from, &self.path(next)) } else { self.disk.remove(&from) };
+            let done = if next <= last {
+                self.disk.rename(&from, &self.path(next))
+            } else {
+                self.disk.remove(&from)
+            };
             if let Err(e) = done {
                 failed = Err(Error::io(format!("reusing {}", from.display()), &e));
                 break;
@@ -314,8 +388,9 @@ impl Segments {
 }
 
 impl Segments {
-    /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write. The latest goes first: what a crash leaves is consecutive, or
-    /// cleared away when the log is opened.
+    /// Removes the segments from `end` on, a multiple of a segment, into which nobody will write.
+    /// The latest goes first: what a crash leaves is consecutive, or cleared away when the log is
+    /// opened.
     pub fn cut(&self, end: u64) -> Result<u64> {
         let keep = end / self.bytes;
         let mut removed = 0;
@@ -339,7 +414,11 @@ impl Segments {
 }
 
 /// Up to `most` bytes from `offset` on, in whole blocks; None if the file ends before.
-pub(in crate::log) fn read_some(file: &dyn File, offset: u64, most: usize) -> io::Result<Option<AlignedBuf>> {
+pub(in crate::log) fn read_some(
+    file: &dyn File,
+    offset: u64,
+    most: usize,
+) -> io::Result<Option<AlignedBuf>> {
     let mut buf = AlignedBuf::new(most);
     match file.read_at(&mut buf, offset) {
         Ok(()) => Ok(Some(buf)),

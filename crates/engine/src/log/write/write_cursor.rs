@@ -1,10 +1,13 @@
-//! What is to be written next, and how far writing has come: the state of the log writer, without any I/O. A leader or the dedicated threads drive it
-//! (`commit/leader.rs`, `commit/dedicated.rs`).
+//! What is to be written next, and how far writing has come: the state of the log writer, without
+//! any I/O. A leader or the dedicated threads drive it (`commit/leader.rs`, `commit/dedicated.rs`).
 //!
-//! WRITER-1: a write begins at a block, so it repeats what an earlier one put into a block that was not full; the repeated bytes are the same, so a torn
-//! write cannot harm them. WRITER-2: a write lies in one segment. WRITER-3: two writes in flight share no block: another one begins only where a block does
-//! (the repeated bytes would be the same, but what comes behind them would not). WRITER-4: `written` and `durable` move only over a contiguous prefix of writes
-//! that are over, and `durable` only over those that are known to be durable, whatever the order in which they end.
+//! WRITER-1: a write begins at a block, so it repeats what an earlier one put into a block that was
+//! not full; the repeated bytes are the same, so a torn write cannot harm them. WRITER-2: a write
+//! lies in one segment. WRITER-3: two writes in flight share no block: another one begins only
+//! where a block does (the repeated bytes would be the same, but what comes behind them would not).
+//! WRITER-4: `written` and `durable` move only over a contiguous prefix of writes that are over,
+//! and `durable` only over those that are known to be durable, whatever the order in which they
+//! end.
 use crate::canary::{Canary, planted};
 use std::collections::VecDeque;
 
@@ -65,7 +68,15 @@ impl LogWriter {
     /// Everything below `at` is durable.
     pub fn new(at: u64, segment_bytes: u64) -> LogWriter {
         assert!(segment_bytes.is_multiple_of(BLOCK));
-        LogWriter { segment_bytes, written: at, durable: at, begun: at, in_flight: VecDeque::new(), first: 0, kept: false }
+        LogWriter {
+            segment_bytes,
+            written: at,
+            durable: at,
+            begun: at,
+            in_flight: VecDeque::new(),
+            first: 0,
+            kept: false,
+        }
     }
     pub fn written(&self) -> u64 {
         self.written
@@ -82,9 +93,11 @@ impl LogWriter {
     }
     /// Whether another write may begin beside fewer than `depth` others (WRITER-3).
     pub fn may_begin(&self, depth: usize) -> bool {
-        self.in_flight.is_empty() || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
+        self.in_flight.is_empty()
+            || self.in_flight.len() < depth && self.begun.is_multiple_of(BLOCK)
     }
-    /// The next write towards `ready`, if there is something to write and it may begin. `finish` must follow.
+    /// The next write towards `ready`, if there is something to write and it may begin. `finish`
+    /// must follow.
     pub fn begin(&mut self, ready: u64, depth: usize) -> Option<Write> {
         if ready <= self.begun || !self.may_begin(depth) {
             return None;

@@ -1,9 +1,12 @@
-//! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside it.
+//! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside
+//! it.
 //!
-//! Here a write is over when the call returns; [`crate::log::write::overlapped_writes`] has those that are submitted.
+//! Here a write is over when the call returns; [`crate::log::write::overlapped_writes`] has those
+//! that are submitted.
 //!
-//! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and it covers what was written when it began.
-//! The lock of [`Writing`] is held for moments, never through I/O.
+//! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and
+//! it covers what was written when it began. The lock of [`Writing`] is held for moments, never
+//! through I/O.
 use crate::base::poison;
 use crate::log::Log;
 use crate::log::commit::leader::Flushed;
@@ -17,7 +20,8 @@ use std::time::Duration;
 const MEASURE_EVERY: u64 = 8;
 
 impl Log {
-    /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The caller, who has the lease, waits itself.
+    /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The
+    /// caller, who has the lease, waits itself.
     pub(in crate::log) fn flush_ready(&self, durable: bool) -> Flushed {
         let durable = durable || self.waits.wants_durable();
         if let Some(flushed) = self.launch_ready(durable) {
@@ -32,13 +36,15 @@ impl Log {
         flush.end(self, true);
         Flushed::Here
     }
-    /// For the resident writer: writes all that is ready, for the flusher to sync. Nothing, while writes of an earlier scheme are in flight (FLIGHT-3).
+    /// For the resident writer: writes all that is ready, for the flusher to sync. Nothing, while
+    /// writes of an earlier scheme are in flight (FLIGHT-3).
     pub(in crate::log) fn write_only(&self) {
         if self.writing.lock().state.in_flight() > 0 {
             return;
         }
         self.write_out(false);
-        // Who waits for a write only is done here, and counts as elsewhere: by these counts `auto` compares the ways.
+        // Who waits for a write only is done here, and counts as elsewhere: by these counts `auto`
+        // compares the ways.
         self.publish(false, |_, woken| {
             self.counters.writer.log_flush_waiters.fetch_add(woken as u64, Relaxed);
         });
@@ -50,8 +56,8 @@ impl Log {
         flush.end(self, false);
     }
 
-    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the bytes that are durable since the last flush that was told, and how many
-    /// were woken.
+    /// Tells how far the log is, and wakes whose goal that reaches. `count` gets the bytes that are
+    /// durable since the last flush that was told, and how many were woken.
     fn publish(&self, flushed: bool, count: impl FnOnce(u64, usize)) {
         let (written, durable, gained, mut wake) = {
             let mut w = self.writing.lock();
@@ -82,9 +88,16 @@ impl Log {
             };
             let padded = write.padded_bytes();
             self.take(&write, &mut staging[..padded]);
-            let (file, offset) = self.segments.at(write.start).expect("CREDIT-2: a segment exists for every reserved byte");
+            let (file, offset) = self
+                .segments
+                .at(write.start)
+                .expect("CREDIT-2: a segment exists for every reserved byte");
             let data = &staging[..padded];
-            let done = if at_once { file.write_durable_at(data, offset) } else { file.write_at(data, offset) };
+            let done = if at_once {
+                file.write_durable_at(data, offset)
+            } else {
+                file.write_at(data, offset)
+            };
             if let Err(e) = done {
                 poison(&format!("writing the redo log at {}: {e}", write.start));
             }
@@ -101,7 +114,8 @@ impl Log {
     /// The bytes of a write that has begun; zeros to the end of its last block.
     pub(in crate::log) fn take(&self, write: &Write, into: &mut [u8]) {
         let (bytes, rest) = into.split_at_mut(write.bytes());
-        // SAFETY: the range is below `ready`, and its first block is the one that the write before ended in (CREDIT-2 keeps it in the ring until this one is over).
+        // SAFETY: the range is below `ready`, and its first block is the one that the write before
+        // ended in (CREDIT-2 keeps it in the ring until this one is over).
         unsafe { self.ring.read(write.start, bytes) };
         rest.fill(0);
     }
@@ -111,7 +125,11 @@ impl Log {
         count.log_writes.fetch_add(1, Relaxed);
         count.os_log_written.fetch_add(padded as u64, Relaxed);
         count.log_padded.fetch_add((padded - bytes) as u64, Relaxed);
-        let kind = if padded == bytes { &count.log_full_block_writes } else { &count.log_partial_block_writes };
+        let kind = if padded == bytes {
+            &count.log_full_block_writes
+        } else {
+            &count.log_partial_block_writes
+        };
         kind.fetch_add(1, Relaxed);
     }
     /// Syncs what is written and not durable.

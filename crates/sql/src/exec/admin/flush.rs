@@ -11,7 +11,8 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
             if names.is_empty() {
                 cx.locks.lock_everything(engine, wait.on(engine)).await?;
             } else {
-                let tables: Vec<_> = names.iter().map(|name| (name.clone(), TableLock::Read)).collect();
+                let tables: Vec<_> =
+                    names.iter().map(|name| (name.clone(), TableLock::Read)).collect();
                 cx.locks.lock_tables(engine, &tables, wait.on(engine)).await?;
             }
         }

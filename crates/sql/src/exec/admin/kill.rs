@@ -7,7 +7,12 @@ use crate::session::state::Done;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 
-pub(super) fn run(cx: &mut AdminContext<'_>, id: &Expr, query_only: bool, params: &[Value<'_>]) -> Result<Done> {
+pub(super) fn run(
+    cx: &mut AdminContext<'_>,
+    id: &Expr,
+    query_only: bool,
+    params: &[Value<'_>],
+) -> Result<Done> {
     let value = cx.eval(id, params, &[])?;
     let asked = to_u64(&value).value;
     let id = u32::try_from(asked).map_err(|_| SqlError::no_such_thread(asked))?;

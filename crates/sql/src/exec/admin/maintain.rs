@@ -1,4 +1,5 @@
-//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: a row or more for each table, which are looked at one after the other.
+//! CHECK, ANALYZE, OPTIMIZE, REPAIR and CHECKSUM TABLE: a row or more for each table, which are
+//! looked at one after the other.
 use super::super::long_rows::fetch;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
@@ -13,7 +14,12 @@ use redolith_types::Value;
 use std::sync::Arc;
 use std::task::Poll;
 
-pub(super) async fn run(cx: &mut AdminContext<'_>, stmt: &AdminStmt, columns: &[ColumnMeta], sink: &mut impl ResultSink) -> Result<u64> {
+pub(super) async fn run(
+    cx: &mut AdminContext<'_>,
+    stmt: &AdminStmt,
+    columns: &[ColumnMeta],
+    sink: &mut impl ResultSink,
+) -> Result<u64> {
     let (op, tables) = match stmt {
         AdminStmt::Check(tables) => ("check", tables),
         AdminStmt::Analyze(tables) => ("analyze", tables),
@@ -48,10 +54,13 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
     cx.locks.check(&name.schema, &name.name, false)?;
     let (wait, engine) = (cx.wait(), cx.engine);
     let wait = wait.on(engine);
-    cx.locks.take(engine, &[(&name.schema, MdlMode::Read)], &[(&name.schema, &name.name, mode)], wait).await?;
+    cx.locks
+        .take(engine, &[(&name.schema, MdlMode::Read)], &[(&name.schema, &name.name, mode)], wait)
+        .await?;
     let table = engine.table(&name.schema, &name.name).await?;
     let text = |s: &str| Value::owned(s.as_bytes().to_vec());
-    let said = |kind: &str, message: &str| vec![text(&full_name), text(op), text(kind), text(message)];
+    let said =
+        |kind: &str, message: &str| vec![text(&full_name), text(op), text(kind), text(message)];
     let Some(table) = table else {
         let error = SqlError::no_such_table(&name.schema, &name.name);
         if op == "checksum" {
@@ -69,8 +78,13 @@ async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> R
     })
 }
 
-async fn check(cx: &AdminContext<'_>, table: &Arc<Table>, said: impl Fn(&str, &str) -> Vec<Value<'static>>) -> Result<Rows> {
-    let (kill, mut checking) = (&cx.session.process.interrupt, std::pin::pin!(cx.engine.check_table(table)));
+async fn check(
+    cx: &AdminContext<'_>,
+    table: &Arc<Table>,
+    said: impl Fn(&str, &str) -> Vec<Value<'static>>,
+) -> Result<Rows> {
+    let (kill, mut checking) =
+        (&cx.session.process.interrupt, std::pin::pin!(cx.engine.check_table(table)));
     let found = std::future::poll_fn(|task| match kill.poll(task.waker()) {
         true => Poll::Ready(Err(SqlError::interrupted())),
         false => checking.as_mut().poll(task).map_err(SqlError::from),
@@ -78,11 +92,16 @@ async fn check(cx: &AdminContext<'_>, table: &Arc<Table>, said: impl Fn(&str, &s
     .await?;
     let mut rows: Rows = found.errors.iter().map(|e| said("error", e)).collect();
     rows.extend(found.notes.iter().map(|n| said("note", n)));
-    rows.push(if found.errors.is_empty() { said("status", "OK") } else { said("error", "Corrupt") });
+    rows.push(if found.errors.is_empty() {
+        said("status", "OK")
+    } else {
+        said("error", "Corrupt")
+    });
     Ok(rows)
 }
 
-/// Over the values of the rows that are committed now; the same for equal rows in any order, whatever their pages look like.
+/// Over the values of the rows that are committed now; the same for equal rows in any order,
+/// whatever their pages look like.
 async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> {
     let mut trx = cx.engine.begin(cx.session.process.interrupt.clone());
     let mut rows = Cursor::new(table.clone(), 0, Vec::new(), None, false, Read::Consistent);

@@ -19,7 +19,10 @@ fn tables_are_checked() {
         ]
     );
     assert_eq!(s.rows("ANALYZE TABLE t"), [["test.t", "analyze", "status", "OK"]]);
-    assert_eq!(s.rows("REPAIR TABLE t")[0][2..], ["note", "The storage engine for the table doesn't support repair"]);
+    assert_eq!(
+        s.rows("REPAIR TABLE t")[0][2..],
+        ["note", "The storage engine for the table doesn't support repair"]
+    );
     assert_eq!(s.rows("OPTIMIZE TABLE t")[0][2], "note");
     assert!(s.table("t").mdl.is_free());
 }
@@ -104,7 +107,10 @@ fn use_changes_the_database_and_its_collation() {
     s.ddl("CREATE DATABASE old COLLATE latin1_bin").unwrap();
     s.run("USE old").unwrap();
     assert_eq!(s.state.schema.as_deref(), Some("old"));
-    assert_eq!((s.value("@@collation_database"), s.value("@@character_set_database")), (Value::text("latin1_bin"), Value::text("latin1")));
+    assert_eq!(
+        (s.value("@@collation_database"), s.value("@@character_set_database")),
+        (Value::text("latin1_bin"), Value::text("latin1"))
+    );
     assert_eq!(s.error("USE nowhere"), 1049);
     assert_eq!(s.error("RESET MASTER"), 1186);
     s.run("FLUSH LOGS").unwrap();

@@ -2,25 +2,41 @@
 use crate::exec::fixture::Server;
 use crate::exec::tests::Client;
 
-/// Compares every operator with every constant, through the index `k` on `c` and without it. `held` are the column's values.
+/// Compares every operator with every constant, through the index `k` on `c` and without it. `held`
+/// are the column's values.
 fn index_and_scan_agree(zones: &[i32], ty: &str, held: &[&str], constants: &[&str]) {
     let server = Server::new();
     for order in ["", "DESC"] {
         let mut c = Client::new(&server);
-        c.ddl(&format!("CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, c {ty} NULL, KEY k(c {order}))"));
+        c.ddl(&format!(
+            "CREATE TABLE t(id INT PRIMARY KEY AUTO_INCREMENT, c {ty} NULL, KEY k(c {order}))"
+        ));
         for value in held {
             c.done(&format!("INSERT IGNORE INTO t(c) VALUES ({value})"), &[]);
         }
         assert_eq!(c.rows("SELECT COUNT(*) FROM t", &[]), held.len().to_string());
         let mut conditions: Vec<String> = Vec::new();
         for constant in constants {
-            conditions.extend(["=", "<=>", "<", "<=", ">", ">="].map(|op| format!("c {op} {constant}")));
-            conditions.extend(constants.iter().map(|high| format!("c BETWEEN {constant} AND {high}")));
+            conditions
+                .extend(["=", "<=>", "<", "<=", ">", ">="].map(|op| format!("c {op} {constant}")));
+            conditions
+                .extend(constants.iter().map(|high| format!("c BETWEEN {constant} AND {high}")));
         }
-        for (zone, condition) in zones.iter().flat_map(|zone| conditions.iter().map(move |condition| (zone, condition))) {
+        for (zone, condition) in
+            zones.iter().flat_map(|zone| conditions.iter().map(move |condition| (zone, condition)))
+        {
             c.settings.zone_offset_secs = *zone;
-            let mut rows = |hint: &str| c.rows(&format!("SELECT id FROM t {hint} INDEX (k) WHERE {condition} ORDER BY id"), &[]);
-            assert_eq!(rows("FORCE"), rows("IGNORE"), "{ty} {order} {condition}, {zone} s east of UTC");
+            let mut rows = |hint: &str| {
+                c.rows(
+                    &format!("SELECT id FROM t {hint} INDEX (k) WHERE {condition} ORDER BY id"),
+                    &[],
+                )
+            };
+            assert_eq!(
+                rows("FORCE"),
+                rows("IGNORE"),
+                "{ty} {order} {condition}, {zone} s east of UTC"
+            );
         }
         c.ddl("DROP TABLE t");
     }
@@ -87,7 +103,14 @@ fn of_bits() {
 
 #[test]
 fn of_timestamps() {
-    let held = ["NULL", "0", "'1970-01-02 00:00:00'", "'2023-12-31 23:59:59'", "'2024-02-29 12:00:00'", "'2038-01-17 00:00:00'"];
+    let held = [
+        "NULL",
+        "0",
+        "'1970-01-02 00:00:00'",
+        "'2023-12-31 23:59:59'",
+        "'2024-02-29 12:00:00'",
+        "'2038-01-17 00:00:00'",
+    ];
     let constants = [
         "'0000-00-00 00:00:00'",
         "'0000-01-01 00:00:00'",
@@ -112,8 +135,15 @@ fn of_timestamps() {
 fn beyond_the_range_of_the_column() {
     let server = Server::new();
     let mut c = Client::new(&server);
-    c.ddl("CREATE TABLE t(id INT PRIMARY KEY, y YEAR, b BIT(4), ts TIMESTAMP NULL, KEY(y), KEY(b), KEY(ts))");
-    c.done("INSERT INTO t VALUES (1, '0000', b'0', '2023-01-01'), (2, 2000, b'1', '2024-01-01'), (3, 2155, b'1111', '2038-01-01')", &[]);
+    c.ddl(
+        "CREATE TABLE t(id INT PRIMARY KEY, y YEAR, b BIT(4), ts TIMESTAMP NULL, KEY(y), KEY(b), \
+        KEY(ts))",
+    );
+    c.done(
+        "INSERT INTO t VALUES (1, '0000', b'0', '2023-01-01'), (2, 2000, b'1', '2024-01-01'), \
+        (3, 2155, b'1111', '2038-01-01')",
+        &[],
+    );
     c.settings.zone_offset_secs = -5 * 3600;
     for (condition, rows) in [
         ("y BETWEEN 2000 AND 9999", "2|3"),
@@ -126,6 +156,10 @@ fn beyond_the_range_of_the_column() {
         ("ts > '9999-12-31 23:59:59'", ""),
         ("ts BETWEEN '1000-01-01' AND '2023-12-31'", "1"),
     ] {
-        assert_eq!(c.rows(&format!("SELECT id FROM t WHERE {condition} ORDER BY id"), &[]), rows, "{condition}");
+        assert_eq!(
+            c.rows(&format!("SELECT id FROM t WHERE {condition} ORDER BY id"), &[]),
+            rows,
+            "{condition}"
+        );
     }
 }

@@ -1,6 +1,8 @@
-//! ALTER TABLE, CREATE INDEX and DROP INDEX: what changes indexes and what is only in the definition.
+//! ALTER TABLE, CREATE INDEX and DROP INDEX: what changes indexes and what is only in the
+//! definition.
 //!
-//! All actions are checked against the definition before anything is done, and become one change of it (ALTER-1).
+//! All actions are checked against the definition before anything is done, and become one change of
+//! it (ALTER-1).
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};
@@ -30,8 +32,15 @@ struct Changes {
     rename: Option<TableName>,
 }
 
-pub(super) async fn run(cx: &mut DdlContext<'_>, name: &TableName, actions: &[AlterAction], bound_at: u64) -> Result<Option<Done>> {
-    let new_name = actions.iter().find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
+pub(super) async fn run(
+    cx: &mut DdlContext<'_>,
+    name: &TableName,
+    actions: &[AlterAction],
+    bound_at: u64,
+) -> Result<Option<Done>> {
+    let new_name = actions
+        .iter()
+        .find_map(|a| if let AlterAction::RenameTable(to) = a { Some(to) } else { None });
     let mut names = vec![(&*name.schema, &*name.name)];
     names.extend(new_name.filter(|to| *to != name).map(|to| (&*to.schema, &*to.name)));
     let bound = table::find(cx, name)?;
@@ -58,8 +67,12 @@ fn plan_changes(def: &TableDef, name: &TableName, actions: &[AlterAction]) -> Re
     let mut c = Changes::default();
     for action in actions {
         match action {
-            AlterAction::AddIndex(index) if index.primary => return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY")),
-            AlterAction::DropPrimaryKey => return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY")),
+            AlterAction::AddIndex(index) if index.primary => {
+                return Err(SqlError::unsupported("ALTER TABLE ... ADD PRIMARY KEY"));
+            }
+            AlterAction::DropPrimaryKey => {
+                return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY"));
+            }
             AlterAction::AddIndex(index) => c.add.push(index.clone()),
             AlterAction::DropIndex(index) => c.drop_index(def, index)?,
             AlterAction::RenameIndex { from, to } => c.rename_index(def, from, to)?,
@@ -84,7 +97,8 @@ impl Changes {
         !self.drop.contains(&no)
     }
     fn drop_index(&mut self, def: &TableDef, name: &str) -> Result<()> {
-        let found = def.indexes.iter().enumerate().find(|(i, x)| self.keeps(*i) && same(&x.name, name));
+        let found =
+            def.indexes.iter().enumerate().find(|(i, x)| self.keeps(*i) && same(&x.name, name));
         let (no, index) = found.ok_or_else(|| SqlError::cannot_drop(name))?;
         if index.primary {
             return Err(SqlError::unsupported("ALTER TABLE ... DROP PRIMARY KEY"));
@@ -100,18 +114,27 @@ impl Changes {
         self.rename_index.push((from.to_string(), to.to_string()));
         Ok(())
     }
-    /// Names of indexes as they will be, once each; an AUTO_INCREMENT column stays the first of an index.
+    /// Names of indexes as they will be, once each; an AUTO_INCREMENT column stays the first of an
+    /// index.
     fn check(&self, def: &TableDef) -> Result<()> {
         let old = def.indexes.iter().enumerate().filter(|(i, _)| self.keeps(*i)).map(|(_, x)| x);
-        let all: Vec<(&IndexDef, &str)> =
-            old.map(|x| (x, self.new_name(&x.name))).chain(self.add.iter().map(|x| (x, x.name.as_str()))).collect();
-        if let Some((_, (_, twice))) = all.iter().enumerate().find(|(i, (_, name))| all[..*i].iter().any(|(_, n)| same(n, name))) {
+        let all: Vec<(&IndexDef, &str)> = old
+            .map(|x| (x, self.new_name(&x.name)))
+            .chain(self.add.iter().map(|x| (x, x.name.as_str())))
+            .collect();
+        if let Some((_, (_, twice))) = all
+            .iter()
+            .enumerate()
+            .find(|(i, (_, name))| all[..*i].iter().any(|(_, n)| same(n, name)))
+        {
             return Err(SqlError::duplicate_key_name(twice));
         }
         if all.len() > MAX_INDEXES + 1 {
             return Err(SqlError::too_many_keys(MAX_INDEXES));
         }
-        let leads = |c: usize| all.iter().any(|(x, _)| x.columns.first().is_some_and(|first| first.column == c));
+        let leads = |c: usize| {
+            all.iter().any(|(x, _)| x.columns.first().is_some_and(|first| first.column == c))
+        };
         if def.auto_increment_column().is_some_and(|c| !leads(c)) {
             return Err(SqlError::wrong_auto_key());
         }
@@ -125,23 +148,39 @@ impl Changes {
 async fn apply(cx: &mut DdlContext<'_>, table: Arc<Table>, changes: Changes) -> Result<()> {
     let mut def = table.def.clone();
     let kept = table.def.indexes.iter().enumerate().filter(|(no, _)| changes.keeps(*no));
-    def.indexes = kept.map(|(_, x)| IndexDef { name: changes.new_name(&x.name).to_string(), ..x.clone() }).collect();
+    def.indexes = kept
+        .map(|(_, x)| IndexDef { name: changes.new_name(&x.name).to_string(), ..x.clone() })
+        .collect();
     def.indexes.extend_from_slice(&changes.add);
     def.comment = changes.comment.unwrap_or(def.comment);
     def.collation = changes.collation.unwrap_or(def.collation);
     if let Some(to) = changes.rename {
         (def.schema, def.name) = (to.schema.into(), to.name.into());
     }
-    let to = Alteration { def, added: changes.add.len(), dropped: changes.drop, auto_increment: changes.auto_increment };
+    let to = Alteration {
+        def,
+        added: changes.add.len(),
+        dropped: changes.drop,
+        auto_increment: changes.auto_increment,
+    };
     match cx.engine.alter_table(&table, to, cx.session.process.interrupt.clone()).await {
         Ok(_) => Ok(()),
-        Err(EngineError::DuplicateKey { index, .. }) => Err(duplicate(cx.engine, cx, &table, &changes.add, &index).await?),
+        Err(EngineError::DuplicateKey { index, .. }) => {
+            Err(duplicate(cx.engine, cx, &table, &changes.add, &index).await?)
+        }
         Err(e) => Err(e.into()),
     }
 }
 
-/// 1062 with the value that the new unique index found twice: the rows are gone through once more to find it.
-async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added: &[IndexDef], index: &str) -> Result<SqlError> {
+/// 1062 with the value that the new unique index found twice: the rows are gone through once more
+/// to find it.
+async fn duplicate(
+    engine: &Arc<Engine>,
+    cx: &DdlContext<'_>,
+    old: &Table,
+    added: &[IndexDef],
+    index: &str,
+) -> Result<SqlError> {
     let key_name = format!("{}.{index}", old.def.name);
     let table = engine.dict.table(&old.def.schema, &old.def.name);
     let (Some(table), Some(def)) = (table, added.iter().find(|x| x.name == index)) else {
@@ -156,7 +195,9 @@ async fn duplicate(engine: &Arc<Engine>, cx: &DdlContext<'_>, old: &Table, added
         let payload = rows.row().stored;
         key.clear();
         keys.encode_row(&table.layout, payload, &mut key);
-        if !keys.has_null(&table.layout, payload) && !seen.insert(redolith_engine::lock::hash_bytes(&key)) {
+        if !keys.has_null(&table.layout, payload)
+            && !seen.insert(redolith_engine::lock::hash_bytes(&key))
+        {
             value = Some(key_text(&table, def, payload));
         }
     }
@@ -169,7 +210,10 @@ fn key_text(table: &Table, index: &IndexDef, payload: &[u8]) -> String {
     let text = |column: usize| {
         let (ty, mut bytes) = (&table.def.columns[column].ty, Vec::new());
         ty.write_text(&table.layout.get(payload, column), &mut bytes);
-        let charset = ty.collation().filter(|c| *c != Collation::Binary).map_or(Charset::Utf8mb4, Collation::charset);
+        let charset = ty
+            .collation()
+            .filter(|c| *c != Collation::Binary)
+            .map_or(Charset::Utf8mb4, Collation::charset);
         String::from_utf8_lossy(&charset.convert_lossy(&bytes, Charset::Utf8mb4)).into_owned()
     };
     index.columns.iter().map(|c| text(c.column)).collect::<Vec<_>>().join("-")

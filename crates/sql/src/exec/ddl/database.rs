@@ -13,7 +13,12 @@ async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
     cx.take(&[(name, MdlMode::Exclusive)], &[]).await
 }
 
-pub(super) async fn create(cx: &mut DdlContext<'_>, name: &str, if_not_exists: bool, collation: Option<Collation>) -> Result<Done> {
+pub(super) async fn create(
+    cx: &mut DdlContext<'_>,
+    name: &str,
+    if_not_exists: bool,
+    collation: Option<Collation>,
+) -> Result<Done> {
     lock(cx, name).await?;
     if cx.engine.dict.schema(name).is_some() {
         if !if_not_exists {
@@ -26,7 +31,11 @@ pub(super) async fn create(cx: &mut DdlContext<'_>, name: &str, if_not_exists: b
     Ok(done(1))
 }
 
-pub(super) async fn alter(cx: &mut DdlContext<'_>, name: &str, collation: Option<Collation>) -> Result<Done> {
+pub(super) async fn alter(
+    cx: &mut DdlContext<'_>,
+    name: &str,
+    collation: Option<Collation>,
+) -> Result<Done> {
     lock(cx, name).await?;
     let now = cx.engine.dict.require_schema(name)?;
     if let Some(collation) = collation.filter(|c| *c != now.collation) {
@@ -47,7 +56,8 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     }
     // Those who use a table hold its lock; the schema's keeps new tables out meanwhile.
     let tables = cx.engine.dict.tables(name);
-    let locks: Vec<_> = tables.iter().map(|t| (name, t.def.name.as_str(), MdlMode::Exclusive)).collect();
+    let locks: Vec<_> =
+        tables.iter().map(|t| (name, t.def.name.as_str(), MdlMode::Exclusive)).collect();
     cx.take(&[], &locks).await?;
     let dropped = cx.engine.drop_schema(name).await?;
     if cx.session.schema.as_deref() == Some(name) {

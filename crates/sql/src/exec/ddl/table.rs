@@ -15,13 +15,31 @@ pub(super) async fn create(cx: &mut DdlContext<'_>, create: &CreateTable) -> Res
     create_def(cx, &create.def, create.auto_increment.unwrap_or(1), create.if_not_exists).await
 }
 
-pub(super) async fn create_like(cx: &mut DdlContext<'_>, name: &TableName, like: &TableName, if_not_exists: bool) -> Result<Done> {
-    let model = cx.engine.dict.table(&like.schema, &like.name).ok_or_else(|| SqlError::no_such_table(&like.schema, &like.name))?;
-    let def = TableDef { schema: name.schema.to_string(), name: name.name.to_string(), ..model.def.clone() };
+pub(super) async fn create_like(
+    cx: &mut DdlContext<'_>,
+    name: &TableName,
+    like: &TableName,
+    if_not_exists: bool,
+) -> Result<Done> {
+    let model = cx
+        .engine
+        .dict
+        .table(&like.schema, &like.name)
+        .ok_or_else(|| SqlError::no_such_table(&like.schema, &like.name))?;
+    let def = TableDef {
+        schema: name.schema.to_string(),
+        name: name.name.to_string(),
+        ..model.def.clone()
+    };
     create_def(cx, &def, 1, if_not_exists).await
 }
 
-async fn create_def(cx: &mut DdlContext<'_>, def: &TableDef, auto_increment: u64, if_not_exists: bool) -> Result<Done> {
+async fn create_def(
+    cx: &mut DdlContext<'_>,
+    def: &TableDef,
+    auto_increment: u64,
+    if_not_exists: bool,
+) -> Result<Done> {
     // A table that is there needs no lock to be found; who uses it is not waited for.
     if !exists(cx, def, if_not_exists)? {
         cx.lock_tables(&[(&def.schema, &def.name)]).await?;
@@ -45,7 +63,11 @@ fn exists(cx: &mut DdlContext<'_>, def: &TableDef, if_not_exists: bool) -> Resul
     Ok(there)
 }
 
-pub(super) async fn drop(cx: &mut DdlContext<'_>, names: &[TableName], if_exists: bool) -> Result<Done> {
+pub(super) async fn drop(
+    cx: &mut DdlContext<'_>,
+    names: &[TableName],
+    if_exists: bool,
+) -> Result<Done> {
     let all: Vec<_> = names.iter().map(|t| (&*t.schema, &*t.name)).collect();
     cx.lock_tables(&all).await?;
     let (mut there, mut missing) = (Vec::new(), Vec::new());
@@ -56,7 +78,8 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, names: &[TableName], if_exists
         }
     }
     if !missing.is_empty() && !if_exists {
-        if let Some(name) = names.iter().find(|name| cx.engine.dict.schema(&name.schema).is_none()) {
+        if let Some(name) = names.iter().find(|name| cx.engine.dict.schema(&name.schema).is_none())
+        {
             return Err(SqlError::unknown_database(&name.schema));
         }
         return Err(SqlError::unknown_table(missing.join(",")));
@@ -79,14 +102,21 @@ pub(super) async fn truncate(cx: &mut DdlContext<'_>, name: &TableName) -> Resul
 
 /// The table as it is under its lock.
 pub(super) fn find(cx: &DdlContext<'_>, name: &TableName) -> Result<Arc<Table>> {
-    cx.engine.dict.table(&name.schema, &name.name).ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
+    cx.engine
+        .dict
+        .table(&name.schema, &name.name)
+        .ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
 }
 
-pub(super) async fn rename(cx: &mut DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Done> {
+pub(super) async fn rename(
+    cx: &mut DdlContext<'_>,
+    renames: &[(TableName, TableName)],
+) -> Result<Done> {
     if cx.locks.has_locked_tables() {
         return Err(SqlError::lock_or_active_transaction());
     }
-    let mut names: Vec<_> = renames.iter().flat_map(|(from, to)| [from, to]).map(|t| (&*t.schema, &*t.name)).collect();
+    let mut names: Vec<_> =
+        renames.iter().flat_map(|(from, to)| [from, to]).map(|t| (&*t.schema, &*t.name)).collect();
     names.sort_unstable();
     names.dedup();
     cx.lock_tables(&names).await?;
@@ -97,19 +127,26 @@ pub(super) async fn rename(cx: &mut DdlContext<'_>, renames: &[(TableName, Table
     Ok(done(0))
 }
 
-/// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done; what each table is called at the end.
-fn resolve(cx: &DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Vec<(Arc<Table>, String, String)>> {
+/// Follows renames one after the other (`a TO x, b TO a, x TO b` swaps), as if each were done; what
+/// each table is called at the end.
+fn resolve(
+    cx: &DdlContext<'_>,
+    renames: &[(TableName, TableName)],
+) -> Result<Vec<(Arc<Table>, String, String)>> {
     let mut moved: Vec<(Arc<Table>, TableName)> = Vec::new();
     // Places in `moved`: by the name that a table has now, and by the table.
     let (mut by_name, mut by_table) = (HashMap::new(), HashMap::new());
-    let original = |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;
+    let original =
+        |t: &Table, name: &TableName| t.def.schema == *name.schema && t.def.name == *name.name;
     for (from, to) in renames {
         let called = |name: &TableName| {
             let place: Option<&usize> = by_name.get(name);
-            let unmoved = || find(cx, name).ok().filter(|t| !by_table.contains_key(&Arc::as_ptr(t)));
+            let unmoved =
+                || find(cx, name).ok().filter(|t| !by_table.contains_key(&Arc::as_ptr(t)));
             place.map(|i| moved[*i].0.clone()).or_else(unmoved)
         };
-        let table = called(from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
+        let table =
+            called(from).ok_or_else(|| SqlError::no_such_table(&from.schema, &from.name))?;
         if called(to).is_some() {
             return Err(SqlError::table_exists(&to.name));
         }
@@ -122,5 +159,8 @@ fn resolve(cx: &DdlContext<'_>, renames: &[(TableName, TableName)]) -> Result<Ve
         }
     }
     moved.retain(|(table, name)| !original(table, name));
-    Ok(moved.into_iter().map(|(table, name)| (table, name.schema.into(), name.name.into())).collect())
+    Ok(moved
+        .into_iter()
+        .map(|(table, name)| (table, name.schema.into(), name.name.into()))
+        .collect())
 }

@@ -15,8 +15,11 @@ fn tables(s: &Session<'_>) -> Vec<String> {
 fn tables_come_and_go() {
     let server = Server::new();
     let s = &mut server.session();
-    s.ddl("CREATE TABLE t (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)) /*! ENGINE = innodb */")
-        .unwrap();
+    s.ddl(
+        "CREATE TABLE t (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, \
+        PRIMARY KEY (id)) /*! ENGINE = innodb */",
+    )
+    .unwrap();
     assert_eq!(s.ddl_error("CREATE TABLE t (a INT)"), (1050, "Table 't' already exists".into()));
     s.ddl("CREATE TABLE IF NOT EXISTS t (a INT)").unwrap();
     assert_eq!(s.warnings(), [(1050, "Table 't' already exists")]);
@@ -28,7 +31,10 @@ fn tables_come_and_go() {
     s.ddl("DROP TABLE IF EXISTS t, x").unwrap();
     assert_eq!(s.warnings(), [(1051, "Unknown table 'test.x'")]);
     assert_eq!(tables(s), ["u"]);
-    assert!(s.server.engine.dict.mdl("t/test/t").is_free() && s.server.engine.dict.mdl("d/test").is_free());
+    assert!(
+        s.server.engine.dict.mdl("t/test/t").is_free()
+            && s.server.engine.dict.mdl("d/test").is_free()
+    );
 }
 
 #[test]
@@ -59,7 +65,10 @@ fn truncate_begins_anew() {
     s.insert("t", &[&[Value::Int(7)]]);
     s.ddl("TRUNCATE TABLE t").unwrap();
     let t = s.table("t");
-    assert_eq!((t.rows.load(std::sync::atomic::Ordering::Relaxed), t.take_auto_increment(1)), (0, 1));
+    assert_eq!(
+        (t.rows.load(std::sync::atomic::Ordering::Relaxed), t.take_auto_increment(1)),
+        (0, 1)
+    );
     assert_eq!(s.ddl_error("TRUNCATE TABLE x"), (1146, "Table 'test.x' doesn't exist".into()));
 }
 
@@ -70,7 +79,10 @@ fn renames_follow_each_other() {
     s.ddl("CREATE TABLE a (x INT)").unwrap();
     s.ddl("CREATE TABLE b (y INT)").unwrap();
     s.ddl("RENAME TABLE a TO tmp, b TO a, tmp TO b").unwrap();
-    assert_eq!((s.table("a").def.columns[0].name.as_str(), s.table("b").def.columns[0].name.as_str()), ("y", "x"));
+    assert_eq!(
+        (s.table("a").def.columns[0].name.as_str(), s.table("b").def.columns[0].name.as_str()),
+        ("y", "x")
+    );
     assert_eq!(tables(s), ["a", "b"]);
     assert_eq!(s.ddl_error("RENAME TABLE a TO c, x TO d").0, 1146);
     assert_eq!(s.ddl_error("RENAME TABLE a TO b").0, 1050);
@@ -90,18 +102,35 @@ fn indexes_come_and_go() {
     let done = s.ddl("CREATE INDEX k ON t(k)").unwrap();
     assert_eq!(&*done.info, "Records: 0  Duplicates: 0  Warnings: 0");
     assert_eq!(s.ddl_error("CREATE INDEX k ON t(c)"), (1061, "Duplicate key name 'k'".into()));
-    assert_eq!(s.ddl_error("CREATE UNIQUE INDEX u ON t(c, k)"), (1062, "Duplicate entry 'a-5' for key 't.u'".into()));
+    assert_eq!(
+        s.ddl_error("CREATE UNIQUE INDEX u ON t(c, k)"),
+        (1062, "Duplicate entry 'a-5' for key 't.u'".into())
+    );
     assert_eq!(s.table("t").def.indexes.len(), 2);
     s.ddl("ALTER TABLE t DROP INDEX k, ADD INDEX k (c)").unwrap();
-    assert_eq!(s.ddl_error("ALTER TABLE t DROP INDEX k, ADD INDEX k (c), RENAME INDEX k TO q").0, 1176);
+    assert_eq!(
+        s.ddl_error("ALTER TABLE t DROP INDEX k, ADD INDEX k (c), RENAME INDEX k TO q").0,
+        1176
+    );
     s.ddl("ALTER TABLE t RENAME INDEX k TO q, COMMENT 'said', AUTO_INCREMENT = 5").unwrap();
     let t = s.table("t");
-    assert_eq!((t.def.indexes[1].name.as_str(), t.def.indexes[1].columns[0].column, t.def.comment.as_str()), ("q", 2, "said"));
+    assert_eq!(
+        (
+            t.def.indexes[1].name.as_str(),
+            t.def.indexes[1].columns[0].column,
+            t.def.comment.as_str()
+        ),
+        ("q", 2, "said")
+    );
     assert!(block_on(s.server.engine.check_table(&t)).unwrap().errors.is_empty());
     assert_eq!(s.ddl_error("DROP INDEX nope ON t").0, 1091);
     s.ddl("DROP INDEX q ON t").unwrap();
     assert_eq!(s.table("t").def.indexes.len(), 1);
-    for text in ["ALTER TABLE t DROP PRIMARY KEY", "ALTER TABLE t ADD COLUMN z INT", "ALTER TABLE t DROP COLUMN k"] {
+    for text in [
+        "ALTER TABLE t DROP PRIMARY KEY",
+        "ALTER TABLE t ADD COLUMN z INT",
+        "ALTER TABLE t DROP COLUMN k",
+    ] {
         assert_eq!(s.ddl_error(text).0, 1235, "{text}");
     }
 }
@@ -111,7 +140,8 @@ fn a_definition_waits_for_those_who_use_the_table() {
     let server = Server::new();
     let s = &mut server.session();
     s.ddl("CREATE TABLE t (a INT)").unwrap();
-    let (mut user, lock, free) = (MdlSet::new(), table_lock(&server.engine, "test", "t"), server.engine.dict.mdl("d/test"));
+    let (mut user, lock, free) =
+        (MdlSet::new(), table_lock(&server.engine, "test", "t"), server.engine.dict.mdl("d/test"));
     assert!(user.try_lock(&lock, MdlMode::Read));
     s.lock_wait_timeout = Duration::from_millis(20);
     assert_eq!(s.ddl_error("DROP TABLE t").0, 1205);
@@ -160,8 +190,14 @@ fn lock_tables_names_what_may_be_used() {
     s.ddl("CREATE TABLE u (a INT)").unwrap();
     let name = |n: &str| TableName { schema: "test".into(), name: n.into() };
     let kill = s.kill.clone();
-    let wait = MdlWait { host: &server.engine.host, timeout: Duration::from_millis(20), kill: &kill };
-    block_on(s.locks.lock_tables(&server.engine, &[(name("t"), TableLock::Write), (name("u"), TableLock::Read)], wait)).unwrap();
+    let wait =
+        MdlWait { host: &server.engine.host, timeout: Duration::from_millis(20), kill: &kill };
+    block_on(s.locks.lock_tables(
+        &server.engine,
+        &[(name("t"), TableLock::Write), (name("u"), TableLock::Read)],
+        wait,
+    ))
+    .unwrap();
     assert!(s.locks.check("test", "u", false).is_ok());
     assert_eq!(s.locks.check("test", "u", true).unwrap_err().code, 1099);
     assert_eq!(s.ddl_error("CREATE TABLE v (a INT)").0, 1100);
@@ -171,7 +207,12 @@ fn lock_tables_names_what_may_be_used() {
     s.locks.unlock_tables();
     assert!(!s.locks.has_locked_tables());
     server.session().ddl("TRUNCATE t").unwrap();
-    assert_eq!(block_on(s.locks.lock_tables(&server.engine, &[(name("x"), TableLock::Read)], wait)).unwrap_err().code, 1146);
+    assert_eq!(
+        block_on(s.locks.lock_tables(&server.engine, &[(name("x"), TableLock::Read)], wait))
+            .unwrap_err()
+            .code,
+        1146
+    );
     assert!(!s.locks.has_locked_tables());
 }
 

@@ -1,4 +1,5 @@
-//! Arithmetic: BIGINT with and without sign, DECIMAL, DOUBLE, by the node's type; by the values where a parameter's type was not known.
+//! Arithmetic: BIGINT with and without sign, DECIMAL, DOUBLE, by the node's type; by the values
+//! where a parameter's type was not known.
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::ty::UNKNOWN_DECIMALS;
@@ -34,7 +35,12 @@ fn whole_fraction<'x>(value: Value<'x>, e: &Expr) -> Value<'x> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn arith(&mut self, op: ArithOp, sides: &'v [Expr; 2], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn arith(
+        &mut self,
+        op: ArithOp,
+        sides: &'v [Expr; 2],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let a = self.number(&sides[0])?;
         if a.is_null() {
             return Ok(Value::Null);
@@ -44,13 +50,21 @@ impl<'v> Eval<'v, '_, '_> {
             return Ok(Value::Null);
         }
         match op {
-            ArithOp::BitAnd | ArithOp::BitOr | ArithOp::BitXor | ArithOp::ShiftLeft | ArithOp::ShiftRight => return self.bits(op, &a, &b),
+            ArithOp::BitAnd
+            | ArithOp::BitOr
+            | ArithOp::BitXor
+            | ArithOp::ShiftLeft
+            | ArithOp::ShiftRight => return self.bits(op, &a, &b),
             ArithOp::IntDivide => return self.int_divide(&a, &b, node),
             _ => {}
         }
         let by_value = sides.iter().any(|s| s.ty.kind == Kind::Null) || node.ty.kind == Kind::Null;
         let domain = match node.ty.kind {
-            _ if by_value => domain(&a).max(domain(&b)).max(if op == ArithOp::Divide { Domain::Decimal } else { Domain::Int }),
+            _ if by_value => domain(&a).max(domain(&b)).max(if op == ArithOp::Divide {
+                Domain::Decimal
+            } else {
+                Domain::Int
+            }),
             Kind::Decimal => Domain::Decimal,
             Kind::Float | Kind::Double => Domain::Double,
             _ => Domain::Int,
@@ -58,7 +72,8 @@ impl<'v> Eval<'v, '_, '_> {
         match domain {
             Domain::Int => {
                 let has_unsigned = matches!((&a, &b), (Value::UInt(_), _) | (_, Value::UInt(_)));
-                let subtracts_signed = op == ArithOp::Subtract && self.env.settings.sql_mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION);
+                let subtracts_signed = op == ArithOp::Subtract
+                    && self.env.settings.sql_mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION);
                 let unsigned = node.ty.unsigned || (by_value && has_unsigned && !subtracts_signed);
                 self.int_arith(op, &a, &b, unsigned, node)
             }
@@ -70,7 +85,14 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    fn int_arith(&mut self, op: ArithOp, a: &Value<'v>, b: &Value<'v>, unsigned: bool, node: &'v Expr) -> Result<Value<'v>> {
+    fn int_arith(
+        &mut self,
+        op: ArithOp,
+        a: &Value<'v>,
+        b: &Value<'v>,
+        unsigned: bool,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         if let (Value::Int(x), Value::Int(y), false) = (a, b, unsigned) {
             let result = match op {
                 ArithOp::Add => x.checked_add(*y),
@@ -93,22 +115,38 @@ impl<'v> Eval<'v, '_, '_> {
         let unsigned = if op == ArithOp::Modulo { matches!(a, Value::UInt(_)) } else { unsigned };
         self.int_result(result, unsigned, node)
     }
-    fn int_result(&mut self, result: Option<i128>, unsigned: bool, node: &'v Expr) -> Result<Value<'v>> {
+    fn int_result(
+        &mut self,
+        result: Option<i128>,
+        unsigned: bool,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let fitting = match unsigned {
             true => result.and_then(|n| u64::try_from(n).ok()).map(Value::UInt),
             false => result.and_then(|n| i64::try_from(n).ok()).map(Value::Int),
         };
-        fitting.ok_or_else(|| self.out_of_range(if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" }, node))
+        fitting.ok_or_else(|| {
+            self.out_of_range(if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" }, node)
+        })
     }
 
-    fn decimal_arith(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>, node: &'v Expr) -> Result<Value<'v>> {
+    fn decimal_arith(
+        &mut self,
+        op: ArithOp,
+        a: &Value<'_>,
+        b: &Value<'_>,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let (x, y) = (self.decimal(a)?, self.decimal(b)?);
         let result = match op {
             ArithOp::Add => x.add(&y),
             ArithOp::Subtract => x.sub(&y),
-            // As in MySQL, which makes a zero with a sign the plain one. Where the digits of a literal are not known its own count.
+            // As in MySQL, which makes a zero with a sign the plain one. Where the digits of a
+            // literal are not known its own count.
             ArithOp::Multiply
-                if (x.is_zero() || y.is_zero()) && x.is_negative() != y.is_negative() && node.ty.decimals < UNKNOWN_DECIMALS =>
+                if (x.is_zero() || y.is_zero())
+                    && x.is_negative() != y.is_negative()
+                    && node.ty.decimals < UNKNOWN_DECIMALS =>
             {
                 Ok(Decimal::ZERO)
             }
@@ -136,7 +174,13 @@ impl<'v> Eval<'v, '_, '_> {
         };
         result.map(Value::Decimal).map_err(|_| self.out_of_range("DECIMAL", node))
     }
-    fn double_arith(&mut self, op: ArithOp, a: &Value<'_>, b: &Value<'_>, node: &'v Expr) -> Result<Value<'v>> {
+    fn double_arith(
+        &mut self,
+        op: ArithOp,
+        a: &Value<'_>,
+        b: &Value<'_>,
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let (x, y) = (self.double(a)?, self.double(b)?);
         let result = match op {
             ArithOp::Add => x + y,
@@ -146,16 +190,25 @@ impl<'v> Eval<'v, '_, '_> {
             ArithOp::Divide => x / y,
             _ => x % y,
         };
-        if result.is_finite() { Ok(Value::Double(result)) } else { Err(self.out_of_range("DOUBLE", node)) }
+        if result.is_finite() {
+            Ok(Value::Double(result))
+        } else {
+            Err(self.out_of_range("DOUBLE", node))
+        }
     }
     /// DIV: the integer part of an exact quotient.
     fn int_divide(&mut self, a: &Value<'v>, b: &Value<'v>, node: &'v Expr) -> Result<Value<'v>> {
         let unsigned = node.ty.unsigned;
         if let (Value::Int(_) | Value::UInt(_), Value::Int(_) | Value::UInt(_)) = (a, b) {
             let (x, y) = (self.integer(a)?, self.integer(b)?);
-            return if y == 0 { self.divided_by_zero() } else { self.int_result(x.checked_div(y), unsigned, node) };
+            return if y == 0 {
+                self.divided_by_zero()
+            } else {
+                self.int_result(x.checked_div(y), unsigned, node)
+            };
         }
-        // A DECIMAL here has no digits for so small a divisor, where MySQL's has 80 behind the point.
+        // A DECIMAL here has no digits for so small a divisor, where MySQL's has 80 behind the
+        // point.
         if let Value::Float(_) | Value::Double(_) = b {
             let divisor = to_f64(b).value;
             if (1e-80..1e-20).contains(&divisor.abs()) {
@@ -166,7 +219,9 @@ impl<'v> Eval<'v, '_, '_> {
         let (x, y) = (self.decimal(a)?, self.decimal(b)?);
         match x.div_int(&y) {
             None => self.divided_by_zero(),
-            Some(quotient) => self.int_result(quotient.ok().and_then(|q| q.to_i128()), unsigned, node),
+            Some(quotient) => {
+                self.int_result(quotient.ok().and_then(|q| q.to_i128()), unsigned, node)
+            }
         }
     }
 
@@ -176,7 +231,9 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Int(n) => *n as u64,
             Value::UInt(n) => *n,
             // A double is the nearest integer with a sign.
-            Value::Double(_) | Value::Float(_) => self.integer(value)?.clamp(i64::MIN as i128, i64::MAX as i128) as u64,
+            Value::Double(_) | Value::Float(_) => {
+                self.integer(value)?.clamp(i64::MIN as i128, i64::MAX as i128) as u64
+            }
             value => self.integer(value)?.clamp(i64::MIN as i128, u64::MAX as i128) as u64,
         })
     }
@@ -197,7 +254,9 @@ impl<'v> Eval<'v, '_, '_> {
     pub(super) fn negate(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         Ok(match self.number(e)? {
             Value::Null => Value::Null,
-            Value::Int(n) => Value::Int(n.checked_neg().ok_or_else(|| self.out_of_range("BIGINT", node))?),
+            Value::Int(n) => {
+                Value::Int(n.checked_neg().ok_or_else(|| self.out_of_range("BIGINT", node))?)
+            }
             Value::UInt(n) => match i64::try_from(-(n as i128)) {
                 Ok(n) => Value::Int(n),
                 // A literal, which had a type for any number.
@@ -230,6 +289,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
     #[cold]
     pub(super) fn out_of_range(&self, kind: &str, node: &Expr) -> SqlError {
-        SqlError::value_out_of_range(kind, super::print::text(node, self.at.sources, self.at.params))
+        SqlError::value_out_of_range(
+            kind,
+            super::print::text(node, self.at.sources, self.at.params),
+        )
     }
 }

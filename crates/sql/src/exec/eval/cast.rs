@@ -10,8 +10,8 @@ use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Collation, DateTime, Decimal, Value};
 use std::borrow::Cow;
 
-/// Brings a value to the kind its type promises, quietly: for result columns and alternatives, whose values may be of other kinds where
-/// a type was only known with the value.
+/// Brings a value to the kind its type promises, quietly: for result columns and alternatives,
+/// whose values may be of other kinds where a type was only known with the value.
 #[inline]
 pub fn coerce<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'v> {
     match (&value, ty.kind) {
@@ -19,7 +19,9 @@ pub fn coerce<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Value<'
         (Value::Int(_), kind) if kind.is_integer() && !ty.unsigned => value,
         (Value::Bytes(_), kind) if kind.is_string() => value,
         (Value::UInt(_), kind) if kind.is_integer() => value,
-        (Value::Date(_), Kind::Date) | (Value::Time(_), Kind::Time) | (Value::DateTime(_), Kind::DateTime | Kind::Timestamp) => value,
+        (Value::Date(_), Kind::Date)
+        | (Value::Time(_), Kind::Time)
+        | (Value::DateTime(_), Kind::DateTime | Kind::Timestamp) => value,
         (Value::Double(_), Kind::Double) | (Value::Float(_), Kind::Float) => value,
         (Value::Decimal(d), Kind::Decimal) if d.scale() == ty.decimals => value,
         _ => coerce_slowly(value, ty, env),
@@ -30,19 +32,29 @@ fn coerce_slowly<'v>(value: Value<'v>, ty: &ExprType, env: &mut Env<'_>) -> Valu
     match ty.kind {
         kind if kind.is_integer() => {
             let n = to_integer(&value).value;
-            if ty.unsigned { Value::UInt(n.clamp(0, u64::MAX as i128) as u64) } else { as_signed(n) }
+            if ty.unsigned {
+                Value::UInt(n.clamp(0, u64::MAX as i128) as u64)
+            } else {
+                as_signed(n)
+            }
         }
         Kind::Decimal => {
             let d = to_decimal(&value).value;
-            Value::Decimal(if ty.decimals < NOT_FIXED_DECIMALS { d.round(ty.decimals).unwrap_or(d) } else { d })
+            Value::Decimal(if ty.decimals < NOT_FIXED_DECIMALS {
+                d.round(ty.decimals).unwrap_or(d)
+            } else {
+                d
+            })
         }
         Kind::Float => Value::Float(to_f64(&value).value as f32),
         Kind::Double => Value::Double(to_f64(&value).value),
-        Kind::Date | Kind::DateTime | Kind::Timestamp => match to_datetime(&value, env.today(), env.settings.zone_offset_secs) {
-            Some(at) if ty.kind == Kind::Date => Value::Date(at.value.date()),
-            Some(at) => Value::DateTime(at.value),
-            None => Value::Null,
-        },
+        Kind::Date | Kind::DateTime | Kind::Timestamp => {
+            match to_datetime(&value, env.today(), env.settings.zone_offset_secs) {
+                Some(at) if ty.kind == Kind::Date => Value::Date(at.value.date()),
+                Some(at) => Value::DateTime(at.value),
+                None => Value::Null,
+            }
+        }
         Kind::Time => to_time(&value).map_or(Value::Null, |t| Value::Time(t.value)),
         _ => {
             let mut out = Vec::with_capacity(32);
@@ -79,20 +91,33 @@ impl<'v> Eval<'v, '_, '_> {
             Kind::Year => self.cast_to_year(&value),
             kind if kind.is_integer() => {
                 let n = to_integer(&value);
-                // Out of range, integers and text keep their bits; other numbers become the nearest.
+                // Out of range, integers and text keep their bits; other numbers become the
+                // nearest.
                 let wraps = ty.unsigned || matches!(value, Value::UInt(_) | Value::Bytes(_));
-                let nearest = n.value.clamp(i64::MIN.into(), if wraps { u64::MAX.into() } else { i64::MAX.into() });
+                let nearest = n
+                    .value
+                    .clamp(i64::MIN.into(), if wraps { u64::MAX.into() } else { i64::MAX.into() });
                 match &value {
-                    Value::Decimal(_) if nearest != n.value => self.env.warn(SqlError::truncated_wrong_value("DECIMAL", &value))?,
-                    _ if n.truncated => self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?,
+                    Value::Decimal(_) if nearest != n.value => {
+                        self.env.warn(SqlError::truncated_wrong_value("DECIMAL", &value))?
+                    }
+                    _ if n.truncated => {
+                        self.env.warn(SqlError::truncated_wrong_value("INTEGER", &value))?
+                    }
                     _ => {}
                 }
-                Ok(if ty.unsigned { Value::UInt(nearest as u64) } else { Value::Int(nearest as i64) })
+                Ok(if ty.unsigned {
+                    Value::UInt(nearest as u64)
+                } else {
+                    Value::Int(nearest as i64)
+                })
             }
             Kind::Decimal => self.cast_to_decimal(&value, ty),
             Kind::Double => Ok(Value::Double(self.double(&value)?)),
             Kind::Float => Ok(Value::Float(self.double(&value)? as f32)),
-            Kind::Date | Kind::DateTime | Kind::Timestamp | Kind::Time => self.cast_to_temporal(value, ty),
+            Kind::Date | Kind::DateTime | Kind::Timestamp | Kind::Time => {
+                self.cast_to_temporal(value, ty)
+            }
             _ => self.cast_to_string(e, value, ty),
         }
     }
@@ -104,7 +129,10 @@ impl<'v> Eval<'v, '_, '_> {
         match d.round(scale) {
             Ok(rounded) if rounded.fits(precision, scale) => Ok(Value::Decimal(rounded)),
             _ => {
-                self.env.warn(SqlError::new(1264, "Out of range value for column 'CAST(expr AS DECIMAL)' at row 1".to_string()))?;
+                self.env.warn(SqlError::new(
+                    1264,
+                    "Out of range value for column 'CAST(expr AS DECIMAL)' at row 1".to_string(),
+                ))?;
                 Ok(Value::Decimal(Decimal::max_value(precision, scale, d.is_negative())))
             }
         }
@@ -115,7 +143,9 @@ impl<'v> Eval<'v, '_, '_> {
         if ty.kind == Kind::Time {
             return match to_time(&value) {
                 // A text beyond the longest time is that; a number is none.
-                Some(t) if t.truncated && !matches!(value, Value::Bytes(_)) => self.not_temporal("time", &value),
+                Some(t) if t.truncated && !matches!(value, Value::Bytes(_)) => {
+                    self.not_temporal("time", &value)
+                }
                 Some(t) => {
                     if t.truncated {
                         self.env.warn(SqlError::truncated_wrong_value("time", &value))?;
@@ -127,7 +157,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let name = if ty.kind == Kind::Date { "date" } else { "datetime" };
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
-        let Some(at) = to_datetime(&value, today, zone).filter(|at| !self.is_refused_zero(&value, at.value)) else {
+        let Some(at) =
+            to_datetime(&value, today, zone).filter(|at| !self.is_refused_zero(&value, at.value))
+        else {
             return self.not_temporal(name, &value);
         };
         if at.truncated {
@@ -140,7 +172,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
     /// NO_ZERO_DATE says that a text cannot be the zero date; numbers and columns can.
     pub(super) fn is_refused_zero(&self, value: &Value<'_>, at: DateTime) -> bool {
-        at.is_zero() && matches!(value, Value::Bytes(_)) && self.env.settings.sql_mode.has(SqlMode::NO_ZERO_DATE)
+        at.is_zero()
+            && matches!(value, Value::Bytes(_))
+            && self.env.settings.sql_mode.has(SqlMode::NO_ZERO_DATE)
     }
     fn not_temporal(&mut self, kind: &str, value: &Value<'_>) -> Result<Value<'v>> {
         self.env.warn(SqlError::new(1292, format!("Incorrect {kind} value: '{value}'")))?;
@@ -163,12 +197,23 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::Null)
     }
 
-    fn cast_to_string(&mut self, e: &'v Expr, value: Value<'v>, ty: &ExprType) -> Result<Value<'v>> {
+    fn cast_to_string(
+        &mut self,
+        e: &'v Expr,
+        value: Value<'v>,
+        ty: &ExprType,
+    ) -> Result<Value<'v>> {
         let to = ty.collation.charset();
         let text = match &value {
-            Value::Bytes(b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
+            Value::Bytes(b)
+                if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary =>
+            {
+                value
+            }
             // Bits are bytes, which need not be text.
-            value if e.ty.kind == Kind::Bit => Value::owned(Charset::Binary.convert_lossy(&self.text_of(e, value), to).into_owned()),
+            value if e.ty.kind == Kind::Bit => Value::owned(
+                Charset::Binary.convert_lossy(&self.text_of(e, value), to).into_owned(),
+            ),
             value => Value::owned(self.string_in(e, value, to).into_owned()),
         };
         let binary = ty.collation == Collation::Binary;
@@ -183,7 +228,8 @@ impl<'v> Eval<'v, '_, '_> {
         let keep = to.prefix_len(bytes, ty.length as usize);
         if keep < bytes.len() {
             let kind = if binary { "BINARY" } else { "CHAR" };
-            self.env.warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
+            self.env
+                .warn(SqlError::truncated_wrong_value(format!("{kind}({})", ty.length), &text))?;
             return Ok(cut(text, keep));
         }
         // CAST(x AS BINARY(n)) pads with zeros.
@@ -198,8 +244,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(text)
     }
 
-    /// A constant as the type of what it is compared with; dates that are none are an error, as they can match nothing. So are characters that the
-    /// character set compared in does not have.
+    /// A constant as the type of what it is compared with; dates that are none are an error, as
+    /// they can match nothing. So are characters that the character set compared in does not have.
     pub(super) fn convert_to(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         let value = self.eval(e)?;
         let ty = &node.ty;
@@ -229,7 +275,9 @@ impl<'v> Eval<'v, '_, '_> {
         }
         match to_datetime(&value, today, zone) {
             // A DATE column meets '2024-01-01 10:00' as moments: the time counts.
-            Some(at) if ty.kind == Kind::Date && at.value.us_of_day() == 0 => Ok(Value::Date(at.value.date())),
+            Some(at) if ty.kind == Kind::Date && at.value.us_of_day() == 0 => {
+                Ok(Value::Date(at.value.date()))
+            }
             Some(at) => Ok(Value::DateTime(at.value)),
             // A number that is no date is compared as the number that it is.
             None if !matches!(value, Value::Bytes(_)) => Ok(value),
@@ -251,16 +299,22 @@ impl<'v> Eval<'v, '_, '_> {
                         let bytes = (e.ty.length as usize).div_ceil(8).clamp(1, 8);
                         out.extend_from_slice(&n.to_be_bytes()[8 - bytes..]);
                     }
-                    (Value::UInt(n), Kind::Year) => out.extend_from_slice(format!("{n:04}").as_bytes()),
-                    // A quotient has more than are shown, what was chosen among others may have fewer. A literal whose digits
-                    // are not known has a type with all of them.
-                    (Value::Decimal(d), Kind::Decimal) if d.scale() > e.ty.decimals || e.ty.decimals < UNKNOWN_DECIMALS => {
+                    (Value::UInt(n), Kind::Year) => {
+                        out.extend_from_slice(format!("{n:04}").as_bytes())
+                    }
+                    // A quotient has more than are shown, what was chosen among others may have
+                    // fewer. A literal whose digits are not known has a type with all of them.
+                    (Value::Decimal(d), Kind::Decimal)
+                        if d.scale() > e.ty.decimals || e.ty.decimals < UNKNOWN_DECIMALS =>
+                    {
                         d.round(e.ty.decimals).unwrap_or(*d).write_text(&mut out)
                     }
                     (Value::Time(_) | Value::DateTime(_), kind) if kind.is_temporal() => {
                         value.write_text(Some(e.ty.decimals.min(6)), &mut out);
                     }
-                    (Value::Float(_) | Value::Double(_), Kind::Float | Kind::Double) if e.ty.decimals < NOT_FIXED_DECIMALS => {
+                    (Value::Float(_) | Value::Double(_), Kind::Float | Kind::Double)
+                        if e.ty.decimals < NOT_FIXED_DECIMALS =>
+                    {
                         write_fixed(to_f64(value).value, e.ty.decimals, &mut out);
                     }
                     (value, _) => value.write_text(None, &mut out),
@@ -275,7 +329,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
 }
 
-/// The year that a YEAR column takes a number for: of one or two digits with its century, of a fraction
+/// The year that a YEAR column takes a number for: of one or two digits with its century, of a
+/// fraction
 /// what is stored of it. None: it takes none, and meets the number as it is.
 fn full_year(value: &Value<'_>) -> Option<i64> {
     let (year, zero_is_2000) = match value {

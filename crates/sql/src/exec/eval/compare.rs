@@ -30,7 +30,13 @@ fn temporal_name(how: CompareAs) -> &'static str {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn compare(&mut self, op: CompareOp, how: CompareAs, left: &'v Expr, right: &'v Expr) -> Result<Option<bool>> {
+    pub(super) fn compare(
+        &mut self,
+        op: CompareOp,
+        how: CompareAs,
+        left: &'v Expr,
+        right: &'v Expr,
+    ) -> Result<Option<bool>> {
         let a = self.operand(how, left)?;
         if a.is_null() && op != CompareOp::NullSafeEq {
             return Ok(None);
@@ -52,7 +58,12 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// How two values compare; None if one is NULL (or is no date where dates are compared).
-    pub(super) fn order(&mut self, how: CompareAs, left: (&Expr, &Value<'_>), right: (&Expr, &Value<'_>)) -> Result<Option<Ordering>> {
+    pub(super) fn order(
+        &mut self,
+        how: CompareAs,
+        left: (&Expr, &Value<'_>),
+        right: (&Expr, &Value<'_>),
+    ) -> Result<Option<Ordering>> {
         let ((le, a), (re, b)) = (left, right);
         if a.is_null() || b.is_null() {
             return Ok(None);
@@ -74,7 +85,9 @@ impl<'v> Eval<'v, '_, '_> {
                 let (collation, a, b) = self.strings(collation, left, right);
                 collation.compare(&a, &b)
             }
-            CompareAs::Date | CompareAs::DateTime | CompareAs::Time => return self.moments(how, a, b),
+            CompareAs::Date | CompareAs::DateTime | CompareAs::Time => {
+                return self.moments(how, a, b);
+            }
             CompareAs::ByValue => {
                 // Strings meet strings by the collation of the side that has one.
                 let collation = if le.ty.kind.is_string() {
@@ -89,7 +102,9 @@ impl<'v> Eval<'v, '_, '_> {
                         let (collation, a, b) = self.strings(collation, left, right);
                         collation.compare(&a, &b)
                     }
-                    (Value::Bytes(text), other) | (other, Value::Bytes(text)) if !is_temporal(other) => {
+                    (Value::Bytes(text), other) | (other, Value::Bytes(text))
+                        if !is_temporal(other) =>
+                    {
                         self.check_number(text)?;
                         a.compare(b, collation)
                     }
@@ -99,11 +114,18 @@ impl<'v> Eval<'v, '_, '_> {
         }))
     }
 
-    fn moments(&mut self, how: CompareAs, a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>> {
-        // A temporal value and a number meet as numbers. (Constants that are dates were made dates.)
+    fn moments(
+        &mut self,
+        how: CompareAs,
+        a: &Value<'_>,
+        b: &Value<'_>,
+    ) -> Result<Option<Ordering>> {
+        // A temporal value and a number meet as numbers. (Constants that are dates were made
+        // dates.)
         if is_temporal(a) && is_number(b) || is_number(a) && is_temporal(b) {
             return Ok(Some(match (a, b) {
-                (Value::Double(_) | Value::Float(_), _) | (_, Value::Double(_) | Value::Float(_)) => {
+                (Value::Double(_) | Value::Float(_), _)
+                | (_, Value::Double(_) | Value::Float(_)) => {
                     to_f64(a).value.partial_cmp(&to_f64(b).value).unwrap_or(Ordering::Equal)
                 }
                 _ => to_decimal(a).value.cmp(&to_decimal(b).value),
@@ -129,7 +151,10 @@ impl<'v> Eval<'v, '_, '_> {
         let (x, y) = (to_datetime(a, today, zone), to_datetime(b, today, zone));
         let bad = if x.is_none() { Some(a) } else { y.is_none().then_some(b) };
         if let Some(bad) = bad {
-            self.env.warn(SqlError::new(1292, format!("Incorrect {} value: '{bad}'", temporal_name(how))))?;
+            self.env.warn(SqlError::new(
+                1292,
+                format!("Incorrect {} value: '{bad}'", temporal_name(how)),
+            ))?;
         }
         // What is no date counts as the zero date.
         let moment = |parsed: Option<Parsed<DateTime>>| parsed.map_or(DateTime::ZERO, |p| p.value);
@@ -142,23 +167,39 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// A value's text in a character set, converted from what the expression's strings are in.
-    pub(super) fn string_in<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Cow<'x, [u8]> {
+    pub(super) fn string_in<'x>(
+        &self,
+        e: &Expr,
+        value: &'x Value<'_>,
+        to: Charset,
+    ) -> Cow<'x, [u8]> {
         match value {
             Value::Bytes(bytes) => {
                 let from = self.charset_of(e);
-                if from == to || bytes.is_ascii() || to == Charset::Binary { Cow::Borrowed(bytes) } else { from.convert_lossy(bytes, to) }
+                if from == to || bytes.is_ascii() || to == Charset::Binary {
+                    Cow::Borrowed(bytes)
+                } else {
+                    from.convert_lossy(bytes, to)
+                }
             }
             value => self.text_of(e, value),
         }
     }
     /// The same; None if that character set lacks a character.
-    pub(super) fn whole_string_in<'x>(&self, e: &Expr, value: &'x Value<'_>, to: Charset) -> Option<Cow<'x, [u8]>> {
+    pub(super) fn whole_string_in<'x>(
+        &self,
+        e: &Expr,
+        value: &'x Value<'_>,
+        to: Charset,
+    ) -> Option<Cow<'x, [u8]>> {
         let Value::Bytes(bytes) = value else { return Some(self.text_of(e, value)) };
         let from = self.charset_of(e);
-        let stays = from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
+        let stays =
+            from == to || bytes.is_ascii() || from == Charset::Binary || to == Charset::Binary;
         if stays { Some(Cow::Borrowed(bytes)) } else { from.convert(bytes, to).ok() }
     }
-    /// Two strings as a collation compares them; where its character set lacks a character of them, as one does that has all.
+    /// Two strings as a collation compares them; where its character set lacks a character of them,
+    /// as one does that has all.
     pub(super) fn strings<'x>(
         &self,
         collation: Collation,
@@ -166,7 +207,9 @@ impl<'v> Eval<'v, '_, '_> {
         (re, b): (&Expr, &'x Value<'_>),
     ) -> (Collation, Cow<'x, [u8]>, Cow<'x, [u8]>) {
         let to = collation.charset();
-        if let (Some(a), Some(b)) = (self.whole_string_in(le, a, to), self.whole_string_in(re, b, to)) {
+        if let (Some(a), Some(b)) =
+            (self.whole_string_in(le, a, to), self.whole_string_in(re, b, to))
+        {
             return (collation, a, b);
         }
         let wide = Collation::Utf8mb4GeneralCi;
@@ -193,7 +236,8 @@ impl<'v> Eval<'v, '_, '_> {
     }
     fn check_number(&mut self, text: &[u8]) -> Result<()> {
         if redolith_types::convert::text_to_f64(text).truncated {
-            self.env.warn(SqlError::truncated_wrong_value("DOUBLE", String::from_utf8_lossy(text)))?;
+            self.env
+                .warn(SqlError::truncated_wrong_value("DOUBLE", String::from_utf8_lossy(text)))?;
         }
         Ok(())
     }
@@ -220,7 +264,13 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    pub(super) fn is_in(&mut self, how: CompareAs, value: &'v Expr, list: &'v [Expr], sorted: bool) -> Result<Option<bool>> {
+    pub(super) fn is_in(
+        &mut self,
+        how: CompareAs,
+        value: &'v Expr,
+        list: &'v [Expr],
+        sorted: bool,
+    ) -> Result<Option<bool>> {
         if how == CompareAs::ByValue {
             return self.is_in_mixed(value, list);
         }
@@ -253,7 +303,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
-    /// IN of items that are of several kinds: each is compared as it and the value are by themselves.
+    /// IN of items that are of several kinds: each is compared as it and the value are by
+    /// themselves.
     fn is_in_mixed(&mut self, value: &'v Expr, list: &'v [Expr]) -> Result<Option<bool>> {
         let (as_is, mut as_number) = (self.eval(value)?, None);
         if as_is.is_null() {
@@ -279,7 +330,8 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(if unknown { None } else { Some(false) })
     }
 
-    /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the value
+    /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the
+    /// value
     /// are by themselves.
     fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
         let above = self.order_of(value, low)?.map(Ordering::is_ge);
@@ -340,7 +392,11 @@ impl<'v> Eval<'v, '_, '_> {
             let to = node.ty.collation.charset();
             return Ok(match value {
                 Value::Null => Value::Null,
-                Value::Bytes(ref b) if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary => value,
+                Value::Bytes(ref b)
+                    if b.is_ascii() || self.charset_of(e) == to || to == Charset::Binary =>
+                {
+                    value
+                }
                 value => Value::owned(self.string_in(e, &value, to).into_owned()),
             });
         }
@@ -354,11 +410,18 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     pub(super) fn subquery(&mut self, q: &'v Subquery) -> Result<Value<'v>> {
-        let result =
-            self.at.subqueries.get(q.slot as usize).ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
+        let result = self
+            .at
+            .subqueries
+            .get(q.slot as usize)
+            .ok_or_else(|| SqlError::internal("a subquery was not run before its statement"))?;
         match &q.test {
-            SubqueryTest::Scalar => Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow())),
-            SubqueryTest::Exists { negated } => Ok(Value::Int((result.rows.is_empty() == *negated) as i64)),
+            SubqueryTest::Scalar => {
+                Ok(result.rows.first().map_or(Value::Null, |row| row[0].borrow()))
+            }
+            SubqueryTest::Exists { negated } => {
+                Ok(Value::Int((result.rows.is_empty() == *negated) as i64))
+            }
             SubqueryTest::In { negated, how, value } => {
                 let v = self.operand(*how, value)?;
                 if result.rows.is_empty() {

@@ -18,7 +18,12 @@ const FIRST_WITH_TIME: i64 = 100_000_000;
 const FIELDS: [&str; 5] = ["DAY", "HOUR", "MINUTE", "SECOND", "MICROSECOND"];
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn date_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn date_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         use Function as F;
         let fsp = node.ty.decimals.min(6);
         Ok(match function {
@@ -38,7 +43,10 @@ impl<'v> Eval<'v, '_, '_> {
                 let Some(at) = self.arg_date(&args[0])? else { return Ok(Value::Null) };
                 match args.get(1) {
                     None => Value::DateTime(at),
-                    Some(e) => self.arg_duration(e)?.and_then(|t| at.add_time(t)).map_or(Value::Null, Value::DateTime),
+                    Some(e) => self
+                        .arg_duration(e)?
+                        .and_then(|t| at.add_time(t))
+                        .map_or(Value::Null, Value::DateTime),
                 }
             }
             F::Time => self.arg_time(&args[0])?.map_or(Value::Null, Value::Time),
@@ -46,17 +54,28 @@ impl<'v> Eval<'v, '_, '_> {
             F::Minute => self.time_part(args, |t| t.minutes())?,
             F::Second => self.time_part(args, |t| t.seconds())?,
             F::Microsecond => self.time_part(args, |t| t.microseconds())?,
-            F::TimeToSec => self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(t.us() / US_PER_SEC)),
+            F::TimeToSec => {
+                self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(t.us() / US_PER_SEC))
+            }
             F::SecToTime => {
                 let value = self.number(&args[0])?;
                 if value.is_null() {
                     return Ok(Value::Null);
                 }
-                let us = to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64()).unwrap_or(i64::MAX);
+                let us = to_decimal(&value)
+                    .value
+                    .mul(&Decimal::from(US_PER_SEC))
+                    .ok()
+                    .and_then(|d| d.to_i64())
+                    .unwrap_or(i64::MAX);
                 return self.clamped(us);
             }
             F::DateDiff => {
-                let (Some(a), Some(b)) = (self.arg_datetime(&args[0])?, self.arg_datetime(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(a), Some(b)) =
+                    (self.arg_datetime(&args[0])?, self.arg_datetime(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 let days = a.date().to_days().zip(b.date().to_days());
                 days.map_or(Value::Null, |(a, b)| Value::Int(a - b))
             }
@@ -64,36 +83,60 @@ impl<'v> Eval<'v, '_, '_> {
             F::Extract => return self.extract(args),
             F::TimestampDiff => {
                 let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
-                let (Some(a), Some(b)) = (self.arg_datetime(&args[1])?, self.arg_datetime(&args[2])?) else { return Ok(Value::Null) };
+                let (Some(a), Some(b)) =
+                    (self.arg_datetime(&args[1])?, self.arg_datetime(&args[2])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 difference(&unit, a, b).map_or(Value::Null, Value::Int)
             }
             F::AddTime | F::SubTime => return self.add_time(function == F::SubTime, args, node),
             F::MakeDate => {
-                let (Some(year), Some(day)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(year), Some(day)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 let year = match year {
                     0..=69 => year + 2000,
                     70..=99 => year + 1900,
                     year => year,
                 };
                 let first = u16::try_from(year).ok().and_then(|y| Date::new(y, 1, 1));
-                first.filter(|_| day > 0).and_then(|d| d.add_days(day - 1)).map_or(Value::Null, Value::Date)
+                first
+                    .filter(|_| day > 0)
+                    .and_then(|d| d.add_days(day - 1))
+                    .map_or(Value::Null, Value::Date)
             }
             F::MakeTime => {
-                let (Some(h), Some(m)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(h), Some(m)) = (self.arg_int(&args[0])?, self.arg_int(&args[1])?) else {
+                    return Ok(Value::Null);
+                };
                 let seconds = self.number(&args[2])?;
-                let us = to_decimal(&seconds).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
+                let us = to_decimal(&seconds)
+                    .value
+                    .mul(&Decimal::from(US_PER_SEC))
+                    .ok()
+                    .and_then(|d| d.to_i64());
                 match us {
-                    Some(us) if !seconds.is_null() && (0..60).contains(&m) && (0..60 * US_PER_SEC).contains(&us) => {
-                        let total =
-                            h.saturating_abs().saturating_mul(3600).saturating_add(m * 60).saturating_mul(US_PER_SEC).saturating_add(us);
+                    Some(us)
+                        if !seconds.is_null()
+                            && (0..60).contains(&m)
+                            && (0..60 * US_PER_SEC).contains(&us) =>
+                    {
+                        let total = h
+                            .saturating_abs()
+                            .saturating_mul(3600)
+                            .saturating_add(m * 60)
+                            .saturating_mul(US_PER_SEC)
+                            .saturating_add(us);
                         return self.clamped(if h < 0 { -total } else { total });
                     }
                     _ => Value::Null,
                 }
             }
-            F::FromDays => {
-                self.arg_int(&args[0])?.map_or(Value::Null, |n| Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO)))
-            }
+            F::FromDays => self.arg_int(&args[0])?.map_or(Value::Null, |n| {
+                Value::Date(Date::from_days(n).filter(|_| n > 365).unwrap_or(Date::ZERO))
+            }),
             F::ConvertTz => return self.convert_tz(args),
             F::Date => self.arg_date(&args[0])?.map_or(Value::Null, |at| Value::Date(at.date())),
             _ => {
@@ -121,12 +164,15 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(self.arg_time(&args[0])?.map_or(Value::Null, |t| Value::Int(part(t) as i64)))
     }
 
-    /// EXTRACT of fields side by side, or of one of a time. What has a date has its day; a time has hours beyond a day instead, and a sign.
+    /// EXTRACT of fields side by side, or of one of a time. What has a date has its day; a time has
+    /// hours beyond a day instead, and a sign.
     fn extract(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let unit = self.arg_bytes(&args[0])?.unwrap_or_default();
         if *unit == *b"YEAR_MONTH" {
             let at = self.arg_datetime(&args[1])?;
-            return Ok(at.map_or(Value::Null, |at| Value::Int(at.date().year() as i64 * 100 + at.date().month() as i64)));
+            return Ok(at.map_or(Value::Null, |at| {
+                Value::Int(at.date().year() as i64 * 100 + at.date().month() as i64)
+            }));
         }
         let value = self.eval(&args[1])?;
         let (day, time) = if has_date(&value) {
@@ -137,16 +183,26 @@ impl<'v> Eval<'v, '_, '_> {
             (0, time)
         };
         // HOUR_SECOND: from hours to seconds, the digits of each behind those of the one before.
-        let fields = [day.into(), time.hours(), time.minutes(), time.seconds(), time.microseconds()].map(i64::from);
+        let fields =
+            [day.into(), time.hours(), time.minutes(), time.seconds(), time.microseconds()]
+                .map(i64::from);
         let place = |name: &[u8]| FIELDS.iter().position(|f| f.as_bytes() == name);
         let mut names = unit.split(|b| *b == b'_').map(place);
         let first = names.next().flatten();
-        let Some((first, last)) = first.zip(names.next().unwrap_or(first)) else { return Ok(Value::Null) };
-        let number = (first..=last).fold(0, |number, n| number * if n == 4 { 1_000_000 } else { 100 } + fields[n]);
+        let Some((first, last)) = first.zip(names.next().unwrap_or(first)) else {
+            return Ok(Value::Null);
+        };
+        let number = (first..=last)
+            .fold(0, |number, n| number * if n == 4 { 1_000_000 } else { 100 } + fields[n]);
         Ok(Value::Int(if time.us() < 0 { -number } else { number }))
     }
 
-    fn date_part(&mut self, function: Function, at: DateTime, args: &'v [Expr]) -> Result<Value<'v>> {
+    fn date_part(
+        &mut self,
+        function: Function,
+        at: DateTime,
+        args: &'v [Expr],
+    ) -> Result<Value<'v>> {
         use Function as F;
         let date = at.date();
         let int = |n: Option<i64>| n.map_or(Value::Null, Value::Int);
@@ -166,9 +222,9 @@ impl<'v> Eval<'v, '_, '_> {
                     None => 0,
                 };
                 let full = function == F::YearWeek;
-                int(date
-                    .week(if full { mode | 2 } else { mode })
-                    .map(|(year, week)| if full { year as i64 * 100 + week as i64 } else { week as i64 }))
+                int(date.week(if full { mode | 2 } else { mode }).map(|(year, week)| {
+                    if full { year as i64 * 100 + week as i64 } else { week as i64 }
+                }))
             }
             F::DayName => weekday.map_or(Value::Null, |d| Value::text(DAYS[d as usize])),
             F::MonthName => match date.month() {
@@ -183,7 +239,9 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     fn unix_timestamp(&mut self, args: &'v [Expr], decimals: u8) -> Result<Value<'v>> {
-        let Some(e) = args.first() else { return Ok(Value::UInt((self.env.now_us() / US_PER_SEC) as u64)) };
+        let Some(e) = args.first() else {
+            return Ok(Value::UInt((self.env.now_us() / US_PER_SEC) as u64));
+        };
         let Some(at) = self.arg_datetime(e)? else { return Ok(Value::Null) };
         let us = at.to_unix_us(self.env.settings.zone_offset_secs).unwrap_or(0);
         let us = if (0..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC)) { us } else { 0 };
@@ -197,9 +255,14 @@ impl<'v> Eval<'v, '_, '_> {
         if value.is_null() {
             return Ok(Value::Null);
         }
-        let us = to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
+        let us =
+            to_decimal(&value).value.mul(&Decimal::from(US_PER_SEC)).ok().and_then(|d| d.to_i64());
         let us = us.filter(|us| (0..=LAST_UNIX_SECOND * US_PER_SEC + 999_999).contains(us));
-        let Some(at) = us.and_then(|us| DateTime::from_unix_us(us, self.env.settings.zone_offset_secs)) else { return Ok(Value::Null) };
+        let Some(at) =
+            us.and_then(|us| DateTime::from_unix_us(us, self.env.settings.zone_offset_secs))
+        else {
+            return Ok(Value::Null);
+        };
         match args.get(1) {
             None => Ok(Value::DateTime(at)),
             Some(e) => {
@@ -209,13 +272,17 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings and numbers as a TIME would be read from them.
+    /// A time, or a moment, as ADDTIME and TIMEDIFF tell them apart: by kind, strings and numbers
+    /// as a TIME would be read from them.
     fn moment_or_time(&mut self, e: &'v Expr) -> Result<Option<Moment>> {
         let value = self.eval(e)?;
         if is_sum(e) && matches!(value, Value::Bytes(_)) {
             return Ok(self.as_datetime(value)?.map(Moment::At));
         }
-        let is_number = !matches!(value, Value::Bytes(_) | Value::Date(_) | Value::DateTime(_) | Value::Time(_));
+        let is_number = !matches!(
+            value,
+            Value::Bytes(_) | Value::Date(_) | Value::DateTime(_) | Value::Time(_)
+        );
         // A number too great for a date is the longest time.
         if has_date(&value) && !(is_number && to_datetime(&value, self.env.today(), 0).is_none()) {
             return Ok(self.as_datetime(value)?.map(Moment::At));
@@ -230,13 +297,16 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
     fn time_diff(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let is_dated = |e: &Expr| matches!(e.ty.kind, Kind::Date | Kind::DateTime | Kind::Timestamp);
+        let is_dated =
+            |e: &Expr| matches!(e.ty.kind, Kind::Date | Kind::DateTime | Kind::Timestamp);
         if args.iter().any(is_dated) {
             if args.iter().any(|e| e.ty.kind == Kind::Time) {
                 return Ok(Value::Null);
             }
             // Beside a date all is read as one; with a time and without are two kinds of things.
-            let (Some((a, a_has_time)), Some((b, b_has_time))) = (self.dated(&args[0])?, self.dated(&args[1])?) else {
+            let (Some((a, a_has_time)), Some((b, b_has_time))) =
+                (self.dated(&args[0])?, self.dated(&args[1])?)
+            else {
                 return Ok(Value::Null);
             };
             let us = if a_has_time == b_has_time { difference_us(a, b) } else { None };
@@ -253,8 +323,10 @@ impl<'v> Eval<'v, '_, '_> {
     fn clamped(&mut self, us: i64) -> Result<Value<'v>> {
         let (time, cut) = Time::clamped(us);
         if cut {
-            let (sign, seconds) = (if us < 0 { "-" } else { "" }, us.unsigned_abs() / US_PER_SEC as u64);
-            let text = format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+            let (sign, seconds) =
+                (if us < 0 { "-" } else { "" }, us.unsigned_abs() / US_PER_SEC as u64);
+            let text =
+                format!("{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
             self.env.warn(SqlError::truncated_wrong_value("time", text))?;
         }
         Ok(Value::Time(time))
@@ -272,7 +344,10 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(self.as_datetime(value)?.map(|at| (at, has_time)))
     }
     fn add_time(&mut self, subtract: bool, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
-        let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_duration(&args[1])?) else { return Ok(Value::Null) };
+        let (Some(a), Some(t)) = (self.moment_or_time(&args[0])?, self.arg_duration(&args[1])?)
+        else {
+            return Ok(Value::Null);
+        };
         let us = if subtract { -t.us() } else { t.us() };
         let sum = match a {
             // Before the year 1 there are no moments.
@@ -287,18 +362,27 @@ impl<'v> Eval<'v, '_, '_> {
         sum.write_text(None, &mut out);
         Ok(Value::owned(out))
     }
-    /// Zones are offsets, SYSTEM and UTC; there are no tables of named zones: NULL, as in MySQL without them.
+    /// Zones are offsets, SYSTEM and UTC; there are no tables of named zones: NULL, as in MySQL
+    /// without them.
     fn convert_tz(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         let Some(at) = self.arg_datetime(&args[0])? else { return Ok(Value::Null) };
-        let (Some(from), Some(to)) = (self.arg_bytes(&args[1])?, self.arg_bytes(&args[2])?) else { return Ok(Value::Null) };
-        let (Some(from), Some(to)) = (parse_zone(&from), parse_zone(&to)) else { return Ok(Value::Null) };
+        let (Some(from), Some(to)) = (self.arg_bytes(&args[1])?, self.arg_bytes(&args[2])?) else {
+            return Ok(Value::Null);
+        };
+        let (Some(from), Some(to)) = (parse_zone(&from), parse_zone(&to)) else {
+            return Ok(Value::Null);
+        };
         if at.is_zero() {
             return Ok(Value::Null);
         }
         let Some(us) = at.to_unix_us(from) else { return Ok(Value::Null) };
         // Outside of what Unix times reach nothing is converted.
         let converts = (1..=LAST_UNIX_SECOND).contains(&us.div_euclid(US_PER_SEC));
-        Ok(if converts { at.shift_zone(from, to).map_or(Value::Null, Value::DateTime) } else { Value::DateTime(at) })
+        Ok(if converts {
+            at.shift_zone(from, to).map_or(Value::Null, Value::DateTime)
+        } else {
+            Value::DateTime(at)
+        })
     }
 }
 

@@ -26,7 +26,11 @@ fn to_base64(bytes: &[u8]) -> Vec<u8> {
         }
         let n = group.iter().fold(0u32, |n, b| n << 8 | *b as u32) << (8 * (3 - group.len()));
         for i in 0..4 {
-            out.push(if i <= group.len() { BASE64[(n >> (18 - 6 * i) & 63) as usize] } else { b'=' });
+            out.push(if i <= group.len() {
+                BASE64[(n >> (18 - 6 * i) & 63) as usize]
+            } else {
+                b'='
+            });
         }
         column += 4;
     }
@@ -91,7 +95,11 @@ fn swap_time(b: &mut [u8; 16], back: bool) {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn digest_function(&mut self, function: Function, args: &'v [Expr]) -> Result<Value<'v>> {
+    pub(super) fn digest_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+    ) -> Result<Value<'v>> {
         use Function as F;
         match function {
             F::Uuid => return Ok(Value::owned(uuid_text(&self.uuid()))),
@@ -105,7 +113,10 @@ impl<'v> Eval<'v, '_, '_> {
             F::RandomBytes => {
                 let Some(n) = self.arg_int(&args[0])? else { return Ok(Value::Null) };
                 if !(1..=1024).contains(&n) {
-                    return Err(SqlError::new(1690, "length value is out of range in 'random_bytes'"));
+                    return Err(SqlError::new(
+                        1690,
+                        "length value is out of range in 'random_bytes'",
+                    ));
                 }
                 let mut out = Vec::with_capacity(n as usize + 8);
                 while out.len() < n as usize {
@@ -127,19 +138,25 @@ impl<'v> Eval<'v, '_, '_> {
                 Some(512) => Value::owned(hex(&Sha512::digest(&text), false)),
                 _ => Value::Null,
             },
-            F::ToBase64 if text.len() / 3 > self.most_bytes() / 4 => return self.too_long("to_base64"),
+            F::ToBase64 if text.len() / 3 > self.most_bytes() / 4 => {
+                return self.too_long("to_base64");
+            }
             F::ToBase64 => Value::owned(to_base64(&text)),
             F::FromBase64 => from_base64(&text).map_or(Value::Null, Value::owned),
             F::InetAton => inet_aton(&text).map_or(Value::Null, Value::UInt),
             F::UuidToBin => {
-                let Some(mut b) = uuid_bytes(&text) else { return Err(wrong_uuid(&text, "uuid_to_bin")) };
+                let Some(mut b) = uuid_bytes(&text) else {
+                    return Err(wrong_uuid(&text, "uuid_to_bin"));
+                };
                 if self.swaps(args)? {
                     swap_time(&mut b, false);
                 }
                 Value::owned(b.to_vec())
             }
             _ => {
-                let Ok(mut b) = <[u8; 16]>::try_from(&text[..]) else { return Err(wrong_uuid(&text, "bin_to_uuid")) };
+                let Ok(mut b) = <[u8; 16]>::try_from(&text[..]) else {
+                    return Err(wrong_uuid(&text, "bin_to_uuid"));
+                };
                 if self.swaps(args)? {
                     swap_time(&mut b, true);
                 }
@@ -154,7 +171,8 @@ impl<'v> Eval<'v, '_, '_> {
         })
     }
 
-    /// Version 1: the time in 100 ns since 1582-10-15, and a random node with the multicast bit (RFC 9562, 5.1 and 6.10).
+    /// Version 1: the time in 100 ns since 1582-10-15, and a random node with the multicast bit
+    /// (RFC 9562, 5.1 and 6.10).
     fn uuid(&mut self) -> [u8; 16] {
         const GREGORIAN_TO_UNIX: u64 = 0x01b2_1dd2_1381_4000;
         let noise = self.env.disk.random();
@@ -172,7 +190,13 @@ impl<'v> Eval<'v, '_, '_> {
 
 #[cold]
 fn wrong_uuid(text: &[u8], function: &str) -> SqlError {
-    SqlError::new(1411, format!("Incorrect string value: '{}' for function {function}", String::from_utf8_lossy(text)))
+    SqlError::new(
+        1411,
+        format!(
+            "Incorrect string value: '{}' for function {function}",
+            String::from_utf8_lossy(text)
+        ),
+    )
 }
 
 /// a.b.c.d; with fewer parts the last takes the remaining bytes.
@@ -219,6 +243,9 @@ mod tests {
     #[test]
     fn addresses() {
         assert_eq!(inet_aton(b"10.0.5.9"), Some(167_773_449));
-        assert_eq!((inet_aton(b"127.1"), inet_aton(b"1.2.3.4.5"), inet_aton(b"x")), (Some(0x7f00_0001), None, None));
+        assert_eq!(
+            (inet_aton(b"127.1"), inet_aton(b"1.2.3.4.5"), inet_aton(b"x")),
+            (Some(0x7f00_0001), None, None)
+        );
     }
 }

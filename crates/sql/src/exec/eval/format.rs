@@ -5,9 +5,22 @@ use crate::plan::{Expr, Function, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Date, DateTime, Time, Value};
 
-pub(super) const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-pub(super) const MONTHS: [&str; 12] =
-    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+pub(super) const DAYS: [&str; 7] =
+    ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
 
 fn push(out: &mut Vec<u8>, text: impl std::fmt::Display) {
     use std::io::Write;
@@ -134,7 +147,9 @@ impl Reader<'_> {
     fn name(&mut self, names: &[&str], short: bool) -> Option<usize> {
         for (n, name) in names.iter().enumerate() {
             let name = if short { &name[..3] } else { name };
-            if self.text.len() >= name.len() && self.text[..name.len()].eq_ignore_ascii_case(name.as_bytes()) {
+            if self.text.len() >= name.len()
+                && self.text[..name.len()].eq_ignore_ascii_case(name.as_bytes())
+            {
                 self.text = &self.text[name.len()..];
                 return Some(n);
             }
@@ -216,9 +231,18 @@ impl Reader<'_> {
                     self.number(1)?;
                 }
                 b'%' => self.text = self.text.strip_prefix(b"%")?,
-                b'#' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_digit()).count()..],
-                b'@' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_alphabetic()).count()..],
-                b'.' => self.text = &self.text[self.text.iter().take_while(|b| b.is_ascii_punctuation()).count()..],
+                b'#' => {
+                    self.text =
+                        &self.text[self.text.iter().take_while(|b| b.is_ascii_digit()).count()..]
+                }
+                b'@' => {
+                    self.text = &self.text
+                        [self.text.iter().take_while(|b| b.is_ascii_alphabetic()).count()..]
+                }
+                b'.' => {
+                    self.text = &self.text
+                        [self.text.iter().take_while(|b| b.is_ascii_punctuation()).count()..]
+                }
                 _ => return None,
             }
         }
@@ -252,11 +276,17 @@ pub(in crate::exec) fn asks_for(pattern: &[u8]) -> (bool, bool) {
             (
                 b'%',
                 Some(
-                    b'a' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'M' | b'm' | b'U' | b'u' | b'V' | b'v' | b'W' | b'w' | b'X' | b'x'
-                    | b'Y' | b'y',
+                    b'a' | b'b' | b'c' | b'D' | b'd' | b'e' | b'j' | b'M' | b'm' | b'U' | b'u'
+                    | b'V' | b'v' | b'W' | b'w' | b'X' | b'x' | b'Y' | b'y',
                 ),
             ) => date = true,
-            (b'%', Some(b'f' | b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's' | b'T')) => time = true,
+            (
+                b'%',
+                Some(
+                    b'f' | b'H' | b'h' | b'I' | b'i' | b'k' | b'l' | b'p' | b'r' | b'S' | b's'
+                    | b'T',
+                ),
+            ) => time = true,
             _ => {}
         }
     }
@@ -280,47 +310,80 @@ fn parse(text: &[u8], pattern: &[u8]) -> Option<(Value<'static>, bool)> {
     let rest = !reader.text.trim_ascii().is_empty();
     let (has_date, has_time) = asks_for(pattern);
     if !has_date {
-        return Some((Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?), rest));
+        return Some((
+            Value::Time(Time::new(false, parts.hour, parts.minute, parts.second, parts.us)?),
+            rest,
+        ));
     }
     let date = match parts.day_of_year {
-        Some(n) if n > 0 => Date::new(u16::try_from(parts.year).ok()?, 1, 1)?.add_days(n as i64 - 1)?,
-        _ => Date::new(u16::try_from(parts.year).ok()?, u8::try_from(parts.month).ok()?, u8::try_from(parts.day).ok()?)?,
+        Some(n) if n > 0 => {
+            Date::new(u16::try_from(parts.year).ok()?, 1, 1)?.add_days(n as i64 - 1)?
+        }
+        _ => Date::new(
+            u16::try_from(parts.year).ok()?,
+            u8::try_from(parts.month).ok()?,
+            u8::try_from(parts.day).ok()?,
+        )?,
     };
-    if date.month() > 0 && date.day() > redolith_types::temporal::days_in_month(date.year(), date.month()) {
+    if date.month() > 0
+        && date.day() > redolith_types::temporal::days_in_month(date.year(), date.month())
+    {
         return None;
     }
     if !has_time {
         return Some((Value::Date(date), rest));
     }
-    let at = DateTime::new(date, u8::try_from(parts.hour).ok()?, parts.minute as u8, parts.second as u8, parts.us)?;
+    let at = DateTime::new(
+        date,
+        u8::try_from(parts.hour).ok()?,
+        parts.minute as u8,
+        parts.second as u8,
+        parts.us,
+    )?;
     Some((Value::DateTime(at), rest))
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn format_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn format_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let charset = self.charset_of(node);
         match function {
             Function::DateFormat => {
-                let (Some(at), Some(pattern)) = (self.arg_datetime(&args[0])?, self.arg_text(&args[1], charset)?) else {
+                let (Some(at), Some(pattern)) =
+                    (self.arg_datetime(&args[0])?, self.arg_text(&args[1], charset)?)
+                else {
                     return Ok(Value::Null);
                 };
                 Ok(format_date(at, &pattern).map_or(Value::Null, Value::owned))
             }
             Function::TimeFormat => {
-                let (Some(t), Some(pattern)) = (self.arg_time(&args[0])?, self.arg_text(&args[1], charset)?) else {
+                let (Some(t), Some(pattern)) =
+                    (self.arg_time(&args[0])?, self.arg_text(&args[1], charset)?)
+                else {
                     return Ok(Value::Null);
                 };
                 self.made(format_time(t, &pattern))
             }
             _ => {
-                let (Some(text), Some(pattern)) = (self.arg_bytes(&args[0])?, self.arg_bytes(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(text), Some(pattern)) =
+                    (self.arg_bytes(&args[0])?, self.arg_bytes(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 let mode = self.env.settings.sql_mode;
                 let parsed = parse(&text, &pattern).filter(|(value, _)| allowed(value, mode));
                 if parsed.as_ref().is_none_or(|(_, rest)| *rest) {
                     let kind = if node.ty.kind == Kind::Time { "time" } else { "datetime" };
                     let shown = String::from_utf8_lossy(&text).into_owned();
                     let wrong = match parsed {
-                        None => SqlError::new(1411, format!("Incorrect {kind} value: '{shown}' for function str_to_date")),
+                        None => SqlError::new(
+                            1411,
+                            format!("Incorrect {kind} value: '{shown}' for function str_to_date"),
+                        ),
                         Some(_) => SqlError::truncated_wrong_value(kind, shown),
                     };
                     self.env.warn(wrong)?;
@@ -340,17 +403,27 @@ mod tests {
     }
     #[test]
     fn formats() {
-        let f = |text, pattern: &str| String::from_utf8(format_date(at(text), pattern.as_bytes()).unwrap()).unwrap();
+        let f = |text, pattern: &str| {
+            String::from_utf8(format_date(at(text), pattern.as_bytes()).unwrap()).unwrap()
+        };
         assert_eq!(f("2009-10-04 22:23:00", "%W %M %Y"), "Sunday October 2009");
         assert_eq!(f("2007-10-04 22:23:00", "%H:%i:%s"), "22:23:00");
         assert_eq!(f("1900-10-04 22:23:00", "%D %y %a %d %m %b %j"), "4th 00 Thu 04 10 Oct 277");
-        assert_eq!(f("1997-10-04 22:23:00", "%H %k %I %r %T %S %w"), "22 22 10 10:23:00 PM 22:23:00 00 6");
+        assert_eq!(
+            f("1997-10-04 22:23:00", "%H %k %I %r %T %S %w"),
+            "22 22 10 10:23:00 PM 22:23:00 00 6"
+        );
         assert_eq!(f("1999-01-01", "%X %V"), "1998 52");
-        assert_eq!(format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l"), b"100 100 04 04 4");
+        assert_eq!(
+            format_time(Time::new(false, 100, 0, 0, 0).unwrap(), b"%H %k %h %I %l"),
+            b"100 100 04 04 4"
+        );
     }
     #[test]
     fn reads_back() {
-        let p = |text: &str, pattern: &str| parse(text.as_bytes(), pattern.as_bytes()).map(|(v, rest)| (v.to_string(), rest));
+        let p = |text: &str, pattern: &str| {
+            parse(text.as_bytes(), pattern.as_bytes()).map(|(v, rest)| (v.to_string(), rest))
+        };
         let ok = |text: &str| Some((text.to_string(), false));
         assert_eq!(p("01,5,2013", "%d,%m,%Y"), ok("2013-05-01"));
         assert_eq!(p("May 1, 2013", "%M %d,%Y"), ok("2013-05-01"));
@@ -359,7 +432,10 @@ mod tests {
         assert_eq!(p("2004-04-31", "%Y-%m-%d"), None);
         assert_eq!(p("x", "%Y"), None);
         assert_eq!(p("12:05:06 AM", "%r"), ok("00:05:06"));
-        assert_eq!([p("10:60:00", "%H:%i:%s"), p("24:00:00", "%T"), p("10:00:60", "%T")], [None, None, None]);
+        assert_eq!(
+            [p("10:60:00", "%H:%i:%s"), p("24:00:00", "%T"), p("10:00:60", "%T")],
+            [None, None, None]
+        );
         assert_eq!(p("2024-02-03 14:05:06.5", "%Y-%m-%d %T.%f"), ok("2024-02-03 14:05:06.500000"));
     }
 }

@@ -1,4 +1,5 @@
-//! Built-in functions: which file has each, the ones that choose among their arguments, and how arguments are taken.
+//! Built-in functions: which file has each, the ones that choose among their arguments, and how
+//! arguments are taken.
 use super::Eval;
 use crate::bind::types::collation_of;
 use crate::error::{Result, SqlError};
@@ -9,8 +10,14 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl<'v> Eval<'v, '_, '_> {
-    /// **EVAL-3** No function gives more than `max_allowed_packet` bytes. Functions that multiply what they are given look before they allocate.
-    pub(super) fn call(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    /// **EVAL-3** No function gives more than `max_allowed_packet` bytes. Functions that multiply
+    /// what they are given look before they allocate.
+    pub(super) fn call(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let value = self.call_unbounded(function, args, node)?;
         // What is borrowed was not made here, nor what was only chosen.
         if let Value::Bytes(Cow::Owned(made)) = &value
@@ -22,7 +29,12 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(value)
     }
 
-    fn call_unbounded(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    fn call_unbounded(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         use Function as F;
         match function {
             F::If => {
@@ -49,7 +61,9 @@ impl<'v> Eval<'v, '_, '_> {
             F::Greatest | F::Least => self.extreme(function == F::Greatest, args, node),
             F::Field => self.field(args),
             F::Elt => match self.arg_int(&args[0])? {
-                Some(n) if n >= 1 && (n as usize) < args.len() => self.unified(&args[n as usize], node),
+                Some(n) if n >= 1 && (n as usize) < args.len() => {
+                    self.unified(&args[n as usize], node)
+                }
                 _ => Ok(Value::Null),
             },
             F::Interval => self.interval_position(args),
@@ -146,7 +160,9 @@ impl<'v> Eval<'v, '_, '_> {
             | F::ReleaseLock
             | F::IsFreeLock => self.info_function(function, args),
 
-            F::DateFormat | F::TimeFormat | F::StrToDate => self.format_function(function, args, node),
+            F::DateFormat | F::TimeFormat | F::StrToDate => {
+                self.format_function(function, args, node)
+            }
             _ => self.date_function(function, args, node),
         }
     }
@@ -182,7 +198,11 @@ impl<'v> Eval<'v, '_, '_> {
         let value = self.eval(e)?;
         Ok(match value {
             Value::Null => None,
-            Value::Bytes(b) if b.is_ascii() || to == Charset::Binary || self.charset_of(e) == to => Some(b),
+            Value::Bytes(b)
+                if b.is_ascii() || to == Charset::Binary || self.charset_of(e) == to =>
+            {
+                Some(b)
+            }
             value => Some(Cow::Owned(self.string_in(e, &value, to).into_owned())),
         })
     }
@@ -193,7 +213,11 @@ impl<'v> Eval<'v, '_, '_> {
     /// NULL, with a warning, for what is no date.
     pub(super) fn arg_datetime(&mut self, e: &'v Expr) -> Result<Option<DateTime>> {
         let value = self.eval(e)?;
-        let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) { self.made_of_dates(value) } else { value };
+        let value = if e.is_calculated_date() && matches!(value, Value::Bytes(_)) {
+            self.made_of_dates(value)
+        } else {
+            value
+        };
         self.as_datetime(value)
     }
     pub(super) fn as_datetime(&mut self, value: Value<'v>) -> Result<Option<DateTime>> {
@@ -271,11 +295,18 @@ impl<'v> Eval<'v, '_, '_> {
     /// FIELD(x, a, b, ..): the position of x.
     fn field(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
         // Dates are texts here, and NULL is one.
-        let is_text = |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal() || e.ty.kind == Kind::Null;
-        let is_exact = |e: &Expr| e.ty.kind.is_integer() || matches!(e.ty.kind, Kind::Decimal | Kind::Null);
+        let is_text =
+            |e: &Expr| e.ty.kind.is_string() || e.ty.kind.is_temporal() || e.ty.kind == Kind::Null;
+        let is_exact =
+            |e: &Expr| e.ty.kind.is_integer() || matches!(e.ty.kind, Kind::Decimal | Kind::Null);
         let how = if args.iter().all(is_text) {
-            let texts: Vec<&ExprType> = args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
-            CompareAs::String(if texts.is_empty() { Collation::Binary } else { collation_of(&texts, "field")?.0 })
+            let texts: Vec<&ExprType> =
+                args.iter().map(|a| &a.ty).filter(|t| t.kind.is_string()).collect();
+            CompareAs::String(if texts.is_empty() {
+                Collation::Binary
+            } else {
+                collation_of(&texts, "field")?.0
+            })
         } else if args.iter().all(is_exact) {
             CompareAs::ByValue
         } else {
@@ -289,10 +320,14 @@ impl<'v> Eval<'v, '_, '_> {
             let value = self.operand(how, e)?;
             let same_bits = match (&wanted, &value) {
                 // Integers are their 64 bits here.
-                (Value::Int(a), Value::UInt(b)) | (Value::UInt(b), Value::Int(a)) => *a as u64 == *b,
+                (Value::Int(a), Value::UInt(b)) | (Value::UInt(b), Value::Int(a)) => {
+                    *a as u64 == *b
+                }
                 _ => false,
             };
-            if same_bits || self.order(how, (&args[0], &wanted), (e, &value))? == Some(Ordering::Equal) {
+            if same_bits
+                || self.order(how, (&args[0], &wanted), (e, &value))? == Some(Ordering::Equal)
+            {
                 return Ok(Value::Int(n as i64));
             }
         }
@@ -315,5 +350,8 @@ impl<'v> Eval<'v, '_, '_> {
 /// Whether it gives one of its arguments as it is.
 fn chooses(function: Function) -> bool {
     use Function as F;
-    matches!(function, F::If | F::IfNull | F::Coalesce | F::NullIf | F::Elt | F::Greatest | F::Least)
+    matches!(
+        function,
+        F::If | F::IfNull | F::Coalesce | F::NullIf | F::Elt | F::Greatest | F::Least
+    )
 }

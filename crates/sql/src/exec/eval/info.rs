@@ -10,16 +10,26 @@ use redolith_types::convert::to_u64;
 const LOCK_NAME: usize = 64 * 4;
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn info_function(&mut self, function: Function, args: &'v [Expr]) -> Result<Value<'v>> {
+    pub(super) fn info_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+    ) -> Result<Value<'v>> {
         use Function as F;
         let session = &*self.env.session;
         Ok(match function {
             F::Database => session.schema.as_ref().map_or(Value::Null, |s| Value::from(&**s)),
-            F::User | F::CurrentUser => Value::from(format!("{}@{}", session.user, session.host).as_str()),
+            F::User | F::CurrentUser => {
+                Value::from(format!("{}@{}", session.user, session.host).as_str())
+            }
             F::Version => Value::text(SERVER_VERSION),
             // As in MySQL, `@@pseudo_thread_id`: the connection's, unless another was set.
             F::ConnectionId => {
-                let set = self.env.variables.system_variable(session, VariableScope::Session, "pseudo_thread_id");
+                let set = self.env.variables.system_variable(
+                    session,
+                    VariableScope::Session,
+                    "pseudo_thread_id",
+                );
                 set.unwrap_or(Value::UInt(session.id as u64))
             }
             F::RowCount => Value::Int(session.row_count),
@@ -60,7 +70,9 @@ impl<'v> Eval<'v, '_, '_> {
 
     /// Each round is counted, as each of its nodes is: PACE-1.
     fn benchmark(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else { return Ok(Value::Null) };
+        let Some(rounds) = self.arg_int(&args[0])?.filter(|n| *n >= 0) else {
+            return Ok(Value::Null);
+        };
         for _ in 0..rounds {
             self.env.step()?;
             let mark = self.env.held();

@@ -62,7 +62,9 @@ fn composite(text: &[u8], unit: IntervalUnit) -> Option<Interval> {
     while at < text.len() {
         let digits = text[at..].iter().take_while(|b| b.is_ascii_digit()).count();
         if digits > 0 {
-            let n = text[at..at + digits].iter().try_fold(0i64, |n, b| n.checked_mul(10)?.checked_add((b - b'0') as i64))?;
+            let n = text[at..at + digits]
+                .iter()
+                .try_fold(0i64, |n, b| n.checked_mul(10)?.checked_add((b - b'0') as i64))?;
             numbers.push((n, digits));
         }
         at += digits.max(1);
@@ -98,17 +100,28 @@ fn is_of_days(unit: IntervalUnit) -> bool {
 }
 
 fn negated(i: Interval) -> Option<Interval> {
-    Some(Interval { months: i.months.checked_neg()?, days: i.days.checked_neg()?, us: i.us.checked_neg()? })
+    Some(Interval {
+        months: i.months.checked_neg()?,
+        days: i.days.checked_neg()?,
+        us: i.us.checked_neg()?,
+    })
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn interval(&mut self, subtract: bool, unit: IntervalUnit, sides: &'v [Expr; 2], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn interval(
+        &mut self,
+        subtract: bool,
+        unit: IntervalUnit,
+        sides: &'v [Expr; 2],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         let (value, amount) = (self.eval(&sides[0])?, self.number(&sides[1])?);
         if value.is_null() || amount.is_null() {
             return Ok(Value::Null);
         }
         let is_simple = parts_of(unit).is_empty();
-        let interval = if is_simple { simple(&amount, unit) } else { composite(&amount.to_bytes(), unit) };
+        let interval =
+            if is_simple { simple(&amount, unit) } else { composite(&amount.to_bytes(), unit) };
         let interval = match interval.and_then(|i| if subtract { negated(i) } else { Some(i) }) {
             Some(interval) => interval,
             None if is_simple => return self.overflow("datetime"),
@@ -118,7 +131,8 @@ impl<'v> Eval<'v, '_, '_> {
             return self.add_to_time(&value, interval);
         }
         let (today, zone) = (self.env.today(), self.env.settings.zone_offset_secs);
-        let Some(parsed) = to_datetime(&value, today, zone).filter(|at| at.value.date().is_real()) else {
+        let Some(parsed) = to_datetime(&value, today, zone).filter(|at| at.value.date().is_real())
+        else {
             self.env.warn(SqlError::new(1292, format!("Incorrect datetime value: '{value}'")))?;
             return Ok(Value::Null);
         };
@@ -144,7 +158,9 @@ impl<'v> Eval<'v, '_, '_> {
 
     /// An interval without days: with them the sum is a moment.
     fn add_to_time(&mut self, value: &Value<'_>, interval: Interval) -> Result<Value<'v>> {
-        let sum = to_time(value).and_then(|t| t.value.us().checked_add(interval.us)).and_then(Time::from_us);
+        let sum = to_time(value)
+            .and_then(|t| t.value.us().checked_add(interval.us))
+            .and_then(Time::from_us);
         sum.map_or_else(|| self.overflow("time"), |t| Ok(Value::Time(t)))
     }
     #[cold]

@@ -5,7 +5,8 @@ use crate::plan::Expr;
 use memchr::memmem;
 use redolith_types::{Charset, Collation};
 
-/// Whether `text` matches `pattern`: `%` any characters, `_` one, `escape` takes the next character as it is. Trailing spaces count.
+/// Whether `text` matches `pattern`: `%` any characters, `_` one, `escape` takes the next character
+/// as it is. Trailing spaces count.
 pub fn like(collation: Collation, escape: Option<char>, text: &[u8], pattern: &[u8]) -> bool {
     like_unless(collation, escape, text, pattern, &mut || Ok(())).unwrap_or(false)
 }
@@ -22,7 +23,11 @@ fn like_unless(
         collation.charset().encode(c, &mut escape_bytes);
     }
     let matcher = Matcher { collation, escape: &escape_bytes };
-    if text.len().saturating_mul(pattern.len()) <= FEW { Ok(matcher.matches(text, pattern)) } else { matcher.by_parts(text, pattern, stop) }
+    if text.len().saturating_mul(pattern.len()) <= FEW {
+        Ok(matcher.matches(text, pattern))
+    } else {
+        matcher.by_parts(text, pattern, stop)
+    }
 }
 
 /// Comparisons that going back may take at worst.
@@ -56,7 +61,10 @@ impl Matcher<'_> {
     #[inline]
     fn item(&self, pattern: &mut &[u8]) -> Option<Item> {
         let first = *pattern.first()?;
-        if !self.escape.is_empty() && pattern.len() > self.escape.len() && pattern.starts_with(self.escape) {
+        if !self.escape.is_empty()
+            && pattern.len() > self.escape.len()
+            && pattern.starts_with(self.escape)
+        {
             *pattern = &pattern[self.escape.len()..];
         } else if matches!(first, b'%' | b'_') {
             *pattern = &pattern[1..];
@@ -67,7 +75,8 @@ impl Matcher<'_> {
         Some(Item::Char(weight))
     }
 
-    /// Goes back to behind the last `%` when a later part does not match: no recursion, nothing allocated, but the product of both lengths at worst.
+    /// Goes back to behind the last `%` when a later part does not match: no recursion, nothing
+    /// allocated, but the product of both lengths at worst.
     fn matches(&self, mut text: &[u8], mut pattern: &[u8]) -> bool {
         let mut retry: Option<(&[u8], &[u8])> = None;
         loop {
@@ -103,8 +112,14 @@ impl Matcher<'_> {
         }
     }
 
-    /// Looks for what stands between the `%`, one after the other, each as early as it comes: linear where no `_` is in it.
-    fn by_parts(&self, text: &[u8], mut pattern: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
+    /// Looks for what stands between the `%`, one after the other, each as early as it comes:
+    /// linear where no `_` is in it.
+    fn by_parts(
+        &self,
+        text: &[u8],
+        mut pattern: &[u8],
+        stop: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<bool> {
         let weights = self.collation.weight_bytes(text);
         let mut rest = &weights[..];
         let mut steps = 0;
@@ -114,9 +129,15 @@ impl Matcher<'_> {
             let Some(after) = part.after else {
                 // The last ends where the text does.
                 let end = if is_first { Some(rest) } else { self.last_chars(rest, part.chars) };
-                return Ok(end.and_then(|end| self.begins(end, part.items, &mut steps)).is_some_and(<[u8]>::is_empty));
+                return Ok(end
+                    .and_then(|end| self.begins(end, part.items, &mut steps))
+                    .is_some_and(<[u8]>::is_empty));
             };
-            let behind = if is_first { self.begins(rest, part.items, &mut steps) } else { self.find(rest, &part, &mut steps, stop)? };
+            let behind = if is_first {
+                self.begins(rest, part.items, &mut steps)
+            } else {
+                self.find(rest, &part, &mut steps, stop)?
+            };
             let Some(behind) = behind else { return Ok(false) };
             (rest, pattern, is_first) = (behind, after, false);
             pause(&mut steps, stop)?;
@@ -129,7 +150,9 @@ impl Matcher<'_> {
             let len = pattern.len() - rest.len();
             match self.item(&mut rest) {
                 None => return Part { items: pattern, chars, has_one, after: None },
-                Some(Item::Many) => return Part { items: &pattern[..len], chars, has_one, after: Some(rest) },
+                Some(Item::Many) => {
+                    return Part { items: &pattern[..len], chars, has_one, after: Some(rest) };
+                }
                 Some(item) => {
                     chars += 1;
                     has_one |= matches!(item, Item::One);
@@ -161,7 +184,12 @@ impl Matcher<'_> {
         }
     }
     /// What of the weight bytes is behind a part, if they begin with it.
-    fn begins<'t>(&self, mut text: &'t [u8], mut items: &[u8], steps: &mut usize) -> Option<&'t [u8]> {
+    fn begins<'t>(
+        &self,
+        mut text: &'t [u8],
+        mut items: &[u8],
+        steps: &mut usize,
+    ) -> Option<&'t [u8]> {
         while let Some(item) = self.item(&mut items) {
             *steps += 1;
             let len = if text.is_empty() { return None } else { self.char_len(text) };
@@ -229,12 +257,18 @@ fn pause(steps: &mut usize, stop: &mut dyn FnMut() -> Result<()>) -> Result<()> 
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn like(&mut self, collation: Collation, escape: Option<char>, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
+    pub(super) fn like(
+        &mut self,
+        collation: Collation,
+        escape: Option<char>,
+        sides: &'v [Expr; 2],
+    ) -> Result<Option<bool>> {
         let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
         if text.is_null() || pattern.is_null() {
             return Ok(None);
         }
-        let (collation, text, pattern) = self.strings(collation, (&sides[0], &text), (&sides[1], &pattern));
+        let (collation, text, pattern) =
+            self.strings(collation, (&sides[0], &text), (&sides[1], &pattern));
         let stop = &mut || self.env.look();
         like_unless(collation, escape, &text, &pattern, stop).map(Some)
     }
@@ -252,7 +286,9 @@ mod tests {
         for _ in 0..longest {
             let to = all.len();
             for n in from..to {
-                all.extend(alphabet.iter().map(|letter| format!("{}{letter}", all[n])).collect::<Vec<_>>());
+                all.extend(
+                    alphabet.iter().map(|letter| format!("{}{letter}", all[n])).collect::<Vec<_>>(),
+                );
             }
             from = to;
         }
@@ -262,14 +298,20 @@ mod tests {
     #[test]
     fn by_parts_as_by_going_back() {
         let go_on: &mut dyn FnMut() -> Result<()> = &mut || Ok(());
-        for collation in [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Latin1SwedishCi] {
+        for collation in
+            [Collation::Utf8mb4GeneralCi, Collation::Utf8mb4Bin, Collation::Latin1SwedishCi]
+        {
             for escape in [&b""[..], b"|"] {
                 let matcher = Matcher { collation, escape };
                 let texts = words(&["a", "Aé", "%"], 4);
                 for pattern in words(&["a", "é", "_", "%", "|"], 4) {
                     for text in &texts {
                         let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-                        assert_eq!(matcher.by_parts(text, pattern, go_on).unwrap(), matcher.matches(text, pattern), "{text:?} {pattern:?}");
+                        assert_eq!(
+                            matcher.by_parts(text, pattern, go_on).unwrap(),
+                            matcher.matches(text, pattern),
+                            "{text:?} {pattern:?}"
+                        );
                     }
                 }
             }
@@ -280,8 +322,14 @@ mod tests {
     #[test]
     fn long_patterns_are_looked_for_once() {
         let (text, part) = ("a".repeat(1 << 20), "A".repeat(1 << 19));
-        let check = |pattern: String| like(Collation::Utf8mb4GeneralCi, Some('\\'), text.as_bytes(), pattern.as_bytes());
-        assert!(!check(format!("%{part}b")) && !check(format!("%{part}b%")) && !check(format!("%{part}%{part}a%")));
+        let check = |pattern: String| {
+            like(Collation::Utf8mb4GeneralCi, Some('\\'), text.as_bytes(), pattern.as_bytes())
+        };
+        assert!(
+            !check(format!("%{part}b"))
+                && !check(format!("%{part}b%"))
+                && !check(format!("%{part}%{part}a%"))
+        );
         assert!(check(format!("%{part}%{part}")) && check(format!("{part}_%")));
     }
 
@@ -293,7 +341,8 @@ mod tests {
             Err(SqlError::interrupted())
         };
         let (text, pattern) = ("a".repeat(1 << 16), format!("%{}_b%", "a".repeat(1 << 15)));
-        let stopped = like_unless(Collation::Latin1Bin, None, text.as_bytes(), pattern.as_bytes(), &mut stop);
+        let stopped =
+            like_unless(Collation::Latin1Bin, None, text.as_bytes(), pattern.as_bytes(), &mut stop);
         assert_eq!((stopped.unwrap_err().code, asked), (1317, 1));
     }
 }

@@ -1,9 +1,14 @@
-//! Evaluation of bound expressions, one row at a time, without allocation for columns, parameters and numbers.
+//! Evaluation of bound expressions, one row at a time, without allocation for columns, parameters
+//! and numbers.
 //!
-//! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator: several can be held at once.
-//! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of goes to the session's warnings.
-//! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a node is done
-//! its arguments are gone, and only its value is held: until whoever evaluates is done with its row.
+//! **EVAL-1** A value borrows from the plan, the parameters or the rows, never from the evaluator:
+//! several can be held at once.
+//! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of
+//! goes to the session's warnings.
+//! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a
+//! node is done
+//! its arguments are gone, and only its value is held: until whoever evaluates is done with its
+//! row.
 mod arith;
 mod cast;
 mod compare;
@@ -65,7 +70,14 @@ pub struct Scope<'v> {
 
 impl<'v> Scope<'v> {
     pub fn new(params: &'v [Value<'v>]) -> Scope<'v> {
-        Scope { params, sources: &[], keys: &[], aggregates: &[], inserted: Row::Nulls, subqueries: &[] }
+        Scope {
+            params,
+            sources: &[],
+            keys: &[],
+            aggregates: &[],
+            inserted: Row::Nulls,
+            subqueries: &[],
+        }
     }
 }
 
@@ -104,7 +116,9 @@ impl<'v> Row<'v> {
 /// Bytes as a number, the high one first; of more than eight the last eight.
 fn big_endian(value: Value<'_>) -> Value<'_> {
     match value {
-        Value::Bytes(bytes) => Value::UInt(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))),
+        Value::Bytes(bytes) => {
+            Value::UInt(bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)))
+        }
         value => value,
     }
 }
@@ -112,7 +126,9 @@ fn big_endian(value: Value<'_>) -> Value<'_> {
 /// A stored TIMESTAMP in the session's zone.
 pub fn local(value: Value<'_>, zone_offset_secs: i32) -> Value<'_> {
     match value {
-        Value::DateTime(at) if zone_offset_secs != 0 => Value::DateTime(shifted(at, zone_offset_secs)),
+        Value::DateTime(at) if zone_offset_secs != 0 => {
+            Value::DateTime(shifted(at, zone_offset_secs))
+        }
         value => value,
     }
 }
@@ -143,27 +159,44 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     #[inline]
     fn eval_node(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match &e.kind {
-            ExprKind::Column { source, column } => Ok(self.source(*source).get(*column as usize, e.ty.kind, self.env)),
+            ExprKind::Column { source, column } => {
+                Ok(self.source(*source).get(*column as usize, e.ty.kind, self.env))
+            }
             ExprKind::Param(n) => Ok(self.at.params[*n as usize].borrow()),
             ExprKind::Literal(v) => Ok(v.borrow()),
             ExprKind::GroupKey(n) => Ok(self.at.keys[*n as usize].borrow()),
             ExprKind::Aggregate(n) => Ok(self.at.aggregates[*n as usize].borrow()),
             ExprKind::Arith { op, sides } => self.arith(*op, sides, e),
-            ExprKind::InsertedValue(c) => Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env)),
+            ExprKind::InsertedValue(c) => {
+                Ok(self.at.inserted.get(*c as usize, e.ty.kind, self.env))
+            }
             ExprKind::Call { function, args } => self.call(*function, args, e),
-            ExprKind::Case { operand, how, branches, otherwise } => self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e),
+            ExprKind::Case { operand, how, branches, otherwise } => {
+                self.case(operand.as_deref(), *how, branches, otherwise.as_deref(), e)
+            }
             ExprKind::Cast(value) => self.cast(value, e),
             ExprKind::Hex(value) | ExprKind::Collate(value) => self.eval(value),
             ExprKind::ConvertTo(value) => self.convert_to(value, e),
-            ExprKind::Member { number, table, column } => Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?)),
-            ExprKind::Interval { subtract, unit, sides } => self.interval(*subtract, *unit, sides, e),
-            ExprKind::UserVariable(name) => Ok(self.env.session.user_variables.get(name).map_or(Value::Null, |v| v.value.clone())),
+            ExprKind::Member { number, table, column } => {
+                Ok(table.def.columns[*column as usize].ty.present(self.eval(number)?))
+            }
+            ExprKind::Interval { subtract, unit, sides } => {
+                self.interval(*subtract, *unit, sides, e)
+            }
+            ExprKind::UserVariable(name) => Ok(self
+                .env
+                .session
+                .user_variables
+                .get(name)
+                .map_or(Value::Null, |v| v.value.clone())),
             ExprKind::AssignUserVariable(name, value) => {
                 let v = self.eval(value)?;
                 self.assign(name, value, v.borrow().into_owned())?;
                 Ok(v)
             }
-            ExprKind::SystemVariable { scope, name } => self.env.variables.system_variable(self.env.session, *scope, name),
+            ExprKind::SystemVariable { scope, name } => {
+                self.env.variables.system_variable(self.env.session, *scope, name)
+            }
             ExprKind::Subquery(q) => self.subquery(q),
             ExprKind::Unary(UnaryOp::Minus, value) => self.negate(value, e),
             ExprKind::Unary(UnaryOp::BitNot, value) => self.bit_not(value),
@@ -192,7 +225,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     /// The value where a number is wanted: ENUM and SET columns give their numbers.
     pub(super) fn number(&mut self, e: &'v Expr) -> Result<Value<'v>> {
         match (&e.kind, e.ty.kind) {
-            (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => Ok(self.source(*source).number(*column as usize)),
+            (ExprKind::Column { source, column }, Kind::Enum | Kind::Set) => {
+                Ok(self.source(*source).number(*column as usize))
+            }
             (ExprKind::Member { number, .. }, _) => self.eval(number),
             (ExprKind::Hex(bytes), _) => Ok(big_endian(self.eval(bytes)?)),
             // What is calculated of a date is a date, though it is told as text where that was one.
@@ -234,7 +269,9 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     #[inline]
     fn truth_of(&mut self, e: &'v Expr) -> Result<Option<bool>> {
         Ok(match &e.kind {
-            ExprKind::Compare { op, how, sides } => self.compare(*op, *how, &sides[0], &sides[1])?,
+            ExprKind::Compare { op, how, sides } => {
+                self.compare(*op, *how, &sides[0], &sides[1])?
+            }
             ExprKind::And(parts) => {
                 let mut all = Some(true);
                 for part in parts {
@@ -262,12 +299,22 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
                 _ => None,
             },
             ExprKind::Unary(UnaryOp::Not, value) => self.truth(value)?.map(|t| !t),
-            ExprKind::Between { negated, how, args } => self.between(*how, args)?.map(|t| t != *negated),
-            ExprKind::In { negated, how, value, list, sorted } => self.is_in(*how, value, list, *sorted)?.map(|t| t != *negated),
-            ExprKind::Like { negated, collation, escape, sides } => self.like(*collation, *escape, sides)?.map(|t| t != *negated),
-            ExprKind::Regexp { negated, collation, sides } => self.regexp(*collation, sides)?.map(|t| t != *negated),
+            ExprKind::Between { negated, how, args } => {
+                self.between(*how, args)?.map(|t| t != *negated)
+            }
+            ExprKind::In { negated, how, value, list, sorted } => {
+                self.is_in(*how, value, list, *sorted)?.map(|t| t != *negated)
+            }
+            ExprKind::Like { negated, collation, escape, sides } => {
+                self.like(*collation, *escape, sides)?.map(|t| t != *negated)
+            }
+            ExprKind::Regexp { negated, collation, sides } => {
+                self.regexp(*collation, sides)?.map(|t| t != *negated)
+            }
             ExprKind::IsNull { negated, value } => Some(self.eval(value)?.is_null() != *negated),
-            ExprKind::IsTruth { negated, truth, value } => Some((self.truth(value)? == Some(*truth)) != *negated),
+            ExprKind::IsTruth { negated, truth, value } => {
+                Some((self.truth(value)? == Some(*truth)) != *negated)
+            }
             _ => {
                 let value = self.number(e)?;
                 if let Value::Bytes(text) = &value {
@@ -290,7 +337,8 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         }
     }
 
-    /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers, texts into texts.
+    /// The value to be stored in a column of type `ty`: numbers of ENUM and SET go into numbers,
+    /// texts into texts.
     pub fn stored(&mut self, e: &'v Expr, ty: &SqlType) -> Result<Value<'v>> {
         let is_member = matches!(e.ty.kind, Kind::Enum | Kind::Set);
         // What is calculated of a date that was told as text goes into numbers as text.
@@ -308,8 +356,14 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     /// their digits are fitted to the column; integers do, for BIT and YEAR are stored as numbers.
     pub fn presented(&self, e: &Expr, value: Value<'v>) -> Value<'v> {
         match value {
-            Value::Null | Value::Bytes(_) | Value::Int(_) | Value::UInt(_) | Value::Double(_) | Value::Float(_) => value,
-            // One that has fewer digits than its expression, because it was chosen among others, is stored with its own.
+            Value::Null
+            | Value::Bytes(_)
+            | Value::Int(_)
+            | Value::UInt(_)
+            | Value::Double(_)
+            | Value::Float(_) => value,
+            // One that has fewer digits than its expression, because it was chosen among others, is
+            // stored with its own.
             Value::Decimal(d) if d.scale() < e.ty.decimals => value,
             value => Value::owned(self.text_of(e, &value).into_owned()),
         }

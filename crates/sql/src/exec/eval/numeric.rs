@@ -37,7 +37,12 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(to_number(&value).value)
     }
 
-    pub(super) fn numeric_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn numeric_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         use Function as F;
         let f: fn(f64) -> Option<f64> = match function {
             F::Abs => return self.abs(&args[0], node),
@@ -46,20 +51,32 @@ impl<'v> Eval<'v, '_, '_> {
             F::Sign => {
                 return Ok(match self.arg_number(&args[0])? {
                     Value::Null => Value::Null,
-                    number => Value::Int(number.compare(&Value::Int(0), redolith_types::Collation::Binary) as i64),
+                    number => Value::Int(
+                        number.compare(&Value::Int(0), redolith_types::Collation::Binary) as i64,
+                    ),
                 });
             }
             F::Pi => return Ok(Value::Double(std::f64::consts::PI)),
             F::Power => {
-                let (Some(a), Some(b)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(a), Some(b)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 return self.finite(a.powf(b), node);
             }
             F::Atan if args.len() == 2 => {
-                let (Some(a), Some(b)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(a), Some(b)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 return Ok(Value::Double(a.atan2(b)));
             }
             F::Log if args.len() == 2 => {
-                let (Some(base), Some(x)) = (self.arg_double(&args[0])?, self.arg_double(&args[1])?) else { return Ok(Value::Null) };
+                let (Some(base), Some(x)) =
+                    (self.arg_double(&args[0])?, self.arg_double(&args[1])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 if base > 0.0 && base != 1.0 && x > 0.0 {
                     return Ok(Value::Double(x.ln() / base.ln()));
                 }
@@ -67,10 +84,18 @@ impl<'v> Eval<'v, '_, '_> {
                 return Ok(Value::Null);
             }
             F::Rand => return self.rand(args, node),
-            F::Crc32 => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::UInt(crc32(&b) as u64))),
+            F::Crc32 => {
+                return Ok(self
+                    .arg_bytes(&args[0])?
+                    .map_or(Value::Null, |b| Value::UInt(crc32(&b) as u64)));
+            }
             F::BitCount => {
                 let value = self.number(&args[0])?;
-                return Ok(if value.is_null() { Value::Null } else { Value::Int(self.bit_operand(&value)?.count_ones() as i64) });
+                return Ok(if value.is_null() {
+                    Value::Null
+                } else {
+                    Value::Int(self.bit_operand(&value)?.count_ones() as i64)
+                });
             }
             F::Sqrt => |x| (x >= 0.0).then(|| x.sqrt()),
             F::Exp => |x| Some(x.exp()),
@@ -102,7 +127,9 @@ impl<'v> Eval<'v, '_, '_> {
 
     fn abs(&mut self, e: &'v Expr, node: &'v Expr) -> Result<Value<'v>> {
         Ok(match self.arg_number(e)? {
-            Value::Int(n) => Value::Int(n.checked_abs().ok_or_else(|| self.out_of_range("BIGINT", node))?),
+            Value::Int(n) => {
+                Value::Int(n.checked_abs().ok_or_else(|| self.out_of_range("BIGINT", node))?)
+            }
             Value::Decimal(d) => Value::Decimal(d.abs()),
             Value::Double(x) => Value::Double(x.abs()),
             other => other,
@@ -137,8 +164,10 @@ impl<'v> Eval<'v, '_, '_> {
             Value::Null => Value::Null,
             Value::Double(x) => Value::Double(round_double(x, places, truncate)),
             Value::Decimal(d) => {
-                let rounded = d.round_to(places, truncate).map_err(|_| self.out_of_range("DECIMAL", node))?;
-                let scale = if node.ty.kind == Kind::Decimal { node.ty.decimals } else { rounded.scale() };
+                let rounded =
+                    d.round_to(places, truncate).map_err(|_| self.out_of_range("DECIMAL", node))?;
+                let scale =
+                    if node.ty.kind == Kind::Decimal { node.ty.decimals } else { rounded.scale() };
                 Value::Decimal(rounded.round(scale).unwrap_or(rounded))
             }
             value if places >= 0 => value,
@@ -150,12 +179,15 @@ impl<'v> Eval<'v, '_, '_> {
                     true => rounded.and_then(|r| r.to_u64()).map(Value::UInt),
                     false => rounded.and_then(|r| r.to_i64()).map(Value::Int),
                 };
-                fitting.ok_or_else(|| self.out_of_range(if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" }, node))?
+                fitting.ok_or_else(|| {
+                    self.out_of_range(if unsigned { "BIGINT UNSIGNED" } else { "BIGINT" }, node)
+                })?
             }
         })
     }
 
-    /// RAND(n) gives the same sequence for the same n: MySQL's two linear generators. Where n differs from row to row each begins one.
+    /// RAND(n) gives the same sequence for the same n: MySQL's two linear generators. Where n
+    /// differs from row to row each begins one.
     fn rand(&mut self, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
         const MAX: u64 = 0x3fff_ffff;
         let Some(e) = args.first() else { return Ok(Value::Double(self.env.random())) };
@@ -165,7 +197,10 @@ impl<'v> Eval<'v, '_, '_> {
             Some(begun) => *begun,
             None => {
                 let seed = self.arg_int(e)?.unwrap_or(0) as u32 as u64;
-                ((seed * 0x10001 + 55_555_555) as u32 as u64 % MAX, (seed * 0x1000_0001) as u32 as u64 % MAX)
+                (
+                    (seed * 0x10001 + 55_555_555) as u32 as u64 % MAX,
+                    (seed * 0x1000_0001) as u32 as u64 % MAX,
+                )
             }
         };
         let next = next_random(&mut seeds);
@@ -175,7 +210,8 @@ impl<'v> Eval<'v, '_, '_> {
 }
 
 /// The nearest double to each power of ten, which products of tens are not.
-static POWERS_OF_TEN: LazyLock<Vec<f64>> = LazyLock::new(|| (0..309).filter_map(|n| format!("1e{n}").parse().ok()).collect());
+static POWERS_OF_TEN: LazyLock<Vec<f64>> =
+    LazyLock::new(|| (0..309).filter_map(|n| format!("1e{n}").parse().ok()).collect());
 
 pub(super) fn round_double(x: f64, places: i32, truncate: bool) -> f64 {
     let Some(&unit) = POWERS_OF_TEN.get(places.unsigned_abs() as usize) else {

@@ -14,15 +14,23 @@ pub fn text(e: &Expr, sources: &[Row<'_>], params: &[Value<'_>]) -> String {
         ExprKind::Literal(v) => quoted(v),
         ExprKind::Param(n) => params.get(*n as usize).map_or("?".into(), quoted),
         ExprKind::Column { source, column } => match sources.get(*source as usize) {
-            Some(Row::Stored { def, .. }) => format!("`{}`.`{}`.`{}`", def.schema, def.name, def.columns[*column as usize].name),
+            Some(Row::Stored { def, .. }) => {
+                format!("`{}`.`{}`.`{}`", def.schema, def.name, def.columns[*column as usize].name)
+            }
             _ => format!("column {column}"),
         },
-        ExprKind::Arith { op, sides } => format!("({} {} {})", print(&sides[0]), arith_sign(*op), print(&sides[1])),
-        ExprKind::Compare { op, sides, .. } => format!("({} {} {})", print(&sides[0]), compare_sign(*op), print(&sides[1])),
+        ExprKind::Arith { op, sides } => {
+            format!("({} {} {})", print(&sides[0]), arith_sign(*op), print(&sides[1]))
+        }
+        ExprKind::Compare { op, sides, .. } => {
+            format!("({} {} {})", print(&sides[0]), compare_sign(*op), print(&sides[1]))
+        }
         ExprKind::Unary(UnaryOp::Minus, v) => format!("-({})", print(v)),
         ExprKind::Unary(UnaryOp::BitNot, v) => format!("~({})", print(v)),
         ExprKind::Unary(UnaryOp::Not, v) => format!("(not({}))", print(v)),
-        ExprKind::Call { function, args } => format!("{}({})", function.name().to_lowercase(), list(args)),
+        ExprKind::Call { function, args } => {
+            format!("{}({})", function.name().to_lowercase(), list(args))
+        }
         ExprKind::Collate(v) => format!("({} collate {})", print(v), e.ty.collation.name()),
         ExprKind::Hex(v) | ExprKind::Member { number: v, .. } => print(v),
         ExprKind::Cast(v) | ExprKind::ConvertTo(v) => format!("cast({})", print(v)),

@@ -1,10 +1,12 @@
 //! REGEXP.
 //!
-//! A search is linear in the text whatever the pattern, but each byte may cost as much as the pattern
+//! A search is linear in the text whatever the pattern, but each byte may cost as much as the
+//! pattern
 //! is large: four megabytes of text and a pattern of four thousand repetitions took minutes, in one
 //! call that nobody could end. Where a search may take long its automaton is stepped here, byte by
 //! byte, and now and then it is asked whether to go on (PACE-2). The automaton with one state at a
-//! time is the fast one; borders of words beside characters that are not ASCII it does not know, and
+//! time is the fast one; borders of words beside characters that are not ASCII it does not know,
+//! and
 //! the search is then one over sets of states (Thompson, 1968).
 use super::Eval;
 use crate::error::{Result, SqlError};
@@ -21,7 +23,8 @@ use regex_automata::util::syntax;
 const PATTERN_BYTES: usize = 1 << 20;
 /// Shorter texts are searched in one call.
 const LONG_TEXT: usize = 4 << 10;
-/// So are those for which text times states of the automaton is no more: some tens of milliseconds at
+/// So are those for which text times states of the automaton is no more: some tens of milliseconds
+/// at
 /// worst, and at best a search for a literal at the speed of memory.
 const FEW_STEPS: usize = 64 << 20;
 /// Bytes between two looks.
@@ -48,14 +51,21 @@ struct Steps {
 impl Compiled {
     /// `pattern` is in UTF-8, or bytes.
     pub fn new(pattern: &[u8], collation: Collation) -> Result<Compiled> {
-        let text = as_text(pattern).map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
+        let text = as_text(pattern)
+            .map_err(|_| SqlError::invalid_string("utf8mb4", String::from_utf8_lossy(pattern)))?;
         let regex = RegexBuilder::new(&text)
             .case_insensitive(collation.is_case_insensitive())
             .unicode(collation != Collation::Binary)
             .size_limit(PATTERN_BYTES)
             .build()
             .map_err(|e| {
-                SqlError::new(3685, format!("Illegal argument to a regular expression. ({})", e.to_string().replace('\n', " ")))
+                SqlError::new(
+                    3685,
+                    format!(
+                        "Illegal argument to a regular expression. ({})",
+                        e.to_string().replace('\n', " ")
+                    ),
+                )
             })?;
         Ok(Compiled { pattern: pattern.to_vec(), collation, regex, steps: None })
     }
@@ -83,19 +93,34 @@ impl Compiled {
 
 impl Steps {
     fn new(pattern: &[u8], collation: Collation) -> Option<Box<Steps>> {
-        let syntax =
-            syntax::Config::new().case_insensitive(collation.is_case_insensitive()).unicode(collation != Collation::Binary).utf8(false);
+        let syntax = syntax::Config::new()
+            .case_insensitive(collation.is_case_insensitive())
+            .unicode(collation != Collation::Binary)
+            .utf8(false);
         let nfa = thompson::Config::new().utf8(false).which_captures(WhichCaptures::None);
-        // However often its cache is full it goes on: it is ended by who asks for it, and by nothing else.
+        // However often its cache is full it goes on: it is ended by who asks for it, and by
+        // nothing else.
         let config = DFA::config().unicode_word_boundary(true).skip_cache_capacity_check(true);
-        let dfa = DFA::builder().syntax(syntax).thompson(nfa).configure(config).build(&as_text(pattern).ok()?).ok()?;
+        let dfa = DFA::builder()
+            .syntax(syntax)
+            .thompson(nfa)
+            .configure(config)
+            .build(&as_text(pattern).ok()?)
+            .ok()?;
         let (cache, states) = (dfa.create_cache(), dfa.get_nfa().states().len());
         Some(Box::new(Steps { dfa, cache, states }))
     }
-    /// None: it cannot tell. The automaton has no borders of words beside characters that are not ASCII.
-    fn is_match(&mut self, text: &[u8], stop: &mut dyn FnMut() -> Result<()>) -> Result<Option<bool>> {
+    /// None: it cannot tell. The automaton has no borders of words beside characters that are not
+    /// ASCII.
+    fn is_match(
+        &mut self,
+        text: &[u8],
+        stop: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<bool>> {
         let Steps { dfa, cache, .. } = self;
-        let Ok(mut state) = dfa.start_state_forward(cache, &Input::new(text)) else { return Ok(None) };
+        let Ok(mut state) = dfa.start_state_forward(cache, &Input::new(text)) else {
+            return Ok(None);
+        };
         for window in text.chunks(WINDOW) {
             for byte in window {
                 let Ok(next) = dfa.next_state(cache, state, *byte) else { return Ok(None) };
@@ -162,7 +187,8 @@ impl States {
     fn clear(&mut self) {
         self.list.drain(..).for_each(|state| self.has[state] = false);
     }
-    /// Adds a state and all that it leads to at this place of the text without a byte; true: a match is one of them.
+    /// Adds a state and all that it leads to at this place of the text without a byte; true: a
+    /// match is one of them.
     fn add(&mut self, nfa: &NFA, state: StateID, text: &[u8], at: usize) -> bool {
         let mut found = false;
         self.open.push(state);
@@ -172,7 +198,9 @@ impl States {
             }
             self.list.push(state);
             match nfa.state(state) {
-                State::Look { look, next } if nfa.look_matcher().matches(*look, text, at) => self.open.push(*next),
+                State::Look { look, next } if nfa.look_matcher().matches(*look, text, at) => {
+                    self.open.push(*next)
+                }
                 State::Union { alternates } => self.open.extend_from_slice(alternates),
                 State::BinaryUnion { alt1, alt2 } => self.open.extend([*alt1, *alt2]),
                 State::Capture { next, .. } => self.open.push(*next),
@@ -190,18 +218,27 @@ fn as_text(pattern: &[u8]) -> std::result::Result<String, std::str::Utf8Error> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn regexp(&mut self, collation: Collation, sides: &'v [Expr; 2]) -> Result<Option<bool>> {
+    pub(super) fn regexp(
+        &mut self,
+        collation: Collation,
+        sides: &'v [Expr; 2],
+    ) -> Result<Option<bool>> {
         let (text, pattern) = (self.eval(&sides[0])?, self.eval(&sides[1])?);
         if text.is_null() || pattern.is_null() {
             return Ok(None);
         }
-        let charset = if collation == Collation::Binary { Charset::Binary } else { Charset::Utf8mb4 };
-        let (text, pattern) = (self.string_in(&sides[0], &text, charset), self.string_in(&sides[1], &pattern, charset));
+        let charset =
+            if collation == Collation::Binary { Charset::Binary } else { Charset::Utf8mb4 };
+        let (text, pattern) = (
+            self.string_in(&sides[0], &text, charset),
+            self.string_in(&sides[1], &pattern, charset),
+        );
         // One pattern serves all rows of a statement, mostly.
-        let mut compiled = match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
-            Some(kept) => kept,
-            None => Box::new(Compiled::new(&pattern, collation)?),
-        };
+        let mut compiled =
+            match self.env.regex.take().filter(|kept| kept.is_for(&pattern, collation)) {
+                Some(kept) => kept,
+                None => Box::new(Compiled::new(&pattern, collation)?),
+            };
         let found = compiled.is_match(&text, &mut || self.env.look())?;
         self.env.regex = Some(compiled);
         Ok(Some(found))
@@ -271,8 +308,13 @@ mod tests {
                     let word_border = [r"\b", r"\B", "[["].iter().any(|b| pattern.contains(b));
                     assert!(found.is_some() || word_border, "{pattern}");
                     let right = compiled.regex.is_match(text);
-                    assert!(found.is_none_or(|found| found == right), "{pattern} {collation:?} {}", text.len());
-                    let by_sets = leads_to_match(steps.dfa.get_nfa(), text, &mut || Ok(())).unwrap();
+                    assert!(
+                        found.is_none_or(|found| found == right),
+                        "{pattern} {collation:?} {}",
+                        text.len()
+                    );
+                    let by_sets =
+                        leads_to_match(steps.dfa.get_nfa(), text, &mut || Ok(())).unwrap();
                     assert_eq!(by_sets, right, "{pattern} {collation:?} {}", text.len());
                 }
             }
@@ -287,7 +329,10 @@ mod tests {
     /// The same of borders of words beside letters that are not ASCII.
     #[test]
     fn a_long_search_for_borders_of_words_is_ended() {
-        is_ended_and_goes_on(br"([0-7]\w{7}|[8-f]\w{5})[g-z]\b", [text(1 << 17), "é".repeat(1 << 19).into()].concat());
+        is_ended_and_goes_on(
+            br"([0-7]\w{7}|[8-f]\w{5})[g-z]\b",
+            [text(1 << 17), "é".repeat(1 << 19).into()].concat(),
+        );
     }
     fn is_ended_and_goes_on(pattern: &[u8], text: Vec<u8>) {
         let mut compiled = Compiled::new(pattern, UTF8).unwrap();

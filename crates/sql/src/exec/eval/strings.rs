@@ -24,7 +24,12 @@ fn slice(text: Cow<'_, [u8]>, from: usize, to: usize) -> Value<'_> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn string_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn string_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         use Function as F;
         let (to, most) = (self.charset_of(node), self.most_bytes());
         match function {
@@ -40,15 +45,29 @@ impl<'v> Eval<'v, '_, '_> {
                 return Ok(Value::owned(out));
             }
             F::ConcatWs => return self.concat_ws(args, to),
-            F::Length => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.len() as i64))),
-            F::BitLength => return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.len() as i64 * 8))),
+            F::Length => {
+                return Ok(self
+                    .arg_bytes(&args[0])?
+                    .map_or(Value::Null, |b| Value::Int(b.len() as i64)));
+            }
+            F::BitLength => {
+                return Ok(self
+                    .arg_bytes(&args[0])?
+                    .map_or(Value::Null, |b| Value::Int(b.len() as i64 * 8)));
+            }
             F::CharLength => {
                 let charset = self.charset_of(&args[0]);
-                return Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(charset.char_count(&b) as i64)));
+                return Ok(self
+                    .arg_bytes(&args[0])?
+                    .map_or(Value::Null, |b| Value::Int(charset.char_count(&b) as i64)));
             }
             F::Space => {
                 let Some(n) = self.arg_int(&args[0])? else { return Ok(Value::Null) };
-                return if n > most as i64 { self.too_long("space") } else { Ok(Value::owned(vec![b' '; n.max(0) as usize])) };
+                return if n > most as i64 {
+                    self.too_long("space")
+                } else {
+                    Ok(Value::owned(vec![b' '; n.max(0) as usize]))
+                };
             }
             _ => {}
         }
@@ -85,7 +104,9 @@ impl<'v> Eval<'v, '_, '_> {
                 let skip = match from {
                     0 => chars,
                     1.. => (from - 1) as usize,
-                    _ if from.unsigned_abs() as usize <= chars => chars - from.unsigned_abs() as usize,
+                    _ if from.unsigned_abs() as usize <= chars => {
+                        chars - from.unsigned_abs() as usize
+                    }
                     _ => chars,
                 };
                 let begin = offset(to, &text, skip);
@@ -93,7 +114,11 @@ impl<'v> Eval<'v, '_, '_> {
                 slice(text, begin, end)
             }
             F::SubstringIndex => {
-                let (Some(separator), Some(n)) = (self.arg_text(&args[1], to)?, self.arg_int(&args[2])?) else { return Ok(Value::Null) };
+                let (Some(separator), Some(n)) =
+                    (self.arg_text(&args[1], to)?, self.arg_int(&args[2])?)
+                else {
+                    return Ok(Value::Null);
+                };
                 let (from, end) = part_before(&text, &separator, n);
                 slice(text, from, end)
             }
@@ -106,10 +131,16 @@ impl<'v> Eval<'v, '_, '_> {
                     },
                 };
                 let (mut from, mut end) = (0, text.len());
-                while !what.is_empty() && function != F::TrimTrailing && text[from..end].starts_with(&what) {
+                while !what.is_empty()
+                    && function != F::TrimTrailing
+                    && text[from..end].starts_with(&what)
+                {
                     from += what.len();
                 }
-                while !what.is_empty() && function != F::TrimLeading && text[from..end].ends_with(&what) {
+                while !what.is_empty()
+                    && function != F::TrimLeading
+                    && text[from..end].ends_with(&what)
+                {
                     end -= what.len();
                 }
                 slice(text, from, end)
@@ -136,7 +167,11 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::owned(text.repeat(n))
             }
             F::Replace => {
-                let (Some(from), Some(with)) = (self.arg_text(&args[1], to)?, self.arg_text(&args[2], to)?) else { return Ok(Value::Null) };
+                let (Some(from), Some(with)) =
+                    (self.arg_text(&args[1], to)?, self.arg_text(&args[2], to)?)
+                else {
+                    return Ok(Value::Null);
+                };
                 if from.is_empty() {
                     return Ok(Value::Bytes(text));
                 }
@@ -155,8 +190,11 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::owned(out)
             }
             F::Insert => {
-                let (Some(at), Some(len), Some(new)) = (self.arg_int(&args[1])?, self.arg_int(&args[2])?, self.arg_text(&args[3], to)?)
-                else {
+                let (Some(at), Some(len), Some(new)) = (
+                    self.arg_int(&args[1])?,
+                    self.arg_int(&args[2])?,
+                    self.arg_text(&args[3], to)?,
+                ) else {
                     return Ok(Value::Null);
                 };
                 let chars = to.char_count(&text) as i64;
@@ -189,8 +227,17 @@ impl<'v> Eval<'v, '_, '_> {
         Ok(Value::owned(out))
     }
 
-    fn pad(&mut self, left: bool, text: Cow<'v, [u8]>, args: &'v [Expr], to: Charset) -> Result<Value<'v>> {
-        let (Some(len), Some(with)) = (self.arg_int(&args[1])?, self.arg_text(&args[2], to)?) else { return Ok(Value::Null) };
+    fn pad(
+        &mut self,
+        left: bool,
+        text: Cow<'v, [u8]>,
+        args: &'v [Expr],
+        to: Charset,
+    ) -> Result<Value<'v>> {
+        let (Some(len), Some(with)) = (self.arg_int(&args[1])?, self.arg_text(&args[2], to)?)
+        else {
+            return Ok(Value::Null);
+        };
         let Ok(len) = usize::try_from(len) else { return Ok(Value::Null) };
         let chars = to.char_count(&text);
         if len <= chars {
@@ -207,7 +254,11 @@ impl<'v> Eval<'v, '_, '_> {
         }
         let mut padding = with.repeat(missing / per);
         padding.extend_from_slice(&with[..offset(to, &with, missing % per)]);
-        Ok(Value::owned(if left { [&padding, &text[..]].concat() } else { [&text[..], &padding].concat() }))
+        Ok(Value::owned(if left {
+            [&padding, &text[..]].concat()
+        } else {
+            [&text[..], &padding].concat()
+        }))
     }
 }
 
@@ -221,7 +272,8 @@ fn change_case(text: &[u8], charset: Charset, upper: bool) -> Vec<u8> {
         let (c, len) = charset.decode(&text[at..]);
         // Simple mappings only: a character becomes one character ("ß" stays).
         let mapped = c.and_then(|c| {
-            let mut all: Box<dyn Iterator<Item = char>> = if upper { Box::new(c.to_uppercase()) } else { Box::new(c.to_lowercase()) };
+            let mut all: Box<dyn Iterator<Item = char>> =
+                if upper { Box::new(c.to_uppercase()) } else { Box::new(c.to_lowercase()) };
             let first = all.next();
             if all.next().is_some() { None } else { first }
         });

@@ -9,7 +9,8 @@ use redolith_types::{Collation, Decimal, Value};
 /// Stands for a character of no bytes; a byte that no weight in UTF-8 has.
 const LENGTHS: u8 = 0xF8;
 
-/// The weights of a text's characters in UTF-8, each behind the number of bytes that the character has: MySQL
+/// The weights of a text's characters in UTF-8, each behind the number of bytes that the character
+/// has: MySQL
 /// looks for as many bytes as it is given, and does not find 'ß' in 's', which are equal.
 fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
     let charset = collation.charset();
@@ -17,7 +18,8 @@ fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(2 * text.len());
     let (mut at, mut weight) = (0, 0);
     while at < text.len() && weight < weights.len() {
-        let (bytes, next) = (charset.prefix_len(&text[at..], 1), charset.prefix_len(&weights[weight..], 1));
+        let (bytes, next) =
+            (charset.prefix_len(&text[at..], 1), charset.prefix_len(&weights[weight..], 1));
         out.push(LENGTHS + bytes.min(7) as u8);
         out.extend_from_slice(&weights[weight..weight + next]);
         (at, weight) = (at + bytes.max(1), weight + next.max(1));
@@ -26,7 +28,12 @@ fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
 }
 
 impl<'v> Eval<'v, '_, '_> {
-    pub(super) fn text_function(&mut self, function: Function, args: &'v [Expr], node: &'v Expr) -> Result<Value<'v>> {
+    pub(super) fn text_function(
+        &mut self,
+        function: Function,
+        args: &'v [Expr],
+        node: &'v Expr,
+    ) -> Result<Value<'v>> {
         use Function as F;
         match function {
             F::Locate => self.locate(&args[1], &args[0], args.get(2)),
@@ -35,10 +42,16 @@ impl<'v> Eval<'v, '_, '_> {
             F::Strcmp => {
                 let collation = self.meeting(&args[0], &args[1])?;
                 let to = collation.charset();
-                let (Some(a), Some(b)) = (self.arg_text(&args[0], to)?, self.arg_text(&args[1], to)?) else { return Ok(Value::Null) };
+                let (Some(a), Some(b)) =
+                    (self.arg_text(&args[0], to)?, self.arg_text(&args[1], to)?)
+                else {
+                    return Ok(Value::Null);
+                };
                 Ok(Value::Int(collation.compare(&a, &b) as i64))
             }
-            F::Ascii => Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| Value::Int(b.first().copied().unwrap_or(0) as i64))),
+            F::Ascii => Ok(self
+                .arg_bytes(&args[0])?
+                .map_or(Value::Null, |b| Value::Int(b.first().copied().unwrap_or(0) as i64))),
             F::Ord => {
                 let charset = self.charset_of(&args[0]);
                 Ok(self.arg_bytes(&args[0])?.map_or(Value::Null, |b| {
@@ -61,7 +74,9 @@ impl<'v> Eval<'v, '_, '_> {
                 Value::Null => Ok(Value::Null),
                 Value::Bytes(b) if b.len() > self.most_bytes() / 2 => self.too_long("hex"),
                 Value::Bytes(b) => self.made(super::digest::hex(&b, true)),
-                value if args[0].ty.kind.is_temporal() => self.made(super::digest::hex(&self.text_of(&args[0], &value), true)),
+                value if args[0].ty.kind.is_temporal() => {
+                    self.made(super::digest::hex(&self.text_of(&args[0], &value), true))
+                }
                 value @ (Value::Int(_) | Value::UInt(_)) => {
                     let n = self.bit_operand(&value)?;
                     self.made(format!("{n:X}").into_bytes())
@@ -84,17 +99,27 @@ impl<'v> Eval<'v, '_, '_> {
             F::Conv => self.conv(args),
             F::Quote => {
                 let to = self.charset_of(node);
-                let Some(text) = self.arg_text(&args[0], to)? else { return self.made(b"NULL".to_vec()) };
+                let Some(text) = self.arg_text(&args[0], to)? else {
+                    return self.made(b"NULL".to_vec());
+                };
                 self.made(quote(&text))
             }
             F::Format => self.format_number(args),
             F::Charset => {
                 let e = &args[0].ty;
-                self.made(if e.kind.is_string() { e.collation.charset().name() } else { "binary" }.as_bytes().to_vec())
+                self.made(
+                    if e.kind.is_string() { e.collation.charset().name() } else { "binary" }
+                        .as_bytes()
+                        .to_vec(),
+                )
             }
             F::CollationOf => {
                 let e = &args[0].ty;
-                self.made(if e.kind.is_string() { e.collation.name() } else { "binary" }.as_bytes().to_vec())
+                self.made(
+                    if e.kind.is_string() { e.collation.name() } else { "binary" }
+                        .as_bytes()
+                        .to_vec(),
+                )
             }
             _ => Ok(Value::Int(args[0].ty.coercibility as i64)),
         }
@@ -115,10 +140,17 @@ impl<'v> Eval<'v, '_, '_> {
         }
     }
 
-    fn locate(&mut self, text: &'v Expr, part: &'v Expr, from: Option<&'v Expr>) -> Result<Value<'v>> {
+    fn locate(
+        &mut self,
+        text: &'v Expr,
+        part: &'v Expr,
+        from: Option<&'v Expr>,
+    ) -> Result<Value<'v>> {
         let collation = self.meeting(text, part)?;
         let to = collation.charset();
-        let (Some(text), Some(part)) = (self.arg_text(text, to)?, self.arg_text(part, to)?) else { return Ok(Value::Null) };
+        let (Some(text), Some(part)) = (self.arg_text(text, to)?, self.arg_text(part, to)?) else {
+            return Ok(Value::Null);
+        };
         let skip = match from {
             None => 0,
             Some(e) => match self.arg_int(e)? {
@@ -133,8 +165,10 @@ impl<'v> Eval<'v, '_, '_> {
         let start = to.prefix_len(&text, skip);
         let text = &text[start..];
         if to.is_utf8() && !(text.is_ascii() && part.is_ascii()) {
-            let (text, part) = (weights_with_lengths(collation, text), weights_with_lengths(collation, &part));
-            let position = |at: usize| skip + text[..at].iter().filter(|b| **b >= LENGTHS).count() + 1;
+            let (text, part) =
+                (weights_with_lengths(collation, text), weights_with_lengths(collation, &part));
+            let position =
+                |at: usize| skip + text[..at].iter().filter(|b| **b >= LENGTHS).count() + 1;
             return Ok(Value::Int(memmem::find(&text, &part).map_or(0, position) as i64));
         }
         let (text, part) = (collation.weight_bytes(text), collation.weight_bytes(&part));
@@ -144,25 +178,36 @@ impl<'v> Eval<'v, '_, '_> {
     fn find_in_set(&mut self, wanted: &'v Expr, list: &'v Expr) -> Result<Value<'v>> {
         let collation = self.meeting(wanted, list)?;
         let to = collation.charset();
-        let (Some(wanted), Some(list)) = (self.arg_text(wanted, to)?, self.arg_text(list, to)?) else { return Ok(Value::Null) };
+        let (Some(wanted), Some(list)) = (self.arg_text(wanted, to)?, self.arg_text(list, to)?)
+        else {
+            return Ok(Value::Null);
+        };
         if list.is_empty() {
             return Ok(Value::Int(0));
         }
         // Spaces at the end count, even where the collation leaves them out.
         let spaces = |text: &[u8]| text.iter().rev().take_while(|b| **b == b' ').count();
-        let position = list.split(|b| *b == b',').position(|item| spaces(item) == spaces(&wanted) && collation.equal(item, &wanted));
+        let position = list
+            .split(|b| *b == b',')
+            .position(|item| spaces(item) == spaces(&wanted) && collation.equal(item, &wanted));
         Ok(Value::Int(position.map_or(0, |n| n as i64 + 1)))
     }
 
     /// CONV(n, from, to): negative bases mean signed numbers.
     fn conv(&mut self, args: &'v [Expr]) -> Result<Value<'v>> {
-        let (Some(from), Some(to)) = (self.arg_int(&args[1])?, self.arg_int(&args[2])?) else { return Ok(Value::Null) };
+        let (Some(from), Some(to)) = (self.arg_int(&args[1])?, self.arg_int(&args[2])?) else {
+            return Ok(Value::Null);
+        };
         self.conv_digits(&args[0], from, to)
     }
 
     fn conv_digits(&mut self, number: &'v Expr, from: i64, to: i64) -> Result<Value<'v>> {
         // The digits of a literal of bytes are its characters.
-        let value = if matches!(number.kind, ExprKind::Hex(_)) { self.eval(number)? } else { self.number(number)? };
+        let value = if matches!(number.kind, ExprKind::Hex(_)) {
+            self.eval(number)?
+        } else {
+            self.number(number)?
+        };
         let text = match value {
             Value::Null => return Ok(Value::Null),
             bits @ Value::UInt(_) if number.ty.kind == Kind::Bit => bits.to_bytes().into_owned(),
@@ -192,7 +237,11 @@ impl<'v> Eval<'v, '_, '_> {
         let base = to.unsigned_abs();
         let mut out = Vec::new();
         loop {
-            out.push(char::from_digit((rest % base) as u32, base as u32).unwrap_or('0').to_ascii_uppercase() as u8);
+            out.push(
+                char::from_digit((rest % base) as u32, base as u32)
+                    .unwrap_or('0')
+                    .to_ascii_uppercase() as u8,
+            );
             rest /= base;
             if rest == 0 {
                 break;

@@ -8,7 +8,10 @@ fn user_variables_are_set_together() {
     let s = &mut server.session();
     s.run("SET @a = 1").unwrap();
     s.run("SET @a = 9, @b = @a + 1, @OLD_MODE = @@sql_mode").unwrap();
-    assert_eq!((s.value("@a"), s.state.user_variables.get("b").unwrap().value.clone()), (Value::Int(9), Value::Int(2)));
+    assert_eq!(
+        (s.value("@a"), s.state.user_variables.get("b").unwrap().value.clone()),
+        (Value::Int(9), Value::Int(2))
+    );
     assert_eq!(s.value("@b * 10"), Value::Int(20));
     let mode = s.value("@@sql_mode");
     s.run("SET sql_mode = ''").unwrap();
@@ -22,7 +25,10 @@ fn scopes_and_errors() {
     let server = Server::new();
     let s = &mut server.session();
     s.run("SET GLOBAL wait_timeout = 100, SESSION wait_timeout = 50").unwrap();
-    assert_eq!((s.value("@@global.wait_timeout"), s.value("@@wait_timeout")), (Value::UInt(100), Value::UInt(50)));
+    assert_eq!(
+        (s.value("@@global.wait_timeout"), s.value("@@wait_timeout")),
+        (Value::UInt(100), Value::UInt(50))
+    );
     s.run("SET @@session.wait_timeout = DEFAULT").unwrap();
     assert_eq!(s.value("@@wait_timeout"), Value::UInt(100));
     for (text, code) in [
@@ -52,15 +58,25 @@ fn one_wrong_item_changes_nothing() {
     for (items, code) in [
         ("GLOBAL innodb_flush_log_at_timeout = 5, GLOBAL redolith_log_writer = 'nonsense'", 1231),
         ("NAMES latin1, @a = 5, wait_timeout = 7, nonsense = 1", 1193),
-        ("GLOBAL innodb_monitor_disable = 'module_log', GLOBAL innodb_monitor_enable = 'nonsense'", 1231),
+        (
+            "GLOBAL innodb_monitor_disable = 'module_log', GLOBAL innodb_monitor_enable = \
+                'nonsense'",
+            1231,
+        ),
         ("timestamp = 5, last_insert_id = 6, autocommit = 0, timestamp = -1", 1231),
     ] {
         assert_eq!(s.error(&format!("SET {items}")), code, "{items}");
     }
     assert_eq!(s.value("@@global.innodb_flush_log_at_timeout"), Value::UInt(1));
     assert_eq!((s.value("@a"), s.value("@@wait_timeout")), (Value::Null, Value::UInt(28800)));
-    assert_eq!((s.value("@@character_set_client"), s.value("@@autocommit")), (Value::text("utf8mb4"), Value::Int(1)));
-    assert_eq!((s.value("@@last_insert_id"), s.value("@@global.innodb_monitor_disable")), (Value::UInt(0), Value::text("")));
+    assert_eq!(
+        (s.value("@@character_set_client"), s.value("@@autocommit")),
+        (Value::text("utf8mb4"), Value::Int(1))
+    );
+    assert_eq!(
+        (s.value("@@last_insert_id"), s.value("@@global.innodb_monitor_disable")),
+        (Value::UInt(0), Value::text(""))
+    );
 }
 
 #[test]
@@ -71,7 +87,10 @@ fn the_log_writers_default_is_neither_on_nor_off() {
         s.run(&format!("SET GLOBAL innodb_log_writer_threads = {to}")).unwrap();
         s.value("@@global.redolith_log_writer")
     };
-    assert_eq!([writer("ON"), writer("OFF"), writer("DEFAULT")], ["dedicated", "session", "auto"].map(Value::text));
+    assert_eq!(
+        [writer("ON"), writer("OFF"), writer("DEFAULT")],
+        ["dedicated", "session", "auto"].map(Value::text)
+    );
 }
 
 #[test]
@@ -106,7 +125,10 @@ fn the_next_transaction() {
     let server = Server::new();
     let s = &mut server.session();
     s.run("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY").unwrap();
-    assert_eq!(s.next, NextTransaction { isolation: Some(Isolation::Serializable), read_only: Some(true) });
+    assert_eq!(
+        s.next,
+        NextTransaction { isolation: Some(Isolation::Serializable), read_only: Some(true) }
+    );
     s.run("SET @@transaction_isolation = 'READ-UNCOMMITTED'").unwrap();
     assert_eq!(s.next.isolation, Some(Isolation::ReadUncommitted));
     assert_eq!(s.value("@@transaction_isolation"), Value::text("REPEATABLE-READ"));
@@ -140,5 +162,11 @@ fn what_only_the_session_knows() {
     let settings = statement_settings(&s.vars, false);
     assert_eq!((settings.insert_id, settings.timestamp_us), (Some(9), Some(1_700_000_000_250_000)));
     s.run("SET timestamp = DEFAULT, time_zone = '+02:00'").unwrap();
-    assert_eq!((statement_settings(&s.vars, false).timestamp_us, statement_settings(&s.vars, false).zone_offset_secs), (None, 7200));
+    assert_eq!(
+        (
+            statement_settings(&s.vars, false).timestamp_us,
+            statement_settings(&s.vars, false).zone_offset_secs
+        ),
+        (None, 7200)
+    );
 }

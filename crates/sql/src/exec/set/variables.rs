@@ -16,7 +16,12 @@ pub struct SystemVariables<'a> {
 }
 
 impl Variables for SystemVariables<'_> {
-    fn system_variable(&self, session: &SessionState, scope: VariableScope, name: &str) -> Result<Value<'static>> {
+    fn system_variable(
+        &self,
+        session: &SessionState,
+        scope: VariableScope,
+        name: &str,
+    ) -> Result<Value<'static>> {
         let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
         if scope == VariableScope::Global {
             return self.settings.global_value(var);
@@ -39,7 +44,9 @@ impl SystemVariables<'_> {
             }
             Var::LastInsertId | Var::Identity => session.last_insert_id,
             Var::WarningCount => session.warnings.count(),
-            Var::ErrorCount => session.warnings.list().iter().filter(|w| w.level == Level::Error).count() as u64,
+            Var::ErrorCount => {
+                session.warnings.list().iter().filter(|w| w.level == Level::Error).count() as u64
+            }
             Var::PseudoThreadId => match self.vars.bits(var) {
                 0 => session.id.into(),
                 set => set,
@@ -52,7 +59,10 @@ impl SystemVariables<'_> {
 }
 
 /// SHOW SESSION VARIABLES: by name.
-pub fn session_variables(variables: &SystemVariables<'_>, session: &SessionState) -> Vec<(&'static str, String)> {
+pub fn session_variables(
+    variables: &SystemVariables<'_>,
+    session: &SessionState,
+) -> Vec<(&'static str, String)> {
     let mut all = variables.vars.list(variables.settings);
     for var in Var::all().iter().filter(|v| v.get().kind == Kind::OfSession) {
         let value = match variables.of_session(session, *var) {
@@ -80,17 +90,23 @@ pub fn variable_type(name: &str) -> Option<ExprType> {
     })
 }
 
-/// What a statement takes from the session's variables. Cheap, but not free: keep it until [`SessionVars::generation`] changes.
+/// What a statement takes from the session's variables. Cheap, but not free: keep it until
+/// [`SessionVars::generation`] changes.
 pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> StatementSettings {
     let set = |var| Some(vars.bits(var)).filter(|bits| *bits != 0);
-    let connection = vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
+    let connection =
+        vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
     let client = vars.collation(Var::CharacterSetClient).unwrap_or(Collation::Utf8mb4GeneralCi);
     let bytes = client == Collation::Binary || connection == Collation::Binary;
     StatementSettings {
         sql_mode: vars.sql_mode(),
-        zone_offset_secs: vars.text(Var::TimeZone).and_then(|zone| parse_zone(zone.as_bytes())).unwrap_or(0),
+        zone_offset_secs: vars
+            .text(Var::TimeZone)
+            .and_then(|zone| parse_zone(zone.as_bytes()))
+            .unwrap_or(0),
         connection,
-        // As MySQL has it: from or to bytes nothing is converted, and what is not converted stays what it is.
+        // As MySQL has it: from or to bytes nothing is converted, and what is not converted stays
+        // what it is.
         parameters: if bytes { client } else { connection },
         timestamp_us: set(Var::Timestamp).map(|us| us as i64),
         in_transaction,
@@ -101,6 +117,7 @@ pub fn statement_settings(vars: &SessionVars, in_transaction: bool) -> Statement
         group_concat_max_len: vars.bits(Var::GroupConcatMaxLen) as usize,
         insert_id: set(Var::InsertId),
         max_allowed_packet: vars.bits(Var::MaxAllowedPacket) as usize,
-        memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory)).unwrap_or(usize::MAX),
+        memory_limit: usize::try_from(vars.bits(Var::RedolithStatementMemory))
+            .unwrap_or(usize::MAX),
     }
 }

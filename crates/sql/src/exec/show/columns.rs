@@ -20,7 +20,10 @@ fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Made {
     row.push(text(key(def, no)));
     row.push(match default_text(c) {
         DefaultText::None | DefaultText::Null => Value::Null,
-        DefaultText::Literal(s) | DefaultText::Bits(s) | DefaultText::Now(s) | DefaultText::Expr(s) => text(s),
+        DefaultText::Literal(s)
+        | DefaultText::Bits(s)
+        | DefaultText::Now(s)
+        | DefaultText::Expr(s) => text(s),
     });
     row.push(text(extra(c)));
     if full {
@@ -30,7 +33,8 @@ fn column(def: &TableDef, no: usize, c: &Column, full: bool) -> Made {
     row
 }
 
-/// PRI for parts of the primary key, or of the unique key that stands for it; UNI for the whole of a unique key; MUL for the first part of another.
+/// PRI for parts of the primary key, or of the unique key that stands for it; UNI for the whole of
+/// a unique key; MUL for the first part of another.
 pub(crate) fn key(def: &TableDef, no: usize) -> &'static str {
     let has = |index: &IndexDef| index.columns.iter().any(|c| c.column == no);
     let leads = |index: &IndexDef| index.columns.first().is_some_and(|c| c.column == no);
@@ -69,8 +73,13 @@ pub(crate) async fn indexes(engine: &Engine, table: &Table) -> Result<Vec<Made>>
     let rows = table.rows.load(Relaxed).max(0) as u64;
     let mut out = Vec::new();
     for index in in_display_order(def) {
-        let no = def.indexes.iter().position(|other| std::ptr::eq(other, index)).map(|i| table.index_no(i));
-        let distinct = engine.estimate_distinct(table, no.expect("an index of the definition")).await?;
+        let no = def
+            .indexes
+            .iter()
+            .position(|other| std::ptr::eq(other, index))
+            .map(|i| table.index_no(i));
+        let distinct =
+            engine.estimate_distinct(table, no.expect("an index of the definition")).await?;
         for (i, part) in index.columns.iter().enumerate() {
             let column = &def.columns[part.column];
             let unique = index.unique && i + 1 == index.columns.len();

@@ -1,4 +1,5 @@
-//! SHOW CREATE TABLE and DATABASE: MySQL 8.0's text to the byte, since clients parse it and dumps are made of it.
+//! SHOW CREATE TABLE and DATABASE: MySQL 8.0's text to the byte, since clients parse it and dumps
+//! are made of it.
 use super::text;
 use crate::error::Result;
 use crate::exec::gathered::Gathered;
@@ -67,7 +68,8 @@ fn quoted(s: &str) -> String {
     out
 }
 
-/// MySQL's order: the primary key, unique keys without NULLs, other unique keys, the rest; each in the order they were made.
+/// MySQL's order: the primary key, unique keys without NULLs, other unique keys, the rest; each in
+/// the order they were made.
 pub(super) fn in_display_order(def: &TableDef) -> Vec<&IndexDef> {
     let mut all: Vec<&IndexDef> = def.indexes.iter().collect();
     all.sort_by_key(|i| match (i.primary, i.unique) {
@@ -168,7 +170,10 @@ fn index(def: &TableDef, i: &IndexDef) -> String {
 pub(super) fn database(schema: &str, collation: Collation, if_not_exists: bool) -> String {
     let charset = collation.charset().name();
     let not_there = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
-    let mut out = format!("CREATE DATABASE {not_there}{} /*!40100 DEFAULT CHARACTER SET {charset}", name(schema));
+    let mut out = format!(
+        "CREATE DATABASE {not_there}{} /*!40100 DEFAULT CHARACTER SET {charset}",
+        name(schema)
+    );
     if charset == "utf8mb4" || !collation.is_default() {
         let _ = write!(out, " COLLATE {}", collation.name());
     }

@@ -1,4 +1,5 @@
-//! SHOW ENGINE INNODB STATUS: the sections that people and tools look for, with what this engine has to say in each, in MySQL's words where they fit.
+//! SHOW ENGINE INNODB STATUS: the sections that people and tools look for, with what this engine
+//! has to say in each, in MySQL's words where they fit.
 //!
 //! Averages per second are those since the report before, whoever asked for it, as in MySQL.
 use crate::status::{Reading, Status, log_scheme};
@@ -13,7 +14,8 @@ use std::fmt::{Result, Write};
 const MAX_TRANSACTIONS: usize = 100;
 
 pub(super) fn report(engine: &Engine, status: &Status) -> String {
-    let values: HashMap<&'static str, u64> = engine.metrics().into_iter().map(|(m, n)| (m.name, n)).collect();
+    let values: HashMap<&'static str, u64> =
+        engine.metrics().into_iter().map(|(m, n)| (m.name, n)).collect();
     let now = Reading { at: engine.disk.now(), values };
     let before = status.last_report.lock().replace(now.clone()).unwrap_or_default();
     let mut report = Report {
@@ -38,8 +40,17 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn write(&mut self) -> Result {
-        writeln!(self.out, "\n{0}\n{1} INNODB MONITOR OUTPUT\n{0}", "=".repeat(37), time(self.engine.disk.wall_us()))?;
-        writeln!(self.out, "Per second averages calculated from the last {} seconds", self.seconds.ceil())?;
+        writeln!(
+            self.out,
+            "\n{0}\n{1} INNODB MONITOR OUTPUT\n{0}",
+            "=".repeat(37),
+            time(self.engine.disk.wall_us())
+        )?;
+        writeln!(
+            self.out,
+            "Per second averages calculated from the last {} seconds",
+            self.seconds.ceil()
+        )?;
         self.background()?;
         self.semaphores()?;
         self.deadlock()?;
@@ -48,7 +59,11 @@ impl Report<'_> {
         self.log()?;
         self.pool()?;
         self.row_operations()?;
-        writeln!(self.out, "----------------------------\nEND OF INNODB MONITOR OUTPUT\n============================")
+        writeln!(
+            self.out,
+            "----------------------------\nEND OF INNODB MONITOR \
+                OUTPUT\n============================"
+        )
     }
 
     fn of(&self, name: &str) -> u64 {
@@ -71,9 +86,12 @@ impl Report<'_> {
 
     fn background(&mut self) -> Result {
         self.section("BACKGROUND THREAD")?;
-        let (written, lru) = (self.of("buffer_pages_written"), self.of("buffer_LRU_batch_flush_total_pages"));
+        let (written, lru) =
+            (self.of("buffer_pages_written"), self.of("buffer_LRU_batch_flush_total_pages"));
         let (purged, to_go) = (self.of("purge_undo_logs"), self.of("trx_rseg_history_len"));
-        self.line(format_args!("page cleaners: {written} pages written, {lru} of them to free their frames"))?;
+        self.line(format_args!(
+            "page cleaners: {written} pages written, {lru} of them to free their frames"
+        ))?;
         self.line(format_args!("purge: {purged} undo logs purged, {to_go} to go"))
     }
 
@@ -81,11 +99,21 @@ impl Report<'_> {
     fn semaphores(&mut self) -> Result {
         self.section("SEMAPHORES")?;
         let (waits, no_waits) = (self.of("log_on_flush_waits"), self.of("log_on_flush_no_waits"));
-        let (buffer, files, frames) =
-            (self.of("log_on_buffer_space_waits"), self.of("log_on_file_space_waits"), self.of("buffer_pool_wait_free"));
+        let (buffer, files, frames) = (
+            self.of("log_on_buffer_space_waits"),
+            self.of("log_on_file_space_waits"),
+            self.of("buffer_pool_wait_free"),
+        );
         self.line(format_args!("waits for a durable log: {waits}, without wait: {no_waits}"))?;
-        self.line(format_args!("waits for room in the log buffer: {buffer}, in the log files: {files}; for a free frame: {frames}"))?;
-        self.line(format_args!("waits for row locks: {}, now: {}", self.of("lock_row_lock_waits"), self.of("lock_row_lock_current_waits")))
+        self.line(format_args!(
+            "waits for room in the log buffer: {buffer}, in the log files: \
+            {files}; for a free frame: {frames}"
+        ))?;
+        self.line(format_args!(
+            "waits for row locks: {}, now: {}",
+            self.of("lock_row_lock_waits"),
+            self.of("lock_row_lock_current_waits")
+        ))
     }
 
     fn deadlock(&mut self) -> Result {
@@ -111,14 +139,22 @@ impl Report<'_> {
         let (pages, in_use) = engine.undo.counts();
         self.line(format_args!("Trx id counter {}", engine.sys.next_id().0))?;
         let purged = engine.history.done_below(engine.sys.oldest_view_no());
-        self.line(format_args!("Purge done for trx's n:o < {} undo n:o < 0 state: {}", purged.0, engine.history.state().name()))?;
+        self.line(format_args!(
+            "Purge done for trx's n:o < {} undo n:o < 0 state: {}",
+            purged.0,
+            engine.history.state().name()
+        ))?;
         self.line(format_args!("History list length {}", engine.history.len()))?;
         self.line(format_args!(
-            "Undo pages {pages}, {in_use} of them with undo logs that are needed; {} read views open",
+            "Undo pages {pages}, {in_use} of them with undo logs that are needed; {} read views \
+                open",
             engine.sys.open_views()
         ))?;
         let active = engine.sys.active_ids();
-        self.line(format_args!("LIST OF TRANSACTIONS FOR EACH SESSION: ({} active)", active.len()))?;
+        self.line(format_args!(
+            "LIST OF TRANSACTIONS FOR EACH SESSION: ({} active)",
+            active.len()
+        ))?;
         active.iter().take(MAX_TRANSACTIONS).try_for_each(|id| self.transaction(*id))
     }
 
@@ -135,22 +171,38 @@ impl Report<'_> {
 
     fn file_io(&mut self) -> Result {
         self.section("FILE I/O")?;
-        let (reads, writes, fsyncs) = (self.of("os_pending_reads"), self.of("os_pending_writes"), self.of("os_pending_fsyncs"));
-        self.line(format_args!("Pending normal page reads: {reads}, writes: {writes}, fsyncs: {fsyncs}"))?;
+        let (reads, writes, fsyncs) = (
+            self.of("os_pending_reads"),
+            self.of("os_pending_writes"),
+            self.of("os_pending_fsyncs"),
+        );
+        self.line(format_args!(
+            "Pending normal page reads: {reads}, writes: {writes}, fsyncs: {fsyncs}"
+        ))?;
         let writes = self.of("os_data_writes") + self.of("log_writes");
         let fsyncs = self.of("os_data_fsyncs") + self.of("os_log_fsyncs");
-        self.line(format_args!("{} OS file reads, {writes} OS file writes, {fsyncs} OS fsyncs", self.of("os_data_reads")))?;
-        let average = self.grown("buffer_data_reads").checked_div(self.grown("os_data_reads")).unwrap_or(0);
+        self.line(format_args!(
+            "{} OS file reads, {writes} OS file writes, {fsyncs} OS fsyncs",
+            self.of("os_data_reads")
+        ))?;
+        let average =
+            self.grown("buffer_data_reads").checked_div(self.grown("os_data_reads")).unwrap_or(0);
         let writes = self.per_second("os_data_writes") + self.per_second("log_writes");
         let fsyncs = self.per_second("os_data_fsyncs") + self.per_second("os_log_fsyncs");
         let reads = self.per_second("os_data_reads");
-        self.line(format_args!("{reads:.2} reads/s, {average} avg bytes/read, {writes:.2} writes/s, {fsyncs:.2} fsyncs/s"))
+        self.line(format_args!(
+            "{reads:.2} reads/s, {average} avg bytes/read, {writes:.2} \
+            writes/s, {fsyncs:.2} fsyncs/s"
+        ))
     }
 
     fn log(&mut self) -> Result {
         self.section("LOG")?;
-        let (tail, dirty, written) =
-            (self.of("log_lsn_current"), self.of("log_lsn_buf_dirty_pages_added"), self.engine.store.log.written().0);
+        let (tail, dirty, written) = (
+            self.of("log_lsn_current"),
+            self.of("log_lsn_buf_dirty_pages_added"),
+            self.engine.store.log.written().0,
+        );
         // A frame is complete before its pages are known to be dirty, and before it is written.
         let completed = self.of("log_lsn_buf_completed").max(dirty).max(written);
         for (name, lsn) in [
@@ -165,12 +217,27 @@ impl Report<'_> {
         ] {
             self.line(format_args!("{name:<28} {lsn}"))?;
         }
-        let (age, most, files) = (self.of("log_lsn_checkpoint_age"), self.of("log_max_modified_age_sync"), self.of("log_segments"));
+        let (age, most, files) = (
+            self.of("log_lsn_checkpoint_age"),
+            self.of("log_max_modified_age_sync"),
+            self.of("log_segments"),
+        );
         self.line(format_args!("Checkpoint age {age} of {most} bytes; {files} segment files"))?;
-        self.line(format_args!("{} log i/o's done, {:.2} log i/o's/second", self.of("log_writes"), self.per_second("log_writes")))?;
+        self.line(format_args!(
+            "{} log i/o's done, {:.2} log i/o's/second",
+            self.of("log_writes"),
+            self.per_second("log_writes")
+        ))?;
         let (flushes, each) = (self.of("log_flushes"), self.of("log_flush_avg_time_us"));
-        self.line(format_args!("{flushes} flushes, {:.2} flushes/second, {each} us each", self.per_second("log_flushes")))?;
-        let (scheme, depth, per_flush) = (log_scheme(self.of("log_scheme")), self.of("log_flush_depth"), self.of("log_waiters_per_flush"));
+        self.line(format_args!(
+            "{flushes} flushes, {:.2} flushes/second, {each} us each",
+            self.per_second("log_flushes")
+        ))?;
+        let (scheme, depth, per_flush) = (
+            log_scheme(self.of("log_scheme")),
+            self.of("log_flush_depth"),
+            self.of("log_waiters_per_flush"),
+        );
         self.line(format_args!(
             "scheme {scheme}, depth {depth}; {}.{:02} commits made durable by a flush",
             per_flush / 100,
@@ -186,8 +253,10 @@ impl Report<'_> {
         if count == 0 {
             return Ok(());
         }
-        let bound = |n: &&'static str| split(n).filter(|(h, _)| *h == name).and_then(|(_, bound)| bound);
-        let mut buckets: Vec<(u64, u64)> = self.now.values.iter().filter_map(|(n, v)| Some((bound(n)?, *v))).collect();
+        let bound =
+            |n: &&'static str| split(n).filter(|(h, _)| *h == name).and_then(|(_, bound)| bound);
+        let mut buckets: Vec<(u64, u64)> =
+            self.now.values.iter().filter_map(|(n, v)| Some((bound(n)?, *v))).collect();
         buckets.sort_unstable();
         write!(self.out, "{what}: {count} in {sum} us")?;
         let (mut before, mut separator) = (0, ';');
@@ -214,15 +283,31 @@ impl Report<'_> {
         ] {
             self.line(format_args!("{name:<18} {n}"))?;
         }
-        self.line(format_args!("Pages made young {}, evicted {}", self.of("buffer_pages_made_young"), self.of("buffer_pages_evicted")))?;
-        let (read, created, written) = ("buffer_pages_read", "buffer_pages_created", "buffer_pages_written");
-        self.line(format_args!("Pages read {}, created {}, written {}", self.of(read), self.of(created), self.of(written)))?;
+        self.line(format_args!(
+            "Pages made young {}, evicted {}",
+            self.of("buffer_pages_made_young"),
+            self.of("buffer_pages_evicted")
+        ))?;
+        let (read, created, written) =
+            ("buffer_pages_read", "buffer_pages_created", "buffer_pages_written");
+        self.line(format_args!(
+            "Pages read {}, created {}, written {}",
+            self.of(read),
+            self.of(created),
+            self.of(written)
+        ))?;
         let per_second = [read, created, written].map(|name| self.per_second(name));
-        self.line(format_args!("{:.2} reads/s, {:.2} creates/s, {:.2} writes/s", per_second[0], per_second[1], per_second[2]))?;
-        let (requests, reads) = (self.grown("buffer_pool_read_requests"), self.grown("buffer_pool_reads"));
+        self.line(format_args!(
+            "{:.2} reads/s, {:.2} creates/s, {:.2} writes/s",
+            per_second[0], per_second[1], per_second[2]
+        ))?;
+        let (requests, reads) =
+            (self.grown("buffer_pool_read_requests"), self.grown("buffer_pool_reads"));
         match (reads * 1000).checked_div(requests) {
             None => self.line(format_args!("No buffer pool page gets since the last printout")),
-            Some(missed) => self.line(format_args!("Buffer pool hit rate {} / 1000", 1000 - missed.min(1000))),
+            Some(missed) => {
+                self.line(format_args!("Buffer pool hit rate {} / 1000", 1000 - missed.min(1000)))
+            }
         }
     }
 
@@ -231,8 +316,14 @@ impl Report<'_> {
         let names = ["dml_inserts", "dml_updates", "dml_deletes", "dml_reads"];
         let (n, s) = (names.map(|name| self.of(name)), names.map(|name| self.per_second(name)));
         self.line(format_args!("{} read views open inside InnoDB", self.of("trx_read_views")))?;
-        self.line(format_args!("Number of rows inserted {}, updated {}, deleted {}, read {}", n[0], n[1], n[2], n[3]))?;
-        self.line(format_args!("{:.2} inserts/s, {:.2} updates/s, {:.2} deletes/s, {:.2} reads/s", s[0], s[1], s[2], s[3]))
+        self.line(format_args!(
+            "Number of rows inserted {}, updated {}, deleted {}, read {}",
+            n[0], n[1], n[2], n[3]
+        ))?;
+        self.line(format_args!(
+            "{:.2} inserts/s, {:.2} updates/s, {:.2} deletes/s, {:.2} reads/s",
+            s[0], s[1], s[2], s[3]
+        ))
     }
 }
 

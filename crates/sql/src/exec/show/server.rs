@@ -4,15 +4,25 @@ use crate::processes::Processes;
 use crate::session::state::{Level, Warnings};
 use redolith_types::{Charset, Collation, Value};
 
-pub(super) fn warnings(warnings: &Warnings, offset: u64, count: u64, errors_only: bool) -> impl Iterator<Item = Made> {
+pub(super) fn warnings(
+    warnings: &Warnings,
+    offset: u64,
+    count: u64,
+    errors_only: bool,
+) -> impl Iterator<Item = Made> {
     let level = |l| match l {
         Level::Note => "Note",
         Level::Warning => "Warning",
         Level::Error => "Error",
     };
     let all = warnings.list().iter().filter(move |w| !errors_only || w.level == Level::Error);
-    let (offset, count) = (usize::try_from(offset).unwrap_or(usize::MAX), usize::try_from(count).unwrap_or(usize::MAX));
-    all.skip(offset).take(count).map(move |w| vec![text(level(w.level)), int(w.code), text(&w.message)])
+    let (offset, count) = (
+        usize::try_from(offset).unwrap_or(usize::MAX),
+        usize::try_from(count).unwrap_or(usize::MAX),
+    );
+    all.skip(offset)
+        .take(count)
+        .map(move |w| vec![text(level(w.level)), int(w.code), text(&w.message)])
 }
 
 /// Bytes of a statement that SHOW PROCESSLIST without FULL prints.
@@ -42,7 +52,8 @@ pub(crate) fn engines() -> Vec<Made> {
 }
 
 pub(super) fn plugins() -> Vec<Made> {
-    let row = |name, kind| vec![text(name), text("ACTIVE"), text(kind), Value::Null, text("Apache-2.0")];
+    let row =
+        |name, kind| vec![text(name), text("ACTIVE"), text(kind), Value::Null, text("Apache-2.0")];
     vec![row("mysql_native_password", "AUTHENTICATION"), row("InnoDB", "STORAGE ENGINE")]
 }
 
@@ -54,7 +65,16 @@ pub(crate) fn character_sets() -> Vec<Made> {
         }
     }
     all.sort_by_key(|c| c.name());
-    all.into_iter().map(|c| vec![text(c.name()), text(c.description()), text(c.default_collation().name()), int(c.max_len())]).collect()
+    all.into_iter()
+        .map(|c| {
+            vec![
+                text(c.name()),
+                text(c.description()),
+                text(c.default_collation().name()),
+                int(c.max_len()),
+            ]
+        })
+        .collect()
 }
 
 pub(crate) fn collations() -> Vec<Made> {

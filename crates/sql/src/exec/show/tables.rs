@@ -11,10 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(super) fn find(engine: &Engine, name: &TableName) -> Result<Arc<Table>> {
-    engine.dict.table(&name.schema, &name.name).ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
+    engine
+        .dict
+        .table(&name.schema, &name.name)
+        .ok_or_else(|| SqlError::no_such_table(&name.schema, &name.name))
 }
 
-pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> impl Iterator<Item = Made> + use<> {
+pub(super) fn names(
+    engine: &Engine,
+    schema: &str,
+    full: bool,
+) -> impl Iterator<Item = Made> + use<> {
     let row = move |t: Arc<Table>| {
         let mut row = vec![text(&t.def.name)];
         row.extend(full.then(|| text("BASE TABLE")));
@@ -24,7 +31,9 @@ pub(super) fn names(engine: &Engine, schema: &str, full: bool) -> impl Iterator<
 }
 
 pub(super) fn virtual_names(full: bool) -> impl Iterator<Item = Made> {
-    let row = move |t: &Virtual| [t.name()].into_iter().chain(full.then_some("SYSTEM VIEW")).map(text).collect();
+    let row = move |t: &Virtual| {
+        [t.name()].into_iter().chain(full.then_some("SYSTEM VIEW")).map(text).collect()
+    };
     Virtual::all().iter().map(row)
 }
 
@@ -39,7 +48,8 @@ pub(super) fn virtual_status() -> impl Iterator<Item = Made> {
 }
 
 pub(super) fn virtual_def(name: &TableName) -> Result<&'static TableDef> {
-    let table = Virtual::from_name(&name.name).ok_or_else(|| SqlError::unknown_information_table(&name.name))?;
+    let table = Virtual::from_name(&name.name)
+        .ok_or_else(|| SqlError::unknown_information_table(&name.name))?;
     Ok(&table.info().def)
 }
 
@@ -59,7 +69,8 @@ pub(crate) async fn status_of(engine: &Engine, table: &TableDef) -> Result<Optio
 fn status_row(engine: &Engine, t: &Table) -> Made {
     let bytes = engine.store.spaces.get(t.space).map_or(0, |s| s.pages() as u64 * PAGE_SIZE as u64);
     let rows = t.rows.load(Relaxed).max(0) as u64;
-    let next = t.def.auto_increment_column().map_or(Value::Null, |_| int(t.auto_increment.load(Relaxed)));
+    let next =
+        t.def.auto_increment_column().map_or(Value::Null, |_| int(t.auto_increment.load(Relaxed)));
     vec![
         text(&t.def.name),
         text("InnoDB"),
@@ -86,5 +97,7 @@ fn status_row(engine: &Engine, t: &Table) -> Made {
 pub(super) fn open(engine: &Engine, schema: Option<&str>) -> impl Iterator<Item = Made> {
     let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
     let tables = schemas.into_iter().flat_map(|s| engine.dict.tables(&s));
-    tables.map(|t| vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)])
+    tables.map(|t| {
+        vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)]
+    })
 }

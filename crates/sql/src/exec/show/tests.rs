@@ -55,15 +55,22 @@ fn what_is_told_makes_the_same_table() {
     let s = &mut server.session();
     for text in [
         EVERYTHING,
-        "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, PRIMARY KEY (id))",
-        "CREATE TABLE a (x INT UNIQUE, y INT NOT NULL UNIQUE, z INT, KEY (z), KEY (z, x)) DEFAULT CHARSET=latin1",
-        "CREATE TABLE b (t TEXT CHARACTER SET utf8mb3, u VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_bin) COLLATE utf8mb4_bin",
-        "CREATE TABLE c (v VARCHAR(5) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, w TIME(6) DEFAULT '-01:02:03.5') COLLATE utf8mb4_bin",
-        "CREATE TABLE e (id serial, v BINARY(3) DEFAULT 'ab', y YEAR DEFAULT 2024, n DECIMAL(5,0) DEFAULT -3)",
+        "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, \
+            c CHAR(120) DEFAULT '' NOT NULL, PRIMARY KEY (id))",
+        "CREATE TABLE a (x INT UNIQUE, y INT NOT NULL UNIQUE, z INT, KEY (z), KEY (z, x)) DEFAULT \
+            CHARSET=latin1",
+        "CREATE TABLE b (t TEXT CHARACTER SET utf8mb3, u VARCHAR(9) CHARACTER SET latin1 COLLATE \
+            latin1_bin) COLLATE utf8mb4_bin",
+        "CREATE TABLE c (v VARCHAR(5) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, w TIME(6) \
+            DEFAULT '-01:02:03.5') COLLATE utf8mb4_bin",
+        "CREATE TABLE e (id serial, v BINARY(3) DEFAULT 'ab', y YEAR DEFAULT 2024, n DECIMAL(5,0) \
+            DEFAULT -3)",
     ] {
         let mut def = definition(s, text);
         // No default and DEFAULT NULL are one thing.
-        for c in def.columns.iter_mut().filter(|c| c.default.is_none() && c.nullable && !c.ty.is_lob()) {
+        for c in
+            def.columns.iter_mut().filter(|c| c.default.is_none() && c.nullable && !c.ty.is_lob())
+        {
             c.default = Some(DefaultValue::Null);
         }
         let memory = &mut Account::new(&server.memory);
@@ -78,27 +85,69 @@ fn what_is_told_makes_the_same_table() {
 fn sysbench_table() {
     let server = Server::new();
     let s = &mut server.session();
-    s.ddl("CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, PRIMARY KEY (id))").unwrap();
+    s.ddl(
+        "CREATE TABLE sbtest1(id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT '0' NOT \
+        NULL, c CHAR(120) DEFAULT '' NOT NULL, PRIMARY KEY (id))",
+    )
+    .unwrap();
     s.ddl("CREATE INDEX k_1 ON sbtest1(k)").unwrap();
     s.ddl("CREATE UNIQUE INDEX u ON sbtest1(c, k)").unwrap();
     assert_eq!(
         s.rows("DESCRIBE sbtest1"),
-        [["id", "int", "NO", "PRI", "NULL", "auto_increment"], ["k", "int", "NO", "MUL", "0", ""], ["c", "char(120)", "NO", "MUL", "", ""],]
+        [
+            ["id", "int", "NO", "PRI", "NULL", "auto_increment"],
+            ["k", "int", "NO", "MUL", "0", ""],
+            ["c", "char(120)", "NO", "MUL", "", ""],
+        ]
     );
     let full = s.run("SHOW FULL COLUMNS FROM sbtest1 LIKE 'C%'").unwrap();
-    assert_eq!(full.columns, ["Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment"]);
-    assert_eq!(full.rows, [["c", "char(120)", "utf8mb4_general_ci", "NO", "MUL", "", "", "select,insert,update,references", ""]]);
-    let names: Vec<[String; 4]> =
-        s.rows("SHOW INDEX FROM sbtest1").iter().map(|r| [r[1].clone(), r[2].clone(), r[3].clone(), r[4].clone()]).collect();
-    assert_eq!(names, [["0", "PRIMARY", "1", "id"], ["0", "u", "1", "c"], ["0", "u", "2", "k"], ["1", "k_1", "1", "k"]]);
+    assert_eq!(
+        full.columns,
+        ["Field", "Type", "Collation", "Null", "Key", "Default", "Extra", "Privileges", "Comment"]
+    );
+    assert_eq!(
+        full.rows,
+        [[
+            "c",
+            "char(120)",
+            "utf8mb4_general_ci",
+            "NO",
+            "MUL",
+            "",
+            "",
+            "select,insert,update,references",
+            ""
+        ]]
+    );
+    let names: Vec<[String; 4]> = s
+        .rows("SHOW INDEX FROM sbtest1")
+        .iter()
+        .map(|r| [r[1].clone(), r[2].clone(), r[3].clone(), r[4].clone()])
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ["0", "PRIMARY", "1", "id"],
+            ["0", "u", "1", "c"],
+            ["0", "u", "2", "k"],
+            ["1", "k_1", "1", "k"]
+        ]
+    );
     assert_eq!(s.rows("SHOW KEYS FROM sbtest1 WHERE Key_name = 'PRIMARY'").len(), 1);
     let cardinality = |s: &mut crate::exec::fixture::Session<'_>| -> Vec<u64> {
         s.rows("SHOW INDEX FROM sbtest1").iter().map(|r| r[6].parse().unwrap()).collect()
     };
     assert_eq!(cardinality(s), [0, 0, 0, 0]);
     let insert = |s: &crate::exec::fixture::Session<'_>, from: i64, to: i64| {
-        let rows: Vec<_> =
-            (from..to).map(|id| [Value::Int(id), Value::Int(id % 40), Value::owned(format!("c{}", id / 4).into_bytes())]).collect();
+        let rows: Vec<_> = (from..to)
+            .map(|id| {
+                [
+                    Value::Int(id),
+                    Value::Int(id % 40),
+                    Value::owned(format!("c{}", id / 4).into_bytes()),
+                ]
+            })
+            .collect();
         s.insert("sbtest1", &rows.iter().map(|r| &r[..]).collect::<Vec<_>>());
     };
     insert(s, 1, 81);
@@ -113,11 +162,21 @@ fn sysbench_table() {
 fn columns_say_how_their_values_come_about() {
     let server = Server::new();
     let s = &mut server.session();
-    s.ddl("CREATE TABLE t (a INT NOT NULL UNIQUE, b INT UNIQUE, ts TIMESTAMP NOT NULL DEFAULT NOW() ON UPDATE NOW(), x INT DEFAULT (1+1), tx TEXT)").unwrap();
+    s.ddl(
+        "CREATE TABLE t (a INT NOT NULL UNIQUE, b INT UNIQUE, ts TIMESTAMP NOT NULL DEFAULT \
+        NOW() ON UPDATE NOW(), x INT DEFAULT (1+1), tx TEXT)",
+    )
+    .unwrap();
     let rows = s.rows("SHOW COLUMNS FROM t");
-    assert_eq!(rows[0][3], "PRI", "the unique key over NOT NULL columns stands for the primary key");
+    assert_eq!(
+        rows[0][3], "PRI",
+        "the unique key over NOT NULL columns stands for the primary key"
+    );
     assert_eq!(rows[1][3], "UNI");
-    assert_eq!(rows[2][4..], ["CURRENT_TIMESTAMP", "DEFAULT_GENERATED on update CURRENT_TIMESTAMP"]);
+    assert_eq!(
+        rows[2][4..],
+        ["CURRENT_TIMESTAMP", "DEFAULT_GENERATED on update CURRENT_TIMESTAMP"]
+    );
     assert_eq!(rows[3][4..], ["1+1", "DEFAULT_GENERATED"]);
     assert_eq!(rows[4][4..], ["NULL", ""]);
 }
@@ -139,12 +198,21 @@ fn databases_and_tables() {
         s.rows("SHOW CREATE DATABASE other"),
         [[
             "other",
-            "CREATE DATABASE `other` /*!40100 DEFAULT CHARACTER SET latin1 COLLATE latin1_bin */ /*!80016 DEFAULT ENCRYPTION='N' */"
+            "CREATE DATABASE `other` /*!40100 DEFAULT CHARACTER SET latin1 COLLATE latin1_bin */ \
+                /*!80016 DEFAULT ENCRYPTION='N' */"
         ]]
     );
     s.insert("two", &[&[Value::Int(1)], &[Value::Int(2)]]);
     let status = s.rows("SHOW TABLE STATUS LIKE 'two'");
-    assert_eq!((status[0][0].as_str(), status[0][1].as_str(), status[0][4].as_str(), status[0][10].as_str()), ("two", "InnoDB", "2", "9"));
+    assert_eq!(
+        (
+            status[0][0].as_str(),
+            status[0][1].as_str(),
+            status[0][4].as_str(),
+            status[0][10].as_str()
+        ),
+        ("two", "InnoDB", "2", "9")
+    );
     assert_eq!(s.rows("SHOW OPEN TABLES").len(), 2);
     assert_eq!(s.error("SHOW CREATE TABLE nope"), 1146);
     assert_eq!(s.error("SHOW TABLES FROM nope"), 1049);
@@ -156,14 +224,23 @@ fn warnings_and_the_server() {
     let s = &mut server.session();
     s.state.warnings.push(Level::Note, 1051, "Unknown table 'test.x'");
     s.state.warnings.push(Level::Error, 1146, "Table 'test.x' doesn't exist");
-    assert_eq!(s.rows("SHOW WARNINGS"), [["Note", "1051", "Unknown table 'test.x'"], ["Error", "1146", "Table 'test.x' doesn't exist"]]);
+    assert_eq!(
+        s.rows("SHOW WARNINGS"),
+        [
+            ["Note", "1051", "Unknown table 'test.x'"],
+            ["Error", "1146", "Table 'test.x' doesn't exist"]
+        ]
+    );
     assert_eq!(s.rows("SHOW ERRORS").len(), 1);
     assert_eq!(s.rows("SHOW WARNINGS LIMIT 1, 1")[0][0], "Error");
     assert_eq!(s.rows("SHOW COUNT(*) WARNINGS"), [["2"]]);
     assert_eq!(s.rows("SHOW PROCESSLIST").len(), 1);
     assert_eq!(s.rows("SHOW ENGINES")[0][..2], ["InnoDB", "DEFAULT"]);
     assert_eq!(s.rows("SHOW CHARACTER SET LIKE 'latin1'")[0][2..], ["latin1_swedish_ci", "1"]);
-    assert_eq!(s.rows("SHOW COLLATION WHERE Charset = 'utf8mb4' AND `Default` = 'Yes'")[0][0], "utf8mb4_general_ci");
+    assert_eq!(
+        s.rows("SHOW COLLATION WHERE Charset = 'utf8mb4' AND `Default` = 'Yes'")[0][0],
+        "utf8mb4_general_ci"
+    );
     assert!(s.rows("SHOW TRIGGERS").is_empty() && s.rows("SHOW MASTER STATUS").is_empty());
     assert!(s.rows("SHOW GRANTS")[0][0].starts_with("GRANT ALL PRIVILEGES"));
 }
@@ -172,8 +249,14 @@ fn warnings_and_the_server() {
 fn variables_and_status() {
     let server = Server::new();
     let s = &mut server.session();
-    assert_eq!(s.rows("SHOW VARIABLES LIKE 'lower_case_table_names'"), [["lower_case_table_names", "0"]]);
-    assert_eq!(s.rows("SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'wait_timeout')").len(), 2);
+    assert_eq!(
+        s.rows("SHOW VARIABLES LIKE 'lower_case_table_names'"),
+        [["lower_case_table_names", "0"]]
+    );
+    assert_eq!(
+        s.rows("SHOW VARIABLES WHERE Variable_name IN ('autocommit', 'wait_timeout')").len(),
+        2
+    );
     s.run("SET wait_timeout = 7").unwrap();
     assert_eq!(s.rows("SHOW SESSION VARIABLES LIKE 'wait_timeout'")[0][1], "7");
     assert_eq!(s.rows("SHOW GLOBAL VARIABLES LIKE 'wait_timeout'")[0][1], "28800");
@@ -206,6 +289,9 @@ fn engine_status_has_the_sections() {
     ] {
         assert!(report.contains(part), "{part}:\n{report}");
     }
-    assert!(report.contains(&format!("---TRANSACTION {}, ACTIVE\n0 row lock(s)\n", trx.id().0)), "{report}");
+    assert!(
+        report.contains(&format!("---TRANSACTION {}, ACTIVE\n0 row lock(s)\n", trx.id().0)),
+        "{report}"
+    );
     redolith_engine::host::block_on(trx.rollback()).unwrap();
 }

@@ -1,4 +1,5 @@
-//! The engine on a disk that counts what is asked of it in the log's files, and can hold a write back; its counters as a user reads them.
+//! The engine on a disk that counts what is asked of it in the log's files, and can hold a write
+//! back; its counters as a user reads them.
 use super::super::Session;
 use super::super::tests::{World, lines};
 use crate::exec::fixture::Server;
@@ -131,16 +132,19 @@ impl Rig {
         let asked = Arc::new(Asked::default());
         let disk = Counting { disk: RealDisk::new(), log: asked.clone() };
         let server = Server::on(Arc::new(disk), |c| {
-            (c.log_buffer_bytes, c.log_segment_bytes, c.log_capacity_bytes) = (buffer_bytes, segment_bytes, 16 * segment_bytes);
+            (c.log_buffer_bytes, c.log_segment_bytes, c.log_capacity_bytes) =
+                (buffer_bytes, segment_bytes, 16 * segment_bytes);
         });
         Rig { world: World::over(server), asked }
     }
-    /// Nothing writes but the sessions: no purge, no flushing or checkpoint for the time's sake, no segment that is still being made.
+    /// Nothing writes but the sessions: no purge, no flushing or checkpoint for the time's sake, no
+    /// segment that is still being made.
     pub fn quiet(&self) {
         let engine = &self.world.server.engine;
         let (log, f) = (&engine.store.log, &engine.flush_settings);
         engine.history.stop();
-        // First all that is to be written is: what has begun goes on for some time, on a busy disk for long.
+        // First all that is to be written is: what has begun goes on for some time, on a busy disk
+        // for long.
         f.checkpoint_interval_ms.set(1);
         f.idle_flush_pct.set(100);
         self.until("a checkpoint at the end", || {
@@ -174,7 +178,13 @@ impl Rig {
     }
     /// As [`counts`], without a statement that counts itself.
     pub fn metrics(&self) -> Counts {
-        self.world.server.engine.metrics().into_iter().map(|(m, n)| (m.name.to_string(), n)).collect()
+        self.world
+            .server
+            .engine
+            .metrics()
+            .into_iter()
+            .map(|(m, n)| (m.name.to_string(), n))
+            .collect()
     }
     pub fn write_with(&self, mode: Option<WriterMode>) {
         self.world.server.engine.store.log.set_policy(|policy| policy.mode = mode);
@@ -187,7 +197,10 @@ impl Rig {
 
 pub(super) fn counts(s: &mut Session) -> Counts {
     let rows = lines(s, "SELECT name, count FROM information_schema.innodb_metrics");
-    rows.iter().filter_map(|row| row.split_once('|')).map(|(name, n)| (name.to_string(), n.parse().unwrap())).collect()
+    rows.iter()
+        .filter_map(|row| row.split_once('|'))
+        .map(|(name, n)| (name.to_string(), n.parse().unwrap()))
+        .collect()
 }
 pub(super) fn more(before: &Counts, after: &Counts, name: &str) -> u64 {
     after[name] - before[name]

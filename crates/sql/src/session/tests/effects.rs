@@ -1,4 +1,5 @@
-//! When each session variable takes effect: at once for statements that come, whatever was planned or prepared before, unless MySQL says otherwise.
+//! When each session variable takes effect: at once for statements that come, whatever was planned
+//! or prepared before, unless MySQL says otherwise.
 use super::{World, execute, lines, query};
 use crate::settings::{Access, Kind, Scope, Var};
 use redolith_types::Value;
@@ -15,21 +16,63 @@ struct Effect {
     bound_at_prepare: bool,
 }
 
-const fn at_once(var: &'static str, value: &'static str, ask: &'static str, before: &'static str, after: &'static str) -> Effect {
+const fn at_once(
+    var: &'static str,
+    value: &'static str,
+    ask: &'static str,
+    before: &'static str,
+    after: &'static str,
+) -> Effect {
     Effect { var, value, ask, before, after, bound_at_prepare: false }
 }
-const fn at_prepare(var: &'static str, value: &'static str, ask: &'static str, before: &'static str, after: &'static str) -> Effect {
+const fn at_prepare(
+    var: &'static str,
+    value: &'static str,
+    ask: &'static str,
+    before: &'static str,
+    after: &'static str,
+) -> Effect {
     Effect { var, value, ask, before, after, bound_at_prepare: true }
 }
 
 const EFFECTS: &[Effect] = &[
     at_once("default_week_format", "3", "SELECT WEEK('2008-02-20')", "7", "8"),
     at_prepare("div_precision_increment", "1", "SELECT 1.0 / 3", "0.33333", "0.33"),
-    at_once("group_concat_max_len", "4", "SELECT GROUP_CONCAT(n SEPARATOR '') FROM (SELECT 12345 AS n) AS d", "12345", "1234"),
-    at_once("time_zone", "'+02:00'", "SELECT FROM_UNIXTIME(0)", "1970-01-01 00:00:00", "1970-01-01 02:00:00"),
-    at_once("time_zone", "'+02:00'", "SELECT UNIX_TIMESTAMP('2020-01-01 00:00:00')", "1577836800", "1577829600"),
-    at_once("time_zone", "'-01:00'", "SELECT at FROM stamps", "2020-01-01 00:00:00", "2019-12-31 23:00:00"),
-    at_once("time_zone", "'-01:00'", "SELECT COUNT(*) FROM stamps WHERE at = '2020-01-01 00:00:00'", "1", "0"),
+    at_once(
+        "group_concat_max_len",
+        "4",
+        "SELECT GROUP_CONCAT(n SEPARATOR '') FROM (SELECT 12345 AS n) AS d",
+        "12345",
+        "1234",
+    ),
+    at_once(
+        "time_zone",
+        "'+02:00'",
+        "SELECT FROM_UNIXTIME(0)",
+        "1970-01-01 00:00:00",
+        "1970-01-01 02:00:00",
+    ),
+    at_once(
+        "time_zone",
+        "'+02:00'",
+        "SELECT UNIX_TIMESTAMP('2020-01-01 00:00:00')",
+        "1577836800",
+        "1577829600",
+    ),
+    at_once(
+        "time_zone",
+        "'-01:00'",
+        "SELECT at FROM stamps",
+        "2020-01-01 00:00:00",
+        "2019-12-31 23:00:00",
+    ),
+    at_once(
+        "time_zone",
+        "'-01:00'",
+        "SELECT COUNT(*) FROM stamps WHERE at = '2020-01-01 00:00:00'",
+        "1",
+        "0",
+    ),
     at_once("sql_mode", "''", "DO CAST('2020-02-30' AS DATE)", "ok 0 0", "ok 0 0"),
     at_once("sql_mode", "'NO_UNSIGNED_SUBTRACTION'", "SELECT CAST(1 AS SIGNED) - 2", "-1", "-1"),
     at_prepare("sql_mode", "'PIPES_AS_CONCAT'", "SELECT 1 || 0", "1", "10"),
@@ -39,7 +82,13 @@ const EFFECTS: &[Effect] = &[
     at_once("sql_mode", "''", "INSERT INTO narrow VALUES (300)", "error 1264", "ok 1 0"),
     at_once("sql_mode", "''", "INSERT INTO narrow VALUES (1 / 0)", "error 1365", "ok 1 0"),
     at_prepare("collation_connection", "'utf8mb4_bin'", "SELECT 'a' = 'A'", "1", "0"),
-    at_prepare("character_set_connection", "'latin1'", "SELECT LENGTH('\u{e9}'), CHARSET('a')", "2|utf8mb4", "1|latin1"),
+    at_prepare(
+        "character_set_connection",
+        "'latin1'",
+        "SELECT LENGTH('\u{e9}'), CHARSET('a')",
+        "2|utf8mb4",
+        "1|latin1",
+    ),
     at_prepare("character_set_client", "'latin1'", "SELECT HEX('\u{e9}')", "C3A9", "C383C2A9"),
     at_once("sql_notes", "0", "SELECT @@warning_count FROM (SELECT 1) AS d", "1", "0"),
 ];
@@ -74,15 +123,25 @@ const ELSEWHERE: &[&str] = &[
     "wait_timeout",
 ];
 /// Those that can be set to one value only, in other words.
-const NOTHING_TO_SAY: &[&str] =
-    &["default_storage_engine", "default_tmp_storage_engine", "lc_messages", "lc_time_names", "optimizer_switch"];
+const NOTHING_TO_SAY: &[&str] = &[
+    "default_storage_engine",
+    "default_tmp_storage_engine",
+    "lc_messages",
+    "lc_time_names",
+    "optimizer_switch",
+];
 
 #[test]
 fn every_variable_with_an_effect_is_tested() {
     for var in Var::all() {
         let v = var.get();
-        let settable = v.access == Access::Dynamic && v.scope != Scope::Global && v.only.is_none() && v.inert.is_none();
-        let tested = EFFECTS.iter().any(|e| e.var == v.name) || ELSEWHERE.contains(&v.name) || NOTHING_TO_SAY.contains(&v.name);
+        let settable = v.access == Access::Dynamic
+            && v.scope != Scope::Global
+            && v.only.is_none()
+            && v.inert.is_none();
+        let tested = EFFECTS.iter().any(|e| e.var == v.name)
+            || ELSEWHERE.contains(&v.name)
+            || NOTHING_TO_SAY.contains(&v.name);
         assert_eq!(settable, tested, "{}", v.name);
     }
 }
@@ -191,7 +250,11 @@ fn what_the_session_knows_counts_at_once() {
     let w = world();
     let mut s = w.session();
     lines(&mut s, "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, n INT)");
-    let id = redolith_engine::host::block_on(s.prepare(b"SELECT UNIX_TIMESTAMP(NOW()), LAST_INSERT_ID(), CONNECTION_ID()")).unwrap().id;
+    let id = redolith_engine::host::block_on(
+        s.prepare(b"SELECT UNIX_TIMESTAMP(NOW()), LAST_INSERT_ID(), CONNECTION_ID()"),
+    )
+    .unwrap()
+    .id;
     lines(&mut s, "SET timestamp = 1000000000, last_insert_id = 7, pseudo_thread_id = 42");
     assert_eq!(execute(&mut s, id, &[]), ["1000000000|7|42"]);
     lines(&mut s, "SET identity = 8, timestamp = DEFAULT");
@@ -214,7 +277,10 @@ fn row_locks_are_waited_for_as_long_as_is_set_now() {
     let (mut a, mut b) = (w.session(), w.session());
     lines(&mut a, "CREATE TABLE locked (id INT PRIMARY KEY); INSERT INTO locked VALUES (1), (2)");
     lines(&mut a, "BEGIN; SELECT * FROM locked WHERE id = 1 FOR UPDATE");
-    let prepared = redolith_engine::host::block_on(b.prepare(b"SELECT * FROM locked WHERE id = 1 FOR UPDATE")).unwrap().id;
+    let prepared =
+        redolith_engine::host::block_on(b.prepare(b"SELECT * FROM locked WHERE id = 1 FOR UPDATE"))
+            .unwrap()
+            .id;
     // The default is 50 seconds, and the transaction begins with that.
     lines(&mut b, "BEGIN; SELECT * FROM locked WHERE id = 2 FOR UPDATE");
     lines(&mut b, "SET SESSION innodb_lock_wait_timeout = 1");
@@ -240,7 +306,10 @@ fn isolation_and_access_are_of_the_next_transaction() {
     let count = "SELECT COUNT(*) FROM one";
     lines(&mut a, "BEGIN");
     assert_eq!(lines(&mut a, count), ["1"]);
-    lines(&mut a, "SET SESSION transaction_isolation = 'READ-COMMITTED', transaction_read_only = ON");
+    lines(
+        &mut a,
+        "SET SESSION transaction_isolation = 'READ-COMMITTED', transaction_read_only = ON",
+    );
     lines(&mut b, "INSERT INTO one VALUES (2)");
     assert_eq!(lines(&mut a, count), ["1"], "a snapshot of REPEATABLE READ");
     assert_eq!(lines(&mut a, "INSERT INTO one VALUES (3)"), ["ok 1 0"]);
@@ -287,13 +356,25 @@ fn autocommit_that_is_switched_on_commits() {
 fn databases_are_made_in_the_sessions_character_set() {
     let w = world();
     let mut s = w.session();
-    lines(&mut s, "SET SESSION character_set_server = latin1; CREATE DATABASE narrow_ones; USE narrow_ones");
-    assert_eq!(lines(&mut s, "SELECT @@character_set_database, @@collation_database"), ["latin1|latin1_swedish_ci"]);
-    lines(&mut s, "SET SESSION collation_server = DEFAULT; CREATE DATABASE wide_ones; USE wide_ones");
+    lines(
+        &mut s,
+        "SET SESSION character_set_server = latin1; CREATE DATABASE narrow_ones; USE narrow_ones",
+    );
+    assert_eq!(
+        lines(&mut s, "SELECT @@character_set_database, @@collation_database"),
+        ["latin1|latin1_swedish_ci"]
+    );
+    lines(
+        &mut s,
+        "SET SESSION collation_server = DEFAULT; CREATE DATABASE wide_ones; USE wide_ones",
+    );
     assert_eq!(lines(&mut s, "SELECT @@character_set_database"), ["utf8mb4"]);
     // SET CHARACTER SET takes the connection's from there.
     lines(&mut s, "USE narrow_ones; SET CHARACTER SET utf8mb4");
-    assert_eq!(lines(&mut s, "SELECT @@character_set_client, @@collation_connection"), ["utf8mb4|latin1_swedish_ci"]);
+    assert_eq!(
+        lines(&mut s, "SELECT @@character_set_client, @@collation_connection"),
+        ["utf8mb4|latin1_swedish_ci"]
+    );
 }
 
 #[test]
@@ -323,6 +404,8 @@ fn timeouts_of_the_connection_are_those_of_now() {
 
 #[test]
 fn variables_of_the_session_are_told_apart() {
-    let of_session = Var::all().iter().filter(|v| v.get().kind == Kind::OfSession && v.get().access == Access::Dynamic);
+    let of_session = Var::all()
+        .iter()
+        .filter(|v| v.get().kind == Kind::OfSession && v.get().access == Access::Dynamic);
     assert_eq!(of_session.count(), 7);
 }
