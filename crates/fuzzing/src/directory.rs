@@ -1,10 +1,9 @@
 //! A data directory of which something was changed: control, log, doublewrite file, register of
-//! files,
-//! dictionary, undo or a table. A start refuses it, or every row is read and every table checked.
+//! files, dictionary, undo or a table. A start refuses it, or every row is read and every table
+//! checked.
 //!
 //! An input names a file, a block of it and changes to that block. Unless it asks otherwise the
-//! block's
-//! checksum is made right again, so that what is behind the checksum is reached.
+//! block's checksum is made right again, so that what is behind the checksum is reached.
 use crate::{change, take};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::lock::KillFlag;

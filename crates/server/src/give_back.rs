@@ -1,12 +1,10 @@
 //! Memory that clients do not need any more goes back to the system.
 //!
 //! The allocator keeps what is freed for a while, in case it is wanted again, and looks for what
-//! has
-//! been kept for too long only when it is called. A server that has done something large and has
-//! nothing to do now calls nobody: hundreds of megabytes stayed until the next day. So once
-//! accounts
-//! have given back much, and none gives back any more, the allocator is told to let go of all it
-//! can.
+//! has been kept for too long only when it is called. A server that has done something large and
+//! has nothing to do now calls nobody: hundreds of megabytes stayed until the next day. So once
+//! accounts have given back much, and none gives back any more, the allocator is told to let go of
+//! all it can.
 //! It is told again some seconds later: a thread that helped out ends by then, and leaves its
 //! pages.
 #![allow(unsafe_code)] // a call of the allocator that its crate has no safe name for
@@ -17,8 +15,7 @@ use mimalloc as _;
 
 unsafe extern "C" {
     /// mimalloc.h: frees what the calling thread keeps; with `force`, also what all threads have
-    /// left
-    /// for later, and gives it back to the system. Any thread may call it at any time.
+    /// left for later, and gives it back to the system. Any thread may call it at any time.
     safe fn mi_collect(force: bool);
 }
 

@@ -174,9 +174,8 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
 }
 
 /// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter:
-/// that is
-/// for what nobody counts, and for buffers that are there twice while they grow. The least is for
-/// one client.
+/// that is for what nobody counts, and for buffers that are there twice while they grow. The least
+/// is for one client.
 fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
     const LEAST: u64 = 256 << 20;
     let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));

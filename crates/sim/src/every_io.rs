@@ -8,8 +8,8 @@
 //! | it is reported done and was not done, or was done elsewhere | the same; or rows are older than they should be |
 //!
 //! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has
-//! passed
-//! a page's changes, nothing says that there was a newer page than the whole one that is there.
+//! passed a page's changes, nothing says that there was a newer page than the whole one that is
+//! there.
 use crate::executor::Rng;
 use crate::rest::{self, MIXED, OLDER};
 use crate::run::{Kind, Life, World, one_life};

@@ -1,26 +1,21 @@
 //! What clients make grow in memory, in one account: statement within session within server.
 //!
 //! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long
-//! strings,
-//! variables, locks, packets. Each of these is charged to an [`Account`] before it grows further,
-//! and
-//! an account takes what it is charged from the [`ServerMemory`] that all share. Whoever would pass
-//! a
-//! bound gets error 3170, which names the setting; the statement ends, the session goes on.
+//! strings, variables, locks, packets. Each of these is charged to an [`Account`] before it grows
+//! further, and an account takes what it is charged from the [`ServerMemory`] that all share.
+//! Whoever would pass a bound gets error 3170, which names the setting; the statement ends, the
+//! session goes on.
 //!
 //! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts
-//! together
-//! at most `redolith_server_memory`: what is refused has not been charged.
+//! together at most `redolith_server_memory`: what is refused has not been charged.
 //! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when
-//! the
-//! statement has ended, however it has ended.
+//! the statement has ended, however it has ended.
 //! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the
-//! server
-//! in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never charged.
+//! server in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never
+//! charged.
 //!
 //! Charges are of what a structure holds, not of what the allocator does for it: a buffer that
-//! grows
-//! is there twice for a moment. Whoever sets the limits leaves room for that.
+//! grows is there twice for a moment. Whoever sets the limits leaves room for that.
 use crate::error::{Result, SqlError};
 use crate::status::{Status, StatusValue};
 use redolith_engine::lock::TrxLocks;
@@ -279,8 +274,7 @@ impl SessionMemory {
         self.held = Some(held);
     }
     /// Counts the row locks that the transaction holds now. Called before each of its statements,
-    /// and
-    /// now and then in long ones.
+    /// and now and then in long ones.
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
@@ -294,8 +288,7 @@ impl SessionMemory {
         self.locks.settle(0);
     }
     /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in
-    /// it: they
-    /// are as many as the rows that a transaction changes, whatever its statements hold.
+    /// it: they are as many as the rows that a transaction changes, whatever its statements hold.
     pub fn set_limit(&mut self, bytes: usize) {
         self.statement.set_limit(bytes);
         self.kept.set_limit(bytes);

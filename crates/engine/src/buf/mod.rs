@@ -120,8 +120,7 @@ impl BufferPool {
         Ok(Arc::new(BufferPool { pool: NonNull::from(Box::leak(pool)), io }))
     }
     /// After `Stall::Frame`: resolves when a frame may be had. Wakes the cleaners, also where one
-    /// is
-    /// at hand: who needs several at once has had that one already, and it was not enough.
+    /// is at hand: who needs several at once has had that one already, and it was not enough.
     pub async fn wait_frame(&self) {
         let seen = self.frame_freed.seen();
         self.frame_wanted.notify();

@@ -70,8 +70,7 @@ impl Binder<'_> {
     }
     /// A parameter that is compared. With a string it stays open: a number compares with strings as
     /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what
-    /// hangs on
-    /// such a parameter (`COALESCE(?, 1) < ?`).
+    /// hangs on such a parameter (`COALESCE(?, 1) < ?`).
     fn meet(&mut self, param: &Expr, other: &ExprType, is_open: bool) {
         if is_open || other.kind.is_string() {
             self.guess(param, other)
@@ -409,8 +408,7 @@ pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
 }
 
 /// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list
-/// of
-/// several kinds is compared with the number of the year.
+/// of several kinds is compared with the number of the year.
 fn are_years(list: &[Expr]) -> bool {
     let kind = |e: &Expr| match e.ty.kind {
         Kind::Float | Kind::Double => 1,

@@ -674,8 +674,7 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
 }
 
 /// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with
-/// them
-/// it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
+/// them it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
 /// are).
 fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;

@@ -30,8 +30,7 @@ pub(super) fn nearest(
 }
 
 /// The last day whose YYYYMMDD is not above the number, and whether it is just that. Months and
-/// days
-/// may be zero. None: a number too great for 64 bits.
+/// days may be zero. None: a number too great for 64 bits.
 fn date(number: Option<i64>) -> (Date, bool) {
     let Some(number) = number.filter(|n| *n <= 99_991_231) else { return (Date::MAX, false) };
     if number < 0 {

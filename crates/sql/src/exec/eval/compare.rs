@@ -331,8 +331,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the
-    /// value
-    /// are by themselves.
+    /// value are by themselves.
     fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
         let above = self.order_of(value, low)?.map(Ordering::is_ge);
         if above == Some(false) {

@@ -6,9 +6,8 @@
 //! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of
 //! goes to the session's warnings.
 //! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a
-//! node is done
-//! its arguments are gone, and only its value is held: until whoever evaluates is done with its
-//! row.
+//! node is done its arguments are gone, and only its value is held: until whoever evaluates is done
+//! with its row.
 mod arith;
 mod cast;
 mod compare;
