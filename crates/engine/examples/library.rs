@@ -4,9 +4,9 @@
 //! `cargo run -p redolith-engine --example library -- [directory]`
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Column, IndexDef, SqlType, TableDef, Value};

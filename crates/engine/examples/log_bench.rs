@@ -3,8 +3,8 @@
 #[cfg(not(loom))]
 mod bench {
     use redolith_disk::{Disk, RealDisk};
-    use redolith_engine::host::{BoxFuture, Host};
     use redolith_engine::log::{FRAME_HEADER, Log, LogConfig};
+    use redolith_engine::runtime::{BoxFuture, Host};
     use redolith_engine::{Lsn, Stall};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,13 +1,13 @@
 //! The engine as a whole: what it is made of, how it starts and stops.
 use crate::buf::{BufConfig, PageIo};
 use crate::dict::{self, Dictionary};
-use crate::host::{BoxFuture, Host};
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{LogConfig, SpaceWait};
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
 use crate::purge::History;
 use crate::recovery::forced::Forced;
+use crate::runtime::{BoxFuture, Host};
 use crate::trx::Trx;
 use crate::trx::sys::TrxSys;
 use crate::trx::view::ReadView;
@@ -117,7 +117,7 @@ pub struct Engine {
     /// Background tasks that have not ended.
     pub(crate) running: AtomicUsize,
     /// The engine begins to close, or a task has ended.
-    pub(crate) close_step: crate::buf::event::Event,
+    pub(crate) close_step: crate::sync::event::Event,
     pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 

@@ -1,13 +1,11 @@
 //! How an engine starts on its directory, and how it stops.
 use crate::buf::BufferPool;
-use crate::buf::event::{Event, either};
 use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine, in_time};
 use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
-use crate::host::Host;
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{FrameScanner, Log, LogConfig};
 use crate::mtr::{Mtr, Store};
@@ -15,8 +13,10 @@ use crate::page::{self, Patch, index, kind};
 use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
+use crate::runtime::Host;
 use crate::space::register::{self, NoRegister, Register};
 use crate::space::{self, Fresh, Spaces, StampGate};
+use crate::sync::event::{Event, either};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, TrxId};

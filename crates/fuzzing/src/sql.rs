@@ -1,13 +1,13 @@
 //! Text of statements: cut, lifted, parsed and bound against a small catalogue.
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
-use redolith_sql::catalog::{Catalog, TableInfo};
 use redolith_sql::parse::charsets::TextCharsets;
-use redolith_sql::parse::{self, Bounds, Parsed, ast, lift::Lifted, literal};
+use redolith_sql::parse::{self, Bounds, Parsed, ast, literal, parameterize::Lifted};
 use redolith_sql::plan::{DdlStmt, ExprType, Statement};
 use redolith_sql::processes::{Process, Processes};
 use redolith_sql::settings::Var;
 use redolith_sql::sql_mode::SqlMode;
+use redolith_sql::table_info::{Catalog, TableInfo};
 use redolith_types::Collation;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

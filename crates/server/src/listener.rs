@@ -1,7 +1,7 @@
 //! Listening sockets: TCP and unix. Each accepted client becomes a task.
 use crate::backend::Backend;
-use crate::beside;
 use crate::connection::serve;
+use crate::long_work;
 use crate::protocol::auth::Peer;
 use crate::server::Server;
 use crate::socket::{Socket, Stream};
@@ -86,7 +86,7 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
         let process = server.processes.add(&from, server.backend.limits().connect_timeout_s);
         let seat = server.login_seat(&peer, process.clone());
         let socket = Socket::new(stream, process.clone());
-        tokio::spawn(beside::run(serve(server.clone(), socket, peer, process, seat)));
+        tokio::spawn(long_work::run(serve(server.clone(), socket, peer, process, seat)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! A client's socket: one system call to read a command, one to write its answer, or a share of one
-//! ([`crate::outbox`]).
-use crate::outbox::{self, Post, Posted, SharedOutbox};
+//! ([`crate::send_batch`]).
+use crate::send_batch::{self, Post, Posted, SharedOutbox};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
 use std::io;
@@ -102,8 +102,8 @@ impl Socket {
     /// empty afterwards.
     pub async fn send(&mut self, answer: &mut Vec<u8>, write_timeout_s: u32) -> Result<(), Ended> {
         self.settle(write_timeout_s).await?;
-        if answer.len() <= outbox::ANSWER_MAX {
-            match outbox::post(self.stream.as_fd(), std::mem::take(answer), &self.post) {
+        if answer.len() <= send_batch::ANSWER_MAX {
+            match send_batch::post(self.stream.as_fd(), std::mem::take(answer), &self.post) {
                 Posted::Queued { spare, outbox, first } => {
                     *answer = spare;
                     let turn = first.then(|| Turn(outbox.clone()));

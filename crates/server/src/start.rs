@@ -1,12 +1,12 @@
 //! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
 use crate::backend::Backend;
-use crate::beside;
 use crate::engine_status;
-use crate::host::{EngineHost, TokioHost};
 use crate::listener::{self, Listener, SocketFile};
+use crate::long_work;
 use crate::metrics;
+use crate::runtime::{EngineHost, TokioHost};
 use crate::server::Server;
-use crate::workers::{Affinity, Workers};
+use crate::worker_affinity::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
 use redolith_engine::log::WriterMode;
 use redolith_engine::recovery::forced::Forced;
@@ -48,7 +48,7 @@ pub fn run<B: Backend>(
         // A thread begins bound as the one that began it.
         .on_thread_start(unbind_this_thread)
         .on_thread_park(move || rests.rests())
-        .max_blocking_threads(beside::MOST_THREADS)
+        .max_blocking_threads(long_work::MOST_THREADS)
         .thread_name("redolith")
         .thread_stack_size(redolith_sql::STACK_BYTES)
         .enable_all()

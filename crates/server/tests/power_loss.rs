@@ -14,9 +14,9 @@
 use redolith_client::{Client, Place, error_code};
 use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, Engine, Trx};
 use redolith_server::options::{self, Request};
 use redolith_server::sql_backend::SqlBackend;

@@ -10,10 +10,10 @@
 //! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has
 //! passed a page's changes, nothing says that there was a newer page than the whole one that is
 //! there.
+use crate::at_rest::{self, MIXED, OLDER};
 use crate::executor::Rng;
-use crate::rest::{self, MIXED, OLDER};
+use crate::fault_plan::Trouble;
 use crate::run::{Kind, Life, World, one_life};
-use crate::trouble::Trouble;
 use redolith_disk::sim::{Damage, OpKind};
 use redolith_disk::{Loss, SimDisk};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
     let Err(panic) = lived else {
         return if lies { after_a_lie(&w, n, file, harm) } else { after_a_failure(&w) };
     };
-    let why = rest::complaint(panic);
+    let why = at_rest::complaint(panic);
     assert!(lies, "{why}");
     // Of a table's page that is lost for good clients try to read again and again, and a rollback
     // waits for it.
@@ -134,7 +134,7 @@ fn untold(file: &Path, harm: Harm) -> Vec<&'static str> {
     }
 }
 fn after_a_lie(w: &World, n: u64, file: &Path, harm: Harm) -> Outcome {
-    let (found, end) = rest::start(w, &w.disk, n);
+    let (found, end) = at_rest::start(w, &w.disk, n);
     match end {
         Err(why) if untold(file, harm).iter().any(|o| why.contains(o)) => Outcome::Older,
         Err(why) => panic!("{why}"),

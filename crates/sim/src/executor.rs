@@ -1,7 +1,7 @@
 //! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and
 //! when the disk completes an operation.
 use redolith_disk::{Disk, SimDisk};
-use redolith_engine::host::{BoxFuture, Host};
+use redolith_engine::runtime::{BoxFuture, Host};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -6,9 +6,9 @@
 //! counters: at any moment, in any view, the markers and the counters have the same sum. Statements
 //! may fail as the life's [`Trouble`] explains; a transaction that failed leaves nothing.
 use crate::executor::Rng;
+use crate::fault_plan::Trouble;
 use crate::run::Seen;
 use crate::scan::{self, is_conflict};
-use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::log::{PolicySettings, WriterMode};

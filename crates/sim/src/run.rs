@@ -1,11 +1,11 @@
 //! One run: some lives of an instance, each but the last ended by a power cut, or by the engine
 //! itself when the disk failed it.
+use crate::at_rest;
 use crate::ddl::{self, Definitions};
 use crate::executor::{End, Executor, Rng, SimHost};
+use crate::fault_plan::{self, Trouble};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
-use crate::rest;
 use crate::shared::{self, SharedLedger};
-use crate::trouble::{self, Trouble};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
@@ -205,7 +205,7 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
         let early = rng.chance(3);
         one_life(&world, &mut rng, Life::new(trouble, cut, early));
         if !last && sabotage.is_none() && rng.chance(5) {
-            rest::flip(&world, &mut rng);
+            at_rest::flip(&world, &mut rng);
         }
     }
     let mut seen = *world.seen.lock().expect("one thread");
@@ -346,13 +346,13 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         w.seen.lock().expect("one thread").full_disks += 1;
         e.host.spawn(
             "filler",
-            Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())),
+            Box::pin(fault_plan::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())),
         );
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
     let drawn = 5 + rng.below(60);
     let count = life.count.unwrap_or(drawn);
-    let ended = |name: String, client: redolith_engine::host::BoxFuture<Result<()>>| {
+    let ended = |name: String, client: redolith_engine::runtime::BoxFuture<Result<()>>| {
         let running = running.clone();
         e.host.spawn(
             "client",

@@ -4,7 +4,7 @@ use super::{CACHE_BYTES, Engine, Kind, REDOLITH, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Host, Threads, block_on};
+use redolith_engine::runtime::{Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Trx};

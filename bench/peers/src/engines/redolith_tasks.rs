@@ -4,7 +4,7 @@ use super::redolith::Database;
 use super::{Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::RealDisk;
-use redolith_engine::host::{BoxFuture, Host, block_on};
+use redolith_engine::runtime::{BoxFuture, Host, block_on};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

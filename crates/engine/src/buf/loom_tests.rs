@@ -4,8 +4,8 @@
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
-use crate::explore::explore;
 use crate::page::header;
+use crate::sync::loom_model::explore;
 use crate::{Lsn, Stall, Try};
 use loom::thread;
 use std::sync::Arc;

@@ -20,17 +20,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 mod counters;
-pub(crate) mod event;
 pub(crate) mod frame;
 mod guard;
 mod load;
 #[cfg(all(test, loom))]
 mod loom_tests;
 mod lru;
-mod mapping;
+pub(crate) mod mapping;
+mod page_table;
 mod pool;
-pub(crate) mod sync;
-mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits
 //! for nothing slower than a latch.
 use super::counters::{Counters, PoolPages};
-use super::event::Event;
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
 use super::guard::{Latch, PageGuard};
 use super::lru::Lists;
-use super::sync::{Mutex, MutexGuard};
-use super::table::{ShardGuard, Table, hash};
+use super::page_table::{ShardGuard, Table, hash};
 use super::{BufConfig, Setting};
 use crate::flush::dirty::DirtyIndex;
 use crate::page::header;
+use crate::sync::buf::{Mutex, MutexGuard};
+use crate::sync::event::Event;
 use crate::{Lsn, PageId, Result, SpaceId, Stall, Try};
 use redolith_disk::{AlignedBuf, Disk};
 use std::ops::Range;

@@ -2,8 +2,8 @@
 //! of `buf` and `flush`.
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
-use crate::host::{BoxFuture, Host};
 use crate::page::header;
+use crate::runtime::{BoxFuture, Host};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 use parking_lot::Mutex;
 use redolith_disk::{Disk, File, Io, Op, OpenHow};

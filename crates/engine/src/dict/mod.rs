@@ -16,13 +16,13 @@ mod codec;
 mod counters;
 pub mod ddl;
 mod estimate;
-pub mod mdl;
+pub mod metadata_lock;
 pub mod record;
 pub mod table;
 
 use crate::{Error, PageId, Result, SpaceId};
 use hashbrown::HashMap;
-use mdl::MdlLock;
+use metadata_lock::MdlLock;
 use parking_lot::{Mutex, RwLock};
 use record::SchemaRecord;
 use std::collections::BTreeMap;

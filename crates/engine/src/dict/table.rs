@@ -1,6 +1,6 @@
 //! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that
 //! have it open.
-use super::mdl::MdlLock;
+use super::metadata_lock::MdlLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
 use crate::{PageNo, SpaceId, TrxId};

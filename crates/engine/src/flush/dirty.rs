@@ -16,7 +16,7 @@
 //! Lock order: a bucket's mutex is a leaf.
 use crate::Lsn;
 use crate::buf::frame::{CLEAN, Frame, Frames, NONE};
-use crate::buf::sync::{AtomicU64, Mutex};
+use crate::sync::buf::{AtomicU64, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 const LEAST_BUCKETS: u64 = if cfg!(loom) { 4 } else { 64 };

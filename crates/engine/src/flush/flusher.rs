@@ -6,10 +6,10 @@
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
-use crate::buf::event::{Event, either};
 use crate::buf::{BufferPool, Latch};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
-use crate::host::Host;
+use crate::runtime::Host;
+use crate::sync::event::{Event, either};
 use crate::{Lsn, PageId, SpaceId, Stall};
 use parking_lot::Mutex;
 use redolith_disk::Disk;

@@ -4,9 +4,9 @@ use super::doublewrite::{Copies, Doublewrite, Segment};
 use super::group::{Submission, submit};
 use super::{DoublewriteMode, LogView};
 use crate::buf::BufferPool;
-use crate::buf::event::Event;
 use crate::canary::{Canary, planted};
-use crate::host::Host;
+use crate::runtime::Host;
+use crate::sync::event::Event;
 use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Op};
@@ -107,7 +107,7 @@ impl Writer {
             }
             // FLUSH-3: nothing free before a sync.
             if !self.sync().await {
-                crate::buf::event::either(
+                crate::sync::event::either(
                     self.dblwr.freed.after(freed),
                     self.progress.after(progress),
                 )

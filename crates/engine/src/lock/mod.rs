@@ -36,7 +36,6 @@ mod interval;
 mod owner;
 mod range;
 mod row;
-pub(crate) mod sync;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;

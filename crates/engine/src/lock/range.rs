@@ -14,10 +14,10 @@
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
-use super::sync::Mutex;
-use super::sync::atomic::{AtomicUsize, Ordering};
 use super::table::{LockTable, wake};
 use super::wait::LockWait;
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicUsize, Ordering};
 use crate::{Stall, Try};
 use hashbrown::HashMap;
 use std::fmt;

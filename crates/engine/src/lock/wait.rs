@@ -3,7 +3,7 @@
 use super::owner::{Outcome, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
-use crate::host::Host;
+use crate::runtime::Host;
 use crate::{Error, Result};
 use std::fmt;
 use std::future::poll_fn;

@@ -22,11 +22,9 @@
 mod append;
 mod commit;
 mod counters;
-mod notify;
 mod policy;
 mod recovery;
 mod resize;
-mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod write;
@@ -43,7 +41,8 @@ pub use write::overlapped_writes::DEPTH_MAX;
 pub use write_policy::{PolicySettings, WriterMode};
 
 use crate::base::{Error, Lsn, Result, Try};
-use crate::host::{BoxFuture, Host};
+use crate::runtime::{BoxFuture, Host};
+use crate::sync::notify::Notify;
 pub(crate) use append::buffer::Reservations;
 use append::buffer::Ring;
 use append::credit::{Bounds, Class, Space};
@@ -51,7 +50,6 @@ use append::frame;
 use commit::leader::{Desk, Event, Flushed};
 use commit::lsn_waiters::{Goal, Waits};
 use counters::Counters;
-use notify::Kick;
 use parking_lot::Mutex;
 use recovery::checkpoint_file::{Control, FORMAT, State};
 use redolith_disk::{AlignedBuf, Disk, File};
@@ -128,14 +126,14 @@ pub struct Log {
     /// Held through a sync (WRITE-2).
     syncing: Mutex<()>,
     /// Rung when the flusher of a resident writer has something to do.
-    flusher: Arc<Kick>,
+    flusher: Arc<Notify>,
     segments: Segments,
     control: Mutex<Checkpoints>,
     checkpoint: AtomicU64,
     counters: Counters,
-    keeper: Arc<Kick>,
+    keeper: Arc<Notify>,
     /// Closed when the keeper has ended.
-    keeper_over: Arc<Kick>,
+    keeper_over: Arc<Notify>,
     /// The size that the buffer is to have.
     buffer_wanted: AtomicU64,
     /// That writers wait for a checkpoint has been said.
@@ -143,7 +141,7 @@ pub struct Log {
     /// Number of the segment that was being written when the keeper was last called.
     segments_asked: AtomicU64,
     /// Rung when writers stall because the checkpoint must move.
-    pressure: Kick,
+    pressure: Notify,
     closed: AtomicBool,
 }
 struct Checkpoints {
@@ -262,12 +260,12 @@ impl Log {
             checkpoint: AtomicU64::new(checkpoint),
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
-            keeper: Arc::new(Kick::default()),
-            keeper_over: Arc::new(Kick::default()),
+            keeper: Arc::new(Notify::default()),
+            keeper_over: Arc::new(Notify::default()),
             buffer_wanted: AtomicU64::new(config.buffer_bytes as u64),
             full_told: AtomicBool::new(false),
             segments_asked: AtomicU64::new(tail / config.segment_bytes),
-            pressure: Kick::default(),
+            pressure: Notify::default(),
             closed: AtomicBool::new(false),
         });
         log.keeper.kick();

@@ -39,9 +39,9 @@
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what
 //! older transactions made obsolete is looked for in every index, which is safe (PURGE-2).
 mod batch;
-mod complaints;
 mod history;
 mod lag;
+mod rate_limited_log;
 mod work;
 
 pub use history::{Counts, History, State};

@@ -5,10 +5,10 @@
 //! has the more changes the longer the history is: so purge takes as much of the time as keeps the
 //! history flat, and is hardly noticed while there is little to do.
 use super::batch::Batch;
-use crate::buf::event::either;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
-use crate::host::let_others_run;
+use crate::runtime::let_others_run;
+use crate::sync::event::either;
 use crate::{Error, TrxId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;

@@ -13,9 +13,9 @@
 //! behind its first page, which goes last: so freeing can be begun again.
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::mtr::Mtr;
 use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
+use crate::runtime::let_others_run;
 use crate::trx::Trx;
 use crate::undo::record;
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, space};

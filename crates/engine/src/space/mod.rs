@@ -17,12 +17,12 @@
 pub mod bitmap;
 pub mod register;
 
-use crate::buf::event::Event;
 use crate::buf::{Latch, PageIo};
 use crate::checkpoint::CheckpointSource;
 use crate::log::Log;
 use crate::mtr::{At, Mtr};
 use crate::page::{Patch, header, kind, u64_at};
+use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try, poison};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};

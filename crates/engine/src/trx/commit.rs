@@ -42,7 +42,7 @@ impl CommitTicket {
     }
     /// The same for a program without an executor.
     pub fn wait(self) {
-        crate::host::block_on(self.durable());
+        crate::runtime::block_on(self.durable());
     }
 }
 

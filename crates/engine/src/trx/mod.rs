@@ -17,10 +17,10 @@ pub mod view;
 
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::lock::{KillFlag, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
+use crate::runtime::let_others_run;
 use crate::undo::{UndoLog, record::RollPtr};
 use crate::{Error, Lsn, Result, Stall, TrxId, Try};
 use std::future::poll_fn;

@@ -1,13 +1,13 @@
 //! Expressions: one syntax node, one bound node.
 use super::compare::{and, or};
 use super::scope::{Aliases, Clause, Scope, written};
-use super::{Binder, types};
+use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
-use crate::parse::lift::is_wide_integer;
-use crate::plan::same::SameIndex;
-use crate::plan::ty::UNKNOWN_DECIMALS;
+use crate::parse::parameterize::is_wide_integer;
+use crate::plan::expr_set::SameIndex;
+use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Decimal, Value};
 
@@ -100,7 +100,8 @@ impl Binder<'_> {
             }
             A::Regexp { negated, value, pattern } => {
                 let sides = [self.string_operand(env, value)?, self.string_operand(env, pattern)?];
-                let (collation, _) = types::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
+                let (collation, _) =
+                    type_rules::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
                 Ok(Expr::new(
                     ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) },
@@ -438,12 +439,14 @@ impl Binder<'_> {
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
         let how = match &operand {
-            Some(o) => types::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?,
+            Some(o) => {
+                type_rules::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?
+            }
             None => CompareAs::ByValue,
         };
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
         results.extend(otherwise.as_ref().map(|o| o.ty));
-        let ty = types::unify(&results)?
+        let ty = type_rules::unify(&results)?
             .nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
         let branches =
             bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
@@ -541,11 +544,11 @@ impl Binder<'_> {
 
 /// -x; literals are negated here, so that -1 is one.
 fn negate(operand: Expr) -> Expr {
-    let ty = match types::domain(&operand.ty) {
-        types::Domain::Double => {
+    let ty = match type_rules::domain(&operand.ty) {
+        type_rules::Domain::Double => {
             ExprType { decimals: operand.ty.real_decimals(), ..ExprType::double() }
         }
-        types::Domain::Decimal => {
+        type_rules::Domain::Decimal => {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
         }

@@ -8,6 +8,7 @@
 //! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,
 //! `COALESCE(?, 0)`), the values say that come: the plan is for their types (`untyped`) and is made
 //! anew for others. So it is with user variables, whose plans serve one statement.
+mod access_path;
 mod admin;
 mod aggregate;
 mod column;
@@ -15,30 +16,29 @@ mod column_def;
 mod compare;
 mod ddl;
 mod dml;
+mod enum_set;
 mod explain;
 mod expr;
 mod function;
 mod group;
 mod index_def;
 mod insert;
-mod member;
-pub mod meta;
 mod order;
-mod path;
 mod range;
+pub mod result_columns;
 mod scope;
 mod select;
-pub mod types;
+pub mod type_rules;
 
-use crate::catalog::{Catalog, TableInfo};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Bounds, Parsed, ast};
-use crate::plan::same::SameIndex;
+use crate::plan::expr_set::SameIndex;
 use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
+use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use crate::session::Database;
 use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
-use redolith_engine::host::Host;
+use redolith_engine::runtime::Host;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
 use std::collections::HashMap;

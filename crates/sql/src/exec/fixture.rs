@@ -1,12 +1,12 @@
 //! For tests: an engine in a folder of its own, and what a session has.
 use super::admin::{self, AdminContext, Ran};
-use super::catalog::EngineCatalog;
 use super::ddl::{self, DdlContext};
+use super::engine_catalog::EngineCatalog;
 use super::global_read_lock::GlobalReadLock;
 use super::locks::SessionLocks;
 use super::rows::Collected;
 use super::set::{NextTransaction, variable_type};
-use crate::bind::types::of_value;
+use crate::bind::type_rules::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
 use crate::memory::{ServerMemory, SessionMemory};
@@ -20,8 +20,8 @@ use crate::sql_mode::SqlMode;
 use crate::status::Status;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
+use redolith_engine::runtime::{Host, Threads, block_on};
 use redolith_engine::{Config, Engine};
 use redolith_types::{Collation, Value};
 use std::path::PathBuf;

@@ -13,7 +13,7 @@
 //!
 //! Going through costs two additions on a cache line that few sessions share.
 use crate::error::{Result, SqlError};
-use redolith_engine::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
+use redolith_engine::dict::metadata_lock::{MdlLock, MdlMode, MdlSet, MdlWait};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;

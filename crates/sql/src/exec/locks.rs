@@ -12,7 +12,7 @@ use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
 use redolith_engine::Engine;
-use redolith_engine::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
+use redolith_engine::dict::metadata_lock::{MdlLock, MdlMode, MdlSet, MdlWait};
 use redolith_engine::lock::KillFlag;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Bounds of temporal columns that are numbers: `d > 20240199` compares YYYYMMDD, whether or not
 //! there is such a day. The nearest value is the greatest one that is not above the number.
-use super::bounds::nearest_timestamp;
+use super::key_bounds::nearest_timestamp;
 use redolith_types::convert::exact_number;
 use redolith_types::temporal::{MAX_TIME_US, US_PER_DAY, US_PER_SEC, days_in_month};
 use redolith_types::{Date, DateTime, Decimal, SqlType, Time, Value};

@@ -2,7 +2,7 @@
 //!
 //! **PACE-1** No evaluation holds a worker of the host for longer than [`TURN`] and what goes by
 //! between two looks: it leaves its worker
-//! ([`Host::leave_worker`](redolith_engine::host::Host::leave_worker)) and goes on beside the
+//! ([`Host::leave_worker`](redolith_engine::runtime::Host::leave_worker)) and goes on beside the
 //! others. So do evaluations that have met a long value, at once: a single call over it may take
 //! long.
 //! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both

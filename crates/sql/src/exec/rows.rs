@@ -109,7 +109,7 @@ impl<'p> Loops<'p> {
                     Rows::Kept { rows: kept.rows, next: 0 }
                 }
                 SourceKind::Virtual(table) => {
-                    let tables = super::asked::tables(cx, source, levels.len(), params)?;
+                    let tables = super::wanted_tables::tables(cx, source, levels.len(), params)?;
                     let db = cx
                         .env
                         .database

@@ -3,9 +3,9 @@
 //! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes
 //! in one buffer each. All of them, the rows of derived tables, and the row being sent are in the
 //! statement's account ([`crate::memory`]).
-use super::collect::{KeySet, Sorter};
 use super::eval::{Eval, Scope};
 use super::group::Groups;
+use super::row_buffer::{KeySet, Sorter};
 use super::rows::{Collected, Loops};
 use super::scan::go_on;
 use super::subquery::{Found, SubqueryResult};
@@ -14,7 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::give_way;
+use redolith_engine::runtime::give_way;
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;

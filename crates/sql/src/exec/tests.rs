@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use crate::sql_mode::SqlMode;
-use redolith_engine::host::block_on;
+use redolith_engine::runtime::block_on;
 use redolith_engine::{Isolation, Trx};
 use redolith_types::Value;
 

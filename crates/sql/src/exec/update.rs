@@ -6,11 +6,11 @@ use super::insert::duplicate_entry;
 use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
-use super::{ExecContext, select, sortkey, store};
-use crate::catalog::TableInfo;
+use super::{ExecContext, column_conversion, select, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
+use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;
@@ -208,13 +208,13 @@ pub fn assign<'v>(
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            store::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            store::convert(value, column, env.charset_of(e), env.row, env)?
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?
         };
         if column.auto_increment
             && let Ok(n) = u64::try_from(to_integer(&value).value)

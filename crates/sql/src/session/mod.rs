@@ -9,32 +9,12 @@
 //! **SES-2** A plan is run under its tables' metadata locks and only if it is current then;
 //! otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
-#[cfg(test)]
-mod bounds;
-mod count;
-#[cfg(test)]
-mod counted;
 mod database;
-#[cfg(test)]
-mod deep;
-#[cfg(test)]
-mod giving_way;
-#[cfg(test)]
-mod handlers;
-#[cfg(test)]
-mod long_rows;
-#[cfg(test)]
-mod long_texts;
-#[cfg(test)]
-mod memory;
 mod plans;
 mod prepared;
-#[cfg(test)]
-mod preparing;
-#[cfg(test)]
-mod productions;
 mod run;
 pub mod state;
+mod statement_counter;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -47,7 +27,7 @@ use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
 use crate::memory::SessionMemory;
-use crate::parse::lift::Lifted;
+use crate::parse::parameterize::Lifted;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
 use crate::settings::{SessionVars, Var};

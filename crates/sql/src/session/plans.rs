@@ -1,12 +1,12 @@
 //! From text to plan: the cache first, else the parser and the binder.
 use super::Session;
-use crate::bind::types::of_value;
+use crate::bind::type_rules::of_value;
 use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
 use crate::parse::lexer::Token;
-use crate::parse::lift::{Lifted, Repeat};
+use crate::parse::parameterize::{Lifted, Repeat};
 use crate::parse::{self, Bounds, Parsed, ast, literal};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};

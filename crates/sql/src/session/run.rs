@@ -7,13 +7,13 @@ use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
-use crate::parse::lift::Lifted;
+use crate::parse::parameterize::Lifted;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::processes::Kill;
 use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};
-use redolith_engine::dict::mdl::{MdlMode, MdlWait};
+use redolith_engine::dict::metadata_lock::{MdlMode, MdlWait};
 use redolith_types::{Charset, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Ran<()> {
-        self.db.status.counters.add(super::count::counter(&plan.body), 1);
+        self.db.status.counters.add(super::statement_counter::counter(&plan.body), 1);
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }

@@ -9,7 +9,7 @@ use crate::exec;
 use crate::exec::set::NextTransaction;
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
-use redolith_engine::dict::mdl::MdlWait;
+use redolith_engine::dict::metadata_lock::MdlWait;
 use redolith_engine::{Isolation, Savepoint};
 use std::collections::{BTreeMap, HashMap};
 

@@ -5,10 +5,10 @@ mod model;
 mod rules;
 mod stress;
 
-use super::sync::Mutex;
-use super::sync::atomic::{AtomicBool, Ordering};
 use super::*;
-use crate::host::{BoxFuture, Host};
+use crate::runtime::{BoxFuture, Host};
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicBool, Ordering};
 use crate::{Error, Result, Stall, Try};
 use std::future::poll_fn;
 use std::sync::Arc;

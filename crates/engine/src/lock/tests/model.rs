@@ -4,8 +4,8 @@
 use super::Mode::{S, X};
 use super::*;
 use crate::TrxId;
-use crate::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
-use crate::lock::sync::atomic::{AtomicI64, AtomicUsize};
+use crate::dict::metadata_lock::{MdlLock, MdlMode, MdlSet, MdlWait};
+use crate::sync::lock::atomic::{AtomicI64, AtomicUsize};
 use crate::trx::sys::TrxSys;
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};

@@ -3,7 +3,7 @@
 #![cfg(not(shuttle))]
 use super::Mode::{S, X};
 use super::*;
-use crate::lock::sync::atomic::{AtomicI64, AtomicU64};
+use crate::sync::lock::atomic::{AtomicI64, AtomicU64};
 
 /// What the locks protect: readers count up from 0, a writer sets -1.
 struct Cell(AtomicI64);

@@ -30,7 +30,7 @@
 //! not below the end of this one. All slot stores are releases, so the copy comes with the newer
 //! value.
 use crate::log::append::slots;
-use crate::log::sync::{AtomicU64, Padded};
+use crate::sync::log::{AtomicU64, Padded};
 use parking_lot::{Mutex, MutexGuard};
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -364,7 +364,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::explore::explore;
+    use crate::sync::loom_model::explore;
     use loom::cell::UnsafeCell;
     use std::sync::Arc;
 

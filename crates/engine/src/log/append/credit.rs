@@ -22,7 +22,7 @@
 //! as fast as the checkpoint moves, instead of running into the end and standing there. Below, that
 //! costs one load.
 use crate::base::{Error, Stall, Try};
-use crate::log::sync::Padded;
+use crate::sync::log::Padded;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};

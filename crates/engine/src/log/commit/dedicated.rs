@@ -8,8 +8,8 @@
 //! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell
 //! is rung: the writer looks after each write, and before it sleeps.
 use crate::log::commit::leader::Desk;
-use crate::log::notify::Kick;
 use crate::log::{Log, WriterMode};
+use crate::sync::notify::Notify;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
     log.host.spawn_thread("log-flusher", Box::pin(flusher));
 }
 
-async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
+async fn reside(log: Weak<Log>, bell: Arc<Notify>) {
     // It holds the log only while it works, so that the log can go.
     let mut woken = 0;
     while let Some(log) = log.upgrade() {
@@ -37,7 +37,7 @@ async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
     }
 }
 
-async fn attend(log: Weak<Log>, bell: Arc<Kick>) {
+async fn attend(log: Weak<Log>, bell: Arc<Notify>) {
     while bell.wait().await {
         let Some(log) = log.upgrade() else { return };
         log.counters.writer.log_flusher_wait_loops.fetch_add(1, Relaxed);

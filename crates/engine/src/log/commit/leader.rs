@@ -21,9 +21,9 @@
 //! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or
 //! covered, then passes the lease on; dropped before, it passes it on too.
 use crate::base::Lsn;
-use crate::host::BoxFuture;
 use crate::log::Log;
 use crate::log::commit::lsn_waiters::{Goal, Node, Waits, recycle};
+use crate::runtime::BoxFuture;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

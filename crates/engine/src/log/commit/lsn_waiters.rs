@@ -18,8 +18,8 @@
 //!
 //! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA;
 //! each is shared by its future and the stack.
-use crate::log::notify::Kick;
-use crate::log::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
+use crate::sync::log::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
+use crate::sync::notify::Notify;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
@@ -77,7 +77,7 @@ impl Node {
 struct Resident {
     lease: AtomicU8,
     sleeps: AtomicBool,
-    bell: Arc<Kick>,
+    bell: Arc<Notify>,
 }
 /// It does not want the lease; it waits for it; it has it.
 const AWAY: u8 = 0;
@@ -189,7 +189,7 @@ impl Waits {
     // What follows is for the resident writer.
 
     /// Rings for the resident.
-    pub fn bell(&self) -> &Arc<Kick> {
+    pub fn bell(&self) -> &Arc<Notify> {
         &self.resident.bell
     }
     /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has
@@ -402,10 +402,10 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::explore::explore;
-    use crate::host::BoxFuture;
     use crate::log::commit::leader::{Desk, Event, Flushed, Waiter, pass_on};
     use crate::log::write::write_cursor::{BLOCK, Lease, LogWriter};
+    use crate::runtime::BoxFuture;
+    use crate::sync::loom_model::explore;
     use std::future::{Future, poll_fn};
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::Release;
@@ -416,7 +416,7 @@ mod loom_tests {
         waits: Waits,
         tail: AtomicU64,
         flushing: AtomicBool,
-        flusher: Kick,
+        flusher: Notify,
     }
     impl Model {
         fn new() -> Model {
@@ -424,7 +424,7 @@ mod loom_tests {
                 waits: Waits::new(0),
                 tail: AtomicU64::new(0),
                 flushing: AtomicBool::new(false),
-                flusher: Kick::default(),
+                flusher: Notify::default(),
             }
         }
         fn publish(&self, written: u64, durable: u64) {
@@ -508,7 +508,7 @@ mod loom_tests {
         waits: Waits,
         tail: AtomicU64,
         writer: Mutex<(LogWriter, Vec<u64>)>,
-        device: Kick,
+        device: Notify,
     }
     const DEPTH: usize = 2;
     impl Deep {
@@ -517,7 +517,7 @@ mod loom_tests {
                 waits: Waits::new(0),
                 tail: AtomicU64::new(0),
                 writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())),
-                device: Kick::default(),
+                device: Notify::default(),
             }
         }
         /// One more write is in flight, of somebody who has gone.

@@ -1,9 +1,9 @@
 //! The background task that samples load and CPUs, and proposes the policy that follows from them.
 use super::flush_pacing;
 use super::tuner::{self, Fixed, Sample, Tuner, WriterConfig};
-use crate::host::Host;
 use crate::log::Log;
 use crate::log::write_policy::{Advisor, Measured, PolicySettings, WritePolicy};
+use crate::runtime::Host;
 use parking_lot::Mutex;
 use redolith_disk::Processors;
 use std::sync::atomic::AtomicU64;

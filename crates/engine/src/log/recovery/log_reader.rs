@@ -25,7 +25,6 @@
 //! that a power failure takes away.
 use crate::base::{Error, Lsn, Result};
 use crate::canary::{Canary, planted};
-use crate::host::Host;
 use crate::log::append::frame::{
     self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH,
 };
@@ -33,6 +32,7 @@ use crate::log::recovery::checkpoint_file::{Control, State};
 use crate::log::write::segments::Segments;
 use crate::log::write::write_cursor::BLOCK;
 use crate::log::{Log, LogConfig};
+use crate::runtime::Host;
 use redolith_disk::{AlignedBuf, Disk};
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! A disk in memory and a host without threads of its own, for the log's unit tests.
-use crate::host::{BoxFuture, Host};
+use crate::runtime::{BoxFuture, Host};
 use parking_lot::Mutex;
 use redolith_disk::{Create, Disk, File, Io, Op, OpenHow};
 use std::any::Any;

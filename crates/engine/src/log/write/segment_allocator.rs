@@ -3,10 +3,10 @@
 //! `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is
 //! [`crate::log::recovery::witness`]. All end when the log is gone.
 use crate::base::Error;
-use crate::host::Host;
-use crate::log::notify::Kick;
 use crate::log::recovery::witness;
 use crate::log::{DurableWait, Log};
+use crate::runtime::Host;
+use crate::sync::notify::Notify;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -32,14 +32,14 @@ pub(in crate::log) fn spawn(log: &Arc<Log>) {
 }
 
 /// Tells that the task has ended, however it does.
-struct Over(Arc<Kick>);
+struct Over(Arc<Notify>);
 impl Drop for Over {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
+async fn keep_segments(log: Weak<Log>, kick: Arc<Notify>, _over: Over) {
     while kick.wait().await {
         let Some(log) = log.upgrade() else { return };
         log.keep_buffer().await;

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{AdminStmt, TableName};
 use crate::session::state::Level;
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::dict::mdl::MdlMode;
+use redolith_engine::dict::metadata_lock::MdlMode;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::hash_bytes;
 use redolith_engine::row::cursor::{Cursor, Read};

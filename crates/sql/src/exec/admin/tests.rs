@@ -1,6 +1,6 @@
 use super::*;
 use crate::exec::fixture::Server;
-use redolith_engine::dict::mdl::{MdlMode, MdlSet};
+use redolith_engine::dict::metadata_lock::{MdlMode, MdlSet};
 
 #[test]
 fn tables_are_checked() {

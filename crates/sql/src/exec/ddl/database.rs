@@ -2,7 +2,7 @@
 use super::{DdlContext, done, refuse_system};
 use crate::error::{Result, SqlError};
 use crate::session::state::Done;
-use redolith_engine::dict::mdl::MdlMode;
+use redolith_engine::dict::metadata_lock::MdlMode;
 use redolith_types::Collation;
 
 async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {

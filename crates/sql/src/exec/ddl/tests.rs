@@ -1,8 +1,8 @@
 use crate::exec::fixture::{Server, Session};
 use crate::exec::locks::table_lock;
 use crate::plan::{Statement, TableLock, TableName};
-use redolith_engine::dict::mdl::{MdlMode, MdlSet, MdlWait};
-use redolith_engine::host::block_on;
+use redolith_engine::dict::metadata_lock::{MdlMode, MdlSet, MdlWait};
+use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::sync::Arc;
 use std::time::Duration;

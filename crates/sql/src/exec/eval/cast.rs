@@ -2,7 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
-use crate::plan::ty::{NOT_FIXED_DECIMALS, UNKNOWN_DECIMALS};
+use crate::plan::expr_type::{NOT_FIXED_DECIMALS, UNKNOWN_DECIMALS};
 use crate::plan::{Expr, ExprType, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};

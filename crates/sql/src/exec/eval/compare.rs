@@ -1,6 +1,6 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
-use crate::bind::types::compare_as;
+use crate::bind::type_rules::compare_as;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};

@@ -1,6 +1,6 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
-use crate::bind::types::collation_of;
+use crate::bind::type_rules::collation_of;
 use crate::error::Result;
 use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;

@@ -2,7 +2,7 @@
 //! are made of it.
 use super::text;
 use crate::error::Result;
-use crate::exec::gathered::Gathered;
+use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
 use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! SHOW TABLES, TABLE STATUS, OPEN TABLES.
 use super::{Made, int, nothing, text};
 use crate::error::{Result, SqlError};
-use crate::exec::gathered::Gathered;
+use crate::exec::server_rows::Gathered;
 use crate::information_schema::Virtual;
 use crate::plan::TableName;
 use redolith_engine::dict::table::Table;
