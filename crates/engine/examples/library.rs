@@ -87,7 +87,7 @@ async fn richest_first(trx: &mut Trx, t: &Arc<Table>) -> Result<Vec<i64>> {
 }
 
 pub fn run(dir: &Path) -> Result<Vec<i64>> {
-    // The disk is the engine's door to files, clock and random numbers; the host runs its
+    // The disk is the engine's door to files, clock and random numbers; the runtime runs its
     // background tasks and timers: here threads, else your executor.
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     let mut config = Config::new(dir);

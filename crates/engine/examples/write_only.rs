@@ -110,8 +110,8 @@ fn main() -> Result<()> {
     let mut config = Config::new(&dir);
     config.pool_bytes = 1 << 30;
     config.log_buffer_bytes = 64 << 20;
-    let host = Threads::new(disk.clone());
-    let (engine, report) = block_on(Engine::open(config, disk.clone(), host))?;
+    let runtime = Threads::new(disk.clone());
+    let (engine, report) = block_on(Engine::open(config, disk.clone(), runtime))?;
     println!("{report}");
     if report.created {
         block_on(async {

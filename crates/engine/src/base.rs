@@ -138,7 +138,7 @@ impl Error {
 /// Why a synchronous call below `row` could not finish. It has released every latch and changed
 /// nothing; wait for what it names and call again.
 #[derive(Debug)]
-pub enum Stall {
+pub enum WouldBlock {
     /// The page is not in memory: `BufferPool::load`.
     Page(PageId),
     /// No free frame: `BufferPool::wait_frame`.
@@ -154,12 +154,12 @@ pub enum Stall {
     /// Not a wait: the call failed.
     Failed(Error),
 }
-impl From<Error> for Stall {
-    fn from(e: Error) -> Stall {
-        Stall::Failed(e)
+impl From<Error> for WouldBlock {
+    fn from(e: Error) -> WouldBlock {
+        WouldBlock::Failed(e)
     }
 }
-pub type Try<T> = std::result::Result<T, Stall>;
+pub type Try<T> = std::result::Result<T, WouldBlock>;
 
 /// A broken promise of the disk or a broken invariant: says why and ends the process, so that
 /// nothing false is acknowledged. The one place where the engine gives up (architecture: "what is

@@ -13,7 +13,7 @@ use crate::page::{self, Patch, index, kind};
 use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
-use crate::runtime::Host;
+use crate::runtime::Runtime;
 use crate::space::register::{self, NoRegister, Register};
 use crate::space::{self, Fresh, Spaces, StampGate};
 use crate::sync::event::{Event, either};
@@ -51,7 +51,7 @@ impl Engine {
     pub async fn open(
         config: Config,
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<(Arc<Engine>, Report)> {
         let begun = disk.now();
         let forced = config.forced;
@@ -68,14 +68,14 @@ impl Engine {
         let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
         let mode = if config.doublewrite { DoublewriteMode::On } else { DoublewriteMode::Off };
         let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
-            recover(&config, mode, &disk, &host, &spaces, &pool, &mut report).await?
+            recover(&config, mode, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else if forced.is_on() {
-            without_log(&config, &disk, &host, &spaces, &pool, &mut report).await?
+            without_log(&config, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else {
             refuse_if_used(&config, &disk, &spaces)?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
-            let (log, dblwr) = create(&config, mode, &disk, &host, &spaces, &mut report)?;
+            let (log, dblwr) = create(&config, mode, &disk, &runtime, &spaces, &mut report)?;
             let register = Register { log_id: log.log_id(), ..Register::default() };
             register.write(&*disk, &config.dir)?;
             spaces.set_register(register);
@@ -93,7 +93,7 @@ impl Engine {
             log.clone(),
             dblwr,
             disk.clone(),
-            host.clone(),
+            runtime.clone(),
             settings.clone(),
             Arc::new(StampGate(spaces.clone())),
             CLEANERS,
@@ -122,7 +122,7 @@ impl Engine {
             close_step: Event::default(),
             config,
             disk,
-            host,
+            runtime,
             store,
             sys,
             dict,
@@ -153,7 +153,7 @@ impl Engine {
     ) {
         self.running.fetch_add(1, AcqRel);
         let (engine, body) = (self.clone(), task(self.clone()));
-        self.host.spawn(
+        self.runtime.spawn(
             name,
             Box::pin(async move {
                 body.await;
@@ -166,7 +166,7 @@ impl Engine {
     pub(crate) async fn nap(&self, time: Duration) {
         let seen = self.close_step.seen();
         if !self.closing.load(Acquire) {
-            either(self.host.sleep(time), self.close_step.after(seen)).await;
+            either(self.runtime.sleep(time), self.close_step.after(seen)).await;
         }
     }
 
@@ -354,7 +354,7 @@ async fn recover(
     config: &Config,
     mode: DoublewriteMode,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
     report: &mut Report,
@@ -414,14 +414,14 @@ async fn recover(
         reading.clone(),
         dblwr.clone(),
         disk.clone(),
-        host.clone(),
+        runtime.clone(),
         settings,
         Arc::new(NoLimit),
         CLEANERS,
     );
     apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced).await?;
     cleaner.stop().await;
-    Ok((scanner.finish(host.clone())?, dblwr, judged))
+    Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }
 
 /// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what
@@ -429,7 +429,7 @@ async fn recover(
 async fn without_log(
     config: &Config,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
     report: &mut Report,
@@ -453,7 +453,7 @@ async fn without_log(
     for name in disk.list(&small.dir).unwrap_or_default() {
         disk.remove(&small.dir.join(&name)).map_err(|e| Error::io(name, &e))?;
     }
-    Ok((Log::create(disk.clone(), host.clone(), small)?, dblwr, judged))
+    Ok((Log::create(disk.clone(), runtime.clone(), small)?, dblwr, judged))
 }
 
 /// Gives the register of files to the spaces; what it says of the log.
@@ -515,7 +515,7 @@ fn create(
     config: &Config,
     mode: DoublewriteMode,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
@@ -539,7 +539,7 @@ fn create(
         DOUBLEWRITE_SEGMENTS,
     )?;
     disk.sync_dir(dir).map_err(|e| Error::io(dir.display(), &e))?;
-    let log = Log::create(disk.clone(), host.clone(), config.log())?;
+    let log = Log::create(disk.clone(), runtime.clone(), config.log())?;
     report.created = true;
     report.end = log.tail();
     Ok((log, dblwr))
@@ -562,9 +562,9 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
                 store.log.flush_to(lsn).await;
                 return Ok((next, mark));
             }
-            Err(crate::Stall::Page(id)) => store.pool.load(id).await?,
-            Err(crate::Stall::Frame) => store.pool.wait_frame().await,
-            Err(crate::Stall::LogReserve) => store.log.wait_space_reserved().await?,
+            Err(crate::WouldBlock::Page(id)) => store.pool.load(id).await?,
+            Err(crate::WouldBlock::Frame) => store.pool.wait_frame().await,
+            Err(crate::WouldBlock::LogReserve) => store.log.wait_space_reserved().await?,
             Err(other) => unreachable!("the counters' page stalled by {other:?}"),
         }
     }
@@ -620,8 +620,8 @@ impl Engine {
                 true => None,
                 false => {
                     in_time(
-                        &mut pin!(self.settled(|| space::stamp(&self.store, id))),
-                        &mut self.host.sleep(STAMP_WAIT),
+                        &mut pin!(self.retry(|| space::stamp(&self.store, id))),
+                        &mut self.runtime.sleep(STAMP_WAIT),
                     )
                     .await
                 }
@@ -647,7 +647,7 @@ impl Engine {
         let durable = log.tail();
         log.flush_to(durable).await;
         self.flusher.write_now(&headers).await;
-        self.host.before_blocking();
+        self.runtime.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
         let done = spaces
             .registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));

@@ -66,7 +66,7 @@ impl<B: Backend> Connection<B> {
                 counters.add(Counter::ComStmtExecute, 1);
                 let mark = self.channel.memory.used();
                 self.execute(args_at).await;
-                self.channel.memory.settle(mark);
+                self.channel.memory.release_to(mark);
             }
             command::STMT_PREPARE => {
                 process.begin(Command::Prepare, args);

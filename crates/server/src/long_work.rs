@@ -264,7 +264,7 @@ impl Seats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use redolith_engine::runtime::Host;
+    use redolith_engine::runtime::Runtime;
 
     fn runtime(workers: usize) -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread()
@@ -274,9 +274,12 @@ mod tests {
             .build()
             .unwrap()
     }
-    fn host(runtime: &tokio::runtime::Runtime, workers: usize) -> Arc<crate::runtime::EngineHost> {
+    fn engine_runtime(
+        runtime: &tokio::runtime::Runtime,
+        workers: usize,
+    ) -> Arc<crate::runtime::EngineRuntime> {
         let threads = Workers::new(workers);
-        Arc::new(crate::runtime::EngineHost(Arc::new(crate::runtime::TokioHost::new(
+        Arc::new(crate::runtime::EngineRuntime(Arc::new(crate::runtime::TokioRuntime::new(
             runtime.handle().clone(),
             threads,
         ))))
@@ -286,20 +289,24 @@ mod tests {
     #[test]
     fn workers_that_are_left_take_other_tasks() {
         let runtime = runtime(2);
-        let host = host(&runtime, 2);
+        let engine_runtime = engine_runtime(&runtime, 2);
         let (told, hold) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut tasks = Vec::new();
         for _ in 0..4 {
-            let (host, told, hold) = (host.clone(), told.clone(), hold.clone());
+            let (engine_runtime, told, hold) = (engine_runtime.clone(), told.clone(), hold.clone());
             tasks.push(runtime.spawn(run(async move {
-                assert!(!host.has_left_worker() && host.leave_worker() && host.has_left_worker());
+                assert!(
+                    !engine_runtime.has_left_worker()
+                        && engine_runtime.leave_worker()
+                        && engine_runtime.has_left_worker()
+                );
                 hold.fetch_add(1, Relaxed);
                 while told.load(Relaxed) == 0 {
-                    host.breathe();
+                    engine_runtime.breathe();
                 }
-                let before = host.stretch();
+                let before = engine_runtime.stretch();
                 tokio::task::yield_now().await;
-                assert!(!host.has_left_worker() && host.stretch() != before);
+                assert!(!engine_runtime.has_left_worker() && engine_runtime.stretch() != before);
             })));
         }
         let (seen, tell) = (hold.clone(), told.clone());
@@ -314,20 +321,23 @@ mod tests {
                 task.await.unwrap()
             }
         });
-        assert_eq!((host.0.beside().count(), host.0.beside().left.load(Relaxed)), (0, 4));
+        assert_eq!(
+            (engine_runtime.0.beside().count(), engine_runtime.0.beside().left.load(Relaxed)),
+            (0, 4)
+        );
     }
 
     /// Again and again, from all workers at once, with more threads than CPUs.
     #[test]
     fn no_worker_is_taken_along() {
         let runtime = runtime(2);
-        let host = host(&runtime, 2);
+        let engine_runtime = engine_runtime(&runtime, 2);
         let tasks: Vec<_> = (0..16)
             .map(|_| {
-                let host = host.clone();
+                let engine_runtime = engine_runtime.clone();
                 runtime.spawn(run(async move {
                     for _ in 0..50 {
-                        assert!(host.leave_worker() && is_no_worker());
+                        assert!(engine_runtime.leave_worker() && is_no_worker());
                         tokio::task::yield_now().await;
                     }
                 }))
@@ -338,26 +348,27 @@ mod tests {
                 task.await.unwrap()
             }
         });
-        assert_eq!(host.0.beside().count(), 0);
+        assert_eq!(engine_runtime.0.beside().count(), 0);
     }
 
     #[test]
     fn seats_go_round_and_sleepers_hold_none() {
         let runtime = runtime(2);
-        let host = host(&runtime, 2);
+        let engine_runtime = engine_runtime(&runtime, 2);
         let calculating = Arc::new(AtomicUsize::new(0));
         let tasks: Vec<_> = (0..3)
             .map(|n| {
-                let (host, calculating) = (host.clone(), calculating.clone());
+                let (engine_runtime, calculating) = (engine_runtime.clone(), calculating.clone());
                 runtime.spawn(run(async move {
-                    host.leave_worker();
+                    engine_runtime.leave_worker();
                     for _ in 0..100 {
                         assert_eq!(calculating.fetch_add(1, Relaxed), 0, "two CPUs have one seat");
                         calculating.fetch_sub(1, Relaxed);
                         if n == 0 {
-                            host.block_beside(host.sleep(Duration::from_micros(10)))
+                            engine_runtime
+                                .block_beside(engine_runtime.sleep(Duration::from_micros(10)))
                         } else {
-                            host.breathe()
+                            engine_runtime.breathe()
                         }
                     }
                 }))

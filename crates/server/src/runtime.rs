@@ -1,9 +1,9 @@
-//! What the engine needs of its host, on tokio; and where its threads run.
+//! What the engine needs of its engine_runtime, on tokio; and where its threads run.
 use crate::long_work::{self, Beside};
 use crate::worker_affinity::Workers;
 use parking_lot::Mutex;
 use redolith_disk::{Placement, Thread, place_thread, this_thread, unbind_this_thread};
-use redolith_engine::runtime::{BoxFuture, Host, block_on};
+use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -11,7 +11,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// From here on tokio's timer is precise enough.
 const TICK: Duration = Duration::from_millis(1);
 
-pub struct TokioHost {
+pub struct TokioRuntime {
     runtime: Handle,
     placed: Mutex<Placed>,
     beside: std::sync::Arc<Beside>,
@@ -23,9 +23,9 @@ struct Placed {
     threads: Vec<(&'static str, Thread)>,
 }
 
-impl TokioHost {
-    pub fn new(runtime: Handle, workers: std::sync::Arc<Workers>) -> TokioHost {
-        TokioHost { runtime, placed: Mutex::default(), beside: Beside::new(workers) }
+impl TokioRuntime {
+    pub fn new(runtime: Handle, workers: std::sync::Arc<Workers>) -> TokioRuntime {
+        TokioRuntime { runtime, placed: Mutex::default(), beside: Beside::new(workers) }
     }
     /// Where sessions that calculate for long do so.
     pub fn beside(&self) -> &std::sync::Arc<Beside> {
@@ -64,21 +64,21 @@ impl TokioHost {
     }
 }
 
-/// The engine's door to [`TokioHost`].
-pub struct EngineHost(pub std::sync::Arc<TokioHost>);
+/// The engine's door to [`TokioRuntime`].
+pub struct EngineRuntime(pub std::sync::Arc<TokioRuntime>);
 
-impl Host for EngineHost {
+impl Runtime for EngineRuntime {
     fn spawn(&self, _name: &'static str, task: BoxFuture<()>) {
         self.0.runtime.spawn(task);
     }
     fn spawn_thread(&self, name: &'static str, task: BoxFuture<()>) {
-        let host = self.0.clone();
+        let engine_runtime = self.0.clone();
         let body = move || {
-            let _inside = host.runtime.enter();
+            let _inside = engine_runtime.runtime.enter();
             unbind_this_thread();
-            host.join(name);
+            engine_runtime.join(name);
             block_on(task);
-            host.leave(name);
+            engine_runtime.leave(name);
         };
         std::thread::Builder::new()
             .name(format!("redolith-{name}"))
@@ -94,7 +94,7 @@ impl Host for EngineHost {
         }
         Box::pin(async move {
             crate::send_batch::send_held_back();
-            #[allow(clippy::disallowed_methods)] // this is the host
+            #[allow(clippy::disallowed_methods)] // this is the runtime
             std::thread::sleep(time);
         })
     }
@@ -136,12 +136,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_would_be_refused_is_told_before_there_is_a_thread() {
-        let host = TokioHost::new(tokio::runtime::Handle::current(), Workers::new(1));
-        let refused = host.place("log-writer", |p| p.cpus = vec![1023]);
+        let engine_runtime = TokioRuntime::new(tokio::runtime::Handle::current(), Workers::new(1));
+        let refused = engine_runtime.place("log-writer", |p| p.cpus = vec![1023]);
         assert!(
             refused.len() == 1 && refused[0].starts_with("CPUs [1023]: refused by the system"),
             "{refused:?}"
         );
-        assert!(host.place("log-writer", |p| p.cpus.clear()).is_empty());
+        assert!(engine_runtime.place("log-writer", |p| p.cpus.clear()).is_empty());
     }
 }

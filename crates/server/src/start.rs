@@ -4,7 +4,7 @@ use crate::engine_status;
 use crate::listener::{self, Listener, SocketFile};
 use crate::long_work;
 use crate::metrics;
-use crate::runtime::{EngineHost, TokioHost};
+use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
 use crate::worker_affinity::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
@@ -74,19 +74,20 @@ async fn run_inside<B: Backend>(
         Some(address) => Some(metrics::bind(&address).await?),
         None => None,
     };
-    let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current(), workers.clone()));
+    let tokio_runtime =
+        Arc::new(TokioRuntime::new(tokio::runtime::Handle::current(), workers.clone()));
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
     let opening = Engine::open(
         engine_config(&settings, &datadir),
         disk.clone(),
-        Arc::new(EngineHost(host.clone())),
+        Arc::new(EngineRuntime(tokio_runtime.clone())),
     );
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
         _ = signals.stop() => return Err("stopped by a signal while starting".into()),
     };
-    place_log_threads(&settings, &host);
+    place_log_threads(&settings, &tokio_runtime);
     apply_to_engine(&settings, &engine);
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
     let parts = Parts {
@@ -104,10 +105,10 @@ async fn run_inside<B: Backend>(
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
     bound_memory(&settings, server.backend.memory(), redolith_disk::memory_bytes());
     workers.register(&parts.status);
-    host.beside().register(&parts.status);
+    tokio_runtime.beside().register(&parts.status);
     let mut tasks = vec![
         tokio::spawn(server.clone().watch_clock()),
-        tokio::spawn(workers.clone().watch(disk.clone(), host.clone())),
+        tokio::spawn(workers.clone().watch(disk.clone(), tokio_runtime.clone())),
     ];
     tasks.extend(
         sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))),
@@ -258,21 +259,21 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
 
 /// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is
 /// told: at the start on standard error, later to who sets it.
-fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
+fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
     let tell = |var: Var, refused: Vec<String>| {
         refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name))
     };
     const THREADS: [(&str, Var); 2] =
         [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
-        let h = host.clone();
+        let h = tokio_runtime.clone();
         let place =
             move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
         tell(cpus, place(&s.text(cpus).unwrap_or_default()));
         s.on_change_of_place(cpus, move |_, text| place(text));
     }
     let everywhere = |var: Var, change: fn(&mut Placement, i64)| {
-        let h = host.clone();
+        let h = tokio_runtime.clone();
         let place = move |n: u64| {
             let mut refused: Vec<String> = THREADS
                 .iter()

@@ -17,7 +17,7 @@
 //! threads only workers come to rest there, while any of them may begin when a worker is left
 //! ([`crate::long_work`]), those too that run what blocks and then end. A place that is empty for a
 //! while keeps its CPU for the next.
-use crate::runtime::TokioHost;
+use crate::runtime::TokioRuntime;
 use parking_lot::Mutex;
 use redolith_disk::{Disk, Thread, bind_thread, process_cpus, this_thread};
 use redolith_sql::status::{Status, StatusValue};
@@ -116,10 +116,10 @@ impl Workers {
         let mut s = self.state.lock();
         (s.affinity, s.refused) = (affinity, false);
         (s.waiting, s.idle, s.before) = (0.0, 0.0, None);
-        s.settle();
+        s.apply();
     }
     /// Looks again and again, for ever; where there is a choice.
-    pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, host: Arc<TokioHost>) {
+    pub async fn watch(self: Arc<Self>, disk: Arc<dyn Disk>, engine_runtime: Arc<TokioRuntime>) {
         if self.count < 2 {
             return;
         }
@@ -138,7 +138,11 @@ impl Workers {
                     .and_then(|all| all.iter().map(Thread::waited).sum::<Option<Duration>>());
                 let cpus = disk.processors();
                 let enough = cpus.and_then(|c| c.quota).is_none_or(|q| q.cpus >= self.count as f64);
-                let own = if enough && !host.gives_cpus() { process_cpus() } else { Vec::new() };
+                let own = if enough && !engine_runtime.gives_cpus() {
+                    process_cpus()
+                } else {
+                    Vec::new()
+                };
                 let mut s = self.state.lock();
                 match (waited, cpus) {
                     (Some(waited), Some(cpus)) => {
@@ -147,7 +151,7 @@ impl Workers {
                     _ => s.before = None,
                 }
                 s.may_use(own);
-                s.settle();
+                s.apply();
             }
             tokio::time::sleep(pause).await;
         }
@@ -225,7 +229,7 @@ impl State {
     fn can(&self) -> bool {
         self.threads.len() > 1 && self.cpus.len() == self.threads.len() && !self.refused
     }
-    fn settle(&mut self) {
+    fn apply(&mut self) {
         let bound = self.can() && self.wants();
         if !bound {
             self.free();
@@ -342,7 +346,7 @@ mod tests {
             .enable_all()
             .build()
             .unwrap();
-        let host = Arc::new(TokioHost::new(runtime.handle().clone(), workers.clone()));
+        let engine_runtime = Arc::new(TokioRuntime::new(runtime.handle().clone(), workers.clone()));
         // Whoever holds both workers at once has seen all that there are.
         let at_work = || {
             let both = Arc::new(std::sync::Barrier::new(2));
@@ -377,7 +381,7 @@ mod tests {
         };
         assert!(settled());
         for _ in 0..20 {
-            let beside = host.beside().clone();
+            let beside = engine_runtime.beside().clone();
             let left = runtime.spawn(crate::long_work::run(async move {
                 assert!(beside.leave());
                 tokio::task::yield_now().await;

@@ -115,7 +115,7 @@ pub(crate) fn start(
 ) -> (Found, std::result::Result<End, String>) {
     let found = Arc::new(Mutex::new(Found::default()));
     let mut ex = Executor::new(disk.clone(), seed);
-    let main = live(world.copy(), disk.clone(), ex.host.clone(), seed, found.clone());
+    let main = live(world.copy(), disk.clone(), ex.runtime.clone(), seed, found.clone());
     let end = catch_unwind(AssertUnwindSafe(|| ex.run(Box::pin(main)))).map_err(complaint);
     let found = std::mem::take(&mut *found.lock().expect("one thread"));
     (found, end)
@@ -132,12 +132,12 @@ pub(crate) fn complaint(panic: Box<dyn Any + Send>) -> String {
 async fn live(
     w: World,
     disk: SimDisk,
-    host: Arc<crate::executor::SimHost>,
+    runtime: Arc<crate::executor::SimRuntime>,
     seed: u64,
     found: Arc<Mutex<Found>>,
 ) {
     let config = w.kind.config(&mut Rng(seed));
-    let (e, report) = match Engine::open(config, Arc::new(disk) as Arc<dyn Disk>, host).await {
+    let (e, report) = match Engine::open(config, Arc::new(disk) as Arc<dyn Disk>, runtime).await {
         Ok(opened) => opened,
         Err(e) => return found.lock().expect("one thread").refused = Some(e),
     };

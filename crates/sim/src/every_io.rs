@@ -12,7 +12,7 @@
 //! there.
 use crate::at_rest::{self, MIXED, OLDER};
 use crate::executor::Rng;
-use crate::fault_plan::Trouble;
+use crate::fault_plan::FaultPlan;
 use crate::run::{Kind, Life, World, one_life};
 use redolith_disk::sim::{Damage, OpKind};
 use redolith_disk::{Loss, SimDisk};
@@ -58,15 +58,15 @@ const COUNT: u64 = 12;
 fn world() -> World {
     World::new(SimDisk::new(SEED), KIND, None)
 }
-fn life(trouble: Trouble) -> Life {
+fn life(plan: FaultPlan) -> Life {
     // It ends by itself, and then the power goes.
-    Life { count: Some(COUNT), ..Life::new(trouble, Some(u64::MAX / 2), false) }
+    Life { count: Some(COUNT), ..Life::new(plan, Some(u64::MAX / 2), false) }
 }
 /// The operations of the run, in order.
 pub fn operations() -> Vec<(OpKind, PathBuf)> {
     let w = world();
     w.disk.keep_journal();
-    one_life(&w, &mut Rng(SEED), life(Trouble::None));
+    one_life(&w, &mut Rng(SEED), life(FaultPlan::None));
     w.disk.take_journal()
 }
 
@@ -91,7 +91,7 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
         _ => None,
     });
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        one_life(&w, &mut Rng(SEED), life(Trouble::OneOperation))
+        one_life(&w, &mut Rng(SEED), life(FaultPlan::OneOperation))
     }));
     let Err(panic) = lived else {
         return if lies { after_a_lie(&w, n, file, harm) } else { after_a_failure(&w) };
@@ -113,7 +113,7 @@ fn after_a_failure(w: &World) -> Outcome {
     one_life(
         w,
         &mut Rng(SEED + 1),
-        Life { count: Some(COUNT), ..Life::new(Trouble::None, None, false) },
+        Life { count: Some(COUNT), ..Life::new(FaultPlan::None, None, false) },
     );
     Outcome::Right
 }

@@ -2,16 +2,16 @@
 //!
 //! A failed write or sync of the log or of a page ends the process, and never lets a commit be
 //! acknowledged; a failed read, and a full disk, fail statements, and nothing else.
-use crate::executor::{Rng, SimHost};
+use crate::executor::{Rng, SimRuntime};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::Error;
-use redolith_engine::runtime::Host;
+use redolith_engine::runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum FaultPlan {
     None,
     /// A write or sync of the log fails: the process ends.
     Log,
@@ -26,15 +26,15 @@ pub enum Trouble {
     /// The disk is full, for a while.
     Full,
 }
-impl Trouble {
-    pub fn draw(rng: &mut Rng) -> Trouble {
+impl FaultPlan {
+    pub fn draw(rng: &mut Rng) -> FaultPlan {
         match rng.below(11) {
-            0 => Trouble::Log,
-            1 => Trouble::Pages,
-            2 => Trouble::Reads,
-            3 | 4 => Trouble::Full,
-            5 => Trouble::LogReads,
-            _ => Trouble::None,
+            0 => FaultPlan::Log,
+            1 => FaultPlan::Pages,
+            2 => FaultPlan::Reads,
+            3 | 4 => FaultPlan::Full,
+            5 => FaultPlan::LogReads,
+            _ => FaultPlan::None,
         }
     }
     /// Plans it. `from`: how many operations of its kind go well first, at most. `early`: it begins
@@ -45,19 +45,19 @@ impl Trouble {
         let files = ["tables/", "undo", "system", "doublewrite"];
         let file = files[rng.below(4) as usize];
         match self {
-            Trouble::None | Trouble::Full | Trouble::OneOperation => {}
-            Trouble::Log => {
+            FaultPlan::None | FaultPlan::Full | FaultPlan::OneOperation => {}
+            FaultPlan::Log => {
                 let kind =
                     [OpKind::DurableWrite, OpKind::DurableWrite, OpKind::Write, OpKind::Sync]
                         [rng.below(4) as usize];
                 let damage = if rng.chance(4) { Damage::NoSpace } else { bad };
                 disk.fail(Fault::new(kind, damage).on("redo/").nth(nth));
             }
-            Trouble::Pages => {
+            FaultPlan::Pages => {
                 let kind = if rng.chance(2) { OpKind::Sync } else { OpKind::Write };
                 disk.fail(Fault::new(kind, bad).on(file).nth(nth));
             }
-            Trouble::LogReads => {
+            FaultPlan::LogReads => {
                 for _ in 0..1 + rng.below(3) {
                     let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                     disk.fail(
@@ -68,13 +68,13 @@ impl Trouble {
                     );
                 }
             }
-            Trouble::Reads => {
+            FaultPlan::Reads => {
                 let damage = if rng.chance(2) { Damage::Eio } else { Damage::Flip };
                 for _ in 0..1 + rng.below(4) {
                     let nth = 1 + rng.below(from);
                     // Long enough, sometimes, for the rollback of what it failed to meet it too. In
                     // a start not so long: a page that is bad all the time is damage, which is
-                    // reported and passed over, not trouble.
+                    // reported and passed over, not plan.
                     let times = if rng.chance(2) || early { 1 + rng.below(3) } else { 100 };
                     disk.fail(
                         Fault::new(OpKind::Read, damage)
@@ -89,10 +89,10 @@ impl Trouble {
     /// Whether a statement may fail so in this life.
     pub fn explains(self, e: &Error) -> bool {
         match self {
-            Trouble::None => false,
-            Trouble::Full => matches!(e, Error::DiskFull(_)),
-            Trouble::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
-            Trouble::OneOperation => {
+            FaultPlan::None => false,
+            FaultPlan::Full => matches!(e, Error::DiskFull(_)),
+            FaultPlan::Reads => matches!(e, Error::Io { .. } | Error::Corrupt { .. }),
+            FaultPlan::OneOperation => {
                 let of_the_disk = matches!(e, Error::Io { .. } | Error::DiskFull(_));
                 of_the_disk
                     || matches!(
@@ -100,36 +100,36 @@ impl Trouble {
                         Error::Corrupt { .. } | Error::Damaged(_) | Error::Incompatible(_)
                     )
             }
-            Trouble::LogReads => {
+            FaultPlan::LogReads => {
                 matches!(e, Error::Io { .. } | Error::Damaged(_) | Error::Incompatible(_))
             }
             // A segment or a table's file in the making.
-            Trouble::Log | Trouble::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
+            FaultPlan::Log | FaultPlan::Pages => matches!(e, Error::Io { .. } | Error::DiskFull(_)),
         }
     }
     /// Whether the process may end by itself in this life.
     pub fn kills(self) -> bool {
-        matches!(self, Trouble::Log | Trouble::Pages | Trouble::OneOperation)
+        matches!(self, FaultPlan::Log | FaultPlan::Pages | FaultPlan::OneOperation)
     }
 }
 
 /// Fills the disk once some operations have been done, and later gives room again.
 pub async fn fill(
     disk: SimDisk,
-    host: Arc<SimHost>,
+    runtime: Arc<SimRuntime>,
     mut rng: Rng,
     done: Arc<std::sync::atomic::AtomicBool>,
 ) {
     let scale = 1 << (4 + rng.below(8));
     let (begin, latest) = (disk.ops() + rng.below(scale), disk.now() + Duration::from_secs(2));
     while disk.ops() < begin && disk.now() < latest {
-        host.sleep(Duration::from_millis(1)).await;
+        runtime.sleep(Duration::from_millis(1)).await;
     }
     disk.set_capacity(Some(disk.used_bytes() + rng.below(8) * 16384));
     let end = disk.now() + Duration::from_millis(1 + rng.below(2000));
     let ops = disk.ops() + 200 + rng.below(2000);
     while disk.ops() < ops && disk.now() < end {
-        host.sleep(Duration::from_millis(1)).await;
+        runtime.sleep(Duration::from_millis(1)).await;
     }
     disk.set_capacity(None);
     done.store(true, std::sync::atomic::Ordering::SeqCst);

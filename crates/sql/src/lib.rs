@@ -18,7 +18,7 @@ pub mod status;
 pub mod table_info;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of
-/// it (`session::deep`); pages that no statement reaches cost nothing.
+/// it (`session::tests::depth`); pages that no statement reaches cost nothing.
 pub const STACK_BYTES: usize = 32 << 20;
 
 pub use error::SqlError;

@@ -174,7 +174,7 @@ impl Account {
         if now > *counted {
             self.charge(now - *counted)?;
         } else if now < *counted {
-            self.settle(self.used.saturating_sub(*counted - now));
+            self.release_to(self.used.saturating_sub(*counted - now));
         }
         *counted = now;
         Ok(())
@@ -191,7 +191,7 @@ impl Account {
     }
     /// What was charged since `used()` was `mark` is not held any more.
     #[inline]
-    pub fn settle(&mut self, mark: usize) {
+    pub fn release_to(&mut self, mark: usize) {
         if mark < self.used {
             self.used = mark;
             if self.taken > mark.saturating_add(SLACK) || mark <= self.credit && self.taken > 0 {
@@ -284,8 +284,8 @@ impl SessionMemory {
     /// The transaction has ended.
     #[inline]
     pub fn forget_transaction(&mut self) {
-        self.savepoints.settle(0);
-        self.locks.settle(0);
+        self.savepoints.release_to(0);
+        self.locks.release_to(0);
     }
     /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in
     /// it: they are as many as the rows that a transaction changes, whatever its statements hold.
@@ -318,7 +318,7 @@ mod tests {
         );
         a.charge((1 << 20) - CREDIT - 1).unwrap();
         assert_eq!((server.used(), server.peak()), (1 << 20, 1 << 20));
-        a.settle(CREDIT);
+        a.release_to(CREDIT);
         assert_eq!((server.used(), server.peak(), server.refusals()), (0, 1 << 20, 1));
         a.charge(usize::MAX).unwrap_err();
         a.charge(CHUNK).unwrap();
@@ -375,7 +375,7 @@ mod tests {
                     for n in 0..20_000usize {
                         let bytes = (n * 7919 + seed * 104_729) % (1 << 20);
                         if a.charge(bytes).is_err() || n % 5 == 0 {
-                            a.settle(a.used() / 3);
+                            a.release_to(a.used() / 3);
                         }
                         assert!(server.used() <= 64 * CHUNK);
                     }

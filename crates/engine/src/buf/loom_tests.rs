@@ -1,12 +1,12 @@
 //! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is
-//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync.rs`), and
+//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync/buf.rs`), and
 //! watches who touches a page's bytes (`Frame::page`).
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
 use crate::page::header;
 use crate::sync::loom_model::explore;
-use crate::{Lsn, Stall, Try};
+use crate::{Lsn, Try, WouldBlock};
 use loom::thread;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -34,7 +34,7 @@ fn look(page: Try<PageGuard>, id: PageId) -> bool {
             assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
-        Err(Stall::Page(missing)) => {
+        Err(WouldBlock::Page(missing)) => {
             assert_eq!(missing, id);
             false
         }
@@ -47,7 +47,7 @@ fn create(pool: &Pool, id: PageId) -> bool {
             assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
-        Err(Stall::Frame) => false,
+        Err(WouldBlock::Frame) => false,
         Err(_) => panic!("what is made needs a frame at most"),
     }
 }

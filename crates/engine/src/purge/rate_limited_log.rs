@@ -7,11 +7,11 @@ const SAME: Duration = Duration::from_secs(600);
 const OTHER: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-pub(super) struct Complaints {
+pub(super) struct RateLimitedLog {
     last: Option<(Duration, String)>,
     unsaid: u64,
 }
-impl Complaints {
+impl RateLimitedLog {
     /// The line to say now (`now`: `Disk::now`), if any.
     pub(super) fn line(&mut self, now: Duration, text: String) -> Option<String> {
         if let Some((at, last)) = &self.last
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn a_thousand_failures_are_few_lines() {
-        let mut c = Complaints::default();
+        let mut c = RateLimitedLog::default();
         let second = Duration::from_secs(1);
         assert_eq!(c.line(second, "a".into()).as_deref(), Some("a"));
         assert!((0..1000).all(|n| c.line(second + Duration::from_millis(n), "a".into()).is_none()));

@@ -39,7 +39,7 @@ impl Turn {
         let began = *self.began.get_or_insert(now);
         if self.changes >= turn(engine.history.len()) || now.saturating_sub(began) >= TURN_TIME {
             *self = Turn::default();
-            let_others_run(&*engine.host).await;
+            let_others_run(&*engine.runtime).await;
         }
     }
 }
@@ -139,11 +139,11 @@ impl Engine {
         drop(purging);
         step
     }
-    pub(super) fn complain(&self, passes: bool, e: &Error) {
+    pub(super) fn log_failure(&self, passes: bool, e: &Error) {
         let what =
             if passes { "waits, and tries again and again" } else { "passed over an undo log" };
         if let Some(line) =
-            self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"))
+            self.history.failures.lock().line(self.disk.now(), format!("{what}: {e}"))
         {
             eprintln!("redolith: purge {line}");
         }

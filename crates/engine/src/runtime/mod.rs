@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-pub trait Host: Send + Sync + 'static {
+pub trait Runtime: Send + Sync + 'static {
     /// Runs a background task until it ends. `name` is for people (thread and task names).
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
     /// The same for a task that blocks, in a thread of its own where there are threads.
@@ -27,7 +27,7 @@ pub trait Host: Send + Sync + 'static {
     /// its turn.
     fn yield_now(&self) -> BoxFuture<()>;
     /// Called before the calling thread blocks in a system call, and now and then in long work:
-    /// what the host holds back to do it in batches is due.
+    /// what the runtime holds back to do it in batches is due.
     fn before_blocking(&self) {}
     /// Does work that takes long and waits for nothing. Where tasks share threads the others go on
     /// meanwhile, on another one.
@@ -35,14 +35,14 @@ pub trait Host: Send + Sync + 'static {
         work();
     }
 
-    /// From here to its next wait the calling task runs beside the host's workers, of which another
+    /// From here to its next wait the calling task runs beside the runtime's workers, of which another
     /// thread takes its place: it may calculate for long, or block. False if there are too many
     /// such tasks already: the caller still is on a worker. What is no task on a worker holds
     /// nobody up.
     fn leave_worker(&self) -> bool {
         true
     }
-    /// Whether [`Host::leave_worker`] was called since the calling task last waited.
+    /// Whether [`Runtime::leave_worker`] was called since the calling task last waited.
     fn has_left_worker(&self) -> bool {
         false
     }
@@ -60,17 +60,17 @@ pub trait Host: Send + Sync + 'static {
 }
 
 /// Between two parts of long work: what is held back leaves, and the other tasks have their turn.
-pub async fn let_others_run(host: &dyn Host) {
-    host.before_blocking();
-    host.yield_now().await;
+pub async fn let_others_run(runtime: &dyn Runtime) {
+    runtime.before_blocking();
+    runtime.yield_now().await;
 }
 
 /// The same for work that may have left its worker, where nobody waits for it.
-pub async fn give_way(host: &dyn Host) {
-    if host.has_left_worker() {
-        host.breathe();
+pub async fn give_way(runtime: &dyn Runtime) {
+    if runtime.has_left_worker() {
+        runtime.breathe();
     } else {
-        let_others_run(host).await;
+        let_others_run(runtime).await;
     }
 }
 

@@ -1,6 +1,6 @@
-//! A host for programs without an executor: each background task has a thread of its own, one more
+//! A runtime for programs without an executor: each background task has a thread of its own, one more
 //! keeps the time.
-use super::{BoxFuture, Host, block_on};
+use super::{BoxFuture, Runtime, block_on};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use redolith_disk::Disk;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ fn keep_time(timers: &Timers, disk: &dyn Disk) {
         }
     }
 }
-impl Host for Threads {
+impl Runtime for Threads {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         std::thread::Builder::new()
             .name(format!("redolith-{name}"))
@@ -61,7 +61,7 @@ impl Host for Threads {
             number: None,
         })
     }
-    #[allow(clippy::disallowed_methods)] // this is the host
+    #[allow(clippy::disallowed_methods)] // this is the runtime
     fn pause(&self, time: Duration) -> BoxFuture<()> {
         Box::pin(async move { std::thread::sleep(time) })
     }
@@ -131,14 +131,14 @@ mod tests {
 
     #[test]
     fn a_sleep_has_one_entry_and_takes_it_along() {
-        let host = Threads::new(Arc::new(RealDisk::new()));
-        let entries = || host.timers.due.lock().0.len();
-        let mut long = host.sleep(Duration::from_secs(3600));
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
+        let entries = || runtime.timers.due.lock().0.len();
+        let mut long = runtime.sleep(Duration::from_secs(3600));
         let mut cx = Context::from_waker(Waker::noop());
         (0..10).for_each(|_| assert!(long.as_mut().poll(&mut cx).is_pending()));
         assert_eq!(entries(), 1);
         // The timer's thread sleeps an hour for that; what is due before wakes it.
-        block_on(host.sleep(Duration::from_millis(1)));
+        block_on(runtime.sleep(Duration::from_millis(1)));
         assert_eq!(entries(), 1);
         drop(long);
         assert_eq!(entries(), 0);

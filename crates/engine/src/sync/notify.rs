@@ -19,7 +19,7 @@ impl Default for Notify {
 }
 
 impl Notify {
-    pub fn kick(&self) {
+    pub fn notify(&self) {
         self.change(|s| s.rung = true);
     }
     /// Every wait, now and later, ends with `false`.
@@ -36,7 +36,7 @@ impl Notify {
             w.wake();
         }
     }
-    /// Waits until kicked; `false` when closed.
+    /// Waits until notified; `false` when closed.
     pub fn wait(&self) -> Notified<'_> {
         Notified(self)
     }

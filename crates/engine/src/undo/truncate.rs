@@ -197,7 +197,7 @@ impl Engine {
     }
     fn cut_undo(&self, which: usize) -> Result<()> {
         let id = SpaceId::UNDO[which];
-        self.host.before_blocking();
+        self.runtime.before_blocking();
         self.undo.truncation.begun.fetch_add(1, SeqCst);
         // All its pages are clean (UCUT-2).
         let _ = self.store.pool.drop_space(id, Lsn::MAX);

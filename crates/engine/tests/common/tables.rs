@@ -75,7 +75,7 @@ pub async fn within(e: &Arc<Engine>, what: &str, mut holds: impl FnMut() -> bool
         if holds() {
             return;
         }
-        e.host.sleep(Duration::from_millis(5)).await;
+        e.runtime.sleep(Duration::from_millis(5)).await;
     }
     panic!("not within two minutes: {what}; {} undo logs to purge", e.history.len());
 }

@@ -2,11 +2,11 @@
 //!
 //! A send wakes its client, which then often takes the core from the worker that has more answers
 //! to make: with many connections that is a context switch per statement, on both sides. So each
-//! worker thread has an outbox. Who puts the first answer in steps back in the run queue, so that
+//! worker thread has a batch. Who puts the first answer in steps back in the run queue, so that
 //! the tasks that can run add theirs, and then sends all of them with one `io_uring_enter`. Where
 //! batches would have one answer, each is sent at once.
 //!
-//! OUT-1: the answers of a connection leave in order: one at most is in an outbox, and the
+//! OUT-1: the answers of a connection leave in order: one at most is in a batch, and the
 //! connection sends nothing before that has left.
 //! OUT-2: the descriptor of a queued answer is open: a socket takes its answer out before it is
 //! closed.
@@ -79,7 +79,7 @@ struct Entry {
 }
 
 /// One worker's.
-pub struct Outbox {
+pub struct SendBatch {
     ring: Ring,
     queue: Vec<Entry>,
     spare: Vec<Vec<u8>>,
@@ -88,21 +88,21 @@ pub struct Outbox {
     recent: u32,
     sends: u32,
 }
-pub type SharedOutbox = Arc<Mutex<Outbox>>;
+pub type SharedBatch = Arc<Mutex<SendBatch>>;
 
-thread_local!(static HERE: OnceCell<Option<SharedOutbox>> = const { OnceCell::new() });
+thread_local!(static HERE: OnceCell<Option<SharedBatch>> = const { OnceCell::new() });
 /// Set when the system has refused a ring: nobody tries again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-fn here() -> Option<SharedOutbox> {
-    HERE.try_with(|outbox| outbox.get_or_init(Outbox::new).clone()).ok().flatten()
+fn here() -> Option<SharedBatch> {
+    HERE.try_with(|batch| batch.get_or_init(SendBatch::new).clone()).ok().flatten()
 }
 
 /// Sends what this thread holds back. Called before it blocks and now and then in long work.
 pub fn send_held_back() {
-    let _ = HERE.try_with(|outbox| {
-        if let Some(Some(outbox)) = outbox.get() {
-            outbox.lock().send();
+    let _ = HERE.try_with(|batch| {
+        if let Some(Some(batch)) = batch.get() {
+            batch.lock().send();
         }
     });
 }
@@ -110,41 +110,41 @@ pub fn send_held_back() {
 /// What became of an answer.
 pub enum Posted {
     /// It will leave soon; here is another buffer.
-    Queued { spare: Vec<u8>, outbox: SharedOutbox, first: bool },
+    Queued { spare: Vec<u8>, batch: SharedBatch, first: bool },
     /// The caller sends it.
     Back(Vec<u8>),
 }
 
 /// Queues an answer, if batches pay. If it is the first one, the caller lets others run and then
-/// calls [`Outbox::send`].
+/// calls [`SendBatch::send`].
 pub fn post(socket: BorrowedFd<'_>, answer: Vec<u8>, post: &Arc<Post>) -> Posted {
     debug_assert!(!post.is_queued(), "OUT-1");
     let Some(shared) = here() else { return Posted::Back(answer) };
-    let mut outbox = shared.lock();
-    outbox.sends = outbox.sends.wrapping_add(1);
-    if outbox.recent < 40 && !outbox.sends.is_multiple_of(TRY_EVERY) && outbox.queue.is_empty() {
+    let mut batch = shared.lock();
+    batch.sends = batch.sends.wrapping_add(1);
+    if batch.recent < 40 && !batch.sends.is_multiple_of(TRY_EVERY) && batch.queue.is_empty() {
         return Posted::Back(answer);
     }
     post.state.store(QUEUED, Release);
-    outbox.queue.push(Entry { socket: socket.as_raw_fd(), answer, post: post.clone() });
-    let first = outbox.queue.len() == 1;
-    if outbox.queue.len() == BATCH_MAX {
-        outbox.send();
+    batch.queue.push(Entry { socket: socket.as_raw_fd(), answer, post: post.clone() });
+    let first = batch.queue.len() == 1;
+    if batch.queue.len() == BATCH_MAX {
+        batch.send();
     }
-    let spare = outbox.spare.pop().unwrap_or_default();
-    drop(outbox);
-    Posted::Queued { spare, outbox: shared, first }
+    let spare = batch.spare.pop().unwrap_or_default();
+    drop(batch);
+    Posted::Queued { spare, batch: shared, first }
 }
 
-impl Outbox {
-    fn new() -> Option<SharedOutbox> {
+impl SendBatch {
+    fn new() -> Option<SharedBatch> {
         if REFUSED.load(Relaxed) {
             return None;
         }
         match Ring::new(BATCH_MAX as u32) {
             Ok(ring) => {
                 let (queue, sent) = (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
-                Some(Arc::new(Mutex::new(Outbox {
+                Some(Arc::new(Mutex::new(SendBatch {
                     ring,
                     queue,
                     spare: Vec::new(),
@@ -194,11 +194,11 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    fn queue(socket: &UnixStream, answer: &[u8], p: &Arc<Post>) -> SharedOutbox {
+    fn queue(socket: &UnixStream, answer: &[u8], p: &Arc<Post>) -> SharedBatch {
         let shared = here().expect("io_uring");
         shared.lock().recent = 100;
         match post(socket.as_fd(), answer.to_vec(), p) {
-            Posted::Queued { outbox, .. } => outbox,
+            Posted::Queued { batch, .. } => batch,
             Posted::Back(_) => panic!("batches pay"),
         }
     }
@@ -212,8 +212,8 @@ mod tests {
         let pairs: Vec<_> = (0..10).map(|_| UnixStream::pair().unwrap()).collect();
         let posts: Vec<_> = (0..10).map(|_| Post::new(processes.add("h", 1))).collect();
         for (i, (pair, p)) in pairs.iter().zip(&posts).enumerate() {
-            let outbox = queue(&pair.0, format!("answer {i}").as_bytes(), p);
-            assert_eq!(outbox.lock().queue.len(), i + 1);
+            let batch = queue(&pair.0, format!("answer {i}").as_bytes(), p);
+            assert_eq!(batch.lock().queue.len(), i + 1);
             assert!(p.is_queued());
         }
         send_held_back();
@@ -251,15 +251,15 @@ mod tests {
 
     #[test]
     fn single_answers_are_sent_at_once() {
-        let Some(outbox) = here() else { return };
-        outbox.lock().recent = 16;
+        let Some(batch) = here() else { return };
+        batch.lock().recent = 16;
         let (a, _b) = UnixStream::pair().unwrap();
         let p = Post::new(Processes::new().add("h", 1));
         let mut tried = 0;
         for _ in 0..TRY_EVERY {
-            if let Posted::Queued { outbox, first, .. } = post(a.as_fd(), b"x".to_vec(), &p) {
+            if let Posted::Queued { batch, first, .. } = post(a.as_fd(), b"x".to_vec(), &p) {
                 assert!(first);
-                outbox.lock().send();
+                batch.lock().send();
                 tried += 1;
             }
         }

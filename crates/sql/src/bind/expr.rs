@@ -51,7 +51,7 @@ impl Binder<'_> {
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
             // A text statement has nobody to give it values.
-            A::Param(_) if self.lift => Err(self.syntax_at(expr.span)),
+            A::Param(_) if self.parameterize => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
                     Ok(at) => self.cx.untyped[at].1,
@@ -160,20 +160,20 @@ impl Binder<'_> {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it
+    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned: whether it
     /// is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
-            return self.pinned(|b| b.lifted(number));
+            return self.pinned(|b| b.parameterized(number));
         }
-        self.lifted(number)
+        self.parameterized(number)
     }
 
     /// An expression that is stored or compared as it is: of a literal only the value counts there,
     /// so that wide integers (keys of many) share plans.
     pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         match expr.kind {
-            ast::ExprKind::Literal(number) => self.lifted(number),
+            ast::ExprKind::Literal(number) => self.parameterized(number),
             ast::ExprKind::Unary(ast::UnaryOp::Minus, ref v)
                 if matches!(v.kind, ast::ExprKind::Literal(_)) && !self.is_hex(v) =>
             {
@@ -183,9 +183,9 @@ impl Binder<'_> {
         }
     }
 
-    fn lifted(&mut self, number: u32) -> Result<Expr> {
+    fn parameterized(&mut self, number: u32) -> Result<Expr> {
         let kind = self.parsed.literal_kind(number);
-        if self.lift && !self.pinning {
+        if self.parameterize && !self.pinning {
             let ty = match kind {
                 TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => {
                     ExprType::decimal(65, 0)
@@ -196,7 +196,7 @@ impl Binder<'_> {
                 kind if kind.is_string() => ExprType::string(0, self.literal_collation(number)),
                 _ => ExprType::string(0, Collation::Binary),
             };
-            self.lifted[number as usize] = true;
+            self.parameterized[number as usize] = true;
             return Ok(hex_or_not(Expr::new(ExprKind::Param(number), ty), kind));
         }
         let value = self.literal_value(number)?;

@@ -64,7 +64,7 @@ impl<'p> Groups<'p> {
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
         }
-        env.settle(mark);
+        env.release_to(mark);
         let memory = self.memory();
         env.keep(&mut self.counted, memory)
     }

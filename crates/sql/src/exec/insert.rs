@@ -60,7 +60,7 @@ pub async fn run(
                     // What stands after the rows sees its own parameters.
                     work.row(cx, Given::Exprs(row), here, at).await?;
                 }
-                cx.env.settle(mark);
+                cx.env.release_to(mark);
                 done += count;
             }
         }
@@ -271,7 +271,7 @@ impl<'p> Work<'p> {
         payload.clear();
         let mark = cx.env.held();
         let mut made = self.make(given, at, &mut cx.env, single, &mut payload);
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         if payload.len() > LONG_ROW {
             made = made.and_then(|()| {
                 charge_write(
@@ -287,7 +287,7 @@ impl<'p> Work<'p> {
             Err(e) => Err(e),
         };
         // What ON DUPLICATE KEY UPDATE has made.
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         cx.scratch.row = payload;
         self.auto.rows_left -= 1;
         done
@@ -673,7 +673,7 @@ impl Rewriter {
         let is_long = self.fetch(cx).await?;
         let is = payload == if is_long { self.cursor.whole() } else { self.row().stored };
         self.cursor.let_go();
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         Ok(is)
     }
     /// Reads the row's long columns; false if it has none. They stay in the cursor and in the

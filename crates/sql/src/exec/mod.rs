@@ -178,7 +178,7 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
             Some(alone) => drop(alone.wait(cx, &[], scope).await?),
             None => drop(Eval::new(scope, &mut cx.env).eval(e)?),
         }
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
     }
     Ok(Outcome::Done(Done::default()))
 }

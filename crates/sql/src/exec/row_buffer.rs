@@ -2,7 +2,7 @@
 use super::pace::MUCH;
 use crate::error::{Result, SqlError};
 use hashbrown::HashTable;
-use redolith_engine::runtime::{Host, give_way};
+use redolith_engine::runtime::{Runtime, give_way};
 use redolith_types::decimal::{MAX_PRECISION, packed_len};
 use redolith_types::{Date, DateTime, Decimal, Time, Value};
 use smallvec::SmallVec;
@@ -238,15 +238,19 @@ impl Sorter {
     }
     /// Sorts runs, and merges them: between them others run, and `stop` is asked whether to go on.
     /// Much is sorted beside the workers: keys may be long and alike.
-    pub async fn sort(&mut self, host: &dyn Host, stop: impl Fn() -> Result<()>) -> Result<()> {
+    pub async fn sort(
+        &mut self,
+        runtime: &dyn Runtime,
+        stop: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         if self.memory() >= MUCH {
-            host.leave_worker();
+            runtime.leave_worker();
         }
         let bytes = &self.bytes;
         for run in self.rows.chunks_mut(RUN) {
             run.sort_unstable_by(|a, b| Sorter::compare(bytes, a, b));
             if run.len() == RUN {
-                give_way(host).await;
+                give_way(runtime).await;
                 stop()?;
             }
         }
@@ -260,7 +264,7 @@ impl Sorter {
                         if Sorter::compare(bytes, a, b).is_lt() { &mut left } else { &mut right };
                     merged.extend(from.split_off_first().cloned());
                     if merged.len().is_multiple_of(RUN) {
-                        give_way(host).await;
+                        give_way(runtime).await;
                         stop()?;
                     }
                 }
@@ -318,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_sorter_with_a_limit_keeps_the_least() {
-        let host = Threads::new(Arc::new(RealDisk::new()));
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
         for limit in [None, Some(0), Some(1), Some(7), Some(5000)] {
             let mut s = Sorter::new(limit);
             let mut x = 1u32;
@@ -331,7 +335,7 @@ mod tests {
                     s.push(&key, &[Value::UInt((x >> 8) as u64)]).unwrap();
                 }
             }
-            block_on(s.sort(&*host, || Ok(()))).unwrap();
+            block_on(s.sort(&*runtime, || Ok(()))).unwrap();
             all.sort_unstable();
             let n = limit.unwrap_or(all.len()).min(s.len());
             assert!(n >= limit.unwrap_or(100_000).min(100_000));

@@ -90,7 +90,7 @@ async fn change(
         let sources = [current];
         let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
         // What they hold is charged until here; the row that is made of them is counted by itself.
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         if changes.is_empty() {
             return Ok(());
         }
@@ -115,7 +115,7 @@ async fn change(
         Ok(())
     }
     .await;
-    cx.env.settle(mark);
+    cx.env.release_to(mark);
     cx.scratch.row = new;
     done
 }
@@ -255,7 +255,7 @@ pub async fn find_rows(
             let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
             sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
         }
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         let row: Box<[u8]> = scan.at().key.into();
         memory += key.len() + row.len();
         found.push((key, row));
@@ -310,7 +310,7 @@ async fn collected(
         let current = Row::Stored { def: &plan.access.table.def, layout: &table.layout, payload };
         change(cx, plan, row, current, at, tally).await?;
         cursor.let_go();
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
     }
     Ok(())
 }

@@ -42,7 +42,7 @@ use std::ops::Range;
 pub struct Parsed<'t> {
     pub statement: Statement,
     pub text: &'t [u8],
-    /// Literals in order of appearance; those of repeated rows (see [`lift`]) are left out.
+    /// Literals in order of appearance; those of repeated rows (see [`parameterize`]) are left out.
     pub literals: Vec<Token>,
     /// Number of `?`.
     pub params: u32,

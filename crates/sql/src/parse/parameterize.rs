@@ -41,7 +41,7 @@ pub fn is_wide_integer(token: Token) -> bool {
 }
 
 #[derive(Debug, Default)]
-pub struct Lifted {
+pub struct Parameterized {
     pub shape: Vec<u8>,
     /// All literals, those of repeated rows too.
     pub literals: Vec<Token>,
@@ -85,7 +85,7 @@ fn kind_byte(token: Token) -> u8 {
     }
 }
 
-impl Lifted {
+impl Parameterized {
     /// Empties the buffers for the next statement.
     fn clear(&mut self) {
         self.shape.clear();
@@ -202,38 +202,45 @@ struct Pass<'t> {
 }
 
 impl Pass<'_> {
-    fn copy(&mut self, lifted: &mut Lifted, to: usize) {
-        lifted.shape.extend_from_slice(&self.text[self.copied..to]);
+    fn copy(&mut self, parameterized: &mut Parameterized, to: usize) {
+        parameterized.shape.extend_from_slice(&self.text[self.copied..to]);
         self.copied = to;
     }
 
     /// Ends a pass that somebody has killed, or that finds too many literals.
     #[inline]
-    fn look(&mut self, lifted: &Lifted, at: usize) -> Result<()> {
+    fn look(&mut self, parameterized: &Parameterized, at: usize) -> Result<()> {
         if at < self.look_at {
             return Ok(());
         }
         self.look_at = at + LOOK_BYTES;
-        if size_of_val(&lifted.literals[..]) > self.bounds.memory {
+        if size_of_val(&parameterized.literals[..]) > self.bounds.memory {
             return Err(self.bounds.exceeded());
         }
         if self.bounds.is_killed() { Err(SqlError::interrupted()) } else { Ok(()) }
     }
 
-    fn literal(&mut self, lifted: &mut Lifted, token: Token) {
-        self.copy(lifted, token.start as usize);
-        lifted.shape.push(kind_byte(token));
+    fn literal(&mut self, parameterized: &mut Parameterized, token: Token) {
+        self.copy(parameterized, token.start as usize);
+        parameterized.shape.push(kind_byte(token));
         self.copied = token.end as usize;
-        lifted.literals.push(token);
+        parameterized.literals.push(token);
     }
 
-    fn symbol(&mut self, lifted: &mut Lifted, token: Token, lexer: &mut Lexer<'_>) -> Result<()> {
+    fn symbol(
+        &mut self,
+        parameterized: &mut Parameterized,
+        token: Token,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<()> {
         match token.text(self.text) {
             b"(" => {
                 if self.rows == Rows::Expected && self.depth == 0 {
-                    self.copy(lifted, token.start as usize);
-                    self.rows =
-                        Rows::First { shape: lifted.shape.len(), literals: lifted.literals.len() };
+                    self.copy(parameterized, token.start as usize);
+                    self.rows = Rows::First {
+                        shape: parameterized.shape.len(),
+                        literals: parameterized.literals.len(),
+                    };
                 }
                 self.depth += 1;
             }
@@ -242,27 +249,28 @@ impl Pass<'_> {
                 if self.depth == 0
                     && let Rows::First { shape, literals } = self.rows
                 {
-                    self.copy(lifted, token.end as usize);
+                    self.copy(parameterized, token.end as usize);
                     self.rows = Rows::None;
                     // Rows without literals could not be counted by parameters.
-                    if lifted.literals.len() == literals {
+                    if parameterized.literals.len() == literals {
                         return Ok(());
                     }
                     let mut rows = SameRows {
                         text: self.text,
                         mode: self.mode,
-                        shape: shape..lifted.shape.len(),
+                        shape: shape..parameterized.shape.len(),
                     };
-                    let (end, count) = self.same_rows(&mut rows, lifted, token.end as usize)?;
+                    let (end, count) =
+                        self.same_rows(&mut rows, parameterized, token.end as usize)?;
                     if count > 0 {
-                        let stride = (lifted.literals.len() - literals) / (count + 1);
-                        lifted.repeat = Some(Repeat {
+                        let stride = (parameterized.literals.len() - literals) / (count + 1);
+                        parameterized.repeat = Some(Repeat {
                             skip: token.end as usize..end,
                             first: literals,
                             stride,
                             rows: count + 1,
                         });
-                        lifted.shape.push(MORE_ROWS);
+                        parameterized.shape.push(MORE_ROWS);
                         self.copied = end;
                         lexer.skip_to(end);
                     }
@@ -277,19 +285,19 @@ impl Pass<'_> {
     fn same_rows(
         &mut self,
         rows: &mut SameRows<'_>,
-        lifted: &mut Lifted,
+        parameterized: &mut Parameterized,
         start: usize,
     ) -> Result<(usize, usize)> {
         let (mut end, mut count) = (start, 0);
         loop {
-            let literals = lifted.literals.len();
-            let Some(row_end) = rows.row(lifted, end) else {
-                lifted.literals.truncate(literals);
+            let literals = parameterized.literals.len();
+            let Some(row_end) = rows.row(parameterized, end) else {
+                parameterized.literals.truncate(literals);
                 return Ok((end, count));
             };
             end = row_end;
             count += 1;
-            self.look(lifted, end)?;
+            self.look(parameterized, end)?;
         }
     }
 }
@@ -304,7 +312,7 @@ struct SameRows<'t> {
 
 impl SameRows<'_> {
     /// Compares one row, token by token, with the first row's shape.
-    fn row(&mut self, lifted: &mut Lifted, start: usize) -> Option<usize> {
+    fn row(&mut self, parameterized: &mut Parameterized, start: usize) -> Option<usize> {
         let mut lexer = Lexer::at(self.text, start, self.mode);
         let comma = lexer.next_token();
         if comma.kind != TokenKind::Symbol || comma.text(self.text) != b"," {
@@ -323,20 +331,20 @@ impl SameRows<'_> {
             // The text between tokens counts, except before the row.
             let from = copied.unwrap_or(token.start as usize);
             let between = &self.text[from..token.start as usize];
-            let expected = &lifted.shape[at..self.shape.end];
+            let expected = &parameterized.shape[at..self.shape.end];
             if !expected.starts_with(between) {
                 return None;
             }
             at += between.len();
             if token.kind.is_literal() {
-                if lifted.shape.get(at) != Some(&kind_byte(token)) {
+                if parameterized.shape.get(at) != Some(&kind_byte(token)) {
                     return None;
                 }
                 at += 1;
-                lifted.literals.push(token);
+                parameterized.literals.push(token);
             } else {
                 let text = token.text(self.text);
-                if !lifted.shape[at..self.shape.end].starts_with(text) {
+                if !parameterized.shape[at..self.shape.end].starts_with(text) {
                     return None;
                 }
                 at += text.len();
@@ -361,8 +369,8 @@ mod tests {
     fn bounds(process: &Process) -> Bounds<'_> {
         Bounds { memory: usize::MAX, process }
     }
-    fn lift(text: &str) -> Lifted {
-        let mut l = Lifted::default();
+    fn lift(text: &str) -> Parameterized {
+        let mut l = Parameterized::default();
         l.read(text.as_bytes(), 0, SqlMode::default(), bounds(&process())).unwrap();
         l
     }
@@ -427,7 +435,7 @@ mod tests {
     #[test]
     fn statements_are_split() {
         let text = b"SELECT ';' ; SELECT 2;;";
-        let mut l = Lifted::default();
+        let mut l = Parameterized::default();
         l.read(text, 0, SqlMode::default(), bounds(&process())).unwrap();
         assert_eq!((l.end, l.next), (11, Some(12)));
         l.read(text, 12, SqlMode::default(), bounds(&process())).unwrap();

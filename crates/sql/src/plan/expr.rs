@@ -6,7 +6,7 @@
 //!   0 only;
 //! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
 //!   no `Column` occurs there;
-//! - *parameters*: `?` of a prepared statement and literals lifted out of a text statement, one
+//! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement, one
 //!   array;
 //! - *the session*: user and system variables.
 //!

@@ -27,7 +27,7 @@ use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
 use crate::memory::SessionMemory;
-use crate::parse::parameterize::Lifted;
+use crate::parse::parameterize::Parameterized;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
 use crate::settings::{SessionVars, Var};
@@ -74,7 +74,7 @@ pub struct Session {
     statements: Statements,
     /// PREPARE name FROM ..: statement ids by lower-case name.
     named: HashMap<Box<str>, u32>,
-    lifted: Lifted,
+    parameterized: Parameterized,
     /// Parameters of the prepared statement that runs, as [`Env`](exec::Env) has them.
     binary_params: Vec<u32>,
     /// And what those are of that are strings of characters.
@@ -128,7 +128,7 @@ impl Session {
             scratch: exec::Scratch::default(),
             statements: Statements::new(db.prepared_statements.clone()),
             named: HashMap::new(),
-            lifted: Lifted::default(),
+            parameterized: Parameterized::default(),
             binary_params: Vec::new(),
             param_collation: Collation::Utf8mb4GeneralCi,
             multi_statements: client.multi_statements,

@@ -1,9 +1,9 @@
 //! Metadata locks: what keeps a table's definition still while statements use it, and lets DDL wait
 //! for them.
 //!
-//! An [`MdlLock`] sits in each table's and each schema's entry; a statement's way through it is one
+//! An [`MetadataLock`] sits in each table's and each schema's entry; a statement's way through it is one
 //! compare-and-swap. A statement holds its table's lock and, as intention, the schema's in `Read`;
-//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MdlSet`], by which
+//! DROP DATABASE takes the schema's `Exclusive`. What a session holds is in an [`MetadataLockSet`], by which
 //! it finds without any shared memory that it holds a lock already. After a wait, look the table up
 //! again: it may have been dropped or renamed.
 //!
@@ -26,7 +26,7 @@
 //! - MDL-5: `QUEUED` is set in the word if and only if the queue is not empty; both change under
 //!   the queue's mutex.
 use crate::lock::KillFlag;
-use crate::runtime::{Host, let_others_run};
+use crate::runtime::{Runtime, let_others_run};
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ use std::time::Duration;
 
 /// Ordered by strength, except that `Write` and `NoWrite` do not cover each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MdlMode {
+pub enum MetadataLockMode {
     Read,
     Write,
     NoWrite,
@@ -57,59 +57,59 @@ const READS: u64 = WRITE - 1;
 const WRITES: u64 = NO_WRITE - WRITE;
 const NO_WRITES: u64 = EXCLUSIVE - NO_WRITE;
 
-impl MdlMode {
+impl MetadataLockMode {
     fn unit(self) -> u64 {
         match self {
-            MdlMode::Read => READ,
-            MdlMode::Write => WRITE,
-            MdlMode::NoWrite => NO_WRITE,
-            MdlMode::Exclusive => EXCLUSIVE,
+            MetadataLockMode::Read => READ,
+            MetadataLockMode::Write => WRITE,
+            MetadataLockMode::NoWrite => NO_WRITE,
+            MetadataLockMode::Exclusive => EXCLUSIVE,
         }
     }
     /// The part of the word that counts its holders.
     fn count(self) -> u64 {
         match self {
-            MdlMode::Read => READS,
-            MdlMode::Write => WRITES,
-            MdlMode::NoWrite => NO_WRITES,
-            MdlMode::Exclusive => EXCLUSIVE,
+            MetadataLockMode::Read => READS,
+            MetadataLockMode::Write => WRITES,
+            MetadataLockMode::NoWrite => NO_WRITES,
+            MetadataLockMode::Exclusive => EXCLUSIVE,
         }
     }
     /// The parts of the word that keep this mode out.
     fn excluded_by(self) -> u64 {
         match self {
-            MdlMode::Read => EXCLUSIVE,
-            MdlMode::Write => EXCLUSIVE | NO_WRITES,
-            MdlMode::NoWrite => EXCLUSIVE | WRITES,
-            MdlMode::Exclusive => EXCLUSIVE | READS | WRITES | NO_WRITES,
+            MetadataLockMode::Read => EXCLUSIVE,
+            MetadataLockMode::Write => EXCLUSIVE | NO_WRITES,
+            MetadataLockMode::NoWrite => EXCLUSIVE | WRITES,
+            MetadataLockMode::Exclusive => EXCLUSIVE | READS | WRITES | NO_WRITES,
         }
     }
-    fn covers(self, other: MdlMode) -> bool {
-        self == other || self == MdlMode::Exclusive || other == MdlMode::Read
+    fn covers(self, other: MetadataLockMode) -> bool {
+        self == other || self == MetadataLockMode::Exclusive || other == MetadataLockMode::Read
     }
     /// The weakest mode that covers both.
-    fn with(self, other: MdlMode) -> MdlMode {
+    fn with(self, other: MetadataLockMode) -> MetadataLockMode {
         if self.covers(other) {
             self
         } else if other.covers(self) {
             other
         } else {
-            MdlMode::Exclusive
+            MetadataLockMode::Exclusive
         }
     }
 }
 
 /// The metadata lock of one table or schema.
 #[derive(Default)]
-pub struct MdlLock {
+pub struct MetadataLock {
     word: AtomicU64,
     queue: Mutex<VecDeque<Arc<Waiter>>>,
 }
 
 struct Waiter {
-    mode: MdlMode,
+    mode: MetadataLockMode,
     /// What its owner holds of this lock already, and gives up for `mode`.
-    converts: Option<MdlMode>,
+    converts: Option<MetadataLockMode>,
     /// MDL-3; changes under the queue's mutex. The hurried are in front of the queue.
     hurried: AtomicBool,
     state: Mutex<WaitState>,
@@ -122,14 +122,19 @@ struct WaitState {
 
 type Wakers = SmallVec<[Waker; 4]>;
 
-impl MdlLock {
-    pub fn new() -> Arc<MdlLock> {
+impl MetadataLock {
+    pub fn new() -> Arc<MetadataLock> {
         Arc::default()
     }
 
     /// Takes the lock, or exchanges `held` for it, unless a holder stands against it.
-    fn acquire(&self, mode: MdlMode, held: Option<MdlMode>, past_queue: bool) -> bool {
-        let own = held.map_or(0, MdlMode::unit);
+    fn acquire(
+        &self,
+        mode: MetadataLockMode,
+        held: Option<MetadataLockMode>,
+        past_queue: bool,
+    ) -> bool {
+        let own = held.map_or(0, MetadataLockMode::unit);
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let others = word - own;
@@ -148,7 +153,7 @@ impl MdlLock {
         }
     }
 
-    fn release(&self, mode: MdlMode) {
+    fn release(&self, mode: MetadataLockMode) {
         let before = self.word.fetch_sub(mode.unit(), Ordering::Release);
         assert!(before & mode.count() != 0, "releases what is held");
         if before & QUEUED != 0 {
@@ -185,7 +190,11 @@ impl MdlLock {
     }
 
     /// Queues a request (or grants it right away, if what stood against it is gone).
-    fn enqueue(&self, mode: MdlMode, converts: Option<MdlMode>) -> Result<Arc<Waiter>> {
+    fn enqueue(
+        &self,
+        mode: MetadataLockMode,
+        converts: Option<MetadataLockMode>,
+    ) -> Result<Arc<Waiter>> {
         let waiter = Arc::new(Waiter {
             mode,
             converts,
@@ -193,7 +202,9 @@ impl MdlLock {
             state: Mutex::default(),
         });
         let mut queue = self.queue.lock();
-        let excludes = |wanted: MdlMode, held: MdlMode| wanted.excluded_by() & held.unit() != 0;
+        let excludes = |wanted: MetadataLockMode, held: MetadataLockMode| {
+            wanted.excluded_by() & held.unit() != 0
+        };
         if let Some(held) = converts
             && queue.iter().any(|other| {
                 other.converts.is_some_and(|its| excludes(mode, its) || excludes(other.mode, held))
@@ -269,7 +280,7 @@ impl Waiter {
 
 /// Takes a request back when its future is dropped; a grant that nobody took over is undone.
 struct Queued<'a> {
-    lock: &'a MdlLock,
+    lock: &'a MetadataLock,
     waiter: Arc<Waiter>,
     taken: bool,
 }
@@ -290,8 +301,8 @@ impl Drop for Queued<'_> {
 
 /// How a session waits for metadata locks.
 #[derive(Clone, Copy)]
-pub struct MdlWait<'a> {
-    pub host: &'a Arc<dyn Host>,
+pub struct MetadataLockWait<'a> {
+    pub runtime: &'a Arc<dyn Runtime>,
     /// lock_wait_timeout.
     pub timeout: Duration,
     pub kill: &'a KillFlag,
@@ -302,24 +313,24 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The metadata locks of a transaction, or of LOCK TABLES. Dropping it gives them back.
 #[derive(Default)]
-pub struct MdlSet {
-    held: SmallVec<[(Arc<MdlLock>, MdlMode); 8]>,
+pub struct MetadataLockSet {
+    held: SmallVec<[(Arc<MetadataLock>, MetadataLockMode); 8]>,
     /// Places in `held` by the lock's address, while there are many.
     places: Option<HashMap<usize, usize>>,
 }
 /// Up to so many locks are looked through.
 const FEW: usize = 64;
 
-impl MdlSet {
+impl MetadataLockSet {
     #[inline]
-    fn place(&self, lock: &Arc<MdlLock>) -> Option<usize> {
+    fn place(&self, lock: &Arc<MetadataLock>) -> Option<usize> {
         match &self.places {
             None => self.held.iter().position(|(held, _)| Arc::ptr_eq(held, lock)),
             Some(places) => places.get(&address(lock)).copied(),
         }
     }
     #[inline]
-    fn push(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) {
+    fn push(&mut self, lock: &Arc<MetadataLock>, mode: MetadataLockMode) {
         self.held.push((lock.clone(), mode));
         if self.held.len() > FEW || self.places.is_some() {
             self.note_last();
@@ -332,24 +343,24 @@ impl MdlSet {
         self.places.get_or_insert_default().extend(new);
     }
 }
-fn address(lock: &Arc<MdlLock>) -> usize {
+fn address(lock: &Arc<MetadataLock>) -> usize {
     Arc::as_ptr(lock).addr()
 }
 
-impl MdlSet {
-    pub fn new() -> MdlSet {
-        MdlSet::default()
+impl MetadataLockSet {
+    pub fn new() -> MetadataLockSet {
+        MetadataLockSet::default()
     }
 
     /// The mode in which this set holds `lock`.
     #[inline]
-    pub fn holds(&self, lock: &Arc<MdlLock>) -> Option<MdlMode> {
+    pub fn holds(&self, lock: &Arc<MetadataLock>) -> Option<MetadataLockMode> {
         self.place(lock).map(|n| self.held[n].1)
     }
 
     /// Takes `lock` without waiting, if it can be had (or is held in a mode that covers `mode`).
     #[inline]
-    pub fn try_lock(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) -> bool {
+    pub fn try_lock(&mut self, lock: &Arc<MetadataLock>, mode: MetadataLockMode) -> bool {
         let Some(place) = self.place(lock) else {
             if !lock.acquire(mode, None, false) {
                 return false;
@@ -374,9 +385,9 @@ impl MdlSet {
     /// nothing has changed.
     pub async fn lock(
         &mut self,
-        lock: &Arc<MdlLock>,
-        mode: MdlMode,
-        wait: MdlWait<'_>,
+        lock: &Arc<MetadataLock>,
+        mode: MetadataLockMode,
+        wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         if self.try_lock(lock, mode) {
             return Ok(());
@@ -385,7 +396,7 @@ impl MdlSet {
         let wanted = held.map_or(mode, |held| held.with(mode));
         let mut queued = Queued { lock, waiter: lock.enqueue(wanted, held)?, taken: false };
         // Not for Exclusive: MDL-2 takes care of those who ask for it.
-        let hurries = !self.held.is_empty() && wanted != MdlMode::Exclusive;
+        let hurries = !self.held.is_empty() && wanted != MetadataLockMode::Exclusive;
         queued.wait(wait, hurries).await?;
         queued.taken = true;
         match self.place(lock) {
@@ -400,19 +411,20 @@ impl MdlSet {
     /// With a second's wait for a further one, all are given back, and it begins again (MDL-2).
     pub async fn lock_all(
         &mut self,
-        locks: &[(Arc<MdlLock>, MdlMode)],
-        wait: MdlWait<'_>,
+        locks: &[(Arc<MetadataLock>, MetadataLockMode)],
+        wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         let mark = self.mark();
         let mut left = wait.timeout;
         'again: loop {
             for (n, (lock, mode)) in locks.iter().enumerate() {
                 if n % FEW == FEW - 1 {
-                    let_others_run(&**wait.host).await;
+                    let_others_run(&**wait.runtime).await;
                 }
                 let first = self.mark() == mark;
                 let timeout = if first { left } else { PATIENCE.min(left) };
-                let Err(error) = self.lock(lock, *mode, MdlWait { timeout, ..wait }).await else {
+                let Err(error) = self.lock(lock, *mode, MetadataLockWait { timeout, ..wait }).await
+                else {
                     continue;
                 };
                 self.release_to(mark);
@@ -426,7 +438,7 @@ impl MdlSet {
         }
     }
 
-    /// For [`MdlSet::release_to`].
+    /// For [`MetadataLockSet::release_to`].
     pub fn mark(&self) -> usize {
         self.held.len()
     }
@@ -445,7 +457,7 @@ impl MdlSet {
         self.places = None;
     }
     /// Weakens a lock (Exclusive to NoWrite or less, when ALTER lets readers in again).
-    pub fn downgrade(&mut self, lock: &Arc<MdlLock>, mode: MdlMode) {
+    pub fn downgrade(&mut self, lock: &Arc<MetadataLock>, mode: MetadataLockMode) {
         let place = self.place(lock).expect("downgrades what it holds");
         let held = &mut self.held[place].1;
         assert!(held.covers(mode), "a downgrade weakens");
@@ -457,14 +469,14 @@ impl MdlSet {
     }
 }
 
-impl Drop for MdlSet {
+impl Drop for MetadataLockSet {
     fn drop(&mut self) {
         self.release_all();
     }
 }
 
 impl Queued<'_> {
-    async fn wait(&mut self, wait: MdlWait<'_>, hurries: bool) -> Result<()> {
+    async fn wait(&mut self, wait: MetadataLockWait<'_>, hurries: bool) -> Result<()> {
         let patience = if hurries { PATIENCE.min(wait.timeout) } else { wait.timeout };
         if self.wait_for(patience, wait).await? {
             return Ok(());
@@ -480,8 +492,8 @@ impl Queued<'_> {
     }
 
     /// True if granted, false if the time is over.
-    async fn wait_for(&mut self, time: Duration, wait: MdlWait<'_>) -> Result<bool> {
-        let mut timer = wait.host.sleep(time);
+    async fn wait_for(&mut self, time: Duration, wait: MetadataLockWait<'_>) -> Result<bool> {
+        let mut timer = wait.runtime.sleep(time);
         poll_fn(|cx| {
             if self.waiter.granted_or_wake(cx.waker()) {
                 return Poll::Ready(Ok(true));
@@ -495,12 +507,12 @@ impl Queued<'_> {
     }
 }
 
-impl fmt::Debug for MdlLock {
+impl fmt::Debug for MetadataLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.load(Ordering::Relaxed);
         let (reads, writes, no_writes) =
             (word & READS, (word & WRITES) / WRITE, (word & NO_WRITES) / NO_WRITE);
-        write!(f, "MdlLock({reads} read, {writes} write, {no_writes} no-write")?;
+        write!(f, "MetadataLock({reads} read, {writes} write, {no_writes} no-write")?;
         write!(
             f,
             "{}{})",

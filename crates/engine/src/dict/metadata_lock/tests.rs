@@ -1,29 +1,38 @@
-use super::MdlMode::{Exclusive, NoWrite, Read, Write};
+use super::MetadataLockMode::{Exclusive, NoWrite, Read, Write};
 use super::*;
 use crate::lock::tests::{Random, StillHost, block_on, poll_once, still_host};
 use std::pin::Pin;
 use std::sync::atomic::AtomicI64;
 
-type Answer = Pin<Box<dyn Future<Output = (MdlSet, Result<()>)> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = (MetadataLockSet, Result<()>)> + Send>>;
 
 struct Bench {
     clock: Arc<StillHost>,
-    host: Arc<dyn Host>,
+    runtime: Arc<dyn Runtime>,
     kill: Arc<KillFlag>,
 }
 impl Bench {
     fn new() -> Bench {
-        let (clock, host) = still_host();
-        Bench { clock, host, kill: KillFlag::new() }
+        let (clock, runtime) = still_host();
+        Bench { clock, runtime, kill: KillFlag::new() }
     }
-    fn lock(&self, mut set: MdlSet, lock: &Arc<MdlLock>, mode: MdlMode) -> Answer {
-        let (host, kill, lock) = (self.host.clone(), self.kill.clone(), lock.clone());
+    fn lock(
+        &self,
+        mut set: MetadataLockSet,
+        lock: &Arc<MetadataLock>,
+        mode: MetadataLockMode,
+    ) -> Answer {
+        let (runtime, kill, lock) = (self.runtime.clone(), self.kill.clone(), lock.clone());
         let mut answer: Answer = Box::pin(async move {
             let end = set
                 .lock(
                     &lock,
                     mode,
-                    MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill },
+                    MetadataLockWait {
+                        runtime: &runtime,
+                        timeout: Duration::from_secs(50),
+                        kill: &kill,
+                    },
                 )
                 .await;
             (set, end)
@@ -33,15 +42,19 @@ impl Bench {
             Some(end) => Box::pin(async move { end }),
         }
     }
-    fn lock_all(&self, locks: &[&Arc<MdlLock>]) -> Answer {
-        let (host, kill) = (self.host.clone(), self.kill.clone());
+    fn lock_all(&self, locks: &[&Arc<MetadataLock>]) -> Answer {
+        let (runtime, kill) = (self.runtime.clone(), self.kill.clone());
         let locks: Vec<_> = locks.iter().map(|lock| (Arc::clone(lock), Exclusive)).collect();
         let mut answer: Answer = Box::pin(async move {
-            let mut set = MdlSet::new();
+            let mut set = MetadataLockSet::new();
             let end = set
                 .lock_all(
                     &locks,
-                    MdlWait { host: &host, timeout: Duration::from_secs(50), kill: &kill },
+                    MetadataLockWait {
+                        runtime: &runtime,
+                        timeout: Duration::from_secs(50),
+                        kill: &kill,
+                    },
                 )
                 .await;
             (set, end)
@@ -52,12 +65,12 @@ impl Bench {
         }
     }
 }
-fn held(lock: &Arc<MdlLock>, mode: MdlMode) -> MdlSet {
-    let mut set = MdlSet::new();
+fn held(lock: &Arc<MetadataLock>, mode: MetadataLockMode) -> MetadataLockSet {
+    let mut set = MetadataLockSet::new();
     assert!(set.try_lock(lock, mode));
     set
 }
-fn granted(answer: &mut Answer) -> MdlSet {
+fn granted(answer: &mut Answer) -> MetadataLockSet {
     let (set, end) = poll_once(answer).expect("it waits");
     end.expect("granted");
     set
@@ -74,9 +87,9 @@ fn the_table_of_modes() {
     ];
     for (asked, row) in modes.iter().zip(together) {
         for (held_mode, goes) in modes.iter().zip(row) {
-            let lock = MdlLock::new();
+            let lock = MetadataLock::new();
             let first = held(&lock, *held_mode);
-            let mut second = MdlSet::new();
+            let mut second = MetadataLockSet::new();
             assert_eq!(second.try_lock(&lock, *asked), goes, "{asked:?} beside {held_mode:?}");
             drop((first, second));
             assert!(lock.is_free());
@@ -86,7 +99,7 @@ fn the_table_of_modes() {
 
 #[test]
 fn a_set_strengthens_what_it_holds() {
-    let lock = MdlLock::new();
+    let lock = MetadataLock::new();
     let mut set = held(&lock, Read);
     assert!(set.try_lock(&lock, Write) && set.holds(&lock) == Some(Write));
     assert!(set.try_lock(&lock, Read) && set.holds(&lock) == Some(Write));
@@ -97,17 +110,17 @@ fn a_set_strengthens_what_it_holds() {
     assert_eq!(set.mark(), 1);
     set.downgrade(&lock, NoWrite);
     let reader = held(&lock, Read);
-    assert!(!MdlSet::new().try_lock(&lock, Write));
+    assert!(!MetadataLockSet::new().try_lock(&lock, Write));
     drop((set, reader));
     assert!(lock.is_free());
 }
 
 #[test]
 fn who_comes_later_queues_but_holders_pass() {
-    let (b, lock) = (Bench::new(), MdlLock::new());
+    let (b, lock) = (Bench::new(), MetadataLock::new());
     let mut dml = held(&lock, Read);
-    let mut ddl = b.lock(MdlSet::new(), &lock, Exclusive);
-    let mut late = b.lock(MdlSet::new(), &lock, Read);
+    let mut ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
+    let mut late = b.lock(MetadataLockSet::new(), &lock, Read);
     assert!(poll_once(&mut ddl).is_none() && poll_once(&mut late).is_none());
     assert!(dml.try_lock(&lock, Write), "a holder passes the queue");
     drop(dml);
@@ -120,19 +133,19 @@ fn who_comes_later_queues_but_holders_pass() {
 
 #[test]
 fn timeouts_and_kills_leave_the_queue() {
-    let (b, lock) = (Bench::new(), MdlLock::new());
+    let (b, lock) = (Bench::new(), MetadataLock::new());
     let dml = held(&lock, Write);
-    let mut ddl = b.lock(MdlSet::new(), &lock, Exclusive);
+    let mut ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
     b.clock.expire();
     assert!(matches!(poll_once(&mut ddl), Some((_, Err(Error::LockWaitTimeout)))));
     b.clock.restart();
     assert!(!lock.has_waiters());
-    let mut ddl = b.lock(MdlSet::new(), &lock, Exclusive);
+    let mut ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
     b.kill.kill();
     assert!(matches!(poll_once(&mut ddl), Some((_, Err(Error::Interrupted)))));
     b.kill.clear();
-    let ddl = b.lock(MdlSet::new(), &lock, Exclusive);
-    let mut late = b.lock(MdlSet::new(), &lock, Read);
+    let ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
+    let mut late = b.lock(MetadataLockSet::new(), &lock, Read);
     drop(ddl);
     drop(granted(&mut late));
     drop(dml);
@@ -141,9 +154,9 @@ fn timeouts_and_kills_leave_the_queue() {
 
 #[test]
 fn a_grant_that_nobody_takes_is_undone() {
-    let (b, lock) = (Bench::new(), MdlLock::new());
+    let (b, lock) = (Bench::new(), MetadataLock::new());
     let dml = held(&lock, Write);
-    let ddl = b.lock(MdlSet::new(), &lock, Exclusive);
+    let ddl = b.lock(MetadataLockSet::new(), &lock, Exclusive);
     drop(dml); // grants to ddl, which is not polled again
     drop(ddl);
     assert!(lock.is_free());
@@ -156,7 +169,7 @@ fn a_grant_that_nobody_takes_is_undone() {
 
 #[test]
 fn a_second_conversion_is_a_deadlock() {
-    let (b, lock) = (Bench::new(), MdlLock::new());
+    let (b, lock) = (Bench::new(), MetadataLock::new());
     let mut alter = b.lock(held(&lock, NoWrite), &lock, Exclusive);
     drop(granted(&mut alter));
     let reader = held(&lock, Read);
@@ -174,10 +187,10 @@ fn a_second_conversion_is_a_deadlock() {
 /// queued DDLs.
 #[test]
 fn who_holds_locks_hurries_past_the_queue_after_a_second() {
-    let (b, x, y) = (Bench::new(), MdlLock::new(), MdlLock::new());
+    let (b, x, y) = (Bench::new(), MetadataLock::new(), MetadataLock::new());
     let (t1, t2) = (held(&x, Write), held(&y, Write));
-    let mut ddl_x = b.lock(MdlSet::new(), &x, Exclusive);
-    let mut ddl_y = b.lock(MdlSet::new(), &y, Exclusive);
+    let mut ddl_x = b.lock(MetadataLockSet::new(), &x, Exclusive);
+    let mut ddl_y = b.lock(MetadataLockSet::new(), &y, Exclusive);
     let mut t1 = b.lock(t1, &y, Read);
     let mut t2 = b.lock(t2, &x, Read);
     assert!(poll_once(&mut t1).is_none() && poll_once(&mut t2).is_none());
@@ -191,7 +204,7 @@ fn who_holds_locks_hurries_past_the_queue_after_a_second() {
 
 #[test]
 fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
-    let (b, x, y) = (Bench::new(), MdlLock::new(), MdlLock::new());
+    let (b, x, y) = (Bench::new(), MetadataLock::new(), MetadataLock::new());
     let trx = held(&y, Write);
     let mut ddl = b.lock_all(&[&x, &y]); // holds x, waits for y
     let mut trx = b.lock(trx, &x, Write); // holds y, waits for x
@@ -211,18 +224,19 @@ fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
 /// Threads: no reader beside an exclusive holder, no lost wake-up (nothing times out here).
 #[test]
 fn locks_exclude_under_threads() {
-    let (_, host) = still_host();
-    let locks: Vec<Arc<MdlLock>> = (0..3).map(|_| MdlLock::new()).collect();
+    let (_, runtime) = still_host();
+    let locks: Vec<Arc<MetadataLock>> = (0..3).map(|_| MetadataLock::new()).collect();
     // Per lock: users, or -1 for the exclusive one.
     let users: Vec<AtomicI64> = (0..3).map(|_| AtomicI64::new(0)).collect();
     std::thread::scope(|scope| {
         for thread in 0..6u64 {
-            let (host, locks, users) = (&host, &locks, &users);
+            let (runtime, locks, users) = (&runtime, &locks, &users);
             scope.spawn(move || {
                 let mut random = Random(thread + 1);
                 let kill = KillFlag::new();
-                let wait = MdlWait { host, timeout: Duration::from_secs(50), kill: &kill };
-                let mut set = MdlSet::new();
+                let wait =
+                    MetadataLockWait { runtime, timeout: Duration::from_secs(50), kill: &kill };
+                let mut set = MetadataLockSet::new();
                 for _ in 0..3000 {
                     if random.below(10) == 0 {
                         let i = random.below(3) as usize;
@@ -256,8 +270,8 @@ fn locks_exclude_under_threads() {
 
 #[test]
 fn many_locks_are_found_as_few_are() {
-    let locks: Vec<_> = (0..5 * FEW).map(|_| MdlLock::new()).collect();
-    let mut set = MdlSet::new();
+    let locks: Vec<_> = (0..5 * FEW).map(|_| MetadataLock::new()).collect();
+    let mut set = MetadataLockSet::new();
     for most in [5 * FEW, FEW, 2 * FEW, FEW - 1, 3 * FEW] {
         set.release_to(FEW / 2);
         for lock in &locks[..most] {

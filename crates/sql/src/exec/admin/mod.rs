@@ -172,7 +172,7 @@ impl AdminContext<'_> {
         let settings = statement_settings(self.vars, self.in_transaction);
         let variables = SystemVariables { settings: self.settings, vars: self.vars, disk };
         let mut env = Env::new(self.session, &variables, disk, settings);
-        env.host = Some(&*self.engine.host);
+        env.runtime = Some(&*self.engine.runtime);
         let sources = [Row::Values(row)];
         let scope = Scope { sources: &sources, ..Scope::new(params) };
         Ok(Eval::new(scope, &mut env).eval(e)?.into_owned())

@@ -16,7 +16,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::DdlStmt;
 use crate::session::state::{Done, Level, SessionState};
 use redolith_engine::Engine;
-use redolith_engine::dict::metadata_lock::MdlMode;
+use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,9 +38,9 @@ const SYSTEM_SCHEMAS: [&str; 4] = ["information_schema", "performance_schema", "
 /// Runs a definition. `bound_at`: the dictionary's version before it was bound. None: the table is
 /// not the one it was bound to; bind again.
 pub async fn run(cx: &mut DdlContext<'_>, stmt: &DdlStmt, bound_at: u64) -> Result<Option<Done>> {
-    let mark = cx.locks.mdl.mark();
+    let mark = cx.locks.metadata_lock.mark();
     let done = run_locking(cx, stmt, bound_at).await;
-    cx.locks.mdl.release_to(mark);
+    cx.locks.metadata_lock.release_to(mark);
     done
 }
 
@@ -78,8 +78,8 @@ impl DdlContext<'_> {
     }
     async fn take(
         &mut self,
-        schemas: &[(&str, MdlMode)],
-        tables: &[(&str, &str, MdlMode)],
+        schemas: &[(&str, MetadataLockMode)],
+        tables: &[(&str, &str, MetadataLockMode)],
     ) -> Result<()> {
         let (wait, engine) = (self.wait(), self.engine);
         self.locks.take_for_ddl(engine, schemas, tables, wait.on(engine)).await
@@ -91,9 +91,12 @@ impl DdlContext<'_> {
             refuse_system(self.session, schema)?;
             self.locks.check(schema, name, true)?;
         }
-        let schemas: Vec<_> = tables.iter().map(|(schema, _)| (*schema, MdlMode::Read)).collect();
-        let tables: Vec<_> =
-            tables.iter().map(|(schema, name)| (*schema, *name, MdlMode::Exclusive)).collect();
+        let schemas: Vec<_> =
+            tables.iter().map(|(schema, _)| (*schema, MetadataLockMode::Read)).collect();
+        let tables: Vec<_> = tables
+            .iter()
+            .map(|(schema, name)| (*schema, *name, MetadataLockMode::Exclusive))
+            .collect();
         self.take(&schemas, &tables).await
     }
     fn note(&mut self, error: SqlError) {

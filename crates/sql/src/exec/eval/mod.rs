@@ -144,7 +144,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         self.env.step()?;
         let mark = self.env.held();
         let value = self.eval_node(e)?;
-        self.env.settle(mark);
+        self.env.release_to(mark);
         if let Value::Bytes(b) = &value {
             self.env.bytes(b.len())?;
             if let Cow::Owned(made) = b
@@ -262,7 +262,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub fn truth(&mut self, e: &'v Expr) -> Result<Option<bool>> {
         let mark = self.env.held();
         let truth = self.truth_of(e)?;
-        self.env.settle(mark);
+        self.env.release_to(mark);
         Ok(truth)
     }
     #[inline]

@@ -82,7 +82,7 @@ impl KeyRanges {
         from
     }
     /// Sorts by low bound, merges what overlaps, and turns the order round for a reverse scan.
-    fn settle(&mut self, reverse: bool) {
+    fn merge(&mut self, reverse: bool) {
         if self.list.len() < 2 {
             return;
         }
@@ -151,7 +151,7 @@ pub fn encode_path(
                     out,
                 )?;
             }
-            out.settle(access.path.reverse);
+            out.merge(access.path.reverse);
         }
     }
     Ok(())

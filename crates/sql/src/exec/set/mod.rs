@@ -48,8 +48,8 @@ pub fn run(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
     if items.len() < MANY_ITEMS {
         return set_all(cx, items, params);
     }
-    let (host, mut done) = (cx.engine.host.clone(), Ok(false));
-    host.work_long(&mut || done = set_all(cx, items, params));
+    let (runtime, mut done) = (cx.engine.runtime.clone(), Ok(false));
+    runtime.work_long(&mut || done = set_all(cx, items, params));
     done
 }
 
@@ -63,7 +63,7 @@ fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -
             SetItem::User { name, value } => {
                 let mark = cx.session.memory.statement.used();
                 let change = user(cx, name, value, params)?;
-                cx.session.memory.statement.settle(mark);
+                cx.session.memory.statement.release_to(mark);
                 // All of them are held until the last one is known to be good.
                 if let Change::User(_, variable) = &change
                     && items.len() > 1

@@ -87,7 +87,7 @@ pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<
     let mut made = table(def, next, out.memory())?;
     made.shrink_to_fit();
     // From here on it is the row that holds it.
-    out.memory().settle(mark);
+    out.memory().release_to(mark);
     out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
 }
 

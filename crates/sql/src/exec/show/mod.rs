@@ -49,7 +49,7 @@ fn nothing() -> Value<'static> {
 /// workers.
 pub(crate) fn before_tables(engine: &Engine) {
     if engine.dict.len() >= MANY_TABLES {
-        engine.host.leave_worker();
+        engine.runtime.leave_worker();
     }
 }
 
@@ -81,14 +81,14 @@ pub async fn run(
             sink.expect(bytes);
         }
         sink.row(row);
-        memory.settle(written);
+        memory.release_to(written);
         if sink.wants_drain() {
             memory.recount(&mut sent, sink.held())?;
             sink.drain().await?;
             memory.recount(&mut sent, sink.held())?;
         }
     }
-    cx.session.memory.statement.settle(mark);
+    cx.session.memory.statement.release_to(mark);
     Ok(Outcome::Rows(kept.len() as u64))
 }
 
@@ -107,7 +107,7 @@ fn passes(
         ShowFilter::Where(condition) => {
             let mark = cx.session.memory.statement.used();
             let passes = to_bool(&cx.eval(condition, params, row)?).unwrap_or(false);
-            cx.session.memory.statement.settle(mark);
+            cx.session.memory.statement.release_to(mark);
             passes
         }
     })

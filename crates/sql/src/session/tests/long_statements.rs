@@ -1,7 +1,7 @@
 //! Statements that take for ever: they give way, and whoever wants them to end reaches them.
 //! SLEEP() and its like: where they stand.
 //!
-//! No time is measured: the host counts when the session's thread gives way, and ends the statement
+//! No time is measured: the runtime counts when the session's thread gives way, and ends the statement
 //! then; a sleep is written down and over at once.
 use super::{World, execute, lines};
 use crate::exec::fixture::Server;
@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::status::Counter;
 use parking_lot::Mutex;
 use redolith_disk::RealDisk;
-use redolith_engine::runtime::{BoxFuture, Host, Threads, block_on};
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_types::Value;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Watcher {
         }
     }
 }
-impl Host for Watcher {
+impl Runtime for Watcher {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         self.threads.spawn(name, task);
     }
@@ -89,21 +89,22 @@ impl Host for Watcher {
 
 struct Watched {
     world: World,
-    host: Arc<Watcher>,
+    runtime: Arc<Watcher>,
 }
 impl Watched {
     fn new() -> Watched {
         let disk = Arc::new(RealDisk::new());
-        let host = Arc::new(Watcher {
+        let runtime = Arc::new(Watcher {
             threads: Threads::new(disk.clone()),
             gave_way: AtomicU64::new(0),
             then: Mutex::default(),
             sleeps: Mutex::default(),
             stretch: AtomicU64::new(1),
         });
-        let world =
-            World::over(Server::hosted(disk, host.clone(), |config| config.pool_bytes = 32 << 20));
-        Watched { world, host }
+        let world = World::over(Server::hosted(disk, runtime.clone(), |config| {
+            config.pool_bytes = 32 << 20
+        }));
+        Watched { world, runtime }
     }
     /// Runs with the session's thread watched.
     fn watch<T>(&self, f: impl FnOnce() -> T) -> T {
@@ -117,19 +118,19 @@ impl Watched {
     /// time.
     fn killed(&self, session: &mut Session, text: &str) -> String {
         let process: Arc<Process> = session.state.process.clone();
-        self.host.gave_way.store(0, Relaxed);
+        self.runtime.gave_way.store(0, Relaxed);
         let victim = process.clone();
-        *self.host.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+        *self.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
         let lines = self.watch(|| lines(session, text));
-        *self.host.then.lock() = None;
+        *self.runtime.then.lock() = None;
         process.forget_kill_query();
         lines.last().cloned().unwrap_or_default()
     }
     /// How long the statement sleeps, one time after the other.
     fn sleeps(&self, session: &mut Session, text: &str) -> (Vec<u64>, Vec<String>) {
-        self.host.sleeps.lock().clear();
+        self.runtime.sleeps.lock().clear();
         let lines = self.watch(|| lines(session, text));
-        (std::mem::take(&mut *self.host.sleeps.lock()), lines)
+        (std::mem::take(&mut *self.runtime.sleeps.lock()), lines)
     }
 }
 
@@ -204,7 +205,7 @@ fn evaluations_leave_their_worker_and_are_killed() {
     assert_eq!(lines(s, "SELECT COUNT(*), SUM(v), SUM(k) FROM t"), ["3|0|6"]);
     let id = block_on(s.prepare(format!("SELECT {LONG} + ?").as_bytes())).unwrap().id;
     let victim = s.state.process.clone();
-    *watched.host.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+    *watched.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
     assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(1)])), ["error 1317"]);
 }
 
@@ -260,13 +261,13 @@ fn short_statements_do_not_look() {
     let watched = Watched::new();
     let s = &mut watched.world.session();
     tables(s);
-    watched.host.gave_way.store(0, Relaxed);
+    watched.runtime.gave_way.store(0, Relaxed);
     watched.watch(|| {
         for n in 0..100 {
             assert_eq!(lines(s, &format!("SELECT c FROM big WHERE id = {}", n % 8 + 1)).len(), 1);
         }
     });
-    assert_eq!(watched.host.gave_way.load(Relaxed), 0);
+    assert_eq!(watched.runtime.gave_way.load(Relaxed), 0);
 }
 
 #[test]
@@ -326,9 +327,9 @@ fn sleeps_are_where_they_stand_once_for_each_row() {
         assert_eq!(watched.sleeps(s, text), (sleeps, answer), "{text}");
     }
     let id = block_on(s.prepare(b"INSERT INTO d VALUES (?, SLEEP(?))")).unwrap().id;
-    watched.host.sleeps.lock().clear();
+    watched.runtime.sleeps.lock().clear();
     assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(50), Value::Double(0.5)])), ["ok 1 0"]);
-    assert_eq!(*watched.host.sleeps.lock(), [500]);
+    assert_eq!(*watched.runtime.sleeps.lock(), [500]);
 }
 
 /// @v := .. and RAND() are made once for each row, in the order of the rows, wherever they stand.
@@ -383,10 +384,10 @@ fn a_sleep_that_is_killed_answers_where_it_is_all_there_is() {
         ("UPDATE t SET v = SLEEP(5000)", "error 1317"),
     ] {
         // From another thread, when it sleeps.
-        let (victim, host) = (s.state.process.clone(), watched.host.clone());
-        host.sleeps.lock().clear();
+        let (victim, runtime) = (s.state.process.clone(), watched.runtime.clone());
+        runtime.sleeps.lock().clear();
         let killer = std::thread::spawn(move || {
-            while host.sleeps.lock().is_empty() {
+            while runtime.sleeps.lock().is_empty() {
                 std::thread::yield_now();
             }
             victim.kill(Kill::Query);
@@ -407,10 +408,10 @@ fn a_lock_that_another_session_has_is_waited_for() {
     for text in
         ["SELECT GET_LOCK('x', 100)", "SELECT 1 + GET_LOCK('x', 100)", "DO 1 + GET_LOCK('x', 100)"]
     {
-        let (victim, host) = (s.state.process.clone(), watched.host.clone());
-        host.sleeps.lock().clear();
+        let (victim, runtime) = (s.state.process.clone(), watched.runtime.clone());
+        runtime.sleeps.lock().clear();
         let killer = std::thread::spawn(move || {
-            while host.sleeps.lock().is_empty() {
+            while runtime.sleeps.lock().is_empty() {
                 std::thread::yield_now();
             }
             victim.kill(Kill::Query);

@@ -390,7 +390,7 @@ fn what_nobody_waits_for_is_flushed_when_the_setting_says() {
         &mut s,
         "SET SESSION innodb_flush_log_at_trx_commit = 0; INSERT INTO t VALUES (1, 0, 'x')",
     );
-    block_on(engine.host.sleep(Duration::from_millis(2500)));
+    block_on(engine.runtime.sleep(Duration::from_millis(2500)));
     assert_eq!(rig.device(), before);
     engine.store.log.set_flush_seconds(1);
     rig.until("the device is asked", || rig.device() != before);

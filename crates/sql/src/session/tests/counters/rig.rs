@@ -158,7 +158,7 @@ impl Rig {
         log.set_flush_seconds(3600);
         let (mut last, mut same) = (u64::MAX, 0);
         while same < 5 {
-            block_on(engine.host.sleep(Duration::from_millis(50)));
+            block_on(engine.runtime.sleep(Duration::from_millis(50)));
             let now = self.asked.writes.load(Relaxed);
             same = if now == last { same + 1 } else { 0 };
             last = now;
@@ -166,11 +166,11 @@ impl Rig {
     }
     /// Waits for what other threads do, on a busy machine for long.
     pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
-        let host = &self.world.server.engine.host;
+        let runtime = &self.world.server.engine.runtime;
         let done = (0..12_000).any(|_| {
             let done = holds();
             if !done {
-                block_on(host.sleep(Duration::from_millis(5)));
+                block_on(runtime.sleep(Duration::from_millis(5)));
             }
             done
         });
