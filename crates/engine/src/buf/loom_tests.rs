@@ -58,7 +58,7 @@ fn settled(pool: &Pool, pages: &[PageId]) {
 }
 /// The first pages of a space that are in one chain of the table, and one that is in another chain.
 fn chained(many: usize) -> (Vec<PageId>, PageId) {
-    let of = |id: &PageId| table::Table::chain(FRAMES as u32, *id);
+    let of = |id: &PageId| page_table::Table::chain(FRAMES as u32, *id);
     let first = pid(1, 1);
     let same = (1..).map(|no| pid(1, no)).filter(|id| of(id) == of(&first)).take(many).collect();
     (same, (1..).map(|no| pid(1, no)).find(|id| of(id) != of(&first)).unwrap())
