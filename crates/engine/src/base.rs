@@ -166,9 +166,13 @@ pub type Try<T> = std::result::Result<T, WouldBlock>;
 /// never done", 2).
 #[cold]
 pub fn poison(why: &str) -> ! {
-    eprintln!(
-        "redolith: fatal: {why}; the process ends now so that nothing that is not durable is \
-            acknowledged; restart to recover"
+    tracing::error!(
+        "fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; \
+         restart to recover"
     );
-    if cfg!(panic = "abort") { std::process::abort() } else { panic!("poisoned: {why}") }
+    // The panic's message is for programs that receive no events.
+    if cfg!(panic = "abort") && tracing::dispatcher::has_been_set() {
+        std::process::abort()
+    }
+    panic!("poisoned: {why}")
 }

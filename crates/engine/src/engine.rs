@@ -166,8 +166,8 @@ impl Engine {
         if log.tell_full() {
             let (used, capacity) =
                 (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
-            eprintln!(
-                "redolith: the redo log is full ({used} of {capacity} bytes), and writers, \
+            tracing::warn!(
+                "the redo log is full ({used} of {capacity} bytes), and writers, \
                     rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
                  see to the data files' disk, or SET GLOBAL innodb_redo_log_capacity to more",
                 log.checkpoint_lsn(),

@@ -284,7 +284,7 @@ impl Engine {
             // Only what the engine names so itself. A file of another name is somebody's, and its
             // number may be a living one.
             if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
-                eprintln!("redolith: tables/{name} is no file of this server; it is left alone");
+                tracing::warn!("tables/{name} is no file of this server; it is left alone");
             } else if named_in_log.contains(&space) {
                 self.discard_space(space).await?;
                 report.removed_files.push(format!("tables/{name}"));
@@ -337,8 +337,8 @@ impl Engine {
         self.flusher.sharp().await;
         if let Err(e) = self.stamp_files().await {
             // The stamps before are still true.
-            eprintln!(
-                "redolith: files could not be stamped at the end, so copies of them from before \
+            tracing::warn!(
+                "files could not be stamped at the end, so copies of them from before \
                     would not be told from them: {e}"
             );
         }
@@ -597,8 +597,8 @@ async fn keep_stamps(engine: Arc<Engine>) {
             Err(e) => {
                 spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!(
-                        "redolith: files could not be stamped, so older copies of them would not \
+                    tracing::warn!(
+                        "files could not be stamped, so older copies of them would not \
                             be told from them: {e}"
                     );
                 }
@@ -665,7 +665,7 @@ async fn keep_counters(engine: Arc<Engine>) {
             return;
         }
         if let Err(e) = save_counters(&engine).await {
-            eprintln!("redolith: AUTO_INCREMENT counters could not be saved: {e}");
+            tracing::warn!("AUTO_INCREMENT counters could not be saved: {e}");
         }
     }
 }

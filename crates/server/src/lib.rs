@@ -6,6 +6,7 @@ pub mod connection;
 pub mod dump;
 mod engine_status;
 mod error;
+pub mod error_log;
 mod idle_memory;
 pub mod listener;
 mod login;

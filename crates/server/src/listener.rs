@@ -138,7 +138,7 @@ impl RateLimitedLog {
 
     fn tell(&mut self, now: Duration, what: &str) {
         if let Some(line) = self.line(now, what) {
-            eprintln!("redolith: {line}");
+            tracing::warn!("{line}");
         }
     }
     fn line(&mut self, now: Duration, what: &str) -> Option<String> {

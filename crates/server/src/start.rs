@@ -1,6 +1,7 @@
 //! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
 use crate::backend::Backend;
 use crate::engine_status;
+use crate::error_log::{self, ErrorLog};
 use crate::listener::{self, Listener, SocketFile};
 use crate::long_work;
 use crate::metrics;
@@ -21,6 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Says something that everybody is to know, whatever log_error_verbosity is.
+macro_rules! say {
+    ($($text:tt)*) => { tracing::info!(target: error_log::SYSTEM, $($text)*) };
+}
+
 /// How long threads have to end when all is closed.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
@@ -32,12 +38,16 @@ pub struct Parts {
     pub status: Arc<Status>,
 }
 
-/// Runs the server until a signal ends it. An error is for the person who started it.
+/// Runs the server until a signal ends it. `notes` are what its options made worth saying. An error
+/// is for the person who started it.
 pub fn run<B: Backend>(
     settings: Arc<Settings>,
+    notes: &[String],
     disk: Arc<dyn Disk>,
     backend: impl FnOnce(&Parts) -> B,
 ) -> Result<(), String> {
+    open_error_log(&settings, &disk)?;
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -60,6 +70,21 @@ pub fn run<B: Backend>(
     ended
 }
 
+fn data_directory(settings: &Settings) -> PathBuf {
+    PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default())
+}
+
+fn open_error_log(settings: &Arc<Settings>, disk: &Arc<dyn Disk>) -> Result<(), String> {
+    let named = settings.text(Var::LogError).unwrap_or_default();
+    let log = Arc::new(ErrorLog::open(disk.clone(), &named, &data_directory(settings))?);
+    error_log::install(&log);
+    let by = log.clone();
+    settings.on_change(Var::LogErrorVerbosity, move |verbosity| by.set_verbosity(verbosity));
+    settings
+        .on_change_of_place(Var::LogError, move |_, _| log.reopen().err().into_iter().collect());
+    Ok(())
+}
+
 async fn run_inside<B: Backend>(
     settings: Arc<Settings>,
     disk: Arc<dyn Disk>,
@@ -68,7 +93,7 @@ async fn run_inside<B: Backend>(
 ) -> Result<(), String> {
     let begun = disk.now();
     let mut signals = Signals::new()?;
-    let datadir = PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default());
+    let datadir = data_directory(&settings);
     let sockets = bind(&settings, &disk, &datadir)?;
     let metrics_listener = match settings.text(Var::MetricsAddress).filter(|a| !a.is_empty()) {
         Some(address) => Some(metrics::bind(&address).await?),
@@ -85,7 +110,7 @@ async fn run_inside<B: Backend>(
     );
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
-        _ = signals.stop() => return Err("stopped by a signal while starting".into()),
+        _ = signals.stop(&settings) => return Err("stopped by a signal while starting".into()),
     };
     place_log_threads(&settings, &tokio_runtime);
     apply_to_engine(&settings, &engine);
@@ -122,25 +147,25 @@ async fn run_inside<B: Backend>(
     }
 
     let ms = (disk.now() - begun).as_millis();
-    eprintln!(
+    say!(
         "redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})",
         workers.count(),
         datadir.display()
     );
-    eprintln!("  {report}");
-    uuid_told.iter().for_each(|told| eprintln!("  {told}"));
+    say!("{report}");
+    uuid_told.iter().for_each(|told| tracing::warn!("{told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
-        eprintln!(
-            "  innodb_force_recovery is on: the server only reads, and leaves the data directory \
-                as it is"
+        say!(
+            "innodb_force_recovery is on: the server only reads, and leaves the data directory as \
+             it is"
         );
     }
     if let Some(address) = metrics_at {
-        eprintln!("  counters at http://{address}/metrics");
+        say!("counters at http://{address}/metrics");
     }
-    sockets.connect.iter().for_each(|command| eprintln!("  connect with: {command}"));
-    let why = signals.stop().await;
-    eprintln!("redolith: {why}: shutting down");
+    sockets.connect.iter().for_each(|command| say!("connect with: {command}"));
+    let why = signals.stop(&settings).await;
+    say!("{why}: shutting down");
 
     tasks.iter().for_each(|t| t.abort());
     if !server.end_connections().await {
@@ -156,7 +181,7 @@ async fn run_inside<B: Backend>(
         .await
         .map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;
     drop((sockets.file, pid_file));
-    eprintln!("redolith: shutdown complete");
+    say!("shutdown complete");
     Ok(())
 }
 
@@ -261,7 +286,7 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
 /// told: at the start on standard error, later to who sets it.
 fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
     let tell = |var: Var, refused: Vec<String>| {
-        refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name))
+        refused.iter().for_each(|why| tracing::warn!("{}: {why}", var.get().name))
     };
     const THREADS: [(&str, Var); 2] =
         [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
@@ -491,13 +516,13 @@ fn raise_file_limit(wanted: u64) {
     let most = limit.maximum.unwrap_or(1 << 20);
     limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
     if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
-        eprintln!(
-            "redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}"
+        tracing::warn!(
+            "no more than {most} files may be open; --open-files-limit asks for {wanted}"
         );
     }
 }
 
-/// SIGTERM and SIGINT end the server; SIGHUP does nothing.
+/// SIGTERM and SIGINT end the server; SIGHUP opens the error log again.
 struct Signals {
     term: Signal,
     int: Signal,
@@ -512,12 +537,15 @@ impl Signals {
             hup: take(SignalKind::hangup())?,
         })
     }
-    async fn stop(&mut self) -> &'static str {
+    async fn stop(&mut self, settings: &Settings) -> &'static str {
         loop {
             tokio::select! {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
-                _ = self.hup.recv() => {}
+                _ = self.hup.recv() => {
+                    let refused = settings.tell_again(Var::LogError);
+                    refused.iter().for_each(|why| tracing::error!("{why}"));
+                }
             }
         }
     }

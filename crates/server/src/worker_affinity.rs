@@ -243,7 +243,7 @@ impl State {
         if let (true, Some(thread)) = (self.bound, &self.threads[n])
             && let Err(e) = bind_thread(thread, &[self.cpus[n]])
         {
-            eprintln!("redolith: worker threads are not bound to CPUs: CPU {}: {e}", self.cpus[n]);
+            tracing::warn!("worker threads are not bound to CPUs: CPU {}: {e}", self.cpus[n]);
             self.refused = true;
             self.free();
         }
@@ -252,7 +252,7 @@ impl State {
         if self.bound {
             self.changed(false);
             if let Some(e) = self.threads.iter().flatten().find_map(|t| bind_thread(t, &[]).err()) {
-                eprintln!("redolith: worker threads stay bound to CPUs: {e}");
+                tracing::warn!("worker threads stay bound to CPUs: {e}");
             }
         }
     }

@@ -148,7 +148,7 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else {
         panic!("settings that only print")
     };
-    let server = std::thread::spawn(move || start::run(settings, recorder, SqlBackend::new));
+    let server = std::thread::spawn(move || start::run(settings, &[], recorder, SqlBackend::new));
     let place = Place::Socket(dir.join("s"));
     let begun = Instant::now();
     let mut c = loop {

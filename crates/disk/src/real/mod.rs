@@ -37,6 +37,7 @@ mod processors;
 mod queue;
 mod ring;
 mod schedule;
+mod standard_output;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ pub use memory::memory_bytes;
 pub use schedule::{
     Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread,
 };
+pub use standard_output::standard_output_to;
 
 const LOCK_FILE: &str = "redolith.lock";
 /// How long the lock of a directory is waited for (REAL-4).
@@ -138,8 +140,8 @@ impl Disk for RealDisk {
             match open(path, flags | OFlags::DIRECT) {
                 Err(Errno::INVAL) => {
                     if !self.shared.said_buffered.swap(true, Ordering::Relaxed) {
-                        eprintln!(
-                            "redolith: {}: direct I/O refused, using the page cache",
+                        tracing::warn!(
+                            "{}: direct I/O refused, using the page cache",
                             path.display()
                         );
                     }

@@ -102,8 +102,8 @@ impl Engine {
         trees: &[TreeRecord],
     ) -> Result<Arc<Table>> {
         if let Err(e) = self.free_trees(t.space, trees).await {
-            eprintln!(
-                "redolith: pages of indexes that are gone stay in the file of {}: {e}",
+            tracing::warn!(
+                "pages of indexes that are gone stay in the file of {}: {e}",
                 t.full_name()
             );
         }

@@ -63,8 +63,8 @@ impl Log {
             self.flush_to(self.tail()).await;
         }
         let Some(memory) = AlignedBuf::try_new(size as usize) else {
-            eprintln!(
-                "redolith: no memory for a log buffer of {wanted} bytes; it stays at {}",
+            tracing::warn!(
+                "no memory for a log buffer of {wanted} bytes; it stays at {}",
                 self.buffer_bytes()
             );
             self.buffer_wanted.store(self.buffer_bytes(), Relaxed);

@@ -145,7 +145,7 @@ impl Engine {
         if let Some(line) =
             self.history.failures.lock().line(self.disk.now(), format!("{what}: {e}"))
         {
-            eprintln!("redolith: purge {line}");
+            tracing::warn!("purge {line}");
         }
     }
 }

@@ -231,8 +231,8 @@ impl Trx {
             let (mut pause, mut told) = (FIRST_PAUSE, false);
             while let Err(e) = rest.take_back_all().await {
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!(
-                        "redolith: transaction {} cannot be rolled back now, and keeps its row \
+                    tracing::error!(
+                        "transaction {} cannot be rolled back now, and keeps its row \
                             locks, in other tables too, until it is: {e}. \
                          It is tried again and again; if the table is lost, DROP TABLE lets it go \
                          on",

@@ -219,8 +219,8 @@ impl Engine {
             if had && !entry::mark(&self.store, ix, &a, false, true)? {
                 // The index is damaged. A rollback is not what makes that worse: the row has the
                 // entry again.
-                eprintln!(
-                    "redolith: index '{}' of {} lacked an entry, which a rollback has put back; \
+                tracing::warn!(
+                    "index '{}' of {} lacked an entry, which a rollback has put back; \
                         CHECK TABLE tells more",
                     ix.def.name,
                     table.full_name()

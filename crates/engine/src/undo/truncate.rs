@@ -172,7 +172,7 @@ impl Engine {
                         Duration::ZERO
                     }
                     Err(e) => {
-                        eprintln!("redolith: an undo space could not be made shorter: {e}");
+                        tracing::warn!("an undo space could not be made shorter: {e}");
                         self.disk.now() + PAUSE
                     }
                 };

@@ -49,8 +49,8 @@ async fn keep_segments(log: Weak<Log>, notify: Arc<Notify>, _over: Over) {
         if let Err(e) = log.keep_segments().await {
             let text = e.to_string();
             if log.room.failed(e) {
-                eprintln!(
-                    "redolith: a segment of the redo log could not be made: {text}; commits go on \
+                tracing::error!(
+                    "a segment of the redo log could not be made: {text}; commits go on \
                         until the segments that are there are full, and then wait until the disk \
                         has space"
                 );
