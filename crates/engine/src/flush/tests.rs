@@ -2,11 +2,12 @@
 //! numbers.
 use super::doublewrite::SEGMENT_PAGES;
 use super::*;
-use crate::buf::testing::{MemDisk, Threads, block_on, pid, pool};
+use crate::buf::testing::{MemDisk, Threads, pid, pool};
 use crate::buf::{BufferPool, Counters, Latch, PageGuard};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
 use crate::page::header;
 use crate::runtime::BoxFuture;
+use crate::runtime::block_on;
 use crate::{PAGE_SIZE, PageId, WouldBlock};
 use parking_lot::Mutex;
 use redolith_disk::File;
