@@ -170,5 +170,16 @@ pub fn poison(why: &str) -> ! {
         "redolith: fatal: {why}; the process ends now so that nothing that is not durable is \
             acknowledged; restart to recover"
     );
-    if cfg!(panic = "abort") { std::process::abort() } else { panic!("poisoned: {why}") }
+    if cfg!(panic = "abort") || ABORT_WHEN_POISONED.load(std::sync::atomic::Ordering::Relaxed) {
+        std::process::abort()
+    }
+    panic!("poisoned: {why}")
+}
+static ABORT_WHEN_POISONED: std::sync::atomic::AtomicBool =
+    std::sync::atomic::AtomicBool::new(false);
+/// From here on [`poison`] ends the process in programs that unwind, too. Without it only a thread
+/// would end, and others would wait for ever for what it was to make durable. (The simulation wants
+/// the panic.)
+pub fn abort_when_poisoned() {
+    ABORT_WHEN_POISONED.store(true, std::sync::atomic::Ordering::Relaxed);
 }
