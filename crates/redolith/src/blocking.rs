@@ -112,11 +112,7 @@ impl fmt::Debug for Transaction {
 }
 impl Transaction {
     /// The value of a key, as this transaction sees it.
-    pub fn get<K: Key, V: Value>(
-        &self,
-        table: &Table<K, V>,
-        key: K::Ref<'_>,
-    ) -> Result<Option<V>> {
+    pub fn get<K: Key, V: Value>(&self, table: &Table<K, V>, key: K::Ref<'_>) -> Result<Option<V>> {
         block_on(self.transaction.lock().get(table, key))
     }
     /// The newest value of a key, which may be newer than what `get` returns. The row is locked
@@ -204,11 +200,7 @@ impl fmt::Debug for Snapshot {
 }
 impl Snapshot {
     /// The value that a key had.
-    pub fn get<K: Key, V: Value>(
-        &self,
-        table: &Table<K, V>,
-        key: K::Ref<'_>,
-    ) -> Result<Option<V>> {
+    pub fn get<K: Key, V: Value>(&self, table: &Table<K, V>, key: K::Ref<'_>) -> Result<Option<V>> {
         block_on(self.snapshot.lock().get(table, key))
     }
     /// The rows with keys in a range, in their order; with `rev()` in the opposite order.

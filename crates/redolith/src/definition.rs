@@ -79,9 +79,10 @@ impl<K: Key, V: Value> TableDefinition<K, V> {
     /// indexes, which the engine maintains.
     pub(crate) fn check_stored(&self, stored: &TableDef) -> Result<()> {
         let wanted = self.stored();
-        let same_key = stored.indexes.first().is_some_and(|index| {
-            index.primary && index.columns == wanted.indexes[0].columns
-        });
+        let same_key = stored
+            .indexes
+            .first()
+            .is_some_and(|index| index.primary && index.columns == wanted.indexes[0].columns);
         let same_columns = stored.columns.len() == wanted.columns.len()
             && stored.columns.iter().zip(&wanted.columns).all(|(s, w)| is_column(s, w));
         if same_key && same_columns {
@@ -122,8 +123,8 @@ fn named(letter: &'static str, columns: Vec<Shape>) -> impl Iterator<Item = Colu
 }
 /// A VARBINARY column that SQL made without a comment may hold text or bytes.
 fn is_column(stored: &Column, wanted: &Column) -> bool {
-    let other_kind = ["text", "bytes"].contains(&stored.comment.as_str())
-        && stored.comment != wanted.comment;
+    let other_kind =
+        ["text", "bytes"].contains(&stored.comment.as_str()) && stored.comment != wanted.comment;
     stored.ty == wanted.ty && stored.nullable == wanted.nullable && !other_kind
 }
 /// The columns in SQL's words.

@@ -128,7 +128,9 @@ pub enum Error {
         table: String,
     },
     /// Rows of one transaction were read with another one.
-    #[error("these rows belong to another transaction: read them with the one whose range they are")]
+    #[error(
+        "these rows belong to another transaction: read them with the one whose range they are"
+    )]
     OtherTransaction,
     /// Another program, or another `Database` in this one, has the directory open.
     #[error(
@@ -152,7 +154,9 @@ pub enum Error {
     #[error("the disk is full ({0}): make room, then repeat the call or roll back")]
     DiskFull(String),
     /// Files are damaged, or were written by a version that this one cannot read.
-    #[error("{0}: restore the directory from a backup, or see docs/reliability.md for what can be read")]
+    #[error(
+        "{0}: restore the directory from a backup, or see docs/reliability.md for what can be read"
+    )]
     Damaged(String),
     /// The operating system refused to read or write a file.
     #[error("{0}: see to the file system, then open the database again")]

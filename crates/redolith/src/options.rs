@@ -50,10 +50,7 @@ impl Builder {
         block_on(self.open_async(directory)).map(Database::from)
     }
     /// The same, for the async form of the calls.
-    pub async fn open_async(
-        &self,
-        directory: impl AsRef<Path>,
-    ) -> Result<asynchronous::Database> {
+    pub async fn open_async(&self, directory: impl AsRef<Path>) -> Result<asynchronous::Database> {
         asynchronous::Database::open_with(self, directory.as_ref()).await
     }
 
