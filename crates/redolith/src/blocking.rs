@@ -62,22 +62,20 @@ impl Database {
     /// transaction is rolled back and `work` runs again, up to a hundred times. An error of `work`
     /// (perhaps its own: [`Error::other`]) rolls back, and is returned.
     pub fn transact<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
-        for _ in 1..MAX_RUNS {
-            match self.run_once(&mut work) {
-                Err(Error::Deadlock) => {}
+        let mut runs = 1;
+        loop {
+            let transaction = self.begin();
+            let done = match work(&transaction) {
+                Ok(done) => transaction.commit().map(|()| done),
+                Err(e) => transaction.rollback().and(Err(e)),
+            };
+            match done {
+                Err(Error::Deadlock) if runs < MAX_RUNS => {
+                    block_on(self.database.pause_after(runs));
+                }
                 done => return done,
             }
-        }
-        self.run_once(&mut work)
-    }
-    fn run_once<T>(&self, work: &mut impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
-        let transaction = self.begin();
-        match work(&transaction) {
-            Ok(done) => transaction.commit().map(|()| done),
-            Err(e) => {
-                transaction.rollback()?;
-                Err(e)
-            }
+            runs += 1;
         }
     }
     /// Closes the database: the next one to open it has nothing to recover. All transactions must

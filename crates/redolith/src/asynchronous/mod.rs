@@ -4,6 +4,7 @@
 //! - Calls take `&mut self`: a transaction is one task's.
 //! - [`Transaction::range`] gives [`Rows`], whose [`next`](Rows::next) is given the transaction, so
 //!   that rows can be read and changed in between.
+//! - [`Database::retry_deadlocks`] is what `transact` is there.
 //! - A future that changes something and is dropped before its end may leave the change half done.
 //!   The transaction then refuses to commit ([`Error::Interrupted`]); it can be rolled back, whole
 //!   or to a savepoint. A dropped `commit` has committed whole or not at all.
@@ -28,12 +29,13 @@ use redolith_engine::dict::table::Table as EngineTable;
 use redolith_engine::host::block_on;
 use redolith_engine::lock::KillFlag;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error as EngineError};
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often [`Database::transact`] runs a transaction that ends in a deadlock each time.
+/// How often a transaction runs that ends in a deadlock each time.
 pub(crate) const MAX_RUNS: u32 = 100;
 
 /// An open database, in one directory. Clones are handles of the same database; the last handle or
@@ -144,33 +146,28 @@ impl Database {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.inner.clone())
     }
-    /// Runs `work` in a transaction and commits it durably. If it ends in a deadlock, the
-    /// transaction is rolled back and `work` runs again, up to a hundred times. An error of `work`
-    /// (perhaps its own: [`Error::other`]) rolls back, and is returned.
-    pub async fn transact<T>(
+    /// Runs `work` with a new transaction, which it has to commit. If it ends in a deadlock it runs
+    /// again with another one, up to a hundred times. A transaction that it does not commit is rolled
+    /// back.
+    pub async fn retry_deadlocks<T, F: Future<Output = Result<T>>>(
         &self,
-        mut work: impl AsyncFnMut(&mut Transaction) -> Result<T>,
+        mut work: impl FnMut(Transaction) -> F,
     ) -> Result<T> {
-        for _ in 1..MAX_RUNS {
-            match self.run_once(&mut work).await {
-                Err(Error::Deadlock) => {}
+        let mut runs = 1;
+        loop {
+            match work(self.begin()).await {
+                Err(Error::Deadlock) if runs < MAX_RUNS => self.pause_after(runs).await,
                 done => return done,
             }
+            runs += 1;
         }
-        self.run_once(&mut work).await
     }
-    async fn run_once<T>(
-        &self,
-        work: &mut impl AsyncFnMut(&mut Transaction) -> Result<T>,
-    ) -> Result<T> {
-        let mut transaction = self.begin();
-        match work(&mut transaction).await {
-            Ok(done) => transaction.commit().await.map(|()| done),
-            Err(e) => {
-                transaction.rollback().await?;
-                Err(e)
-            }
-        }
+    /// A pause at random, longer after each run that ended in a deadlock: else the same transactions
+    /// might meet again and again.
+    pub(crate) async fn pause_after(&self, runs: u32) {
+        let longest_us = 50u64 << runs.min(8);
+        let pause = self.inner.engine.disk.random() % longest_us;
+        self.inner.engine.host.sleep(Duration::from_micros(pause)).await;
     }
     /// Closes the database: the next one to open it has nothing to recover. All transactions must
     /// have ended and all other handles been dropped, or else the last of them closes it.

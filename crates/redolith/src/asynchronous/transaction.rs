@@ -5,9 +5,10 @@ use crate::definition::Table;
 use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::value::{Key, Value};
-use redolith_engine::lock::{KillFlag, Mode};
+use redolith_engine::dict::table::Table as EngineTable;
+use redolith_engine::lock::{KillFlag, LockKey, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::{Error as EngineError, Result as EngineResult, Trx};
+use redolith_engine::{Error as EngineError, Isolation, Result as EngineResult, Stall, Trx};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +69,8 @@ impl State {
             return Err(Error::OtherDatabase { table: table.name().into() });
         }
         self.sound()?;
+        // A call that was dropped may have left another one.
+        self.trx.isolation = Isolation::RepeatableRead;
         self.trx.begin_statement();
         Ok(&mut self.trx)
     }
@@ -111,8 +114,11 @@ impl State {
         let key = table.key(&key)?;
         let trx = self.on(table)?;
         let before = trx.savepoint();
-        let mut cursor = Cursor::point(table.table.clone(), key, read);
+        let mut cursor = Cursor::point(table.table.clone(), key.clone(), read);
         let found = async {
+            if read == FOR_UPDATE {
+                lock_key(trx, &table.table, &key).await?;
+            }
             if !cursor.next(trx).await? {
                 return Ok(None);
             }
@@ -189,7 +195,9 @@ impl Change<'_> {
     async fn make<K, V>(&self, trx: &mut Trx, table: &Table<K, V>) -> EngineResult<bool> {
         let table = &table.table;
         match *self {
-            Change::Insert(row) => trx.insert(table, row).await.map(|()| true),
+            // Who is told of a duplicate often goes on to change that row: it is locked at once for
+            // that, since two that shared it could not both go on.
+            Change::Insert(row) => trx.insert_or_lock(table, row, Mode::X).await.map(|()| true),
             Change::Put { key, row } => match trx.insert_or_lock(table, row, Mode::X).await {
                 Err(EngineError::DuplicateKey { index_no: 0, .. }) => {
                     change_row(trx, table, key, Some(row)).await
@@ -201,22 +209,52 @@ impl Change<'_> {
         }
     }
 }
-/// Gives the row with this key another value, or none.
+/// Gives the row with this key another value, or none. False if there is none, of which nothing is
+/// locked.
 async fn change_row(
     trx: &mut Trx,
-    table: &Arc<redolith_engine::dict::table::Table>,
+    table: &Arc<EngineTable>,
     key: &[u8],
     row: Option<&[u8]>,
 ) -> EngineResult<bool> {
-    let mut cursor = Cursor::point(table.clone(), key.to_vec(), FOR_UPDATE);
-    if !cursor.next(trx).await? {
-        return Ok(false);
-    }
+    let Some(cursor) = lock_existing(trx, table, key).await? else { return Ok(false) };
     match row {
         Some(row) => trx.update(table, cursor.row(), row).await?,
         None => trx.delete(table, cursor.row()).await?,
     }
     Ok(true)
+}
+/// Locks the row with this key, if there is one; else nothing.
+async fn lock_existing(
+    trx: &mut Trx,
+    table: &Arc<EngineTable>,
+    key: &[u8],
+) -> EngineResult<Option<Cursor>> {
+    let mut cursor = Cursor::point(table.clone(), key.to_vec(), FOR_UPDATE);
+    let isolation = std::mem::replace(&mut trx.isolation, Isolation::ReadCommitted);
+    let found = cursor.next(trx).await;
+    trx.isolation = isolation;
+    Ok(found?.then_some(cursor))
+}
+/// Locks a key that will be read for update, whether there is a row or not.
+///
+/// Where there is none, a locking read locks the gap, and several transactions may have the lock of
+/// one gap. If all of them went on to insert the row, each would wait for the others: a deadlock. So
+/// they wait for each other here, before they have the gap.
+async fn lock_key(trx: &mut Trx, table: &Arc<EngineTable>, key: &[u8]) -> EngineResult<()> {
+    if lock_existing(trx, table, key).await?.is_some() {
+        return Ok(());
+    }
+    let engine = trx.engine().clone();
+    let lock = LockKey::new(table.clustered().id, key);
+    loop {
+        match engine.locks.lock_row(trx.locks(), lock, Mode::X) {
+            Ok(_) => return Ok(()),
+            Err(Stall::Lock(wait)) => wait.wait(&engine.host, trx.lock_wait_timeout).await?,
+            Err(Stall::Failed(e)) => return Err(e),
+            Err(other) => unreachable!("a row lock waits for {other:?}"),
+        }
+    }
 }
 
 /// What can be read with: a [`Transaction`] or a [`Snapshot`]. The trait is sealed.
