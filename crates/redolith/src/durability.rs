@@ -12,9 +12,9 @@ pub enum Durability {
     /// the machine. This is what `commit` does, and what `innodb_flush_log_at_trx_commit=1` is.
     #[default]
     Durable,
-    /// Written to the log's file, but not synced. The end of the program, by `kill -9` too, does not
-    /// lose the commit. A crash of the machine loses what was committed in about the last second
-    /// (`innodb_flush_log_at_trx_commit=2`).
+    /// Written to the log's file, but not synced. The end of the program, by `kill -9` too, does
+    /// not lose the commit. A crash of the machine loses what was committed in about the last
+    /// second (`innodb_flush_log_at_trx_commit=2`).
     Written,
     /// In memory: the log is written and synced soon after, once a second at least. A crash of the
     /// machine or of the program, `kill -9` included, loses what was committed in about the last

@@ -58,6 +58,8 @@ impl Builder {
         let mut config = Config::new(directory);
         config.pool_bytes = self.cache_bytes;
         config.log_capacity_bytes = self.log_capacity_bytes;
+        // Some segments are there before they are needed: a small log should not take much.
+        config.log_segment_bytes = (self.log_capacity_bytes / 64).clamp(1 << 20, 16 << 20);
         config
     }
 }

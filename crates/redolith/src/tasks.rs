@@ -34,6 +34,7 @@ impl Host for Tasks {
     }
 }
 
+/// Ends the process if it is dropped by a panic.
 struct AbortOnPanic;
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
@@ -41,5 +42,40 @@ impl Drop for AbortOnPanic {
             eprintln!("redolith: fatal: a background task has panicked; the process ends now");
             std::process::abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_disk::RealDisk;
+    use std::process::Command;
+    use std::time::Duration;
+
+    /// Not a test: the process of the next one.
+    #[test]
+    #[ignore = "run by a_background_task_that_panics_ends_the_process"]
+    fn a_task_panics() {
+        if std::env::var_os("REDOLITH_TEST_PANIC").is_none() {
+            return;
+        }
+        let tasks = Tasks::new(Arc::new(RealDisk::new()));
+        tasks.spawn("ends", Box::pin(async {}));
+        tasks.spawn("panics", Box::pin(async { panic!("as it is meant to") }));
+        redolith_engine::host::block_on(tasks.sleep(Duration::from_secs(60)));
+        println!("the process is still there");
+    }
+
+    #[test]
+    fn a_background_task_that_panics_ends_the_process() {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "tasks::tests::a_task_panics", "--ignored", "--nocapture"])
+            .env("REDOLITH_TEST_PANIC", "1")
+            .output()
+            .unwrap();
+        let (out, err) =
+            (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        assert!(!ended.status.success() && !out.contains("still there"), "{out}");
+        assert!(err.contains("as it is meant to") && err.contains("the process ends now"), "{err}");
     }
 }

@@ -331,16 +331,9 @@ fn keys_are_in_the_same_order() {
     let (unsigned, ranges) = keys(|random| number(random) as u64);
     same_order!(u64, u64, |key: &u64| *key, |key: u64| key, unsigned, ranges);
     let (texts, ranges) = keys(text);
-    same_order!(
-        String,
-        &str,
-        |key| String::as_str(key),
-        |key: &str| key.to_string(),
-        texts,
-        ranges
-    );
+    same_order!(String, &str, String::as_str, |key: &str| key.to_string(), texts, ranges);
     let (blobs, ranges) = keys(bytes);
-    same_order!(Vec<u8>, &[u8], |key| Vec::as_slice(key), |key: &[u8]| key.to_vec(), blobs, ranges);
+    same_order!(Vec<u8>, &[u8], Vec::as_slice, |key: &[u8]| key.to_vec(), blobs, ranges);
     let (tuples, ranges) = keys(|random| (text(random), random.below(3) as i16 - 1, bytes(random)));
     same_order!(
         (String, i16, Vec<u8>),

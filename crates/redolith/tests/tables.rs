@@ -263,6 +263,29 @@ fn commits_and_dies() {
     std::process::abort();
 }
 
+/// Not a test: the process of the next one.
+#[test]
+#[ignore = "run by a_disk_that_breaks_its_promise_ends_the_process"]
+fn is_poisoned() {
+    let Some(dir) = std::env::var_os("REDOLITH_TEST_DIR") else { return };
+    let _db = Database::open(dir).unwrap();
+    // In a program that unwinds only the thread would end, and others would wait for ever.
+    let ended = std::thread::spawn(|| redolith_engine::poison("an fsync failed")).join();
+    println!("the process is still there: {}", ended.is_err());
+}
+
+#[test]
+fn a_disk_that_breaks_its_promise_ends_the_process() {
+    let dir = Dir::new("poisoned");
+    let ended = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "is_poisoned", "--ignored", "--nocapture"])
+        .env("REDOLITH_TEST_DIR", &dir.0)
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("an fsync failed"));
+    assert!(!String::from_utf8_lossy(&ended.stdout).contains("still there"));
+}
+
 #[test]
 fn a_commit_is_as_durable_as_its_level() {
     for levels in ["durable", "written", "eventual,durable", "eventual,written"] {

@@ -98,10 +98,11 @@ fn a_lock_is_waited_for_as_long_as_was_asked_for() {
     a.put(&table, 1, 1).unwrap();
     b.put(&table, 2, 2).unwrap();
     let late = b.put(&table, 1, 3).unwrap_err();
-    assert!(
-        matches!(&late, Error::LockTimeout { table, waited } if table == "numbers" && *waited == timeout),
-        "{late}"
-    );
+    let is_told = |e: &Error| match e {
+        Error::LockTimeout { table, waited } => table == "numbers" && *waited == timeout,
+        _ => false,
+    };
+    assert!(is_told(&late), "{late}");
     // The call has changed nothing, and the transaction goes on.
     a.commit().unwrap();
     b.put(&table, 3, 3).unwrap();
@@ -169,7 +170,8 @@ fn transact_runs_a_deadlocks_victim_again() {
         let other = s.spawn(|| runs([2, 1]));
         [runs([1, 2]), other.join().unwrap()]
     });
-    assert_eq!(runs.iter().sum::<u32>(), 3, "{runs:?}");
+    // The second run of the victim may meet the other one once more.
+    assert!(runs.iter().sum::<u32>() >= 3 && runs.contains(&1), "{runs:?}");
     // The program's own error rolls back.
     let refused = db.transact(|t| {
         t.put(&table, 5, 5)?;

@@ -8,8 +8,8 @@
 //! - A future that changes something and is dropped before its end may leave the change half done.
 //!   The transaction then refuses to commit ([`Error::Interrupted`]); it can be rolled back, whole
 //!   or to a savepoint. A dropped `commit` has committed whole or not at all.
-//! - A transaction that is dropped is rolled back on a thread of the database. The last handle to be
-//!   dropped closes the database, which blocks: await [`Database::close`] instead.
+//! - A transaction that is dropped is rolled back on a thread of the database. The last handle to
+//!   be dropped closes the database, which blocks: await [`Database::close`] instead.
 //!
 //! The database's own tasks run on threads of its own, whatever the executor. A call may block for
 //! as long as a file takes to grow.
@@ -147,8 +147,8 @@ impl Database {
         Snapshot::new(self.inner.clone())
     }
     /// Runs `work` with a new transaction, which it has to commit. If it ends in a deadlock it runs
-    /// again with another one, up to a hundred times. A transaction that it does not commit is rolled
-    /// back.
+    /// again with another one, up to a hundred times. A transaction that it does not commit is
+    /// rolled back.
     pub async fn retry_deadlocks<T, F: Future<Output = Result<T>>>(
         &self,
         mut work: impl FnMut(Transaction) -> F,
@@ -162,8 +162,8 @@ impl Database {
             runs += 1;
         }
     }
-    /// A pause at random, longer after each run that ended in a deadlock: else the same transactions
-    /// might meet again and again.
+    /// A pause at random, longer after each run that ended in a deadlock: else the same
+    /// transactions might meet again and again.
     pub(crate) async fn pause_after(&self, runs: u32) {
         let longest_us = 50u64 << runs.min(8);
         let pause = self.inner.engine.disk.random() % longest_us;

@@ -7,8 +7,8 @@ use redolith_engine::row::cursor::{Cursor, Read};
 use std::ops::{Bound, RangeBounds};
 
 /// The rows of a range that have not been read yet: [`Rows::next`] reads the first of them,
-/// [`Rows::next_back`] the last. They are given the transaction whose range it is, so that it can be
-/// used for other calls in between.
+/// [`Rows::next_back`] the last. Both are given the transaction whose range it is, so that it can
+/// be used for other calls in between.
 pub struct Rows<K, V> {
     table: Table<K, V>,
     /// The number of the transaction.

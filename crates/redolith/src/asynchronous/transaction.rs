@@ -239,8 +239,8 @@ async fn lock_existing(
 /// Locks a key that will be read for update, whether there is a row or not.
 ///
 /// Where there is none, a locking read locks the gap, and several transactions may have the lock of
-/// one gap. If all of them went on to insert the row, each would wait for the others: a deadlock. So
-/// they wait for each other here, before they have the gap.
+/// one gap. If all of them went on to insert the row, each would wait for the others: a deadlock.
+/// So they wait for each other here, before they have the gap.
 async fn lock_key(trx: &mut Trx, table: &Arc<EngineTable>, key: &[u8]) -> EngineResult<()> {
     if lock_existing(trx, table, key).await?.is_some() {
         return Ok(());
