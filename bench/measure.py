@@ -1,5 +1,6 @@
 """One point of the benchmark: sysbench against one server for a while, and what it cost server,
-client and device.
+client
+and device.
 """
 
 import os

@@ -3,8 +3,10 @@
 
   tests/differ.py                          a short run with a fixed seed, as `make test` does
   tests/differ.py --seconds 3600 --seed 7  a long one
-  tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs statements on them)
-  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways of its own
+  tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs
+                                           statements on them)
+  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways
+                                           of its own
   tests/differ.py --only tlp,norec,keys    against Redolith alone: no MariaDB is started
 
 What a round asks:

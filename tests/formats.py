@@ -2,8 +2,8 @@
 """Directories that earlier releases made are opened, read, written and opened again.
 
   tests/formats.py                         every directory in tests/formats
-  tests/formats.py --make NAME --binary B makes tests/formats/NAME-clean.tar.gz and
-  NAME-killed.tar.gz with the program B
+  tests/formats.py --make NAME --binary B  makes tests/formats/NAME-clean.tar.gz and
+                                           NAME-killed.tar.gz with the program B
 
 A directory is kept as an archive from the release that changes the format on, and stays for ever.
 """

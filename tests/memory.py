@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What clients make grow in memory: it is refused past its bounds, a slow client holds its
-statement and not memory, and what was taken is given back.
+statement
+and not memory, and what was taken is given back.
 
   tests/memory.py
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """mysqlslap (Debian: mariadb-slap) unchanged: the study's command with its columns and key at
-several numbers of connections, and each of its other kinds of load.
+several
+numbers of connections, and each of its other kinds of load.
 
   tests/slap.py                          small numbers of rows and queries, as CI runs it
   tests/slap.py --rows 2000 --only study-150 --only study-600     the study's own numbers

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """What the tree's texts say of each other holds.
 
-tests/tidy.py
+  tests/tidy.py
 
-TIDY-1 a rule's id (LOG-1, MEM-2, ..) is defined once, in the head of a module, in a page of docs or
-in a test program's head, and means one thing
-TIDY-2  whoever names a rule names one that is defined
-TIDY-3 a relative link in a page of Markdown leads to a file that is there, and to a heading that is
-in it
-TIDY-4  a path of the tree that a page names is there
+  TIDY-1  a rule's id (LOG-1, MEM-2, ..) is defined once, in the head of a module, in a page of docs
+          or in a test program's head, and means one thing
+  TIDY-2  whoever names a rule names one that is defined
+  TIDY-3  a relative link in a page of Markdown leads to a file that is there, and to a heading that
+          is in it
+  TIDY-4  a path of the tree that a page names is there
 """
 
 import collections

@@ -1,5 +1,6 @@
 """Expressions at random: each production gives a node of one kind, mostly from operands of the
-kinds it wants.
+kinds
+it wants.
 """
 
 from .tables import literal

@@ -1,5 +1,6 @@
 """What one connection sees and does while another changes definitions: never half of a change, and
-no error but those that such a race has.
+no
+error but those that such a race has.
 """
 
 import threading

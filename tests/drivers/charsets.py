@@ -1,5 +1,6 @@
 """Text in every character set, byte for byte beside MariaDB: what is stored, what comes back, and
-what is refused.
+what
+is refused.
 
     tests/drivers/run --only charsets
 

@@ -1,5 +1,6 @@
 """PyMySQL against a running server; run inside the virtual environment: with_pymysql.py SOCKET
-PORT. Prints a line per test.
+PORT.
+Prints a line per test.
 """
 
 import datetime

@@ -1,5 +1,6 @@
 """The words in which tests end: one line per test, and cargo's summary line last, which CI and
-people already read.
+people
+already read.
 """
 
 import time

@@ -1,5 +1,6 @@
 """Servers that a test or a benchmark starts, on a scratch directory of its own, and that never
-outlive it.
+outlive
+it.
 
     with Redolith(dir) as s: Connection(socket=s.socket)...
 

@@ -7,7 +7,7 @@ use crate::engines::{Result, Shape};
 use crate::load::{percentile, scattered};
 use crate::point::How;
 use redolith_disk::{Disk, RealDisk};
-use redolith_engine::host::{Threads, block_on};
+use redolith_engine::runtime::{Threads, block_on};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ pub use medium::Loss;
 pub use overlay::OverlayDisk;
 pub use real::{
     Placement, QueueKind, RealDisk, Thread, bind_thread, memory_bytes, place_thread, process_cpus,
-    this_thread, unbind_this_thread,
+    standard_output_to, this_thread, unbind_this_thread,
 };
 pub use record::RecordingDisk;
 pub use sim::SimDisk;

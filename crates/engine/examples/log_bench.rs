@@ -3,15 +3,15 @@
 #[cfg(not(loom))]
 mod bench {
     use redolith_disk::{Disk, RealDisk};
-    use redolith_engine::host::{BoxFuture, Host};
     use redolith_engine::log::{FRAME_HEADER, Log, LogConfig};
-    use redolith_engine::{Lsn, Stall};
+    use redolith_engine::runtime::{BoxFuture, Runtime};
+    use redolith_engine::{Lsn, WouldBlock};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
     use std::time::Duration;
 
     struct Tokio(tokio::runtime::Handle);
-    impl Host for Tokio {
+    impl Runtime for Tokio {
         fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
             self.0.spawn(task);
         }
@@ -27,7 +27,7 @@ mod bench {
         let credit = loop {
             match log.credit(frame.len()) {
                 Ok(c) => break c,
-                Err(Stall::LogSpace) => log.wait_space().await.expect("room on the disk"),
+                Err(WouldBlock::LogSpace) => log.wait_space().await.expect("room on the disk"),
                 Err(e) => panic!("{e:?}"),
             }
         };
@@ -44,13 +44,13 @@ mod bench {
         let (tasks, seconds, bytes, frames) =
             (number(1, 32), number(2, 5), number(3, 300), number(4, 1));
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
-        let runtime =
+        let tokio =
             tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-        let host = Arc::new(Tokio(runtime.handle().clone()));
+        let runtime = Arc::new(Tokio(tokio.handle().clone()));
         let config =
             LogConfig { capacity_bytes: 256 << 20, ..LogConfig::new(format!("{dir}/redo")) };
-        let log =
-            Log::create(disk.clone(), host.clone(), config).expect("a new log in an empty folder");
+        let log = Log::create(disk.clone(), runtime.clone(), config)
+            .expect("a new log in an empty folder");
         append_alone(&log, &*disk, bytes);
 
         let (stop, commits, worst_us) = (
@@ -59,7 +59,7 @@ mod bench {
             Arc::new(AtomicU64::new(0)),
         );
         let begun = disk.now();
-        runtime.block_on(async {
+        tokio.block_on(async {
             let mut all = Vec::new();
             for _ in 0..tasks {
                 let (log, disk, stop, commits, worst_us) =
@@ -79,7 +79,7 @@ mod bench {
                 }));
             }
             for _ in 0..seconds * 20 {
-                host.sleep(Duration::from_millis(50)).await;
+                runtime.sleep(Duration::from_millis(50)).await;
                 let durable = log.durable();
                 if durable.0 - log.checkpoint_lsn().0 > 64 << 20 {
                     log.write_checkpoint(durable, b"");

@@ -4,9 +4,9 @@
 //! [durable: 0|1]`
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Result, Trx};
 use redolith_types::sql_type::{IntSize, Sign};
 use redolith_types::{Collation, Column, IndexDef, SqlType, TableDef, Value};
@@ -110,8 +110,8 @@ fn main() -> Result<()> {
     let mut config = Config::new(&dir);
     config.pool_bytes = 1 << 30;
     config.log_buffer_bytes = 64 << 20;
-    let host = Threads::new(disk.clone());
-    let (engine, report) = block_on(Engine::open(config, disk.clone(), host))?;
+    let runtime = Threads::new(disk.clone());
+    let (engine, report) = block_on(Engine::open(config, disk.clone(), runtime))?;
     println!("{report}");
     if report.created {
         block_on(async {

@@ -1,6 +1,7 @@
 //! The names every module shares: identities, positions, failures.
 use crate::lock::LockWait;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Bytes of a page, in memory and on disk.
 pub const PAGE_SIZE: usize = 16384;
@@ -138,7 +139,7 @@ impl Error {
 /// Why a synchronous call below `row` could not finish. It has released every latch and changed
 /// nothing; wait for what it names and call again.
 #[derive(Debug)]
-pub enum Stall {
+pub enum WouldBlock {
     /// The page is not in memory: `BufferPool::load`.
     Page(PageId),
     /// No free frame: `BufferPool::wait_frame`.
@@ -154,32 +155,41 @@ pub enum Stall {
     /// Not a wait: the call failed.
     Failed(Error),
 }
-impl From<Error> for Stall {
-    fn from(e: Error) -> Stall {
-        Stall::Failed(e)
+impl From<Error> for WouldBlock {
+    fn from(e: Error) -> WouldBlock {
+        WouldBlock::Failed(e)
     }
 }
-pub type Try<T> = std::result::Result<T, Stall>;
+pub type Try<T> = std::result::Result<T, WouldBlock>;
 
 /// A broken promise of the disk or a broken invariant: says why and ends the process, so that
 /// nothing false is acknowledged. The one place where the engine gives up (architecture: "what is
 /// never done", 2).
 #[cold]
 pub fn poison(why: &str) -> ! {
-    eprintln!(
-        "redolith: fatal: {why}; the process ends now so that nothing that is not durable is \
-            acknowledged; restart to recover"
+    tracing::error!(
+        "fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; \
+         restart to recover"
     );
-    if cfg!(panic = "abort") || ABORT_WHEN_POISONED.load(std::sync::atomic::Ordering::Relaxed) {
+    let ends = cfg!(panic = "abort") || ABORT_WHEN_POISONED.load(Relaxed);
+    // The panic's message is for programs that receive no events.
+    if ends && tracing::dispatcher::has_been_set() {
         std::process::abort()
     }
+    let _end = ends.then_some(AbortOnUnwind);
     panic!("poisoned: {why}")
 }
-static ABORT_WHEN_POISONED: std::sync::atomic::AtomicBool =
-    std::sync::atomic::AtomicBool::new(false);
+static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);
 /// From here on [`poison`] ends the process in programs that unwind, too. Without it only a thread
 /// would end, and others would wait for ever for what it was to make durable. (The simulation wants
 /// the panic.)
 pub fn abort_when_poisoned() {
-    ABORT_WHEN_POISONED.store(true, std::sync::atomic::Ordering::Relaxed);
+    ABORT_WHEN_POISONED.store(true, Relaxed);
+}
+/// Ends the process when a panic, whose message has been printed then, drops it.
+struct AbortOnUnwind;
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
 }

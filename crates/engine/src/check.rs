@@ -97,8 +97,7 @@ impl Engine {
                 c.pages += 1;
                 c.turn.count(self).await;
                 let id = PageId { space: t.space, no: x.no };
-                let page =
-                    self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
+                let page = self.retry(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?;
                 let at = |what: &str| format!("index '{name}', page {}: {what}", x.no);
                 if !index::is_index(&page)
                     || index::index_id(&page) != tree.index
@@ -190,7 +189,7 @@ impl Engine {
                 c.turn.count(self).await;
                 t.entry_key(no, payload, key, &mut e);
                 let there = self
-                    .settled(|| {
+                    .retry(|| {
                         let g = ix.tree.leaf(&self.store, Seek::Key(&e))?;
                         Ok(index::search(&g, &e).found.is_some_and(|r| !index::is_marked(&g, r)))
                     })
@@ -221,7 +220,7 @@ impl Engine {
             c.turn.count(self).await;
             let clustered = &entry[ix.key.skip_columns(entry, ix.columns)..];
             let right = self
-                .settled(|| {
+                .retry(|| {
                     let g = t.clustered().tree.leaf(&self.store, Seek::Key(clustered))?;
                     Ok(index::search(&g, clustered).found.is_some_and(|r| {
                         t.entry_key(no, value::payload(index::value(&g, r)), clustered, &mut made);
@@ -253,7 +252,7 @@ impl Engine {
             c.turn.count(self).await;
             let id = PageId { space: t.space, no };
             let (ty, next) = self
-                .settled(|| {
+                .retry(|| {
                     self.store
                         .pool
                         .fix(id, Latch::S)
@@ -279,7 +278,7 @@ impl Engine {
                 let id = PageId { space: t.space, no: map };
                 word = Some((
                     map,
-                    self.settled(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?,
+                    self.retry(|| Ok(Box::new(*self.store.pool.fix(id, Latch::S)?))).await?,
                 ));
             }
             let used = word.as_ref().is_some_and(|(_, p)| bitmap::is_used(p, no));

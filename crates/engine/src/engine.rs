@@ -1,18 +1,18 @@
 //! The engine as a whole: what it is made of, how it starts and stops.
 use crate::buf::{BufConfig, PageIo};
 use crate::dict::{self, Dictionary};
-use crate::host::{BoxFuture, Host};
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{LogConfig, SpaceWait};
 use crate::mtr::{Mtr, Store};
 use crate::page::Patch;
 use crate::purge::History;
 use crate::recovery::forced::Forced;
+use crate::runtime::{BoxFuture, Runtime};
 use crate::trx::Trx;
 use crate::trx::sys::TrxSys;
 use crate::trx::view::ReadView;
 use crate::undo::UndoPages;
-use crate::{Error, Result, SpaceId, Stall, Try};
+use crate::{Error, Result, SpaceId, Try, WouldBlock};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::Disk;
 use std::any::Any;
@@ -95,7 +95,7 @@ impl Config {
 pub struct Engine {
     pub config: Config,
     pub disk: Arc<dyn Disk>,
-    pub host: Arc<dyn Host>,
+    pub runtime: Arc<dyn Runtime>,
     pub store: Store,
     pub locks: Arc<LockTable>,
     pub sys: Arc<TrxSys>,
@@ -117,7 +117,7 @@ pub struct Engine {
     /// Background tasks that have not ended.
     pub(crate) running: AtomicUsize,
     /// The engine begins to close, or a task has ended.
-    pub(crate) close_step: crate::buf::event::Event,
+    pub(crate) close_step: crate::sync::event::Event,
     pub(crate) dir_lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
@@ -166,8 +166,8 @@ impl Engine {
         if log.tell_full() {
             let (used, capacity) =
                 (log.tail().0.saturating_sub(log.checkpoint_lsn().0), log.capacity_now());
-            eprintln!(
-                "redolith: the redo log is full ({used} of {capacity} bytes), and writers, \
+            tracing::warn!(
+                "the redo log is full ({used} of {capacity} bytes), and writers, \
                     rollbacks and purge wait: the checkpoint at LSN {} cannot advance: {}; \
                  see to the data files' disk, or SET GLOBAL innodb_redo_log_capacity to more",
                 log.checkpoint_lsn(),
@@ -178,27 +178,28 @@ impl Engine {
     /// Waits for room in the log as long as it takes, and says why.
     async fn wait_room(&self, mut wait: SpaceWait<'_>) -> Result<()> {
         loop {
-            match in_time(&mut wait, &mut self.host.sleep(ROOM_TOLD)).await {
+            match in_time(&mut wait, &mut self.runtime.sleep(ROOM_TOLD)).await {
                 Some(done) => return done,
                 None => self.tell_log_full(),
             }
         }
     }
-    /// [`Engine::settled`] for what can still be given up: `Error::LogFull` if there is no room in
+    /// [`Engine::retry`] for what can still be given up: `Error::LogFull` if there is no room in
     /// the log for too long.
-    pub(crate) async fn settled_in_time<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
+    pub(crate) async fn retry_in_time<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
         let (log, mut timer) = (&self.store.log, None);
         loop {
             let mut wait = match call() {
                 Ok(x) => return Ok(x),
-                Err(Stall::LogSpace) => log.wait_space(),
-                Err(Stall::LogReserve) => log.wait_space_reserved(),
+                Err(WouldBlock::LogSpace) => log.wait_space(),
+                Err(WouldBlock::LogReserve) => log.wait_space_reserved(),
                 Err(other) => {
-                    self.settle(other).await?;
+                    self.unblocked(other).await?;
                     continue;
                 }
             };
-            match in_time(&mut wait, timer.get_or_insert_with(|| self.host.sleep(ROOM_WAIT))).await
+            match in_time(&mut wait, timer.get_or_insert_with(|| self.runtime.sleep(ROOM_WAIT)))
+                .await
             {
                 Some(done) => done?,
                 None => {
@@ -211,13 +212,13 @@ impl Engine {
     /// For purge: waits for ordinary room in the log, or fails with `Error::LogFull` when others
     /// wait for purge.
     pub(crate) async fn room_for_purge(&self) -> Result<()> {
-        let Err(stall) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
-        if !matches!(stall, Stall::LogSpace) {
-            return self.settle(stall).await;
+        let Err(blocked) = Mtr::begin(&self.store).map(drop) else { return Ok(()) };
+        if !matches!(blocked, WouldBlock::LogSpace) {
+            return self.unblocked(blocked).await;
         }
         let (mut wait, begun) = (self.store.log.wait_space(), self.disk.now());
         loop {
-            match in_time(&mut wait, &mut self.host.sleep(ROOM_LOOK)).await {
+            match in_time(&mut wait, &mut self.runtime.sleep(ROOM_LOOK)).await {
                 Some(done) => return done,
                 None if self.history.is_held()
                     || self.closing.load(std::sync::atomic::Ordering::Acquire) =>
@@ -229,10 +230,10 @@ impl Engine {
             }
         }
     }
-    /// Waits for what stalled a call; a row lock is waited for by its transaction (`Trx::settle`).
-    pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {
-        match stall {
-            Stall::Page(id) => {
+    /// Waits for what a call would block on; a row lock is waited for by its transaction (`Trx::unblocked`).
+    pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
+        match blocked {
+            WouldBlock::Page(id) => {
                 let cuts = self.undo.truncation.begun();
                 let loaded = self.store.pool.load(id).await;
                 // Who looked for a version when its undo record went with the file (UCUT-1) looks
@@ -246,28 +247,28 @@ impl Engine {
                     loaded
                 }
             }
-            Stall::Frame => {
+            WouldBlock::Frame => {
                 self.store.pool.wait_frame().await;
                 // The cleaners may be on this thread.
-                self.host.yield_now().await;
+                self.runtime.yield_now().await;
                 Ok(())
             }
-            Stall::LogSpace => self.wait_room(self.store.log.wait_space()).await,
-            Stall::LogReserve => self.wait_room(self.store.log.wait_space_reserved()).await,
-            Stall::Extend(space) => {
-                self.host.before_blocking();
+            WouldBlock::LogSpace => self.wait_room(self.store.log.wait_space()).await,
+            WouldBlock::LogReserve => self.wait_room(self.store.log.wait_space_reserved()).await,
+            WouldBlock::Extend(space) => {
+                self.runtime.before_blocking();
                 self.store.spaces.extend(space)
             }
-            Stall::Failed(e) => Err(e),
-            Stall::Lock(_) => unreachable!("row locks are waited for by their transaction"),
+            WouldBlock::Failed(e) => Err(e),
+            WouldBlock::Lock(_) => unreachable!("row locks are waited for by their transaction"),
         }
     }
-    /// Calls until it does not stall.
-    pub(crate) async fn settled<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
+    /// Calls until it does not block.
+    pub(crate) async fn retry<T>(&self, mut call: impl FnMut() -> Try<T>) -> Result<T> {
         loop {
             match call() {
                 Ok(x) => return Ok(x),
-                Err(s) => self.settle(s).await?,
+                Err(s) => self.unblocked(s).await?,
             }
         }
     }
@@ -279,7 +280,7 @@ impl Engine {
     pub(crate) async fn raise_high_water(self: Arc<Engine>) -> Result<()> {
         let Some(mark) = self.sys.reserve_needed() else { return Ok(()) };
         let lsn = self
-            .settled_in_time(|| {
+            .retry_in_time(|| {
                 let mut m = Mtr::begin_reserved(&self.store)?;
                 let p = m.x(dict::COUNTERS)?;
                 let now = crate::page::u64_at(m.page(p), dict::HIGH_WATER);
@@ -293,7 +294,7 @@ impl Engine {
     }
     /// Takes `n` consecutive object ids.
     pub(crate) async fn take_ids(&self, n: u64) -> Result<u64> {
-        self.settled_in_time(|| {
+        self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(dict::COUNTERS)?;
             let first = crate::page::u64_at(m.page(p), dict::NEXT_ID);

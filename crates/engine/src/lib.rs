@@ -9,14 +9,14 @@
 //! [`Cursor`](row::cursor::Cursor) to get or scan, [`Trx::update`] and [`Trx::delete`] on the row
 //! it is at; [`Trx::commit`] gives a [`CommitTicket`](trx::commit::CommitTicket), to be awaited
 //! (`durable`) or waited for (`wait`); [`Engine::close`]. Every call that may wait is a future for
-//! any executor; [`host::block_on`] runs it on the calling thread.
+//! any executor; [`runtime::block_on`] runs it on the calling thread.
 //!
 //! **Errors.** [`Error`] is what a user or a disk can cause; a failed call has changed nothing, and
 //! its transaction goes on (except [`Error::Deadlock`]: roll it back). A disk that breaks a promise
 //! (a failed fsync or log write) ends the process instead: see [`poison`].
 //!
 //! **Waiting.** `btree` and everything below it is synchronous and waits for nothing slower than a
-//! latch; a call that would have to wait gives back its latches and returns a [`Stall`]. `row` and
+//! latch; a call that would have to wait gives back its latches and returns a [`WouldBlock`]. `row` and
 //! above is `async`, holds no latch across an `.await`, and makes the call again.
 mod base;
 pub mod btree;
@@ -27,10 +27,7 @@ pub mod checkpoint;
 pub mod dict;
 pub mod dump;
 pub mod engine;
-#[cfg(loom)]
-mod explore;
 pub mod flush;
-pub mod host;
 pub mod lock;
 pub mod log;
 pub mod metrics;
@@ -39,8 +36,10 @@ pub mod page;
 pub mod purge;
 pub mod recovery;
 pub mod row;
+pub mod runtime;
 pub mod space;
 mod start;
+mod sync;
 pub mod trx;
 pub mod undo;
 pub use base::*;

@@ -1,13 +1,11 @@
 //! How an engine starts on its directory, and how it stops.
 use crate::buf::BufferPool;
-use crate::buf::event::{Event, either};
 use crate::canary::{Canary, planted};
 use crate::checkpoint::CheckpointSource;
 use crate::dict::record::{self, Named};
 use crate::dict::{self, Dictionary};
 use crate::engine::{Config, Engine, in_time};
 use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher};
-use crate::host::Host;
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{FrameScanner, Log, LogConfig};
 use crate::mtr::{Mtr, Store};
@@ -15,8 +13,10 @@ use crate::page::{self, Patch, index, kind};
 use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
+use crate::runtime::Runtime;
 use crate::space::register::{self, NoRegister, Register};
 use crate::space::{self, Fresh, Spaces, StampGate};
+use crate::sync::event::{Event, either};
 use crate::trx::{Isolation, Trx, sys};
 use crate::undo::{UndoPages, record as undo_record, truncate};
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, TrxId};
@@ -51,7 +51,7 @@ impl Engine {
     pub async fn open(
         config: Config,
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<(Arc<Engine>, Report)> {
         let begun = disk.now();
         let forced = config.forced;
@@ -68,14 +68,14 @@ impl Engine {
         let pool = BufferPool::new(&config.buf(), spaces.clone(), disk.clone())?;
         let mode = if config.doublewrite { DoublewriteMode::On } else { DoublewriteMode::Off };
         let (log, dblwr, judged) = if Log::exists(&*disk, &config.log()) && forced.reads_log() {
-            recover(&config, mode, &disk, &host, &spaces, &pool, &mut report).await?
+            recover(&config, mode, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else if forced.is_on() {
-            without_log(&config, &disk, &host, &spaces, &pool, &mut report).await?
+            without_log(&config, &disk, &runtime, &spaces, &pool, &mut report).await?
         } else {
             refuse_if_used(&config, &disk, &spaces)?;
             disk.create_dir_all(&spaces.tables_dir()).map_err(fail)?;
             spaces.begin_writing()?;
-            let (log, dblwr) = create(&config, mode, &disk, &host, &spaces, &mut report)?;
+            let (log, dblwr) = create(&config, mode, &disk, &runtime, &spaces, &mut report)?;
             let register = Register { log_id: log.log_id(), ..Register::default() };
             register.write(&*disk, &config.dir)?;
             spaces.set_register(register);
@@ -93,7 +93,7 @@ impl Engine {
             log.clone(),
             dblwr,
             disk.clone(),
-            host.clone(),
+            runtime.clone(),
             settings.clone(),
             Arc::new(StampGate(spaces.clone())),
             CLEANERS,
@@ -122,7 +122,7 @@ impl Engine {
             close_step: Event::default(),
             config,
             disk,
-            host,
+            runtime,
             store,
             sys,
             dict,
@@ -153,7 +153,7 @@ impl Engine {
     ) {
         self.running.fetch_add(1, AcqRel);
         let (engine, body) = (self.clone(), task(self.clone()));
-        self.host.spawn(
+        self.runtime.spawn(
             name,
             Box::pin(async move {
                 body.await;
@@ -166,7 +166,7 @@ impl Engine {
     pub(crate) async fn nap(&self, time: Duration) {
         let seen = self.close_step.seen();
         if !self.closing.load(Acquire) {
-            either(self.host.sleep(time), self.close_step.after(seen)).await;
+            either(self.runtime.sleep(time), self.close_step.after(seen)).await;
         }
     }
 
@@ -284,7 +284,7 @@ impl Engine {
             // Only what the engine names so itself. A file of another name is somebody's, and its
             // number may be a living one.
             if space < SpaceId::FIRST_TABLE || name != format!("{}.rdl", space.0) {
-                eprintln!("redolith: tables/{name} is no file of this server; it is left alone");
+                tracing::warn!("tables/{name} is no file of this server; it is left alone");
             } else if named_in_log.contains(&space) {
                 self.discard_space(space).await?;
                 report.removed_files.push(format!("tables/{name}"));
@@ -337,8 +337,8 @@ impl Engine {
         self.flusher.sharp().await;
         if let Err(e) = self.stamp_files().await {
             // The stamps before are still true.
-            eprintln!(
-                "redolith: files could not be stamped at the end, so copies of them from before \
+            tracing::warn!(
+                "files could not be stamped at the end, so copies of them from before \
                     would not be told from them: {e}"
             );
         }
@@ -354,7 +354,7 @@ async fn recover(
     config: &Config,
     mode: DoublewriteMode,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
     report: &mut Report,
@@ -414,14 +414,14 @@ async fn recover(
         reading.clone(),
         dblwr.clone(),
         disk.clone(),
-        host.clone(),
+        runtime.clone(),
         settings,
         Arc::new(NoLimit),
         CLEANERS,
     );
     apply::apply(&mut scanner, end, pool, spaces, &reading, report, config.forced).await?;
     cleaner.stop().await;
-    Ok((scanner.finish(host.clone())?, dblwr, judged))
+    Ok((scanner.finish(runtime.clone())?, dblwr, judged))
 }
 
 /// With innodb_force_recovery=6: pages as they lie in the files, and a new log, in memory, for what
@@ -429,7 +429,7 @@ async fn recover(
 async fn without_log(
     config: &Config,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     pool: &Arc<BufferPool>,
     report: &mut Report,
@@ -453,7 +453,7 @@ async fn without_log(
     for name in disk.list(&small.dir).unwrap_or_default() {
         disk.remove(&small.dir.join(&name)).map_err(|e| Error::io(name, &e))?;
     }
-    Ok((Log::create(disk.clone(), host.clone(), small)?, dblwr, judged))
+    Ok((Log::create(disk.clone(), runtime.clone(), small)?, dblwr, judged))
 }
 
 /// Gives the register of files to the spaces; what it says of the log.
@@ -515,7 +515,7 @@ fn create(
     config: &Config,
     mode: DoublewriteMode,
     disk: &Arc<dyn Disk>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     spaces: &Arc<Spaces>,
     report: &mut Report,
 ) -> Result<(Arc<Log>, Arc<Doublewrite>)> {
@@ -539,7 +539,7 @@ fn create(
         DOUBLEWRITE_SEGMENTS,
     )?;
     disk.sync_dir(dir).map_err(|e| Error::io(dir.display(), &e))?;
-    let log = Log::create(disk.clone(), host.clone(), config.log())?;
+    let log = Log::create(disk.clone(), runtime.clone(), config.log())?;
     report.created = true;
     report.end = log.tail();
     Ok((log, dblwr))
@@ -562,9 +562,9 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
                 store.log.flush_to(lsn).await;
                 return Ok((next, mark));
             }
-            Err(crate::Stall::Page(id)) => store.pool.load(id).await?,
-            Err(crate::Stall::Frame) => store.pool.wait_frame().await,
-            Err(crate::Stall::LogReserve) => store.log.wait_space_reserved().await?,
+            Err(crate::WouldBlock::Page(id)) => store.pool.load(id).await?,
+            Err(crate::WouldBlock::Frame) => store.pool.wait_frame().await,
+            Err(crate::WouldBlock::LogReserve) => store.log.wait_space_reserved().await?,
             Err(other) => unreachable!("the counters' page stalled by {other:?}"),
         }
     }
@@ -597,8 +597,8 @@ async fn keep_stamps(engine: Arc<Engine>) {
             Err(e) => {
                 spaces.without_register.store(true, Release);
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!(
-                        "redolith: files could not be stamped, so older copies of them would not \
+                    tracing::warn!(
+                        "files could not be stamped, so older copies of them would not \
                             be told from them: {e}"
                     );
                 }
@@ -620,8 +620,8 @@ impl Engine {
                 true => None,
                 false => {
                     in_time(
-                        &mut pin!(self.settled(|| space::stamp(&self.store, id))),
-                        &mut self.host.sleep(STAMP_WAIT),
+                        &mut pin!(self.retry(|| space::stamp(&self.store, id))),
+                        &mut self.runtime.sleep(STAMP_WAIT),
                     )
                     .await
                 }
@@ -647,7 +647,7 @@ impl Engine {
         let durable = log.tail();
         log.flush_to(durable).await;
         self.flusher.write_now(&headers).await;
-        self.host.before_blocking();
+        self.runtime.before_blocking();
         let known: HashSet<SpaceId> = self.dict.all_tables().iter().map(|t| t.space).collect();
         let done = spaces
             .registered(durable, &stamps, |id| id < SpaceId::FIRST_TABLE || known.contains(&id));
@@ -665,7 +665,7 @@ async fn keep_counters(engine: Arc<Engine>) {
             return;
         }
         if let Err(e) = save_counters(&engine).await {
-            eprintln!("redolith: AUTO_INCREMENT counters could not be saved: {e}");
+            tracing::warn!("AUTO_INCREMENT counters could not be saved: {e}");
         }
     }
 }

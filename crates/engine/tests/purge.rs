@@ -11,11 +11,11 @@ use common::Dir;
 use filling::Filling;
 use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::page::index;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, Engine, Error, Isolation, PAGE_SIZE};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
@@ -133,7 +133,7 @@ fn long_columns_are_kept_for_dirty_readers_too() {
             other.update(&t, row.row(), &long_row(&t, 1, b'b')).await.unwrap();
             commit(&mut other).await;
             for _ in 0..20 {
-                e.host.sleep(Duration::from_millis(5)).await;
+                e.runtime.sleep(Duration::from_millis(5)).await;
             }
             assert!(c.payload(&reader).await.unwrap() == long_row(&t, id, b'a'), "row {id}");
         }
@@ -275,7 +275,7 @@ fn purge_leaves_the_reserve_of_the_log_alone() {
         let before = purged();
         e.history.resume();
         for _ in 0..40 {
-            e.host.sleep(Duration::from_millis(5)).await;
+            e.runtime.sleep(Duration::from_millis(5)).await;
         }
         assert_eq!((e.history.len(), purged()), (1, before), "purge waits");
         let tail = e.store.log.tail();
@@ -447,7 +447,7 @@ fn purge_is_stopped_after(spare: usize) {
         e.history.resume();
         while retries() < before.0 + 3 {
             assert!(!e.history.is_empty(), "the log has found room on a full disk");
-            e.host.sleep(Duration::from_millis(5)).await;
+            e.runtime.sleep(Duration::from_millis(5)).await;
         }
         assert!(
             !e.history.is_empty()
@@ -535,7 +535,7 @@ fn purge_leaves_a_long_log_to_a_definition_and_goes_on_with_it() {
         let removed = || e.history.counts.removed.load(SeqCst) - before;
         e.history.resume();
         while removed() == 0 {
-            e.host.sleep(Duration::from_millis(1)).await;
+            e.runtime.sleep(Duration::from_millis(1)).await;
         }
         e.drop_indexes(&other, &[1]).await.unwrap();
         let then = removed();

@@ -8,10 +8,10 @@ use common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::btree::Seek;
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::page::index;
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::{Config, Engine, Error};
 use redolith_types::{IndexDef, LobSize, SqlType, Value};
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tables::*;
 
-/// A host with one worker, where everybody who is ready has a turn, in order: as a server's workers
+/// A runtime with one worker, where everybody who is ready has a turn, in order: as a server's workers
 /// under many connections.
 struct Turns {
     disk: Arc<dyn Disk>,
@@ -33,33 +33,33 @@ struct Turns {
 struct Task {
     future: Mutex<Option<BoxFuture<()>>>,
     queued: AtomicBool,
-    host: Arc<Turns>,
+    runtime: Arc<Turns>,
 }
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, SeqCst) {
-            self.host.queue.lock().unwrap().push_back(self.clone());
+            self.runtime.queue.lock().unwrap().push_back(self.clone());
         }
     }
 }
-/// The engine's handle: tasks need the host itself.
+/// The engine's handle: tasks need the runtime itself.
 struct Handle(Arc<Turns>);
-impl Host for Handle {
+impl Runtime for Handle {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         Arc::new(Task {
             future: Mutex::new(Some(task)),
             queued: AtomicBool::new(false),
-            host: self.0.clone(),
+            runtime: self.0.clone(),
         })
         .wake();
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        let (host, end) = (self.0.clone(), self.0.disk.now() + time);
+        let (runtime, end) = (self.0.clone(), self.0.disk.now() + time);
         Box::pin(poll_fn(move |cx| {
-            if host.disk.now() >= end {
+            if runtime.disk.now() >= end {
                 return Poll::Ready(());
             }
-            host.sleepers.lock().unwrap().push((end, cx.waker().clone()));
+            runtime.sleepers.lock().unwrap().push((end, cx.waker().clone()));
             Poll::Pending
         }))
     }
@@ -109,10 +109,10 @@ fn the_history_stays_short_however_many_write() {
     let turns =
         Arc::new(Turns { disk: disk.clone(), queue: Mutex::default(), sleepers: Mutex::default() });
     let opened: Arc<Mutex<Option<Arc<Engine>>>> = Arc::default();
-    let host = Arc::new(Handle(turns.clone()));
+    let runtime = Arc::new(Handle(turns.clone()));
     let (to, config) = (opened.clone(), Config { pool_bytes: 64 << 20, ..Config::new(&dir.0) });
-    let its_host: Arc<dyn Host> = host.clone();
-    host.spawn(
+    let its_host: Arc<dyn Runtime> = runtime.clone();
+    runtime.spawn(
         "open",
         Box::pin(async move {
             *to.lock().unwrap() = Some(Engine::open(config, disk, its_host).await.unwrap().0)
@@ -126,7 +126,7 @@ fn the_history_stays_short_however_many_write() {
         Arc::new(AtomicBool::new(false)),
     );
     let (engine, sessions, c, l, r) =
-        (e.clone(), host.clone(), committed.clone(), longest.clone(), ready.clone());
+        (e.clone(), runtime.clone(), committed.clone(), longest.clone(), ready.clone());
     let main = async move {
         let t =
             create(&engine, "t", vec![("k", int())], vec![IndexDef::secondary("k", false, [1])])
@@ -137,7 +137,7 @@ fn the_history_stays_short_however_many_write() {
         }
         commit(&mut trx).await;
         for id in 0..SESSIONS {
-            let (engine, host, t, c, l) =
+            let (engine, runtime, t, c, l) =
                 (engine.clone(), sessions.clone(), t.clone(), c.clone(), l.clone());
             let session = async move {
                 let mut trx = engine.begin(KillFlag::new());
@@ -153,14 +153,14 @@ fn the_history_stays_short_however_many_write() {
                     drop(trx.commit().await.unwrap());
                     c.fetch_add(1, SeqCst);
                     l.fetch_max(engine.history.len(), SeqCst);
-                    host.yield_now().await;
+                    runtime.yield_now().await;
                 }
             };
             sessions.spawn("session", Box::pin(session));
         }
         r.store(true, SeqCst);
     };
-    host.spawn("main", Box::pin(main));
+    runtime.spawn("main", Box::pin(main));
     let all = (SESSIONS * EACH) as u64;
     turns.run_until(|| committed.load(SeqCst) == all);
     assert!(longest.load(SeqCst) < all / 4, "{} of {all} waited for purge", longest.load(SeqCst));
@@ -174,7 +174,7 @@ fn the_history_stays_short_however_many_write() {
         engine.close().await.unwrap();
         c.store(true, SeqCst);
     };
-    host.spawn("close", Box::pin(check));
+    runtime.spawn("close", Box::pin(check));
     turns.run_until(|| closed.load(SeqCst));
 }
 /// Records of one of the table's indexes, marked or not. The tree is in memory.
@@ -279,9 +279,9 @@ fn several_tasks_purge_what_several_threads_change() {
         for _ in 0..40 {
             // A definition's change, or a check, comes in between.
             e.history.stop();
-            block_on(e.host.sleep(Duration::from_millis(3)));
+            block_on(e.runtime.sleep(Duration::from_millis(3)));
             e.history.resume();
-            block_on(e.host.sleep(Duration::from_millis(20)));
+            block_on(e.runtime.sleep(Duration::from_millis(20)));
         }
     });
     block_on(async {

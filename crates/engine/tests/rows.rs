@@ -5,9 +5,9 @@ use common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Isolation, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::borrow::Cow;
@@ -243,7 +243,7 @@ fn the_counter_is_found_behind_rows_that_were_deleted() {
             let t = e.table("test", name).await.unwrap().unwrap();
             let mut waited = 0;
             while !e.history.is_empty() && waited < 24_000 {
-                e.host.sleep(std::time::Duration::from_millis(5)).await;
+                e.runtime.sleep(std::time::Duration::from_millis(5)).await;
                 waited += 1;
             }
             // Asked again, as ALTER TABLE .. AUTO_INCREMENT = 1 asks.
@@ -393,7 +393,7 @@ fn check_finds_nothing_wrong_after_a_random_load_and_purge() {
         }
         let mut waited = 0;
         while !e.history.is_empty() && waited < 24_000 {
-            e.host.sleep(std::time::Duration::from_millis(5)).await;
+            e.runtime.sleep(std::time::Duration::from_millis(5)).await;
             waited += 1;
         }
         assert_eq!(e.history.len(), 0);
@@ -483,7 +483,7 @@ fn make_rows_go_and_crash(dir: &Dir) {
         }
         // No entry is left that tells of them.
         while !e.history.is_empty() {
-            e.host.sleep(std::time::Duration::from_millis(5)).await;
+            e.runtime.sleep(std::time::Duration::from_millis(5)).await;
         }
         e.create_schema("behind", DEFAULT_COLLATION).await.unwrap();
         println!("ends as it should");

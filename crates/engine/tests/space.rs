@@ -8,11 +8,11 @@ mod tables;
 use common::Dir;
 use redolith_disk::{Disk, File, Io, Op, OpenHow, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{BoxFuture, Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::mtr::MAX_FRAME;
 use redolith_engine::purge::State;
 use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
 use redolith_engine::{Config, Engine, Error, Trx};
 use redolith_types::{IndexDef, Value};
 use std::borrow::Cow;
@@ -69,7 +69,7 @@ fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
             }
             commit(&mut trx).await;
         }
-        e.host.sleep(Duration::from_millis(100)).await;
+        e.runtime.sleep(Duration::from_millis(100)).await;
         assert_eq!(e.history.len(), 20);
         assert!(e.history.done_below(e.sys.next_id()) < e.sys.next_id());
         sound(&e, &t, 200).await;
@@ -89,7 +89,7 @@ fn a_stopped_purge_holds_up_nothing_and_goes_on_after_a_restart() {
         let mut trx = e.begin(KillFlag::new());
         update(&mut trx, &t, 7, 99).await;
         commit(&mut trx).await;
-        e.host.sleep(Duration::from_millis(60)).await;
+        e.runtime.sleep(Duration::from_millis(60)).await;
         assert_eq!(e.history.len(), 1);
         e.history.resume();
         purged(&e).await;
@@ -145,7 +145,7 @@ fn undo_files_grow_and_shrink_again() {
         churn(&e, &t, 1).await;
         assert!(undo_bytes(&dir) > 4 << 20, "{}", undo_bytes(&dir));
         // The view needs it all: the file is closed, and stays as it is.
-        e.host.sleep(Duration::from_millis(300)).await;
+        e.runtime.sleep(Duration::from_millis(300)).await;
         assert_eq!(e.undo_files().1, 1, "one space is being emptied");
         assert_eq!(truncations(&e), 0);
         assert_eq!(seen(&mut reader, &t).await, [0; 200]);
@@ -159,7 +159,7 @@ fn undo_files_grow_and_shrink_again() {
         e.undo.truncation.enable(false);
         churn(&e, &t, 100).await;
         purged(&e).await;
-        e.host.sleep(Duration::from_millis(1500)).await;
+        e.runtime.sleep(Duration::from_millis(1500)).await;
         assert!(undo_bytes(&dir) > 4 << 20, "{}", undo_bytes(&dir));
         e.undo.truncation.enable(true);
         shrunk(&e, &dir).await;
@@ -276,9 +276,9 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
         let kill = KillFlag::new();
         let mut other = e.begin(kill.clone());
         let killer = std::thread::spawn({
-            let (kill, host) = (kill.clone(), e.host.clone());
+            let (kill, runtime) = (kill.clone(), e.runtime.clone());
             move || {
-                block_on(host.sleep(Duration::from_millis(100)));
+                block_on(runtime.sleep(Duration::from_millis(100)));
                 kill.kill();
             }
         });
@@ -316,7 +316,7 @@ fn a_log_that_cannot_be_emptied_fails_statements_in_time() {
 
 /// Ten seconds pass in ten milliseconds.
 struct Hasty(Arc<Threads>);
-impl Host for Hasty {
+impl Runtime for Hasty {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         self.0.spawn(name, task);
     }
@@ -355,7 +355,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         }
         log.flush_to(log.tail()).await;
         while log.checkpoint_lsn() < e.store.pool.oldest_dirty() {
-            e.host.sleep(Duration::from_millis(5)).await;
+            e.runtime.sleep(Duration::from_millis(5)).await;
         }
         let mut another = t.def.clone();
         another.name = "another".into();
@@ -488,7 +488,7 @@ fn full_parts_of_a_file_are_not_held() {
     use redolith_engine::mtr::Mtr;
     use redolith_engine::page::Patch;
     use redolith_engine::space::{bitmap, reserve};
-    use redolith_engine::{PageId, Stall};
+    use redolith_engine::{PageId, WouldBlock};
     let dir = Dir::new("two-maps");
     let (e, _) = open(&dir);
     block_on(async {
@@ -521,7 +521,7 @@ fn full_parts_of_a_file_are_not_held() {
         m.commit();
         for hint in [5000, bitmap::PAGES + 50] {
             let mut m = Mtr::begin(&e.store).ok().unwrap();
-            assert!(matches!(reserve(&mut m, t.space, 1, hint), Err(Stall::Extend(_))));
+            assert!(matches!(reserve(&mut m, t.space, 1, hint), Err(WouldBlock::Extend(_))));
             assert!(!m.holds(map(0)) && !m.holds(map(1)));
         }
         e.close().await.unwrap();

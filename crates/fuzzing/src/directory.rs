@@ -1,10 +1,9 @@
 //! A data directory of which something was changed: control, log, doublewrite file, register of
-//! files,
-//! dictionary, undo or a table. A start refuses it, or every row is read and every table checked.
+//! files, dictionary, undo or a table. A start refuses it, or every row is read and every table
+//! checked.
 //!
 //! An input names a file, a block of it and changes to that block. Unless it asks otherwise the
-//! block's
-//! checksum is made right again, so that what is behind the checksum is reached.
+//! block's checksum is made right again, so that what is behind the checksum is reached.
 use crate::{change, take};
 use redolith_disk::{Disk, SimDisk};
 use redolith_engine::lock::KillFlag;
@@ -73,9 +72,9 @@ fn made() -> (SimDisk, Vec<PathBuf>) {
     let made = MADE.get_or_init(|| {
         let disk = SimDisk::new(1);
         let mut ex = Executor::new(disk.clone(), 1);
-        let (its, host) = (disk.clone(), ex.host.clone());
+        let (its, runtime) = (disk.clone(), ex.runtime.clone());
         let main = async move {
-            let (e, _) = Engine::open(config(), Arc::new(its) as Arc<dyn Disk>, host)
+            let (e, _) = Engine::open(config(), Arc::new(its) as Arc<dyn Disk>, runtime)
                 .await
                 .expect("an empty directory");
             fill(e).await.expect("nothing is wrong yet");
@@ -125,9 +124,10 @@ pub fn start(data: &[u8]) {
     }
     disk.overwrite(path, at as u64, &bytes).expect("a file of that length");
     let mut ex = Executor::new(disk.clone(), 3);
-    let host = ex.host.clone();
+    let runtime = ex.runtime.clone();
     ex.run(Box::pin(async move {
-        let Ok((e, _)) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, host).await else {
+        let Ok((e, _)) = Engine::open(config(), Arc::new(disk) as Arc<dyn Disk>, runtime).await
+        else {
             return;
         };
         let _ = read(&e).await;

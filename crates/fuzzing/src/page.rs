@@ -1,10 +1,8 @@
 //! Index pages: one that is well formed can be read, and one that passes the structural check can
-//! be
-//! changed, whatever the bytes are.
+//! be changed, whatever the bytes are.
 //!
 //! An input is a list of changes to a page that was well made, because random bytes would never
-//! come
-//! past the first line of the check.
+//! come past the first line of the check.
 use crate::{change, take};
 use redolith_engine::PAGE_SIZE;
 use redolith_engine::page::{Patch, index};

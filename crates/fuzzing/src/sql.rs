@@ -1,13 +1,13 @@
-//! Text of statements: cut, lifted, parsed and bound against a small catalogue.
+//! Text of statements: cut, parameterized, parsed and bound against a small catalogue.
 use crate::take;
 use redolith_sql::bind::{BindContext, Bound, Params, bind};
-use redolith_sql::catalog::{Catalog, TableInfo};
 use redolith_sql::parse::charsets::TextCharsets;
-use redolith_sql::parse::{self, Bounds, Parsed, ast, lift::Lifted, literal};
+use redolith_sql::parse::{self, Bounds, Parsed, ast, literal, parameterize::Parameterized};
 use redolith_sql::plan::{DdlStmt, ExprType, Statement};
 use redolith_sql::processes::{Process, Processes};
 use redolith_sql::settings::Var;
 use redolith_sql::sql_mode::SqlMode;
+use redolith_sql::table_info::{Catalog, TableInfo};
 use redolith_types::Collation;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -80,11 +80,11 @@ fn plan(tables: &Tables, parsed: &Parsed<'_>, params: Params) -> Option<Bound> {
 }
 
 /// As a session makes plans of texts: the first row of many stands for them all.
-fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
-    if let Some(repeat) = &lifted.repeat
+fn of_text(text: &[u8], start: usize, parameterized: &Parameterized, mode: SqlMode) {
+    if let Some(repeat) = &parameterized.repeat
         && let Ok(parsed) = parse::parse(
             text,
-            start..lifted.end,
+            start..parameterized.end,
             Some(repeat.skip.clone()),
             mode,
             TextCharsets::UTF8,
@@ -96,7 +96,7 @@ fn of_text(text: &[u8], start: usize, lifted: &Lifted, mode: SqlMode) {
         plan(&TABLES, &parsed, Params::Literals { row_stride: Some(repeat.stride as u32) });
     }
     let Ok(parsed) =
-        parse::parse(text, start..lifted.end, None, mode, TextCharsets::UTF8, bounds())
+        parse::parse(text, start..parameterized.end, None, mode, TextCharsets::UTF8, bounds())
     else {
         return;
     };
@@ -120,18 +120,18 @@ pub fn text(data: &[u8]) {
         .filter(|(i, _)| modes >> i & 1 == 1)
         .fold(0, |all, (_, mode)| all | mode);
     let mode = SqlMode(SqlMode::default().0 | chosen);
-    let (mut start, mut lifted) = (0, Lifted::default());
+    let (mut start, mut parameterized) = (0, Parameterized::default());
     for _ in 0..16 {
-        if lifted.read(text, start, mode, bounds()).is_err() {
+        if parameterized.read(text, start, mode, bounds()).is_err() {
             return;
         }
         let (range, next) = parse::split(text, start, mode);
         assert_eq!(
             (range.end, next),
-            (lifted.end, lifted.next),
+            (parameterized.end, parameterized.next),
             "both ways of cutting a text agree"
         );
-        for token in &lifted.literals {
+        for token in &parameterized.literals {
             let _ = literal::value(
                 *token,
                 text,
@@ -139,7 +139,7 @@ pub fn text(data: &[u8]) {
                 TextCharsets::UTF8,
             );
         }
-        of_text(text, start, &lifted, mode);
+        of_text(text, start, &parameterized, mode);
         match next {
             Some(next) => start = next,
             None => return,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::options::Builder;
 use crate::value::{Key, Value};
 use parking_lot::Mutex;
-use redolith_engine::host::block_on;
+use redolith_engine::runtime::block_on;
 use std::fmt;
 use std::ops::RangeBounds;
 use std::path::Path;

@@ -3,7 +3,7 @@ use crate::asynchronous;
 use crate::blocking::Database;
 use crate::error::Result;
 use redolith_engine::Config;
-use redolith_engine::host::block_on;
+use redolith_engine::runtime::block_on;
 use std::path::Path;
 use std::time::Duration;
 

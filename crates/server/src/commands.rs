@@ -9,9 +9,9 @@ use crate::protocol::handshake::Login;
 use crate::protocol::lenenc::Reader;
 use crate::protocol::output::OkPacket;
 use crate::protocol::parameters::{BadParameters, Parameters};
+use crate::result_writer::{Format, RowState, Wire};
 use crate::socket::Ended;
-use crate::wire::{Format, RowState, Wire};
-use redolith_sql::plan::ty::ExprType;
+use redolith_sql::plan::expr_type::ExprType;
 use redolith_sql::processes::{Command, Kill};
 use redolith_sql::status::Counter;
 use redolith_sql::{ColumnMeta, SqlError};
@@ -66,7 +66,7 @@ impl<B: Backend> Connection<B> {
                 counters.add(Counter::ComStmtExecute, 1);
                 let mark = self.channel.memory.used();
                 self.execute(args_at).await;
-                self.channel.memory.settle(mark);
+                self.channel.memory.release_to(mark);
             }
             command::STMT_PREPARE => {
                 process.begin(Command::Prepare, args);

@@ -102,7 +102,7 @@ impl Channel {
             match self.socket.read(self.input.room()).await? {
                 Input::Bytes(_) => {}
                 Input::TrimBuffers => self.trim(),
-                Input::AnswerLeft => self.socket.settle(self.write_timeout_s).await?,
+                Input::AnswerLeft => self.socket.flush(self.write_timeout_s).await?,
             }
         }
     }
@@ -113,7 +113,7 @@ impl Channel {
         self.process.wait_in_command(State::ReadingFromNet, LINGER_S);
         while !self.input.discard(&mut self.output.sequence) {
             if self.socket.read(self.input.room()).await? == Input::AnswerLeft {
-                self.socket.settle(self.write_timeout_s).await?;
+                self.socket.flush(self.write_timeout_s).await?;
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl Channel {
     }
     /// Before a wait for the next command: much memory is given back at once, little of it when
     /// nothing comes for a while (CONN-1).
-    fn settle(&mut self) -> bool {
+    fn give_back_memory(&mut self) -> bool {
         let bytes = self.input.capacity() + self.output.buf.capacity();
         if bytes > KEPT_BYTES {
             self.trim();
@@ -289,7 +289,7 @@ impl<B: Backend> Drop for Entry<'_, B> {
 
 async fn say_goodbye(channel: &mut Channel, over: Over) {
     // The answers of commands that the client sent before it left.
-    if channel.socket.settle(channel.write_timeout_s).await.is_err() {
+    if channel.socket.flush(channel.write_timeout_s).await.is_err() {
         return;
     }
     let error = match over {
@@ -323,7 +323,7 @@ impl<B: Backend> Connection<B> {
             self.channel.output.sequence = 0;
             self.channel.read_timeout_s = self.session.net_read_timeout_s();
             self.channel.write_timeout_s = self.session.net_write_timeout_s();
-            let holds_buffers = self.channel.settle();
+            let holds_buffers = self.channel.give_back_memory();
             self.channel.kept_bytes = self.statements.bytes();
             if self.columns.capacity() > KEPT_COLUMNS {
                 self.columns = Vec::new();

@@ -1,26 +1,27 @@
 //! The `redolith` server: listener, protocol, sessions, settings from the command line.
-#![deny(unsafe_code)] // allowed in outbox/ring.rs and give_back.rs alone
+#![deny(unsafe_code)] // allowed in send_batch/ring.rs and idle_memory.rs alone
 pub mod backend;
-mod beside;
 mod commands;
 pub mod connection;
 pub mod dump;
 mod engine_status;
 mod error;
-mod give_back;
-mod host;
+pub mod error_log;
+mod idle_memory;
 pub mod listener;
 mod login;
 pub mod login_seats;
+mod long_work;
 mod metrics;
 pub mod options;
-mod outbox;
 pub mod protocol;
+mod result_writer;
+mod runtime;
+mod send_batch;
 pub mod server;
 mod socket;
 pub mod sql_backend;
 pub mod start;
 mod statements;
 pub mod top;
-mod wire;
-mod workers;
+mod worker_affinity;

@@ -1,7 +1,7 @@
 //! Listening sockets: TCP and unix. Each accepted client becomes a task.
 use crate::backend::Backend;
-use crate::beside;
 use crate::connection::serve;
+use crate::long_work;
 use crate::protocol::auth::Peer;
 use crate::server::Server;
 use crate::socket::{Socket, Stream};
@@ -72,13 +72,13 @@ impl Drop for SocketFile {
 
 /// Accepts clients for ever, and at once: who must go is decided among those that are in.
 pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
-    let mut complaints = Complaints::default();
+    let mut log = RateLimitedLog::default();
     loop {
         let (stream, peer, from) = match accept_one(&listener).await {
             Ok(client) => client,
             Err(e) => {
                 server.status.counters.add(Counter::ConnectionErrorsAccept, 1);
-                accept_failed(&server, &listener, &mut complaints, e).await;
+                accept_failed(&server, &listener, &mut log, e).await;
                 continue;
             }
         };
@@ -86,7 +86,7 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
         let process = server.processes.add(&from, server.backend.limits().connect_timeout_s);
         let seat = server.login_seat(&peer, process.clone());
         let socket = Socket::new(stream, process.clone());
-        tokio::spawn(beside::run(serve(server.clone(), socket, peer, process, seat)));
+        tokio::spawn(long_work::run(serve(server.clone(), socket, peer, process, seat)));
     }
 }
 
@@ -94,7 +94,7 @@ pub async fn accept<B: Backend>(server: Arc<Server<B>>, listener: Listener) {
 async fn accept_failed<B: Backend>(
     server: &Server<B>,
     listener: &Listener,
-    complaints: &mut Complaints,
+    log: &mut RateLimitedLog,
     e: io::Error,
 ) {
     use rustix::io::Errno;
@@ -116,12 +116,12 @@ async fn accept_failed<B: Backend>(
             if waits {
                 let what =
                     "cannot accept a connection, another one that has not logged in gives way";
-                complaints.tell(server.now(), &format!("{what}: {e}"));
+                log.tell(server.now(), &format!("{what}: {e}"));
             }
             server.make_room(waits).await;
         }
         _ => {
-            complaints.tell(server.now(), &format!("cannot accept a connection: {e}"));
+            log.tell(server.now(), &format!("cannot accept a connection: {e}"));
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -129,16 +129,16 @@ async fn accept_failed<B: Backend>(
 
 /// Says the same thing at most once a minute, and how often it was not said.
 #[derive(Default)]
-struct Complaints {
+struct RateLimitedLog {
     last: Option<Duration>,
     unsaid: u64,
 }
-impl Complaints {
+impl RateLimitedLog {
     const EVERY: Duration = Duration::from_secs(60);
 
     fn tell(&mut self, now: Duration, what: &str) {
         if let Some(line) = self.line(now, what) {
-            eprintln!("redolith: {line}");
+            tracing::warn!("{line}");
         }
     }
     fn line(&mut self, now: Duration, what: &str) -> Option<String> {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn complaints_are_few() {
-        let (mut c, at) = (Complaints::default(), Duration::from_secs);
+        let (mut c, at) = (RateLimitedLog::default(), Duration::from_secs);
         assert_eq!(c.line(at(5), "x").as_deref(), Some("x"));
         assert_eq!((c.line(at(5), "x"), c.line(at(64), "x")), (None, None));
         assert_eq!(

@@ -11,8 +11,7 @@
 //! takes longer still has a chance, which it would not have if the oldest always went.
 //! LOGIN-2: a peer address may hold an eighth of the seats while they are scarce. If some address
 //! holds more, the lot is drawn among the clients of the one that holds most. Without scarcity
-//! there
-//! is no share: behind a proxy or on one machine all clients come from one address.
+//! there is no share: behind a proxy or on one machine all clients come from one address.
 //! LOGIN-3: a client that has been chosen holds no seat any more and is not chosen again.
 use crate::protocol::auth::Peer;
 use parking_lot::Mutex;
@@ -101,8 +100,7 @@ impl<T> Waiting<T> {
     }
 
     /// Takes out the client that gives way, where there are `seats` (LOGIN-1, LOGIN-2). `lot` is
-    /// any
-    /// number that clients cannot foresee.
+    /// any number that clients cannot foresee.
     fn give_way(&mut self, seats: usize, lot: u64) -> Option<T> {
         let share = (seats / SHARE).max(1);
         let greatest = self.of_origin.iter().max_by_key(|(origin, n)| (**n, **origin));

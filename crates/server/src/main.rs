@@ -36,7 +36,12 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("redolith: {why}");
+            // A server that has opened its error log says there why it ended.
+            if tracing::dispatcher::has_been_set() {
+                tracing::error!("{why}");
+            } else {
+                eprintln!("redolith: {why}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -53,9 +58,6 @@ fn server(args: &[String]) -> Result<(), String> {
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
     match options::read(args, &*disk)? {
         Request::Print(text) => print(&text),
-        Request::Run { settings, notes } => {
-            notes.iter().for_each(|n| eprintln!("redolith: note: {n}"));
-            start::run(settings, disk, SqlBackend::new)
-        }
+        Request::Run { settings, notes } => start::run(settings, &notes, disk, SqlBackend::new),
     }
 }

@@ -5,7 +5,7 @@
 //! SRV-2: one seat more than `max_connections` is for an administrator. The limit is looked at when
 //! a seat is taken: lowering it ends nobody.
 use crate::backend::Backend;
-use crate::give_back::GiveBack;
+use crate::idle_memory::GiveBack;
 use crate::login_seats::{LoginSeat, LoginSeats};
 use crate::protocol::auth::{Accounts, Peer, Privileges, Scramble};
 use redolith_disk::Disk;

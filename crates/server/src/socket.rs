@@ -1,6 +1,6 @@
 //! A client's socket: one system call to read a command, one to write its answer, or a share of one
-//! ([`crate::outbox`]).
-use crate::outbox::{self, Post, Posted, SharedOutbox};
+//! ([`crate::send_batch`]).
+use crate::send_batch::{self, Post, Posted, SharedBatch};
 use redolith_sql::processes::{Kill, Process, State};
 use std::future::poll_fn;
 use std::io;
@@ -31,10 +31,10 @@ impl AsFd for Stream {
 pub struct Socket {
     stream: Stream,
     process: Arc<Process>,
-    /// Of the answer in an outbox.
+    /// Of the answer in a batch.
     post: Arc<Post>,
     /// Where the last one was put.
-    outbox: Option<SharedOutbox>,
+    batch: Option<SharedBatch>,
 }
 impl Drop for Socket {
     /// OUT-2
@@ -58,14 +58,14 @@ pub enum Input {
     Bytes(usize),
     /// Nothing has come for a while: buffers may be given back.
     TrimBuffers,
-    /// The last answer has not left whole: [`Socket::settle`] sends the rest.
+    /// The last answer has not left whole: [`Socket::flush`] sends the rest.
     AnswerLeft,
 }
 
 impl Socket {
     pub fn new(stream: Stream, process: Arc<Process>) -> Socket {
         let post = Post::new(process.clone());
-        Socket { stream, process, post, outbox: None }
+        Socket { stream, process, post, batch: None }
     }
 
     /// Appends what the client has sent to `buf`, waiting for at least one byte. A kill of the
@@ -101,13 +101,13 @@ impl Socket {
     /// Sends a whole answer, together with those of other connections where that pays. `answer` is
     /// empty afterwards.
     pub async fn send(&mut self, answer: &mut Vec<u8>, write_timeout_s: u32) -> Result<(), Ended> {
-        self.settle(write_timeout_s).await?;
-        if answer.len() <= outbox::ANSWER_MAX {
-            match outbox::post(self.stream.as_fd(), std::mem::take(answer), &self.post) {
-                Posted::Queued { spare, outbox, first } => {
+        self.flush(write_timeout_s).await?;
+        if answer.len() <= send_batch::ANSWER_MAX {
+            match send_batch::post(self.stream.as_fd(), std::mem::take(answer), &self.post) {
+                Posted::Queued { spare, batch, first } => {
                     *answer = spare;
-                    let turn = first.then(|| Turn(outbox.clone()));
-                    self.outbox = Some(outbox);
+                    let turn = first.then(|| Turn(batch.clone()));
+                    self.batch = Some(batch);
                     if let Some(turn) = turn {
                         tokio::task::yield_now().await;
                         drop(turn);
@@ -121,13 +121,13 @@ impl Socket {
         answer.clear();
         Ok(())
     }
-    /// A part of an answer: in its place behind what is in an outbox.
+    /// A part of an answer: in its place behind what is in a batch.
     pub async fn write_all(&mut self, bytes: &[u8], write_timeout_s: u32) -> Result<(), Ended> {
-        self.settle(write_timeout_s).await?;
+        self.flush(write_timeout_s).await?;
         self.write(bytes, write_timeout_s).await
     }
-    /// OUT-1: what was put in an outbox has left when this returns.
-    pub async fn settle(&mut self, write_timeout_s: u32) -> Result<(), Ended> {
+    /// OUT-1: what was put in a batch has left when this returns.
+    pub async fn flush(&mut self, write_timeout_s: u32) -> Result<(), Ended> {
         self.hurry();
         while self.post.has_rest() {
             let rest = self.post.take_rest();
@@ -137,9 +137,9 @@ impl Socket {
     }
     fn hurry(&self) {
         if self.post.is_queued()
-            && let Some(outbox) = &self.outbox
+            && let Some(batch) = &self.batch
         {
-            outbox.lock().send();
+            batch.lock().send();
         }
     }
 
@@ -182,7 +182,7 @@ impl Socket {
     /// Tells the client that no more comes, and reads away what it still sends, so that the last
     /// answer is not lost in a reset.
     pub async fn linger(&mut self, at_most: usize) {
-        if self.settle(1).await.is_err() {
+        if self.flush(1).await.is_err() {
             return;
         }
         let _ = rustix::net::shutdown(self.stream.as_fd(), rustix::net::Shutdown::Write);
@@ -205,9 +205,9 @@ impl Socket {
     }
 }
 
-/// The duty of whoever put the first answer into an outbox; done also when its task ends early
+/// The duty of whoever put the first answer into a batch; done also when its task ends early
 /// (OUT-3).
-struct Turn(SharedOutbox);
+struct Turn(SharedBatch);
 impl Drop for Turn {
     fn drop(&mut self) {
         self.0.lock().send();

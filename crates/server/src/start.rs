@@ -1,12 +1,13 @@
 //! `redolith server` from its settings to its end: sockets, engine, ready, signals, shutdown.
 use crate::backend::Backend;
-use crate::beside;
 use crate::engine_status;
-use crate::host::{EngineHost, TokioHost};
+use crate::error_log::{self, ErrorLog};
 use crate::listener::{self, Listener, SocketFile};
+use crate::long_work;
 use crate::metrics;
+use crate::runtime::{EngineRuntime, TokioRuntime};
 use crate::server::Server;
-use crate::workers::{Affinity, Workers};
+use crate::worker_affinity::{Affinity, Workers};
 use redolith_disk::{Create, Disk, OpenHow, Placement, unbind_this_thread};
 use redolith_engine::log::WriterMode;
 use redolith_engine::recovery::forced::Forced;
@@ -21,6 +22,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Says something that everybody is to know, whatever log_error_verbosity is.
+macro_rules! say {
+    ($($text:tt)*) => { tracing::info!(target: error_log::SYSTEM, $($text)*) };
+}
+
 /// How long threads have to end when all is closed.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
@@ -32,12 +38,16 @@ pub struct Parts {
     pub status: Arc<Status>,
 }
 
-/// Runs the server until a signal ends it. An error is for the person who started it.
+/// Runs the server until a signal ends it. `notes` are what its options made worth saying. An error
+/// is for the person who started it.
 pub fn run<B: Backend>(
     settings: Arc<Settings>,
+    notes: &[String],
     disk: Arc<dyn Disk>,
     backend: impl FnOnce(&Parts) -> B,
 ) -> Result<(), String> {
+    open_error_log(&settings, &disk)?;
+    notes.iter().for_each(|note| tracing::warn!("{note}"));
     raise_file_limit(settings.bits(Var::OpenFilesLimit));
     // Affinity and the cgroup's quota are looked at.
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -48,7 +58,7 @@ pub fn run<B: Backend>(
         // A thread begins bound as the one that began it.
         .on_thread_start(unbind_this_thread)
         .on_thread_park(move || rests.rests())
-        .max_blocking_threads(beside::MOST_THREADS)
+        .max_blocking_threads(long_work::MOST_THREADS)
         .thread_name("redolith")
         .thread_stack_size(redolith_sql::STACK_BYTES)
         .enable_all()
@@ -60,6 +70,21 @@ pub fn run<B: Backend>(
     ended
 }
 
+fn data_directory(settings: &Settings) -> PathBuf {
+    PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default())
+}
+
+fn open_error_log(settings: &Arc<Settings>, disk: &Arc<dyn Disk>) -> Result<(), String> {
+    let named = settings.text(Var::LogError).unwrap_or_default();
+    let log = Arc::new(ErrorLog::open(disk.clone(), &named, &data_directory(settings))?);
+    error_log::install(&log);
+    let by = log.clone();
+    settings.on_change(Var::LogErrorVerbosity, move |verbosity| by.set_verbosity(verbosity));
+    settings
+        .on_change_of_place(Var::LogError, move |_, _| log.reopen().err().into_iter().collect());
+    Ok(())
+}
+
 async fn run_inside<B: Backend>(
     settings: Arc<Settings>,
     disk: Arc<dyn Disk>,
@@ -68,25 +93,26 @@ async fn run_inside<B: Backend>(
 ) -> Result<(), String> {
     let begun = disk.now();
     let mut signals = Signals::new()?;
-    let datadir = PathBuf::from(&*settings.text(Var::Datadir).unwrap_or_default());
+    let datadir = data_directory(&settings);
     let sockets = bind(&settings, &disk, &datadir)?;
     let metrics_listener = match settings.text(Var::MetricsAddress).filter(|a| !a.is_empty()) {
         Some(address) => Some(metrics::bind(&address).await?),
         None => None,
     };
-    let host = Arc::new(TokioHost::new(tokio::runtime::Handle::current(), workers.clone()));
+    let tokio_runtime =
+        Arc::new(TokioRuntime::new(tokio::runtime::Handle::current(), workers.clone()));
     let uuid_path = datadir.join("server_uuid");
     let uuid = read_uuid(&*disk, &uuid_path)?;
     let opening = Engine::open(
         engine_config(&settings, &datadir),
         disk.clone(),
-        Arc::new(EngineHost(host.clone())),
+        Arc::new(EngineRuntime(tokio_runtime.clone())),
     );
     let (engine, report) = tokio::select! {
         opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
-        _ = signals.stop() => return Err("stopped by a signal while starting".into()),
+        _ = signals.stop(&settings) => return Err("stopped by a signal while starting".into()),
     };
-    place_log_threads(&settings, &host);
+    place_log_threads(&settings, &tokio_runtime);
     apply_to_engine(&settings, &engine);
     let uuid_told = tell_identity(&settings, &*disk, &uuid_path, uuid, report.created)?;
     let parts = Parts {
@@ -104,10 +130,10 @@ async fn run_inside<B: Backend>(
     settings.on_change(Var::RedolithWorkerAffinity, move |bits| w.set(Affinity::from(bits)));
     bound_memory(&settings, server.backend.memory(), redolith_disk::memory_bytes());
     workers.register(&parts.status);
-    host.beside().register(&parts.status);
+    tokio_runtime.beside().register(&parts.status);
     let mut tasks = vec![
         tokio::spawn(server.clone().watch_clock()),
-        tokio::spawn(workers.clone().watch(disk.clone(), host.clone())),
+        tokio::spawn(workers.clone().watch(disk.clone(), tokio_runtime.clone())),
     ];
     tasks.extend(
         sockets.listeners.into_iter().map(|l| tokio::spawn(listener::accept(server.clone(), l))),
@@ -121,25 +147,25 @@ async fn run_inside<B: Backend>(
     }
 
     let ms = (disk.now() - begun).as_millis();
-    eprintln!(
+    say!(
         "redolith {SERVER_VERSION} is ready after {ms} ms ({} worker threads, data in {})",
         workers.count(),
         datadir.display()
     );
-    eprintln!("  {report}");
-    uuid_told.iter().for_each(|told| eprintln!("  {told}"));
+    say!("{report}");
+    uuid_told.iter().for_each(|told| tracing::warn!("{told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
-        eprintln!(
-            "  innodb_force_recovery is on: the server only reads, and leaves the data directory \
-                as it is"
+        say!(
+            "innodb_force_recovery is on: the server only reads, and leaves the data directory as \
+             it is"
         );
     }
     if let Some(address) = metrics_at {
-        eprintln!("  counters at http://{address}/metrics");
+        say!("counters at http://{address}/metrics");
     }
-    sockets.connect.iter().for_each(|command| eprintln!("  connect with: {command}"));
-    let why = signals.stop().await;
-    eprintln!("redolith: {why}: shutting down");
+    sockets.connect.iter().for_each(|command| say!("connect with: {command}"));
+    let why = signals.stop(&settings).await;
+    say!("{why}: shutting down");
 
     tasks.iter().for_each(|t| t.abort());
     if !server.end_connections().await {
@@ -155,7 +181,7 @@ async fn run_inside<B: Backend>(
         .await
         .map_err(|e| format!("the shutdown failed: {e}; the next start recovers"))?;
     drop((sockets.file, pid_file));
-    eprintln!("redolith: shutdown complete");
+    say!("shutdown complete");
     Ok(())
 }
 
@@ -174,9 +200,8 @@ fn engine_config(s: &Settings, datadir: &Path) -> Config {
 }
 
 /// `redolith_server_memory`; 0 is what the machine has beyond the engine's own, but for a quarter:
-/// that is
-/// for what nobody counts, and for buffers that are there twice while they grow. The least is for
-/// one client.
+/// that is for what nobody counts, and for buffers that are there twice while they grow. The least
+/// is for one client.
 fn bound_memory(s: &Settings, memory: &Arc<ServerMemory>, machine: Option<u64>) {
     const LEAST: u64 = 256 << 20;
     let engine = s.bits(Var::InnodbBufferPoolSize).saturating_add(s.bits(Var::InnodbLogBufferSize));
@@ -259,21 +284,21 @@ fn apply_to_engine(s: &Settings, engine: &Arc<Engine>) {
 
 /// Where the threads of the `dedicated` scheme run, and how urgently. What the system refuses is
 /// told: at the start on standard error, later to who sets it.
-fn place_log_threads(s: &Settings, host: &Arc<TokioHost>) {
+fn place_log_threads(s: &Settings, tokio_runtime: &Arc<TokioRuntime>) {
     let tell = |var: Var, refused: Vec<String>| {
-        refused.iter().for_each(|why| eprintln!("redolith: {}: {why}", var.get().name))
+        refused.iter().for_each(|why| tracing::warn!("{}: {why}", var.get().name))
     };
     const THREADS: [(&str, Var); 2] =
         [("log-writer", Var::RedolithLogWriterCpus), ("log-flusher", Var::RedolithLogFlusherCpus)];
     for (name, cpus) in THREADS {
-        let h = host.clone();
+        let h = tokio_runtime.clone();
         let place =
             move |text: &str| h.place(name, |p| p.cpus = parse_cpus(text).unwrap_or_default());
         tell(cpus, place(&s.text(cpus).unwrap_or_default()));
         s.on_change_of_place(cpus, move |_, text| place(text));
     }
     let everywhere = |var: Var, change: fn(&mut Placement, i64)| {
-        let h = host.clone();
+        let h = tokio_runtime.clone();
         let place = move |n: u64| {
             let mut refused: Vec<String> = THREADS
                 .iter()
@@ -491,13 +516,13 @@ fn raise_file_limit(wanted: u64) {
     let most = limit.maximum.unwrap_or(1 << 20);
     limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
     if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
-        eprintln!(
-            "redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}"
+        tracing::warn!(
+            "no more than {most} files may be open; --open-files-limit asks for {wanted}"
         );
     }
 }
 
-/// SIGTERM and SIGINT end the server; SIGHUP does nothing.
+/// SIGTERM and SIGINT end the server; SIGHUP opens the error log again.
 struct Signals {
     term: Signal,
     int: Signal,
@@ -512,12 +537,15 @@ impl Signals {
             hup: take(SignalKind::hangup())?,
         })
     }
-    async fn stop(&mut self) -> &'static str {
+    async fn stop(&mut self, settings: &Settings) -> &'static str {
         loop {
             tokio::select! {
                 _ = self.term.recv() => return "SIGTERM",
                 _ = self.int.recv() => return "SIGINT",
-                _ = self.hup.recv() => {}
+                _ = self.hup.recv() => {
+                    let refused = settings.tell_again(Var::LogError);
+                    refused.iter().for_each(|why| tracing::error!("{why}"));
+                }
             }
         }
     }

@@ -1,6 +1,5 @@
 //! The whole server, with its threads, on a disk that is recorded; then images of what a power cut
-//! at
-//! some moment of that run could have left, each of them started and read.
+//! at some moment of that run could have left, each of them started and read.
 //!
 //! - POWER-1: a start on an image is not refused, and every page of it can be read.
 //! - POWER-2: every transaction whose COMMIT had been answered is there, whole.
@@ -9,17 +8,15 @@
 //! - POWER-4: the indexes tell the same as the rows, and CHECK TABLE finds nothing.
 //!
 //! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs,
-//! `SEED=n`
-//! other ones. What is not repeated by a seed is the order of the threads: a failure leaves its
-//! image
-//! in a directory that it names.
+//! `SEED=n` other ones. What is not repeated by a seed is the order of the threads: a failure
+//! leaves its image in a directory that it names.
 #![allow(clippy::disallowed_methods)] // threads and files of the test's own
 use redolith_client::{Client, Place, error_code};
 use redolith_disk::{Disk, RealDisk, RecordingDisk, SimDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, Engine, Trx};
 use redolith_server::options::{self, Request};
 use redolith_server::sql_backend::SqlBackend;
@@ -151,7 +148,7 @@ fn record(dir: &Path, transactions: u64, seed: u64) -> (Recorder, Commits) {
     let Request::Run { settings, .. } = options::read(&args, &*recorder).unwrap() else {
         panic!("settings that only print")
     };
-    let server = std::thread::spawn(move || start::run(settings, recorder, SqlBackend::new));
+    let server = std::thread::spawn(move || start::run(settings, &[], recorder, SqlBackend::new));
     let place = Place::Socket(dir.join("s"));
     let begun = Instant::now();
     let mut c = loop {

@@ -1,4 +1,5 @@
 //! The program itself: its command line, start, second start, shutdown.
+use redolith_client::{Client, Place};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -61,13 +62,11 @@ impl Running {
         Running { child, said }
     }
     fn signal(&self, name: &str) {
-        assert!(
-            Command::new("kill")
-                .args([name, &self.child.id().to_string()])
-                .status()
-                .unwrap()
-                .success()
-        );
+        Running::signal_to(&self.child, name);
+    }
+    fn signal_to(child: &Child, name: &str) {
+        let kill = Command::new("kill").args([name, &child.id().to_string()]).status();
+        assert!(kill.unwrap().success());
     }
     fn end(mut self, signal: &str) -> String {
         self.signal(signal);
@@ -255,4 +254,80 @@ fn wrong_settings_of_counters_are_told_at_the_start() {
             .contains("there is no counter or group 'nonsense'")
     );
     assert!(start("--metrics-address=here").contains("not of the form ip:port"));
+}
+
+/// Half a minute at most.
+fn wait_until(done: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if done() {
+            return;
+        }
+        #[allow(clippy::disallowed_methods)] // another process is waited for
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("nothing came of it");
+}
+
+/// ERRLOG-2: everything is in the file, and the file can be moved away.
+#[test]
+fn the_error_log_is_a_file_that_can_be_rotated() {
+    let dir = Dir::new("error-log");
+    let file = |name: &str| std::fs::read_to_string(dir.0.join(name)).unwrap_or_default();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_redolith"))
+        .args(["server", "--no-defaults", "--skip-networking", "--innodb-buffer-pool-size=16M"])
+        .args([dir.arg("datadir", "data"), dir.arg("socket", "s.sock")])
+        .args(["--log-error=log/server", "--log-error-verbosity=1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until(|| file("data/log/server.err").contains("connect with:"));
+    let place = Place::Socket(dir.0.join("s.sock"));
+    let mut client = Client::connect(&place, "root").unwrap();
+
+    // Moved away by name, and opened again by a signal and by a statement.
+    let moved = |to: &str| {
+        std::fs::rename(dir.0.join("data/log/server.err"), dir.0.join(to)).unwrap();
+    };
+    moved("first");
+    Running::signal_to(&child, "-HUP");
+    wait_until(|| exists(&dir, "data/log/server.err"));
+    moved("second");
+    client.query("FLUSH ERROR LOGS").unwrap();
+    assert!(exists(&dir, "data/log/server.err"));
+    assert!(file("first").contains("is ready") && !file("second").contains("is ready"));
+
+    // Where no file can be made the old one goes on.
+    std::fs::rename(dir.0.join("data/log"), dir.0.join("data/away")).unwrap();
+    std::fs::write(dir.0.join("data/log"), "no folder").unwrap();
+    let refused = client.query("FLUSH LOGS").unwrap_err().to_string();
+    assert!(refused.contains("1105") && refused.contains("--log-error: cannot write"), "{refused}");
+    client.query("SET GLOBAL log_error_verbosity = 3").unwrap();
+
+    // A second server on the directory ends, and says so in the same file.
+    std::fs::remove_file(dir.0.join("data/log")).unwrap();
+    std::fs::rename(dir.0.join("data/away"), dir.0.join("data/log")).unwrap();
+    let out = redolith(&[
+        "server",
+        "--no-defaults",
+        "--skip-networking",
+        &dir.arg("datadir", "data"),
+        &dir.arg("socket", "t.sock"),
+        "--log-error=log/server.err",
+    ]);
+    assert!(!out.status.success() && out.stderr.is_empty() && out.stdout.is_empty());
+    let said = file("data/log/server.err");
+    assert!(
+        said.lines().any(|l| l.contains(" 0 [ERROR] [MY-000000] [Server] ")
+            && l.contains("in use by another process")),
+        "{said}"
+    );
+
+    Running::signal_to(&child, "-TERM");
+    assert!(child.wait().unwrap().success());
+    assert!(
+        file("data/log/server.err").contains("[System] [MY-000000] [Server] shutdown complete")
+    );
+    let mut piped = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut piped).unwrap();
+    assert_eq!(piped, "");
 }

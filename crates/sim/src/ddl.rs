@@ -236,12 +236,12 @@ pub async fn client(
             (Err(Error::DuplicateKey { .. }), None) => before,
             (Err(err), after) if shared.forgives(&err) => {
                 // It may have failed behind its commit.
-                e.host.sleep(Duration::from_millis(20)).await;
+                e.runtime.sleep(Duration::from_millis(20)).await;
                 let found = loop {
                     match contents(&e).await {
                         Ok(found) => break found,
                         Err(err) if shared.forgives(&err) => {
-                            e.host.sleep(Duration::from_millis(20)).await
+                            e.runtime.sleep(Duration::from_millis(20)).await
                         }
                         Err(err) => return Err(err),
                     }

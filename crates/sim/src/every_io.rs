@@ -8,12 +8,12 @@
 //! | it is reported done and was not done, or was done elsewhere | the same; or rows are older than they should be |
 //!
 //! A disk that says that it has written what it has not breaks MEDIA-1: once the checkpoint has
-//! passed
-//! a page's changes, nothing says that there was a newer page than the whole one that is there.
+//! passed a page's changes, nothing says that there was a newer page than the whole one that is
+//! there.
+use crate::at_rest::{self, MIXED, OLDER};
 use crate::executor::Rng;
-use crate::rest::{self, MIXED, OLDER};
+use crate::fault_plan::FaultPlan;
 use crate::run::{Kind, Life, World, one_life};
-use crate::trouble::Trouble;
 use redolith_disk::sim::{Damage, OpKind};
 use redolith_disk::{Loss, SimDisk};
 use std::collections::BTreeMap;
@@ -58,15 +58,15 @@ const COUNT: u64 = 12;
 fn world() -> World {
     World::new(SimDisk::new(SEED), KIND, None)
 }
-fn life(trouble: Trouble) -> Life {
+fn life(plan: FaultPlan) -> Life {
     // It ends by itself, and then the power goes.
-    Life { count: Some(COUNT), ..Life::new(trouble, Some(u64::MAX / 2), false) }
+    Life { count: Some(COUNT), ..Life::new(plan, Some(u64::MAX / 2), false) }
 }
 /// The operations of the run, in order.
 pub fn operations() -> Vec<(OpKind, PathBuf)> {
     let w = world();
     w.disk.keep_journal();
-    one_life(&w, &mut Rng(SEED), life(Trouble::None));
+    one_life(&w, &mut Rng(SEED), life(FaultPlan::None));
     w.disk.take_journal()
 }
 
@@ -91,12 +91,12 @@ pub fn run(n: u64, file: &Path, harm: Harm) -> Outcome {
         _ => None,
     });
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        one_life(&w, &mut Rng(SEED), life(Trouble::OneOperation))
+        one_life(&w, &mut Rng(SEED), life(FaultPlan::OneOperation))
     }));
     let Err(panic) = lived else {
         return if lies { after_a_lie(&w, n, file, harm) } else { after_a_failure(&w) };
     };
-    let why = rest::complaint(panic);
+    let why = at_rest::complaint(panic);
     assert!(lies, "{why}");
     // Of a table's page that is lost for good clients try to read again and again, and a rollback
     // waits for it.
@@ -113,7 +113,7 @@ fn after_a_failure(w: &World) -> Outcome {
     one_life(
         w,
         &mut Rng(SEED + 1),
-        Life { count: Some(COUNT), ..Life::new(Trouble::None, None, false) },
+        Life { count: Some(COUNT), ..Life::new(FaultPlan::None, None, false) },
     );
     Outcome::Right
 }
@@ -134,7 +134,7 @@ fn untold(file: &Path, harm: Harm) -> Vec<&'static str> {
     }
 }
 fn after_a_lie(w: &World, n: u64, file: &Path, harm: Harm) -> Outcome {
-    let (found, end) = rest::start(w, &w.disk, n);
+    let (found, end) = at_rest::start(w, &w.disk, n);
     match end {
         Err(why) if untold(file, harm).iter().any(|o| why.contains(o)) => Outcome::Older,
         Err(why) => panic!("{why}"),

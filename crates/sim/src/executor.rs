@@ -1,7 +1,7 @@
 //! A single-threaded executor whose every choice comes from a seed: which ready task runs next, and
 //! when the disk completes an operation.
 use redolith_disk::{Disk, SimDisk};
-use redolith_engine::host::{BoxFuture, Host};
+use redolith_engine::runtime::{BoxFuture, Runtime};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -46,17 +46,17 @@ type Timers = BTreeMap<(Duration, u64), Waker>;
 /// A run of the executor that takes longer, in its own time, hangs.
 const ENDLESS: Duration = Duration::from_secs(900);
 
-/// The engine's host in a simulation.
-pub struct SimHost {
+/// The engine's runtime in a simulation.
+pub struct SimRuntime {
     disk: SimDisk,
     spawned: Mutex<Vec<(&'static str, BoxFuture<()>)>>,
     timers: Mutex<(Timers, u64)>,
     /// The machine is off: what is spawned now never runs.
     off: AtomicBool,
 }
-impl SimHost {
-    fn new(disk: SimDisk) -> Arc<SimHost> {
-        Arc::new(SimHost {
+impl SimRuntime {
+    fn new(disk: SimDisk) -> Arc<SimRuntime> {
+        Arc::new(SimRuntime {
             disk,
             spawned: Mutex::default(),
             timers: Mutex::default(),
@@ -64,7 +64,7 @@ impl SimHost {
         })
     }
 }
-impl Host for SimHost {
+impl Runtime for SimRuntime {
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         if self.off.load(SeqCst) {
             return;
@@ -72,7 +72,7 @@ impl Host for SimHost {
         self.spawned.lock().expect("one thread").push((name, task));
     }
     fn sleep(&self, time: Duration) -> BoxFuture<()> {
-        // The host is kept alive by the run; a sleeper needs the clock and a place among the
+        // The runtime is kept alive by the run; a sleeper needs the clock and a place among the
         // timers.
         let end = self.disk.now() + time;
         let mut t = self.timers.lock().expect("one thread");
@@ -124,14 +124,14 @@ pub enum End {
 
 pub struct Executor {
     pub disk: SimDisk,
-    pub host: Arc<SimHost>,
+    pub runtime: Arc<SimRuntime>,
     pub rng: Rng,
     tasks: Vec<Option<Task>>,
 }
 impl Executor {
     pub fn new(disk: SimDisk, seed: u64) -> Executor {
-        let host = SimHost::new(disk.clone());
-        Executor { disk, host, rng: Rng(seed), tasks: Vec::new() }
+        let runtime = SimRuntime::new(disk.clone());
+        Executor { disk, runtime, rng: Rng(seed), tasks: Vec::new() }
     }
     fn add(&mut self, name: &'static str, future: BoxFuture<()>) {
         self.tasks.push(Some(Task { name, future, ready: Arc::new(Ready(AtomicBool::new(true))) }));
@@ -142,7 +142,7 @@ impl Executor {
         self.add("main", main);
         let begun = self.disk.now();
         let end = loop {
-            let new: Vec<_> = self.host.spawned.lock().expect("one thread").drain(..).collect();
+            let new: Vec<_> = self.runtime.spawned.lock().expect("one thread").drain(..).collect();
             new.into_iter().for_each(|(name, task)| self.add(name, task));
             if self.disk.is_stopped() {
                 break End::PowerOff;
@@ -184,12 +184,12 @@ impl Executor {
                 self.fire();
             }
         };
-        self.host.off.store(true, SeqCst);
+        self.runtime.off.store(true, SeqCst);
         // What is dropped may panic in a half-done state; it has crashed, so nobody listens.
         for t in std::mem::take(&mut self.tasks) {
             let _ = catch_unwind(AssertUnwindSafe(move || drop(t)));
         }
-        self.host = SimHost::new(self.disk.clone());
+        self.runtime = SimRuntime::new(self.disk.clone());
         end
     }
     /// A panic ends the life: because the power is gone, or because the engine gave up.
@@ -205,7 +205,7 @@ impl Executor {
     /// Nothing can run: the clock goes to the next timer.
     fn pass_time(&mut self, begun: Duration) -> bool {
         let next =
-            self.host.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
+            self.runtime.timers.lock().expect("one thread").0.first_key_value().map(|(k, _)| k.0);
         let Some(next) = next else { return false };
         let now = self.disk.now();
         let waiting = || self.tasks.iter().flatten().map(|t| t.name).collect::<Vec<_>>();
@@ -220,7 +220,7 @@ impl Executor {
         let now = self.disk.now();
         loop {
             let due = {
-                let mut t = self.host.timers.lock().expect("one thread");
+                let mut t = self.runtime.timers.lock().expect("one thread");
                 match t.0.first_entry() {
                     Some(e) if e.key().0 <= now => e.remove(),
                     _ => return,

@@ -2,8 +2,7 @@
 //!
 //! Who changes a row holds its lock to the end of the transaction, so all changes of one row are in
 //! one order: that in which the clients say so here. After a crash some set of the commits that
-//! were
-//! not answered has survived. The ledger tries each such set.
+//! were not answered has survived. The ledger tries each such set.
 use std::collections::{BTreeMap, HashMap};
 
 /// A table's number and the row's id.
@@ -227,8 +226,7 @@ impl Ledger {
         ))
     }
     /// The rows if those of the unanswered commits survived that `has` says; None if one of them
-    /// had
-    /// built on one that has not.
+    /// had built on one that has not.
     fn left_by(&self, has: impl Fn(Writer) -> bool) -> Option<Rows> {
         let mut left = Rows::new();
         for (key, list) in &self.writes {

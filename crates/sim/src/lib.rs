@@ -4,13 +4,13 @@
 //! Everything that happens in a run follows from its seed:
 //! `SEED=n cargo test -p redolith-sim one_seed` repeats it.
 #![forbid(unsafe_code)]
+mod at_rest;
 pub mod ddl;
 pub mod every_io;
 pub mod executor;
+pub mod fault_plan;
 mod ledger;
 pub mod load;
-mod rest;
 pub mod run;
 mod scan;
 mod shared;
-pub mod trouble;

@@ -4,11 +4,11 @@
 //! transactions: all acknowledged ones, and of the one whose acknowledgement was on its way, all or
 //! nothing. Every transaction also adds one to the client's marker and to one of a few shared
 //! counters: at any moment, in any view, the markers and the counters have the same sum. Statements
-//! may fail as the life's [`Trouble`] explains; a transaction that failed leaves nothing.
+//! may fail as the life's [`FaultPlan`] explains; a transaction that failed leaves nothing.
 use crate::executor::Rng;
+use crate::fault_plan::FaultPlan;
 use crate::run::Seen;
 use crate::scan::{self, is_conflict};
-use crate::trouble::Trouble;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::{KillFlag, Mode};
 use redolith_engine::log::{PolicySettings, WriterMode};
@@ -222,7 +222,7 @@ async fn change(
 #[derive(Clone)]
 pub struct Shared {
     pub known: Knowledge,
-    pub trouble: Trouble,
+    pub plan: FaultPlan,
     pub seen: Arc<Mutex<Seen>>,
     /// Texts of hundreds of kilobytes.
     pub bulk: bool,
@@ -238,7 +238,7 @@ impl Shared {
             Error::DiskFull(_) => seen.failed_full += 1,
             _ => seen.failed_io += 1,
         }
-        is_conflict(e) || self.trouble.explains(e)
+        is_conflict(e) || self.plan.explains(e)
     }
 }
 
@@ -308,7 +308,7 @@ pub async fn client(
                 shared.seen.lock().expect("one thread").rolled_back_later +=
                     trx.engine().background_rollbacks() as u64;
                 if !is_conflict(&e) {
-                    trx.engine().host.sleep(Duration::from_millis(20)).await;
+                    trx.engine().runtime.sleep(Duration::from_millis(20)).await;
                 }
             }
             Err(e) => return Err(e),

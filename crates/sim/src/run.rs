@@ -1,11 +1,11 @@
 //! One run: some lives of an instance, each but the last ended by a power cut, or by the engine
 //! itself when the disk failed it.
+use crate::at_rest;
 use crate::ddl::{self, Definitions};
-use crate::executor::{End, Executor, Rng, SimHost};
+use crate::executor::{End, Executor, Rng, SimRuntime};
+use crate::fault_plan::{self, FaultPlan};
 use crate::load::{self, CLIENTS, Knowledge, Known, Shared};
-use crate::rest;
 use crate::shared::{self, SharedLedger};
-use crate::trouble::{self, Trouble};
 use redolith_disk::sim::{Damage, Fault, OpKind};
 use redolith_disk::{Disk, Loss, SimDisk};
 use redolith_engine::PageId;
@@ -160,7 +160,7 @@ impl World {
 /// One life: what is planned for it.
 #[derive(Clone)]
 pub(crate) struct Life {
-    pub trouble: Trouble,
+    pub plan: FaultPlan,
     /// Transactions of each client; some, if it does not say.
     pub count: Option<u64>,
     /// The power goes at one of so many operations after the start; at one of those of the start
@@ -173,8 +173,8 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub fn new(trouble: Trouble, cut: Option<u64>, early: bool) -> Life {
-        Life { trouble, count: None, cut, early, opened: Arc::default(), undo: Arc::default() }
+    pub fn new(plan: FaultPlan, cut: Option<u64>, early: bool) -> Life {
+        Life { plan, count: None, cut, early, opened: Arc::default(), undo: Arc::default() }
     }
 }
 
@@ -201,11 +201,11 @@ pub fn run_sabotaged(seed: u64, sabotage: Option<Sabotage>) -> Ended {
         let last = life + 1 == lives;
         // From the first operation of a start to the middle of a long load.
         let cut = (!last).then(|| 1 << (3 + rng.below(9)));
-        let trouble = if calm || last { Trouble::None } else { Trouble::draw(&mut rng) };
+        let plan = if calm || last { FaultPlan::None } else { FaultPlan::draw(&mut rng) };
         let early = rng.chance(3);
-        one_life(&world, &mut rng, Life::new(trouble, cut, early));
+        one_life(&world, &mut rng, Life::new(plan, cut, early));
         if !last && sabotage.is_none() && rng.chance(5) {
-            rest::flip(&world, &mut rng);
+            at_rest::flip(&world, &mut rng);
         }
     }
     let mut seen = *world.seen.lock().expect("one thread");
@@ -218,25 +218,25 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     let fired = disk.faults_fired();
     if let Some(cut) = life.cut.filter(|_| life.early) {
         disk.crash_at_op(1 + rng.below(cut));
-        life.trouble.begin(disk, rng, 30, true);
+        life.plan.begin(disk, rng, 30, true);
     }
     let mut ex = Executor::new(disk.clone(), rng.draw());
-    let main = live(world.clone(), ex.host.clone(), rng.draw(), life.clone());
+    let main = live(world.clone(), ex.runtime.clone(), rng.draw(), life.clone());
     let failed = Arc::new(AtomicBool::new(false));
-    let (its, trouble) = (failed.clone(), life.trouble);
+    let (its, plan) = (failed.clone(), life.plan);
     let end = ex.run(Box::pin(async move {
         match main.await {
             Ok(()) => {}
-            Err(e) if trouble.explains(&e) => its.store(true, SeqCst),
+            Err(e) if plan.explains(&e) => its.store(true, SeqCst),
             // An error because the power went is no error: the executor sees to that.
-            Err(e) => panic!("the engine failed: {e} (trouble: {trouble:?})"),
+            Err(e) => panic!("the engine failed: {e} (fault plan: {plan:?})"),
         }
     }));
     let opened = life.opened.load(SeqCst);
     let s = &mut world.seen.lock().expect("one thread");
     s.undo_files_cut +=
         life.undo.lock().expect("one thread").as_ref().map_or(0, |t| t.count.load(Relaxed));
-    if life.trouble == Trouble::LogReads {
+    if life.plan == FaultPlan::LogReads {
         s.log_read_errors += disk.faults_fired() - fired;
     }
     s.failed_starts += failed.load(SeqCst) as u64;
@@ -254,9 +254,9 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
         }
         End::Died(why) => {
             assert!(
-                life.trouble.kills() && disk.faults_fired() > 0,
-                "the process ended by itself: {why} (trouble: {:?})",
-                life.trouble
+                life.plan.kills() && disk.faults_fired() > 0,
+                "the process ended by itself: {why} (fault plan: {:?})",
+                life.plan
             );
             s.died += 1;
             disk.power_off();
@@ -264,7 +264,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }
     // After a failed sync the cache pretends to have what the disk has not, and no later sync would
     // tell.
-    let pretends = life.trouble.kills() && disk.faults_fired() > 0;
+    let pretends = life.plan.kills() && disk.faults_fired() > 0;
     world.clear_faults();
     disk.set_capacity(None);
     let loss = *world.loss.lock().expect("one thread");
@@ -280,20 +280,20 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
     }
 }
 
-async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()> {
+async fn live(w: World, runtime: Arc<SimRuntime>, seed: u64, life: Life) -> Result<()> {
     let mut rng = Rng(seed);
     let disk = &w.disk;
     let (e, report): (Arc<Engine>, Report) = Engine::open(
         w.kind.config(&mut rng),
         Arc::new(disk.clone()) as Arc<dyn Disk>,
-        host.clone(),
+        runtime.clone(),
     )
     .await?;
     assert!(
         report.bad_pages.is_empty(),
-        "pages that recovery could not read: {:?} (trouble: {:?})",
+        "pages that recovery could not read: {:?} (fault plan: {:?})",
         report.bad_pages,
-        life.trouble
+        life.plan
     );
     life.opened.store(true, SeqCst);
     // Undo files are made short all the time, or never; they wait for checkpoints.
@@ -315,7 +315,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     let shared_tables =
         if w.kind.shared { Some(Arc::new(shared::tables(&e, w.kind.deep).await?)) } else { None };
     settle(&e).await;
-    if life.trouble == Trouble::Reads {
+    if life.plan == FaultPlan::Reads {
         // Those in the start were that; a check would report the others.
         w.clear_faults();
     }
@@ -323,7 +323,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     ddl::verify(&e, disk, &w.definitions).await?;
     let shared = Shared {
         known: w.known.clone(),
-        trouble: life.trouble,
+        plan: life.plan,
         seen: w.seen.clone(),
         bulk: w.kind.bulk,
         wide: w.kind.wide,
@@ -339,22 +339,22 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
     }
     if let Some(cut) = life.cut.filter(|_| !life.early) {
         disk.crash_at_op(1 + rng.below(cut));
-        life.trouble.begin(disk, &mut rng, 1 + cut / 4, false);
+        life.plan.begin(disk, &mut rng, 1 + cut / 4, false);
     }
-    let has_room = Arc::new(AtomicBool::new(life.trouble != Trouble::Full));
-    if life.trouble == Trouble::Full {
+    let has_room = Arc::new(AtomicBool::new(life.plan != FaultPlan::Full));
+    if life.plan == FaultPlan::Full {
         w.seen.lock().expect("one thread").full_disks += 1;
-        e.host.spawn(
+        e.runtime.spawn(
             "filler",
-            Box::pin(trouble::fill(disk.clone(), host, Rng(rng.draw()), has_room.clone())),
+            Box::pin(fault_plan::fill(disk.clone(), runtime, Rng(rng.draw()), has_room.clone())),
         );
     }
     let running = Arc::new(Mutex::new(CLIENTS + 1));
     let drawn = 5 + rng.below(60);
     let count = life.count.unwrap_or(drawn);
-    let ended = |name: String, client: redolith_engine::host::BoxFuture<Result<()>>| {
+    let ended = |name: String, client: redolith_engine::runtime::BoxFuture<Result<()>>| {
         let running = running.clone();
-        e.host.spawn(
+        e.runtime.spawn(
             "client",
             Box::pin(async move {
                 if let Err(err) = client.await {
@@ -398,7 +398,7 @@ async fn live(w: World, host: Arc<SimHost>, seed: u64, life: Life) -> Result<()>
         )),
     );
     while *running.lock().expect("one thread") > 0 || !has_room.load(SeqCst) {
-        e.host.sleep(Duration::from_millis(1)).await;
+        e.runtime.sleep(Duration::from_millis(1)).await;
     }
     // The disk has room and reads well again: everything goes on, and nothing is owed.
     w.clear_faults();
@@ -455,6 +455,6 @@ async fn pages_behind_the_first_bitmap(e: &Arc<Engine>, t: &load::Tables) -> Res
 /// Waits for rollbacks in the background.
 async fn settle(e: &Arc<Engine>) {
     while e.background_rollbacks() > 0 {
-        e.host.sleep(Duration::from_millis(5)).await;
+        e.runtime.sleep(Duration::from_millis(5)).await;
     }
 }

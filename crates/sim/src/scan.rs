@@ -79,11 +79,11 @@ pub async fn twice(trx: &mut Trx, t: &Tables, n: usize, rng: &mut Rng, model: &R
         return Ok(());
     }
     for _ in 0..rng.below(4) {
-        let host = trx.engine().host.clone();
+        let runtime = trx.engine().runtime.clone();
         if rng.chance(2) {
-            host.yield_now().await
+            runtime.yield_now().await
         } else {
-            host.sleep(Duration::from_millis(rng.below(3))).await
+            runtime.sleep(Duration::from_millis(rng.below(3))).await
         }
     }
     let mut second = collect(trx, table, index, range, rng.chance(2), read).await?;

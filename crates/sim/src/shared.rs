@@ -343,11 +343,11 @@ impl Work<'_> {
                 );
             }
             before = Some(row);
-            let host = trx.engine().host.clone();
+            let runtime = trx.engine().runtime.clone();
             if rng.chance(2) {
-                host.yield_now().await
+                runtime.yield_now().await
             } else {
-                host.sleep(Duration::from_millis(rng.below(3))).await
+                runtime.sleep(Duration::from_millis(rng.below(3))).await
             }
         }
         Ok(())
@@ -462,7 +462,7 @@ pub async fn client(
                 seen().deadlocks += matches!(e, Error::Deadlock) as u64;
                 trx.rollback().await?;
                 if !is_conflict(&e) {
-                    trx.engine().host.sleep(Duration::from_millis(20)).await;
+                    trx.engine().runtime.sleep(Duration::from_millis(20)).await;
                 }
             }
             Err(e) => return Err(e),

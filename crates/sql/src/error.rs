@@ -170,6 +170,7 @@ errors! {
     wrong_database_name(name) = 1102, "Incorrect database name '{name}'";
     wrong_table_name(name) = 1103, "Incorrect table name '{name}'";
     unknown_error(what) = 1105, "{what}";
+    log_not_reopened(why) = 1105, "{why}; the file that was open goes on being written";
     unknown_information_table(table) = 1109, "Unknown table '{table}' in information_schema";
     /// `kind` is ENUM or SET.
     too_many_members(column, kind) = 1097, "Too many strings for column {column} and {kind}";

@@ -2,7 +2,6 @@
 //! [`sink::ResultSink`]; [`session`] is the way in.
 #![forbid(unsafe_code)]
 pub mod bind;
-pub mod catalog;
 pub mod error;
 pub mod exec;
 pub mod information_schema;
@@ -16,11 +15,12 @@ pub mod settings;
 pub mod sink;
 pub mod sql_mode;
 pub mod status;
+pub mod table_info;
 
 /// Stack of a thread that runs sessions. The parser's limits on depth are measured against half of
-/// it (`session::deep`); pages that no statement reaches cost nothing.
+/// it (`session::tests::depth`); pages that no statement reaches cost nothing.
 pub const STACK_BYTES: usize = 32 << 20;
 
-pub use catalog::{Catalog, TableInfo};
 pub use error::SqlError;
 pub use sink::{ColumnFlags, ColumnMeta, OkInfo, ResultSink, StatusFlags};
+pub use table_info::{Catalog, TableInfo};

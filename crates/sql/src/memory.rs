@@ -1,26 +1,21 @@
 //! What clients make grow in memory, in one account: statement within session within server.
 //!
 //! A client can ask for any amount of memory: rows to be sorted, groups, derived tables, long
-//! strings,
-//! variables, locks, packets. Each of these is charged to an [`Account`] before it grows further,
-//! and
-//! an account takes what it is charged from the [`ServerMemory`] that all share. Whoever would pass
-//! a
-//! bound gets error 3170, which names the setting; the statement ends, the session goes on.
+//! strings, variables, locks, packets. Each of these is charged to an [`Account`] before it grows
+//! further, and an account takes what it is charged from the [`ServerMemory`] that all share.
+//! Whoever would pass a bound gets error 3170, which names the setting; the statement ends, the
+//! session goes on.
 //!
 //! **MEM-1** An account holds at most its limit (`redolith_statement_memory`), all accounts
-//! together
-//! at most `redolith_server_memory`: what is refused has not been charged.
+//! together at most `redolith_server_memory`: what is refused has not been charged.
 //! **MEM-2** An account gives back what it holds when it is dropped. A statement's is empty when
-//! the
-//! statement has ended, however it has ended.
+//! the statement has ended, however it has ended.
 //! **MEM-3** Little costs nothing: an account is charged with plain additions, takes from the
-//! server
-//! in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never charged.
+//! server in chunks, and takes nothing for its first [`CREDIT`] bytes. Point statements are never
+//! charged.
 //!
 //! Charges are of what a structure holds, not of what the allocator does for it: a buffer that
-//! grows
-//! is there twice for a moment. Whoever sets the limits leaves room for that.
+//! grows is there twice for a moment. Whoever sets the limits leaves room for that.
 use crate::error::{Result, SqlError};
 use crate::status::{Status, StatusValue};
 use redolith_engine::lock::TrxLocks;
@@ -179,7 +174,7 @@ impl Account {
         if now > *counted {
             self.charge(now - *counted)?;
         } else if now < *counted {
-            self.settle(self.used.saturating_sub(*counted - now));
+            self.release_to(self.used.saturating_sub(*counted - now));
         }
         *counted = now;
         Ok(())
@@ -196,7 +191,7 @@ impl Account {
     }
     /// What was charged since `used()` was `mark` is not held any more.
     #[inline]
-    pub fn settle(&mut self, mark: usize) {
+    pub fn release_to(&mut self, mark: usize) {
         if mark < self.used {
             self.used = mark;
             if self.taken > mark.saturating_add(SLACK) || mark <= self.credit && self.taken > 0 {
@@ -279,8 +274,7 @@ impl SessionMemory {
         self.held = Some(held);
     }
     /// Counts the row locks that the transaction holds now. Called before each of its statements,
-    /// and
-    /// now and then in long ones.
+    /// and now and then in long ones.
     #[inline]
     pub fn count_locks(&mut self) -> Result<()> {
         let Some(held) = &self.held else { return Ok(()) };
@@ -290,12 +284,11 @@ impl SessionMemory {
     /// The transaction has ended.
     #[inline]
     pub fn forget_transaction(&mut self) {
-        self.savepoints.settle(0);
-        self.locks.settle(0);
+        self.savepoints.release_to(0);
+        self.locks.release_to(0);
     }
     /// `redolith_statement_memory`, of a statement and of what a session keeps. Locks are not in
-    /// it: they
-    /// are as many as the rows that a transaction changes, whatever its statements hold.
+    /// it: they are as many as the rows that a transaction changes, whatever its statements hold.
     pub fn set_limit(&mut self, bytes: usize) {
         self.statement.set_limit(bytes);
         self.kept.set_limit(bytes);
@@ -325,7 +318,7 @@ mod tests {
         );
         a.charge((1 << 20) - CREDIT - 1).unwrap();
         assert_eq!((server.used(), server.peak()), (1 << 20, 1 << 20));
-        a.settle(CREDIT);
+        a.release_to(CREDIT);
         assert_eq!((server.used(), server.peak(), server.refusals()), (0, 1 << 20, 1));
         a.charge(usize::MAX).unwrap_err();
         a.charge(CHUNK).unwrap();
@@ -382,7 +375,7 @@ mod tests {
                     for n in 0..20_000usize {
                         let bytes = (n * 7919 + seed * 104_729) % (1 << 20);
                         if a.charge(bytes).is_err() || n % 5 == 0 {
-                            a.settle(a.used() / 3);
+                            a.release_to(a.used() / 3);
                         }
                         assert!(server.used() <= 64 * CHUNK);
                     }

@@ -7,7 +7,7 @@
 //! **SINK-2** Each row has exactly as many values as there are columns, in their order. The sink
 //! encodes a value by its *column's* type.
 use crate::error::SqlError;
-use crate::plan::ty::{ExprType, Kind};
+use crate::plan::expr_type::{ExprType, Kind};
 use redolith_types::{Collation, Value};
 use std::future::Future;
 use std::sync::Arc;

@@ -10,11 +10,11 @@
 //! - `pinned`: the text of the literals that a plan for the text depends on.
 use redolith_sql::SqlError;
 use redolith_sql::bind::{BindContext, Params, bind};
-use redolith_sql::catalog::{Catalog, TableInfo};
-use redolith_sql::parse::{self, Bounds, lift::Lifted};
+use redolith_sql::parse::{self, Bounds, parameterize::Parameterized};
 use redolith_sql::plan::{DdlStmt, ExprType, Plan, Statement};
 use redolith_sql::processes::Processes;
 use redolith_sql::sql_mode::SqlMode;
+use redolith_sql::table_info::{Catalog, TableInfo};
 use redolith_types::{Collation, Column, DefaultValue, SqlType, TableDef, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,11 +54,11 @@ fn plan(tables: &Tables, sql: &str, params: Params) -> Result<(Plan, Vec<String>
         untyped: &[],
         bounds,
     };
-    let mut lifted = Lifted::default();
-    lifted.read(sql.as_bytes(), 0, mode, bounds)?;
+    let mut parameterized = Parameterized::default();
+    parameterized.read(sql.as_bytes(), 0, mode, bounds)?;
     let parsed = parse::parse(
         sql.as_bytes(),
-        0..lifted.end,
+        0..parameterized.end,
         None,
         mode,
         parse::charsets::TextCharsets::UTF8,

@@ -4,7 +4,7 @@ use super::{CACHE_BYTES, Engine, Kind, REDOLITH, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Host, Threads, block_on};
+use redolith_engine::runtime::{Runtime, Threads, block_on};
 use redolith_engine::lock::KillFlag;
 use redolith_engine::row::cursor::{Cursor, Read};
 use redolith_engine::{Config, DEFAULT_COLLATION, Trx};
@@ -19,7 +19,7 @@ pub const KIND: Kind = Kind {
     package: "redolith-engine",
     single_writer: false,
     settings: "defaults (doublewrite on, 1 GiB of redo); pool 256 MiB; a thread per writer, \
-        Threads as host",
+        Threads as runtime",
     open: |dir, shape| {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::new());
         Ok(Box::new(Database::open(dir, shape, disk.clone(), Threads::new(disk))?))
@@ -54,12 +54,12 @@ impl Database {
         dir: &Path,
         shape: Shape,
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Database> {
         let mut config = Config::new(dir);
         config.pool_bytes = CACHE_BYTES as u64;
         block_on(async {
-            let (engine, report) = redolith_engine::Engine::open(config, disk, host).await?;
+            let (engine, report) = redolith_engine::Engine::open(config, disk, runtime).await?;
             let table = if report.created {
                 engine.create_schema(SCHEMA, DEFAULT_COLLATION).await?;
                 engine.create_table(definition(shape.value_bytes), 1).await?

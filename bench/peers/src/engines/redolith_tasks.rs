@@ -4,7 +4,7 @@ use super::redolith::Database;
 use super::{Engine, Kind, Result, Shape};
 use crate::load::{Load, Tally};
 use redolith_disk::RealDisk;
-use redolith_engine::host::{BoxFuture, Host, block_on};
+use redolith_engine::runtime::{BoxFuture, Runtime, block_on};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ pub const KIND: Kind = Kind {
     name: "redolith-tasks",
     package: "redolith-engine",
     single_writer: false,
-    settings: "the same; a task per writer on tokio, which is its host",
+    settings: "the same; a task per writer on tokio, which is its runtime",
     open: |dir, shape| Ok(Box::new(Tasks::open(dir, shape)?)),
 };
 
 struct Tokio(Handle);
-impl Host for Tokio {
+impl Runtime for Tokio {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         self.0.spawn(task);
     }

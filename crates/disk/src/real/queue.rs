@@ -96,7 +96,7 @@ impl Queue {
             Ok(ring) => Queue::Ring(ring),
             Err(e) => {
                 assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
-                eprintln!("redolith: io_uring refused ({e}), using threads for page I/O");
+                tracing::warn!("io_uring is refused ({e}): threads read and write pages instead");
                 Queue::Pool(Pool::start())
             }
         }
@@ -136,7 +136,7 @@ pub(super) struct AbortOnPanic;
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("redolith: panic in an I/O completion");
+            tracing::error!("the code that follows an I/O panicked: the process ends");
             std::process::abort();
         }
     }

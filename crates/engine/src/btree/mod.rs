@@ -21,7 +21,7 @@ pub mod structure;
 use crate::buf::{Latch, PageGuard, PageIo};
 use crate::mtr::{At, Mtr, Store};
 use crate::page::index::{self, Page, Rec};
-use crate::{Error, PageId, PageNo, SpaceId, Stall, Try};
+use crate::{Error, PageId, PageNo, SpaceId, Try, WouldBlock};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 /// An index's tree. Shared by all; has no state but a hint.
@@ -65,7 +65,7 @@ impl Tree {
         store: &Store,
         g: &PageGuard,
         level: Option<u16>,
-    ) -> Result<(), Stall> {
+    ) -> Result<(), WouldBlock> {
         let ok = index::is_index(g)
             && index::index_id(g) == self.index
             && level.is_none_or(|l| index::level(g) == l);
@@ -82,7 +82,12 @@ impl Tree {
     /// That `next` is what TREE-3 says. Its keys begin where those of `g` end, and end further on:
     /// so a walk to the right always comes to an end, also where pages of different times lie in
     /// one file.
-    fn expect_right(&self, store: &Store, g: &PageGuard, next: &PageGuard) -> Result<(), Stall> {
+    fn expect_right(
+        &self,
+        store: &Store,
+        g: &PageGuard,
+        next: &PageGuard,
+    ) -> Result<(), WouldBlock> {
         self.expect(store, next, Some(index::level(g)))?;
         let goes_on = match (index::high_key(g), index::high_key(next)) {
             (None, _) => false,
@@ -101,9 +106,9 @@ impl Tree {
             ))
         }
     }
-    fn corrupt(&self, store: &Store, page: PageId, why: String) -> Stall {
+    fn corrupt(&self, store: &Store, page: PageId, why: String) -> WouldBlock {
         let (file, table) = store.spaces.describe(self.space);
-        Stall::Failed(Error::Corrupt { page, file, table, why })
+        WouldBlock::Failed(Error::Corrupt { page, file, table, why })
     }
 
     /// Descends to the page of `level` and latches it as asked; to the root, S-latched, if the tree

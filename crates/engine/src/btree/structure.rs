@@ -244,7 +244,7 @@ impl Tree {
         m.commit();
         store.shape.merges.fetch_add(1, Relaxed);
         if again {
-            // Only worth it, never needed: a stall ends it.
+            // Only worth it, never needed: a call that would block ends it.
             let _ = self.merge(store, level + 1, key);
             if level + 1 == self.root_level(store)? {
                 let mut m = Mtr::begin_reserved(store)?;

@@ -25,8 +25,8 @@ impl Default for Sharded {
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Gives a thread's line back when the thread ends.
-struct Lease(usize);
-impl Drop for Lease {
+struct Line(usize);
+impl Drop for Line {
     fn drop(&mut self) {
         LINE.set(OWNED);
         if self.0 < OWNED {
@@ -36,14 +36,14 @@ impl Drop for Lease {
 }
 thread_local! {
     static LINE: Cell<usize> = const { Cell::new(usize::MAX) };
-    static LEASE: RefCell<Option<Lease>> = const { RefCell::new(None) };
+    static KEPT_LINE: RefCell<Option<Line>> = const { RefCell::new(None) };
 }
 #[cold]
-fn lease() -> usize {
+fn take_line() -> usize {
     let free = FREE.lock().pop();
     let line = free.unwrap_or_else(|| USED.fetch_add(1, Relaxed)).min(OWNED);
-    // A thread that is ending has no lease to keep any more.
-    match LEASE.try_with(|lease| *lease.borrow_mut() = Some(Lease(line))) {
+    // A thread that is ending has no line to keep any more.
+    match KEPT_LINE.try_with(|kept| *kept.borrow_mut() = Some(Line(line))) {
         Ok(()) => LINE.set(line),
         Err(_) => LINE.set(OWNED),
     }
@@ -54,7 +54,7 @@ impl Sharded {
     pub fn add(&self, n: u64) {
         let mut line = LINE.get();
         if line == usize::MAX {
-            line = lease();
+            line = take_line();
         }
         let sum = &self.0[line].0;
         if line < OWNED {

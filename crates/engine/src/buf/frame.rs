@@ -14,7 +14,7 @@
 //! PIN-4: `writing` is set only on a dirty frame in the dirty index, and its one owner clears it
 //! after the write; no evict meanwhile.
 use super::mapping::Mapping;
-use super::sync::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
+use crate::sync::buf::{AtomicBool, AtomicU32, AtomicU64, RawRwLock, latch};
 use crate::{PAGE_SIZE, PageId, Result, SpaceId, page::header::Page};
 use parking_lot::lock_api::RawRwLock as _;
 use std::ptr::NonNull;

@@ -1,8 +1,8 @@
 //! Latches of pages, and the guard through which a fixed page is seen.
 use super::frame::{Frame, FrameRef};
 use super::pool::Pool;
-use super::sync::fence;
 use crate::page::header::{self, Page};
+use crate::sync::buf::fence;
 use crate::{Lsn, PageId};
 use parking_lot::lock_api::{
     RawRwLock, RawRwLockDowngrade, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,

@@ -108,7 +108,7 @@ impl BufferPool {
     }
 
     fn start_load(self: &Arc<Self>, id: PageId, ahead: bool) -> Result<Started> {
-        let known = |shard: &super::table::ShardGuard<'_>| {
+        let known = |shard: &super::page_table::ShardGuard<'_>| {
             if shard.find(&self.frames).is_some() {
                 return Some(Started::Present);
             }

@@ -1,12 +1,12 @@
 //! Models of the pool: fixing, evicting, creating and loading pages beside each other. The code is
-//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync.rs`), and
+//! the pool's own, over two frames; loom has its atomics, mutexes and latches (`sync/buf.rs`), and
 //! watches who touches a page's bytes (`Frame::page`).
 use super::pool::Pool;
 use super::testing::{MemDisk, pid};
 use super::*;
-use crate::explore::explore;
 use crate::page::header;
-use crate::{Lsn, Stall, Try};
+use crate::sync::loom_model::explore;
+use crate::{Lsn, Try, WouldBlock};
 use loom::thread;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -34,7 +34,7 @@ fn look(page: Try<PageGuard>, id: PageId) -> bool {
             assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
-        Err(Stall::Page(missing)) => {
+        Err(WouldBlock::Page(missing)) => {
             assert_eq!(missing, id);
             false
         }
@@ -47,7 +47,7 @@ fn create(pool: &Pool, id: PageId) -> bool {
             assert_eq!((page.id(), header::id(&page)), (id, id), "PIN-2");
             true
         }
-        Err(Stall::Frame) => false,
+        Err(WouldBlock::Frame) => false,
         Err(_) => panic!("what is made needs a frame at most"),
     }
 }
@@ -58,7 +58,7 @@ fn settled(pool: &Pool, pages: &[PageId]) {
 }
 /// The first pages of a space that are in one chain of the table, and one that is in another chain.
 fn chained(many: usize) -> (Vec<PageId>, PageId) {
-    let of = |id: &PageId| table::Table::chain(FRAMES as u32, *id);
+    let of = |id: &PageId| page_table::Table::chain(FRAMES as u32, *id);
     let first = pid(1, 1);
     let same = (1..).map(|no| pid(1, no)).filter(|id| of(id) == of(&first)).take(many).collect();
     (same, (1..).map(|no| pid(1, no)).find(|id| of(id) != of(&first)).unwrap())

@@ -1,16 +1,16 @@
 //! The synchronous half of the pool: finding, latching, creating, evicting. Everything here waits
 //! for nothing slower than a latch.
 use super::counters::{Counters, PoolPages};
-use super::event::Event;
 use super::frame::{CLEAN, Frame, FrameRef, Frames, NO_PAGE, pack};
 use super::guard::{Latch, PageGuard};
 use super::lru::Lists;
-use super::sync::{Mutex, MutexGuard};
-use super::table::{ShardGuard, Table, hash};
+use super::page_table::{ShardGuard, Table, hash};
 use super::{BufConfig, Setting};
 use crate::flush::dirty::DirtyIndex;
 use crate::page::header;
-use crate::{Lsn, PageId, Result, SpaceId, Stall, Try};
+use crate::sync::buf::{Mutex, MutexGuard};
+use crate::sync::event::Event;
+use crate::{Lsn, PageId, Result, SpaceId, Try, WouldBlock};
 use redolith_disk::{AlignedBuf, Disk};
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Pool {
         })
     }
 
-    /// Fixes a page that is in memory: latches it, waiting for the latch. `Stall::Page` if it is
+    /// Fixes a page that is in memory: latches it, waiting for the latch. `WouldBlock::Page` if it is
     /// not.
     #[inline]
     pub fn fix(&self, id: PageId, latch: Latch) -> Try<PageGuard> {
@@ -104,7 +104,7 @@ impl Pool {
     fn fix_slowly(&self, id: PageId, latch: Latch, seen: Option<(u32, &Frame)>) -> Try<PageGuard> {
         let (index, frame) = match seen.filter(|(_, frame)| frame.pin(pack(id))) {
             Some(hit) => hit,
-            None => self.pin(id).ok_or(Stall::Page(id))?,
+            None => self.pin(id).ok_or(WouldBlock::Page(id))?,
         };
         self.touch(frame);
         let guard = PageGuard::lock(self, index, frame, latch);
@@ -121,7 +121,7 @@ impl Pool {
     }
     /// As [`Pool::fix`], but None where the latch is taken.
     pub fn try_fix(&self, id: PageId, latch: Latch) -> Try<Option<PageGuard>> {
-        let (index, frame) = self.pin(id).ok_or(Stall::Page(id))?;
+        let (index, frame) = self.pin(id).ok_or(WouldBlock::Page(id))?;
         self.touch(frame);
         let guard = PageGuard::try_lock(self, index, frame, pack(id), latch);
         frame.unpin();
@@ -168,7 +168,7 @@ impl Pool {
             }
             let Some(index) = self.take_frame(id) else {
                 self.counters.wait_free.add(1);
-                return Err(Stall::Frame);
+                return Err(WouldBlock::Frame);
             };
             let frame = self.frames.get(index);
             let mut shard = self.table.lock(id);

@@ -1,9 +1,9 @@
-//! A disk in memory, a host of threads and a log that is always where the test says, for the tests
+//! A disk in memory, a runtime of threads and a log that is always where the test says, for the tests
 //! of `buf` and `flush`.
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
-use crate::host::{BoxFuture, Host};
 use crate::page::header;
+use crate::runtime::{BoxFuture, Runtime};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 use parking_lot::Mutex;
 use redolith_disk::{Disk, File, Io, Op, OpenHow};
@@ -37,7 +37,7 @@ pub fn block_on<F: Future>(f: F) -> F::Output {
 
 /// Runs each task on a thread of its own.
 pub struct Threads;
-impl Host for Threads {
+impl Runtime for Threads {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         thread::spawn(move || block_on(task));
     }

@@ -2,13 +2,13 @@
 use super::testing::{MemDisk, block_on, pid, pool};
 use super::*;
 use crate::page::header;
-use crate::{Error, Lsn, PageId, Stall};
+use crate::{Error, Lsn, PageId, WouldBlock};
 
 fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     loop {
         match pool.fix(id, latch) {
             Ok(guard) => return guard,
-            Err(Stall::Page(id)) => block_on(pool.load(id)).unwrap(),
+            Err(WouldBlock::Page(id)) => block_on(pool.load(id)).unwrap(),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -26,7 +26,9 @@ fn disk(pages: u32) -> Arc<MemDisk> {
 fn a_page_is_read_once_and_then_hit() {
     let disk = disk(10);
     let pool = pool(&disk, 64);
-    assert!(matches!(pool.fix(pid(16, 3), Latch::S), Err(Stall::Page(id)) if id == pid(16, 3)));
+    assert!(
+        matches!(pool.fix(pid(16, 3), Latch::S), Err(WouldBlock::Page(id)) if id == pid(16, 3))
+    );
     let a = fix(&pool, pid(16, 3), Latch::S);
     let b = fix(&pool, pid(16, 3), Latch::S);
     assert_eq!((a[header::BODY], a.id(), a.frame(), a.lsn()), (3, pid(16, 3), b.frame(), Lsn(1)));
@@ -53,7 +55,7 @@ fn waiters_for_one_page_share_one_read() {
             std::thread::spawn(move || block_on(pool.load(pid(16, 5))).is_ok())
         })
         .collect();
-    assert!(matches!(pool.fix(pid(16, 5), Latch::S), Err(Stall::Page(_))));
+    assert!(matches!(pool.fix(pid(16, 5), Latch::S), Err(WouldBlock::Page(_))));
     disk.space(16).release();
     assert!(waiters.into_iter().all(|w| w.join().unwrap()));
     assert_eq!(disk.space(16).reads.load(Relaxed), 1);
@@ -99,7 +101,7 @@ fn corrupt_pages_are_named_and_leave_nothing_behind() {
             }
             other => panic!("{other:?}"),
         }
-        assert!(matches!(pool.fix(pid(16, no), Latch::S), Err(Stall::Page(_))));
+        assert!(matches!(pool.fix(pid(16, no), Latch::S), Err(WouldBlock::Page(_))));
     }
     assert_eq!((pool.pages().data, pool.pages().free), (0, 64));
     assert!(matches!(block_on(pool.load(pid(99, 1))), Err(Error::Io { .. })));
@@ -149,7 +151,7 @@ fn dirty_and_pinned_pages_are_not_evicted() {
     for no in 0..64 {
         dirty(&mut pool.create(pid(16, no)).unwrap(), 1000);
     }
-    assert!(matches!(pool.create(pid(16, 64)), Err(Stall::Frame)));
+    assert!(matches!(pool.create(pid(16, 64)), Err(WouldBlock::Frame)));
     let waiter = {
         let pool = pool.clone();
         std::thread::spawn(move || block_on(pool.load(pid(16, 70))).unwrap())

@@ -102,8 +102,8 @@ impl Engine {
         trees: &[TreeRecord],
     ) -> Result<Arc<Table>> {
         if let Err(e) = self.free_trees(t.space, trees).await {
-            eprintln!(
-                "redolith: pages of indexes that are gone stay in the file of {}: {e}",
+            tracing::warn!(
+                "pages of indexes that are gone stay in the file of {}: {e}",
                 t.full_name()
             );
         }
@@ -184,7 +184,7 @@ impl Engine {
         let first = self.take_ids(defs.len() as u64).await?;
         let mut trees = Vec::new();
         for i in 0..defs.len() as u64 {
-            match self.settled_in_time(|| new_root(&self.store, t.space, first + i)).await {
+            match self.retry_in_time(|| new_root(&self.store, t.space, first + i)).await {
                 Ok(root) => trees.push(TreeRecord { id: first + i, root }),
                 Err(e) => {
                     self.free_trees(t.space, &trees).await?;
@@ -269,12 +269,12 @@ impl Engine {
                     return Err(Error::Interrupted);
                 }
                 // So many keys are sorted beside the workers.
-                self.host.leave_worker();
+                self.runtime.leave_worker();
                 keys.sort_unstable();
                 self.add_sorted(plan, no, ix, &keys, &kill).await?;
                 keys.clear();
                 bytes = 0;
-                self.host.yield_now().await;
+                self.runtime.yield_now().await;
             }
         }
         trx.rollback().await
@@ -296,7 +296,7 @@ impl Engine {
             if ix.def.unique && !has_null {
                 let (prefix, clustered) = e.split_at(ix.key.skip_columns(e, ix.columns));
                 if self
-                    .settled(|| {
+                    .retry(|| {
                         crate::row::entry::find_duplicate(
                             &self.store,
                             ix,
@@ -311,7 +311,7 @@ impl Engine {
                     return Err(duplicate(plan, no));
                 }
             }
-            self.settled_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
+            self.retry_in_time(|| crate::row::entry::add(&self.store, ix, e)).await?;
         }
         Ok(())
     }
@@ -333,7 +333,7 @@ impl Engine {
         let mut turn = Turn::default();
         for tree in trees {
             let t = Tree::new(space, tree.root, tree.id);
-            while !self.settled(|| free_leftmost(&self.store, &t)).await? {
+            while !self.retry(|| free_leftmost(&self.store, &t)).await? {
                 turn.count(self).await;
             }
         }

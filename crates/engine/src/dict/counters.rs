@@ -30,7 +30,7 @@ impl Engine {
     pub(super) async fn ready_counters(&self, t: &Table) -> Result<()> {
         self.store.spaces.open(t.space, &t.full_name())?;
         let saved = self
-            .settled(|| {
+            .retry(|| {
                 Ok(u64_at(
                     &self.store.pool.fix(PageId { space: t.space, no: 0 }, Latch::S)?[..],
                     COUNTER,
@@ -39,21 +39,21 @@ impl Engine {
             .await?;
         t.auto_increment.fetch_max(saved, AcqRel);
         if t.hidden_key
-            && let Some(key) = self.settled(|| greatest_key(&self.store, t.clustered())).await?
+            && let Some(key) = self.retry(|| greatest_key(&self.store, t.clustered())).await?
         {
             let id = u64::from_be_bytes(key[..8].try_into().expect("a row id"));
             t.row_id.fetch_max(id + 1, AcqRel);
         }
         if let Some(ix) = counting_index(t)
             && !planted(Canary::CounterForgets)
-            && let Some(key) = self.settled(|| greatest_key(&self.store, ix)).await?
+            && let Some(key) = self.retry(|| greatest_key(&self.store, ix)).await?
         {
             let greatest = ix.key.leading_number(&key).map_or(0, |v| to_integer(&v).value);
             let next = u64::try_from(greatest.max(0)).unwrap_or(u64::MAX).saturating_add(1);
             t.auto_increment.fetch_max(next, AcqRel);
         }
         t.rows.store(
-            self.settled(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64,
+            self.retry(|| estimate_rows(&self.store, &t.clustered().tree)).await? as i64,
             Relaxed,
         );
         t.counters_ready.store(true, Release);
@@ -61,7 +61,7 @@ impl Engine {
     }
     /// Saves the counter where it has moved up; with `exactly` also down.
     pub(crate) async fn save_counter(&self, t: &Table, exactly: bool) -> Result<()> {
-        self.settled(|| {
+        self.retry(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(PageId { space: t.space, no: 0 })?;
             let (saved, value) = (u64_at(m.page(p), COUNTER), t.auto_increment.load(Acquire));

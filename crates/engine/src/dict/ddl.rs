@@ -182,7 +182,7 @@ impl Engine {
     /// Says in the log that the files of these spaces are being made or dropped. From there on they
     /// may be deleted at a start, if no table has them.
     async fn note_files(&self, spaces: &[SpaceId]) -> Result<Lsn> {
-        self.settled_in_time(|| {
+        self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             spaces.iter().for_each(|s| m.note_file(*s));
             Ok(m.commit())

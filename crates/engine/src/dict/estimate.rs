@@ -23,7 +23,7 @@ impl Engine {
     /// gone, nothing is known.
     pub async fn estimate_distinct(&self, t: &Table, no: usize) -> Result<Vec<u64>> {
         let rows = t.rows.load(Relaxed).max(0) as u64;
-        let sample = match self.settled(|| self.sample(t, no)).await {
+        let sample = match self.retry(|| self.sample(t, no)).await {
             Err(_) if t.dropped.load(Acquire) => return Ok(vec![0; t.indexes[no].columns]),
             sample => sample?,
         };

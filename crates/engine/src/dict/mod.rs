@@ -16,13 +16,13 @@ mod codec;
 mod counters;
 pub mod ddl;
 mod estimate;
-pub mod mdl;
+pub mod metadata_lock;
 pub mod record;
 pub mod table;
 
 use crate::{Error, PageId, Result, SpaceId};
 use hashbrown::HashMap;
-use mdl::MdlLock;
+use metadata_lock::MetadataLock;
 use parking_lot::{Mutex, RwLock};
 use record::SchemaRecord;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub const FIRST_ID: u64 = 1024;
 #[derive(Default)]
 pub struct Dictionary {
     state: RwLock<State>,
-    mdl: Mutex<MdlLocks>,
+    metadata_lock: Mutex<MetadataLocks>,
     version: AtomicU64,
 }
 #[derive(Default)]
@@ -57,15 +57,15 @@ struct State {
 
 /// Metadata locks by name.
 #[derive(Default)]
-struct MdlLocks {
-    by_name: HashMap<String, Arc<MdlLock>>,
+struct MetadataLocks {
+    by_name: HashMap<String, Arc<MetadataLock>>,
     /// How many were in use when the others were forgotten last.
     in_use: usize,
 }
 /// Below this many nothing is forgotten.
 const FEW_MDL_LOCKS: usize = 64;
 
-impl MdlLocks {
+impl MetadataLocks {
     /// A lock that only the map has is held and waited for by nobody, and nobody can get it
     /// meanwhile but through the map.
     fn forget_unused(&mut self) {
@@ -113,8 +113,8 @@ impl Dictionary {
         self.state.read().ids.get(&id).cloned()
     }
     /// The one metadata lock of a name, as long as anybody has it.
-    pub fn mdl(&self, name: &str) -> Arc<MdlLock> {
-        let mut locks = self.mdl.lock();
+    pub fn metadata_lock(&self, name: &str) -> Arc<MetadataLock> {
+        let mut locks = self.metadata_lock.lock();
         locks.forget_unused();
         locks.by_name.entry_ref(name).or_default().clone()
     }
@@ -181,16 +181,16 @@ mod tests {
     #[test]
     fn metadata_locks_that_nobody_has_are_forgotten() {
         let dict = Dictionary::default();
-        let had: Vec<_> = (0..200).map(|i| dict.mdl(&format!("t/had/{i}"))).collect();
+        let had: Vec<_> = (0..200).map(|i| dict.metadata_lock(&format!("t/had/{i}"))).collect();
         for i in 0..10_000 {
-            dict.mdl(&format!("t/once/{i}"));
-            let len = dict.mdl.lock().by_name.len();
+            dict.metadata_lock(&format!("t/once/{i}"));
+            let len = dict.metadata_lock.lock().by_name.len();
             assert!(len <= 2 * had.len() + 1, "{len} locks kept");
         }
         assert!(
             had.iter()
                 .enumerate()
-                .all(|(i, lock)| Arc::ptr_eq(lock, &dict.mdl(&format!("t/had/{i}")))),
+                .all(|(i, lock)| Arc::ptr_eq(lock, &dict.metadata_lock(&format!("t/had/{i}")))),
             "one lock for a name"
         );
     }

@@ -88,7 +88,7 @@ pub fn make_table(
         layout: RowLayout::new(&r.def.columns),
         indexes,
         hidden_key,
-        mdl: dict.mdl(&format!("t/{}/{}", r.def.schema, r.def.name)),
+        metadata_lock: dict.metadata_lock(&format!("t/{}/{}", r.def.schema, r.def.name)),
         auto_increment: AtomicU64::new(r.auto_increment.max(1)),
         row_id: AtomicU64::new(1),
         counter_column: r.def.auto_increment_column(),

@@ -1,6 +1,6 @@
 //! A table as the engine runs it: layout, trees, locks, counters. Shared by all transactions that
 //! have it open.
-use super::mdl::MdlLock;
+use super::metadata_lock::MetadataLock;
 use crate::btree::Tree;
 use crate::lock::RangeLocks;
 use crate::{PageNo, SpaceId, TrxId};
@@ -50,7 +50,7 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// No primary key: the clustered key is a hidden row id, and `indexes[0]` is in no definition.
     pub hidden_key: bool,
-    pub mdl: Arc<MdlLock>,
+    pub metadata_lock: Arc<MetadataLock>,
     /// The next AUTO_INCREMENT value.
     pub auto_increment: AtomicU64,
     /// The next hidden row id.

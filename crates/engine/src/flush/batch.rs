@@ -33,13 +33,13 @@ impl Writer {
         };
         for turn in claimed.chunks(TURN) {
             turn.iter().for_each(|&index| self.copy_page(index, wait, &mut batch));
-            self.host.yield_now().await;
+            self.runtime.yield_now().await;
         }
         for first in (0..batch.frames.len()).step_by(TURN) {
             for n in first..batch.frames.len().min(first + TURN) {
                 header::stamp(batch.copies.page_mut(n));
             }
-            self.host.yield_now().await;
+            self.runtime.yield_now().await;
         }
         batch
     }

@@ -16,7 +16,7 @@
 //! Lock order: a bucket's mutex is a leaf.
 use crate::Lsn;
 use crate::buf::frame::{CLEAN, Frame, Frames, NONE};
-use crate::buf::sync::{AtomicU64, Mutex};
+use crate::sync::buf::{AtomicU64, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 const LEAST_BUCKETS: u64 = if cfg!(loom) { 4 } else { 64 };
@@ -97,7 +97,7 @@ impl DirtyIndex {
         self.pages.fetch_add(1, Relaxed);
     }
     /// Takes a dirty page out: it is clean from here on unless changed again. With `in_flight` it
-    /// stays counted until [`DirtyIndex::settle`]. The caller has the page's latch (S is enough for
+    /// stays counted until [`DirtyIndex::written`]. The caller has the page's latch (S is enough for
     /// the one that set `writing`). Returns the start under which it was counted.
     pub fn take_out(&self, frames: &Frames, index: u32, in_flight: bool) -> Lsn {
         let frame = frames.get(index);
@@ -110,20 +110,20 @@ impl DirtyIndex {
         if in_flight {
             list.in_flight += 1;
         }
-        bucket.settle(&list);
+        bucket.left(&list);
         drop(list);
         self.pages.fetch_sub(1, Relaxed);
         Lsn(oldest)
     }
     /// Pages taken out in flight are durable in their files. `starts` are what `take_out` gave.
-    pub fn settle(&self, mut starts: Vec<Lsn>) {
+    pub fn written(&self, mut starts: Vec<Lsn>) {
         starts.sort_unstable();
         for run in starts.chunk_by(|a, b| a.0 >> self.shift == b.0 >> self.shift) {
             let bucket = self.bucket(run[0].0);
             let mut list = bucket.list.lock();
             assert!(list.in_flight as usize >= run.len(), "DIRTY-1");
             list.in_flight -= run.len() as u32;
-            bucket.settle(&list);
+            bucket.left(&list);
         }
     }
     /// PIN-4: claims up to `want` pages for writing, those of the oldest buckets first.
@@ -190,7 +190,7 @@ impl DirtyIndex {
 }
 impl Bucket {
     /// DIRTY-2, after something left.
-    fn settle(&self, list: &List) {
+    fn left(&self, list: &List) {
         if list.listed + list.in_flight == 0 {
             self.low.store(u64::MAX, Release);
         }
@@ -228,9 +228,9 @@ mod tests {
         assert_eq!((dirty.pages(), dirty.oldest()), (1, Lsn(5 * MIB + 300)));
         // Changed again while it is written: a second, younger entry.
         dirty.enter(&frames, 0, Lsn(12 * MIB));
-        dirty.settle(vec![starts[1]]);
+        dirty.written(vec![starts[1]]);
         assert_eq!(dirty.oldest(), Lsn(5 * MIB + 300));
-        dirty.settle(vec![starts[0]]);
+        dirty.written(vec![starts[0]]);
         assert_eq!(dirty.oldest(), Lsn(9 * MIB));
         dirty.take_out(&frames, 2, false);
         assert_eq!(dirty.oldest(), Lsn(12 * MIB));
@@ -245,10 +245,10 @@ mod tests {
         dirty.enter(&frames, 2, Lsn(5000));
         assert_eq!(dirty.oldest(), Lsn(10));
         let start = dirty.take_out(&frames, 1, true);
-        dirty.settle(vec![start]);
+        dirty.written(vec![start]);
         assert_eq!(dirty.oldest(), Lsn(10), "as long as the other is in the bucket");
         let start = dirty.take_out(&frames, 0, true);
-        dirty.settle(vec![start]);
+        dirty.written(vec![start]);
         assert_eq!(dirty.oldest(), Lsn(5000));
     }
 }

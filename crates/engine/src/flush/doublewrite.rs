@@ -20,8 +20,8 @@
 //! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole:
 //! its file was not synced since.
 use super::group::{Submission, submit};
-use crate::buf::event::Event;
 use crate::page::header;
+use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
 use parking_lot::Mutex;
 use redolith_disk::{ALIGN, AlignedBuf, Disk, File, Op, OpenHow};

@@ -6,11 +6,11 @@
 use super::doublewrite::SEGMENT_PAGES;
 use super::rate::{self, Limits, Load};
 use super::{Doublewrite, FlushSettings, LogView, Writer};
-use crate::buf::event::{Event, either};
 use crate::buf::{BufferPool, Latch};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
-use crate::host::Host;
-use crate::{Lsn, PageId, SpaceId, Stall};
+use crate::runtime::Runtime;
+use crate::sync::event::{Event, either};
+use crate::{Lsn, PageId, SpaceId, WouldBlock};
 use parking_lot::Mutex;
 use redolith_disk::Disk;
 use std::future::Future;
@@ -37,7 +37,7 @@ pub struct Flusher {
     stopping: AtomicBool,
     running: AtomicUsize,
     /// Something wants attention now.
-    kicked: Event,
+    notified: Event,
     stopped: Event,
 }
 #[derive(Default)]
@@ -52,14 +52,14 @@ struct Pace {
 }
 
 impl Flusher {
-    /// Starts `cleaners` cleaner tasks and the checkpointer on `host`.
+    /// Starts `cleaners` cleaner tasks and the checkpointer on `runtime`.
     #[allow(clippy::too_many_arguments)] // the parts it joins, each of its own type
     pub fn start(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
         dblwr: Arc<Doublewrite>,
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
         settings: Arc<FlushSettings>,
         source: Arc<dyn CheckpointSource>,
         cleaners: usize,
@@ -73,32 +73,32 @@ impl Flusher {
                 ..Pace::default()
             }),
             checkpointer: Checkpointer::new(pool.clone(), log.clone(), source),
-            writer: Writer::new(pool, log, host.clone(), dblwr),
+            writer: Writer::new(pool, log, runtime.clone(), dblwr),
             disk,
             settings,
             pressed_until_ms: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             running: AtomicUsize::new(0),
-            kicked: Event::default(),
+            notified: Event::default(),
             stopped: Event::default(),
         });
         for _ in 0..cleaners.max(1) {
-            flusher.spawn(&*host, "cleaner", |this| Box::pin(async move { this.clean().await }));
+            flusher.spawn(&*runtime, "cleaner", |this| Box::pin(async move { this.clean().await }));
         }
-        flusher.spawn(&*host, "checkpointer", |this| {
+        flusher.spawn(&*runtime, "checkpointer", |this| {
             Box::pin(async move { this.checkpoints().await })
         });
         flusher
     }
     fn spawn(
         self: &Arc<Self>,
-        host: &dyn Host,
+        runtime: &dyn Runtime,
         name: &'static str,
         task: impl FnOnce(Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
     ) {
         self.running.fetch_add(1, AcqRel);
         let (this, body) = (self.clone(), task(self.clone()));
-        host.spawn(
+        runtime.spawn(
             name,
             Box::pin(async move {
                 body.await;
@@ -108,14 +108,14 @@ impl Flusher {
         );
     }
     /// The log is short of space, or somebody is in a hurry: look now.
-    pub fn kick(&self) {
-        self.kicked.notify();
+    pub fn notify(&self) {
+        self.notified.notify();
     }
     /// Ends the tasks; batches under way are finished and synced, so that another flusher can take
     /// over. Dirty pages stay dirty: see [`Flusher::sharp`].
     pub async fn stop(&self) {
         self.stopping.store(true, Release);
-        self.kick();
+        self.notify();
         self.writer.pool.frame_wanted.notify();
         loop {
             let seen = self.stopped.seen();
@@ -132,7 +132,7 @@ impl Flusher {
     async fn clean(&self) {
         let (writer, pool) = (&self.writer, &self.writer.pool);
         while !self.stopping.load(Acquire) {
-            let (wanted, kicked) = (pool.frame_wanted.seen(), self.kicked.seen());
+            let (wanted, notified) = (pool.frame_wanted.seen(), self.notified.seen());
             pool.tick();
             let mut done = self.free_frames().await;
             let due = self.due();
@@ -143,15 +143,15 @@ impl Flusher {
             let wants_sync = writer.sync_due() || (urgent && done == 0);
             let synced = wants_sync && writer.sync().await;
             if synced && urgent {
-                self.kick();
+                self.notify();
             }
             if done == 0 {
                 // Someone who waits for a frame is not told when a page is unpinned: look again
                 // soon.
                 let hurry = urgent || pool.frame_freed.has_waiters();
                 let nap =
-                    writer.host.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
-                either(nap, either(pool.frame_wanted.after(wanted), self.kicked.after(kicked)))
+                    writer.runtime.sleep(if hurry { Duration::from_millis(1) } else { PACE / 5 });
+                either(nap, either(pool.frame_wanted.after(wanted), self.notified.after(notified)))
                     .await;
             }
         }
@@ -264,7 +264,7 @@ impl Flusher {
         let log = &self.writer.log;
         let mut last = self.disk.now();
         while !self.stopping.load(Acquire) {
-            let kicked = self.kicked.seen();
+            let notified = self.notified.seen();
             let (checkpoint, capacity) = (log.checkpoint(), log.capacity_bytes());
             let age = log.tail().0.saturating_sub(checkpoint.0);
             let full = age as f64 >= rate::HARD * capacity as f64 || self.is_pressed();
@@ -281,11 +281,12 @@ impl Flusher {
                 log.pressure().await;
                 self.pressed_until_ms
                     .store((self.disk.now() + PRESSED).as_millis() as u64, Release);
-                self.kick();
+                self.notify();
                 // Once more at the earliest after this, however often it rings.
-                self.writer.host.sleep(Duration::from_millis(1)).await;
+                self.writer.runtime.sleep(Duration::from_millis(1)).await;
             };
-            either(self.writer.host.sleep(nap), either(self.kicked.after(kicked), pressure)).await;
+            either(self.writer.runtime.sleep(nap), either(self.notified.after(notified), pressure))
+                .await;
         }
     }
     /// Sessions wait for log space, or did a moment ago: with many of them the room they ask for
@@ -333,7 +334,7 @@ impl Flusher {
                 // All that is left is being written by somebody else, or its frame is not closed
                 // yet.
                 either(
-                    writer.host.sleep(Duration::from_millis(1)),
+                    writer.runtime.sleep(Duration::from_millis(1)),
                     writer.progress.after(progress),
                 )
                 .await;
@@ -351,7 +352,7 @@ impl Flusher {
                 let index = match pool.fix(*id, Latch::S) {
                     Ok(guard) => guard.frame().0,
                     // A page that is not in memory has been written.
-                    Err(Stall::Page(_) | Stall::Failed(_)) => continue,
+                    Err(WouldBlock::Page(_) | WouldBlock::Failed(_)) => continue,
                     Err(_) => {
                         waits = true;
                         continue;
@@ -370,7 +371,7 @@ impl Flusher {
                 }
                 // Somebody else writes them, or their frames are not closed yet.
                 either(
-                    writer.host.sleep(Duration::from_millis(1)),
+                    writer.runtime.sleep(Duration::from_millis(1)),
                     writer.progress.after(progress),
                 )
                 .await;
@@ -402,7 +403,7 @@ impl Flusher {
             if self.checkpoint().await >= tail && self.writer.log.tail() == tail {
                 return tail;
             }
-            self.writer.host.yield_now().await;
+            self.writer.runtime.yield_now().await;
         }
     }
 }

@@ -5,9 +5,9 @@ use super::*;
 use crate::buf::testing::{MemDisk, Threads, block_on, pid, pool};
 use crate::buf::{BufferPool, Counters, Latch, PageGuard};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
-use crate::host::BoxFuture;
 use crate::page::header;
-use crate::{PAGE_SIZE, PageId, Stall};
+use crate::runtime::BoxFuture;
+use crate::{PAGE_SIZE, PageId, WouldBlock};
 use parking_lot::Mutex;
 use redolith_disk::File;
 use std::path::Path;
@@ -141,7 +141,7 @@ fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {
     loop {
         match pool.fix(id, latch) {
             Ok(guard) => return guard,
-            Err(Stall::Page(id)) => block_on(pool.load(id)).unwrap(),
+            Err(WouldBlock::Page(id)) => block_on(pool.load(id)).unwrap(),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -492,10 +492,10 @@ fn everything_at_once_in_a_small_pool() {
                             page.bytes_mut()[1000..1008].copy_from_slice(&count.to_le_bytes());
                             log.change(&mut page, t, 10_000);
                         }
-                        Err(stall) => {
+                        Err(blocked) => {
                             drop(held);
-                            match stall {
-                                Stall::Page(id) => block_on(pool.load(id)).unwrap(),
+                            match blocked {
+                                WouldBlock::Page(id) => block_on(pool.load(id)).unwrap(),
                                 _ => block_on(pool.wait_frame()),
                             }
                             continue;
@@ -506,7 +506,7 @@ fn everything_at_once_in_a_small_pool() {
                     while !log.has_room(10_000) {
                         // All may stand here, and nobody else makes time pass.
                         disk.now_ms.fetch_add(1, Relaxed);
-                        flusher.kick();
+                        flusher.notify();
                         std::thread::yield_now();
                     }
                 }

@@ -1,12 +1,12 @@
-//! Batches to disk, and the syncs that settle them.
+//! Batches to disk, and the syncs that make them durable.
 use super::batch::Batch;
 use super::doublewrite::{Copies, Doublewrite, Segment};
 use super::group::{Submission, submit};
 use super::{DoublewriteMode, LogView};
 use crate::buf::BufferPool;
-use crate::buf::event::Event;
 use crate::canary::{Canary, planted};
-use crate::host::Host;
+use crate::runtime::Runtime;
+use crate::sync::event::Event;
 use crate::{Lsn, PAGE_SIZE, SpaceId, poison};
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, File, Op};
@@ -30,7 +30,7 @@ struct Ticket {
 pub(crate) struct Writer {
     pub(super) pool: Arc<BufferPool>,
     pub(super) log: Arc<dyn LogView>,
-    pub(super) host: Arc<dyn Host>,
+    pub(super) runtime: Arc<dyn Runtime>,
     dblwr: Arc<Doublewrite>,
     pub(super) buffers: Mutex<Vec<AlignedBuf>>,
     tickets: Mutex<Vec<Ticket>>,
@@ -45,14 +45,14 @@ impl Writer {
     pub fn new(
         pool: Arc<BufferPool>,
         log: Arc<dyn LogView>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
         dblwr: Arc<Doublewrite>,
     ) -> Writer {
         let (buffers, tickets) = Default::default();
         Writer {
             pool,
             log,
-            host,
+            runtime,
             dblwr,
             buffers,
             tickets,
@@ -107,7 +107,7 @@ impl Writer {
             }
             // FLUSH-3: nothing free before a sync.
             if !self.sync().await {
-                crate::buf::event::either(
+                crate::sync::event::either(
                     self.dblwr.freed.after(freed),
                     self.progress.after(progress),
                 )
@@ -208,7 +208,7 @@ impl Writer {
         spaces.dedup();
         self.sync_files(spaces).await;
         for ticket in tickets {
-            self.pool.dirty.settle(ticket.starts);
+            self.pool.dirty.written(ticket.starts);
             if let Some(segment) = ticket.segment {
                 self.dblwr.release(segment);
             }

@@ -1,5 +1,5 @@
 //! What the locks count: the `Innodb_row_lock_*` status variables and deadlocks.
-use super::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::lock::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 #[derive(Default)]

@@ -13,10 +13,10 @@
 //! closes the cycle.
 use super::owner::{Outcome, Target, TrxLocks};
 use super::row::Wakers;
-use super::sync::atomic::Ordering;
 use super::table::{LockTable, wake};
 use super::{LockKey, WaitInfo};
 use crate::TrxId;
+use crate::sync::lock::atomic::Ordering;
 use hashbrown::HashSet;
 use std::fmt;
 use std::sync::Arc;

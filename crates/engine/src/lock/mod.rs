@@ -13,7 +13,7 @@
 //! | `owner.rs` | a transaction's side: what it holds, what it waits for, its kill flag |
 //! | `wait.rs` | the future that waits |
 //! | `deadlock.rs` | cycle search, victim, report |
-//! | `sync.rs` | mutexes and atomics, or shuttle's |
+//! | `../sync/lock.rs` | mutexes and atomics, or shuttle's |
 //!
 //! Invariants:
 //! - LOCK-1: two holders of one key conflict only where a record's implicit lock was made explicit
@@ -36,7 +36,6 @@ mod interval;
 mod owner;
 mod range;
 mod row;
-pub(crate) mod sync;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;

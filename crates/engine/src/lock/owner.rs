@@ -5,10 +5,10 @@
 //! vectors keep their memory; identity is the `Arc`'s address. A transaction that is detached from
 //! its session (XA PREPARE) keeps its `TrxLocks`, and the session makes another.
 use super::range::RangeLocks;
-use super::sync::Mutex;
-use super::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use super::{LockKey, Mode};
 use crate::TrxId;
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;

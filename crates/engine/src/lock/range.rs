@@ -7,18 +7,18 @@
 //! - RANGE-1: a scanner takes its range before it latches the first leaf; an inserter checks while
 //!   it holds the leaf exclusively. So either the inserter sees the range, or the scanner sees the
 //!   record (and its implicit lock).
-//! - RANGE-2: settled ranges of one owner neither overlap nor touch: one binary search says what it
+//! - RANGE-2: held ranges of one owner neither overlap nor touch: one binary search says what it
 //!   has, and a key meets at most one of them.
 //! - RANGE-3: `live` is the number of intervals; it changes under the set's mutex, and inserters
 //!   read it without.
 use super::interval::{High, IntervalTree, Slot, below, high_at_least};
 use super::owner::{KeyBuf, Outcome, Target, TrxLocks};
 use super::row::Wakers;
-use super::sync::Mutex;
-use super::sync::atomic::{AtomicUsize, Ordering};
 use super::table::{LockTable, wake};
 use super::wait::LockWait;
-use crate::{Stall, Try};
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicUsize, Ordering};
+use crate::{Try, WouldBlock};
 use hashbrown::HashMap;
 use std::fmt;
 use std::ops::Bound;
@@ -81,7 +81,7 @@ fn half_open(high: Bound<&[u8]>) -> High {
 
 /// Names a range that may still shrink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use = "settle it when the scan has ended"]
+#[must_use = "shrink it to what is kept when the scan has ended"]
 pub struct RangeToken {
     slot: Slot,
     serial: u64,
@@ -104,7 +104,7 @@ struct RangeSet {
 #[derive(Default)]
 struct Owned {
     /// By low bound; RANGE-2.
-    settled: Vec<Slot>,
+    held: Vec<Slot>,
     /// Of scans that run.
     open: Vec<RangeToken>,
 }
@@ -138,11 +138,11 @@ impl RangeLocks {
         }
         let mut set = self.set.lock();
         self.enter(&mut set, trx);
-        set.settle(trx, range);
+        set.join(trx, range);
         self.live.store(set.tree.len(), Ordering::Release);
     }
 
-    /// Locks a range for a scan that may stop early (LIMIT): `settle_range` says how far it came.
+    /// Locks a range for a scan that may stop early (LIMIT): `shrink_range` says how far it came.
     pub fn lock_open_range(self: &Arc<Self>, trx: &Arc<TrxLocks>, range: KeyRange) -> RangeToken {
         let mut set = self.set.lock();
         self.enter(&mut set, trx);
@@ -159,7 +159,7 @@ impl RangeLocks {
 
     /// Ends an open range: what `keep` has of it stays locked, the rest is given back. Does nothing
     /// if the transaction that opened it has ended.
-    pub fn settle_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, keep: &KeyRange) {
+    pub fn shrink_range(&self, trx: &Arc<TrxLocks>, token: RangeToken, keep: &KeyRange) {
         let mut wakers = Wakers::new();
         let mut set = self.set.lock();
         let Some(owned) = set.owned.get_mut(&identity(trx)) else { return };
@@ -173,7 +173,7 @@ impl RangeLocks {
             high: if high_at_least(&keep.high, &high) { high } else { keep.high.clone() },
         };
         if !range.is_empty() {
-            set.settle(trx, range);
+            set.join(trx, range);
         }
         self.live.store(set.tree.len(), Ordering::Release);
         if shrunk {
@@ -195,8 +195,8 @@ impl RangeLocks {
     pub(super) fn release(&self, trx: &Arc<TrxLocks>, wakers: &mut Wakers) {
         let mut set = self.set.lock();
         let owned = set.owned.remove(&identity(trx)).expect("an owner of ranges is listed");
-        trx.ranges.fetch_sub(owned.settled.len() + owned.open.len(), Ordering::Relaxed);
-        for slot in owned.settled.into_iter().chain(owned.open.iter().map(|t| t.slot)) {
+        trx.ranges.fetch_sub(owned.held.len() + owned.open.len(), Ordering::Relaxed);
+        for slot in owned.held.into_iter().chain(owned.open.iter().map(|t| t.slot)) {
             set.tree.remove(slot);
         }
         self.live.store(set.tree.len(), Ordering::Release);
@@ -243,24 +243,24 @@ impl RangeSet {
     }
 
     /// Adds a range, joined with those of the same owner that it overlaps or touches.
-    fn settle(&mut self, trx: &Arc<TrxLocks>, mut range: KeyRange) {
+    fn join(&mut self, trx: &Arc<TrxLocks>, mut range: KeyRange) {
         let tree = &mut self.tree;
-        let settled =
-            &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").settled;
-        let first = settled.partition_point(|slot| {
+        let held =
+            &mut self.owned.get_mut(&identity(trx)).expect("an owner of ranges is listed").held;
+        let first = held.partition_point(|slot| {
             tree.bounds(*slot).1.as_ref().is_some_and(|high| *high < range.low)
         });
         let last = first
-            + settled[first..].partition_point(|slot| {
+            + held[first..].partition_point(|slot| {
                 range.high.as_ref().is_none_or(|high| tree.bounds(*slot).0 <= high)
             });
         if last == first + 1 {
-            let (low, high) = tree.bounds(settled[first]);
+            let (low, high) = tree.bounds(held[first]);
             if *low <= range.low && high_at_least(high, &range.high) {
                 return;
             }
         }
-        for slot in &settled[first..last] {
+        for slot in &held[first..last] {
             let (low, high) = tree.remove(*slot);
             range.low = range.low.min(low);
             if high_at_least(&high, &range.high) {
@@ -268,7 +268,7 @@ impl RangeSet {
             }
         }
         let slot = tree.insert(range.low, range.high, trx.clone());
-        settled.splice(first..last, [slot]);
+        held.splice(first..last, [slot]);
         trx.ranges.fetch_add(1, Ordering::Relaxed);
         trx.ranges.fetch_sub(last - first, Ordering::Relaxed);
     }
@@ -299,7 +299,7 @@ impl RangeSet {
 
 impl LockTable {
     /// Called with the leaf latched exclusively, before a record enters it (RANGE-1). One load when
-    /// the index has no range locks. After `Err(Stall::Lock)`, wait and check again: nothing is
+    /// the index has no range locks. After `Err(WouldBlock::Lock)`, wait and check again: nothing is
     /// held.
     #[inline]
     pub fn check_insert(
@@ -330,7 +330,7 @@ impl LockTable {
         set.waiters.push(InsertWaiter { trx: trx.clone(), key: key.clone() });
         let ticket = trx.queue(Target::Insert { ranges: ranges.clone(), key });
         drop(set);
-        Err(Stall::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
+        Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
     }
 }
 

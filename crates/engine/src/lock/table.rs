@@ -4,10 +4,10 @@ use super::counters::Counters;
 use super::deadlock::Graph;
 use super::owner::{KillFlag, Outcome, Target, TrxLocks};
 use super::row::{Answer, Row, Wakers};
-use super::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use super::sync::{Mutex, MutexGuard};
 use super::{LockKey, LockStats, LockWait, Mode};
-use crate::{Stall, TrxId, Try};
+use crate::sync::lock::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::lock::{Mutex, MutexGuard};
+use crate::{TrxId, Try, WouldBlock};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl LockTable {
     }
 
     /// Locks a key until `release_all`. `Ok(true)` if `trx` had no lock on it before: only such a
-    /// lock may be given back early (`release_row`). `Err(Stall::Lock)`: the request is queued;
+    /// lock may be given back early (`release_row`). `Err(WouldBlock::Lock)`: the request is queued;
     /// drop the latches and await it, then look at the record again.
     /// Never call it for a record whose newest version is `trx`'s own: it is locked already,
     /// implicitly.
@@ -104,7 +104,7 @@ impl LockTable {
                 row.enqueue(trx, mode, converts);
                 let ticket = trx.queue(Target::Row { key, mode, converts });
                 drop(shard);
-                Err(Stall::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
+                Err(WouldBlock::Lock(LockWait::new(self.clone(), trx.clone(), ticket)))
             }
         }
     }

@@ -1,9 +1,9 @@
-//! The future behind `Stall::Lock`: a queued request. Dropping it takes the request back and lets
+//! The future behind `WouldBlock::Lock`: a queued request. Dropping it takes the request back and lets
 //! the others go on.
 use super::owner::{Outcome, TrxLocks};
 use super::row::Wakers;
 use super::table::{LockTable, wake};
-use crate::host::Host;
+use crate::runtime::Runtime;
 use crate::{Error, Result};
 use std::fmt;
 use std::future::poll_fn;
@@ -30,14 +30,14 @@ impl LockWait {
     /// more. `Error::Deadlock`: this transaction was chosen, roll it back.
     /// `Error::LockWaitTimeout`: roll the statement back. `Error::Interrupted`: the session's kill
     /// flag is set.
-    pub async fn wait(self, host: &Arc<dyn Host>, timeout: Duration) -> Result<()> {
+    pub async fn wait(self, runtime: &Arc<dyn Runtime>, timeout: Duration) -> Result<()> {
         if self.locks.detects() {
             self.locks.announce(&self.trx, self.ticket);
         }
         if let Some(end) = self.ended() {
             return end;
         }
-        let mut timer = host.sleep(timeout);
+        let mut timer = runtime.sleep(timeout);
         poll_fn(|cx| {
             {
                 let mut wait = self.trx.wait.lock();

@@ -2,8 +2,8 @@
 //! sessions count is spread over lines of memory by thread.
 use crate::histogram_names;
 use crate::log::append::slots;
-use crate::log::sync::Padded;
 use crate::metrics::{Histogram, HistogramNames};
+use crate::sync::log::Padded;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -15,18 +15,16 @@
 //! LOG-4: a failed write or sync of the log ends the process ([`crate::poison`]); it is never tried
 //! again.
 //!
-//! Lock order: `staging` (lease holder) or `syncing`, then `writing` (then `waits.kept`) or
-//! `segments.open`; `control` before nothing; the policy's `choice` before the bell of `waits`; all
+//! Lock order: `staging` (leader) or `syncing`, then `writing` (then `waits.kept`) or
+//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of `waits`; all
 //! are leaves for the rest of the engine.
 
 mod append;
 mod commit;
 mod counters;
-mod notify;
 mod policy;
 mod recovery;
 mod resize;
-mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod write;
@@ -43,15 +41,15 @@ pub use write::overlapped_writes::DEPTH_MAX;
 pub use write_policy::{PolicySettings, WriterMode};
 
 use crate::base::{Error, Lsn, Result, Try};
-use crate::host::{BoxFuture, Host};
+use crate::runtime::{BoxFuture, Runtime};
+use crate::sync::notify::Notify;
 pub(crate) use append::buffer::Reservations;
 use append::buffer::Ring;
-use append::credit::{Bounds, Class, Space};
+use append::credit::{Bounds, Class, LogRoom};
 use append::frame;
-use commit::leader::{Desk, Event, Flushed};
+use commit::leader::{CommitQueue, Event, Flushed};
 use commit::lsn_waiters::{Goal, Waits};
 use counters::Counters;
-use notify::Kick;
 use parking_lot::Mutex;
 use recovery::checkpoint_file::{Control, FORMAT, State};
 use redolith_disk::{AlignedBuf, Disk, File};
@@ -110,40 +108,40 @@ impl LogConfig {
 pub struct Log {
     /// For what ends in other threads.
     me: Weak<Log>,
-    host: Arc<dyn Host>,
+    runtime: Arc<dyn Runtime>,
     disk: Arc<dyn Disk>,
     /// CRC-32C of log id and epoch: where the checksum of every frame begins.
     seed: u32,
     order: Reservations,
     ring: Ring,
-    space: Space,
+    room: LogRoom,
     waits: Waits,
     policy_in_use: PolicyInUse,
     /// Seconds between two flushes of what nobody waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
     /// Every write goes through it: appenders go on filling the block that a write ends in. Locked
-    /// by the lease holder alone, through its writes.
+    /// by the leader alone, through its writes.
     staging: Mutex<AlignedBuf>,
     /// Held through a sync (WRITE-2).
     syncing: Mutex<()>,
-    /// Rung when the flusher of a resident writer has something to do.
-    flusher: Arc<Kick>,
+    /// Rung when the flusher of a dedicated writer has something to do.
+    flusher: Arc<Notify>,
     segments: Segments,
     control: Mutex<Checkpoints>,
     checkpoint: AtomicU64,
     counters: Counters,
-    keeper: Arc<Kick>,
-    /// Closed when the keeper has ended.
-    keeper_over: Arc<Kick>,
+    allocator: Arc<Notify>,
+    /// Closed when the segment allocator has ended.
+    allocator_over: Arc<Notify>,
     /// The size that the buffer is to have.
     buffer_wanted: AtomicU64,
     /// That writers wait for a checkpoint has been said.
     full_told: AtomicBool,
-    /// Number of the segment that was being written when the keeper was last called.
+    /// Number of the segment that was being written when the segment allocator was last called.
     segments_asked: AtomicU64,
     /// Rung when writers stall because the checkpoint must move.
-    pressure: Kick,
+    pressure: Notify,
     closed: AtomicBool,
 }
 struct Checkpoints {
@@ -168,7 +166,11 @@ impl Log {
         disk.exists(&Control::path(&config.dir))
     }
     /// A new, empty log. What an interrupted creation left is cleared away.
-    pub fn create(disk: Arc<dyn Disk>, host: Arc<dyn Host>, config: LogConfig) -> Result<Arc<Log>> {
+    pub fn create(
+        disk: Arc<dyn Disk>,
+        runtime: Arc<dyn Runtime>,
+        config: LogConfig,
+    ) -> Result<Arc<Log>> {
         config.check(true)?;
         let dir = config.dir.clone();
         let fail = |e: std::io::Error| Error::io(dir.display(), &e);
@@ -200,7 +202,7 @@ impl Log {
             Segments::create(disk.clone(), dir.clone(), state.log_id, config.segment_bytes, first)?;
         // Last: with this file the log exists.
         let control = Control::create(&*disk, &dir, state)?;
-        Log::start(disk, host, config, control, segments, vec![(first, 1)], first, &[])
+        Log::start(disk, runtime, config, control, segments, vec![(first, 1)], first, &[])
     }
     /// Opens an existing log for recovery: read the frames, then `finish`.
     pub fn recover(disk: Arc<dyn Disk>, config: LogConfig) -> Result<(Vec<u8>, FrameScanner)> {
@@ -212,7 +214,7 @@ impl Log {
     #[allow(clippy::too_many_arguments)]
     fn start(
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
         config: LogConfig,
         control: Control,
         segments: Segments,
@@ -245,12 +247,12 @@ impl Log {
         let (seed, checkpoint) = (frame::seed(state.log_id, state.epoch), state.checkpoint);
         let log = Arc::new_cyclic(|me| Log {
             me: me.clone(),
-            host,
+            runtime,
             disk,
             seed,
             order: Reservations::new(tail, append::buffer::SLOTS),
             ring,
-            space: Space::new(tail, bounds),
+            room: LogRoom::new(tail, bounds),
             waits: Waits::new(tail),
             policy_in_use: PolicyInUse::default(),
             flush_seconds: AtomicU64::new(1),
@@ -262,33 +264,33 @@ impl Log {
             checkpoint: AtomicU64::new(checkpoint),
             control: Mutex::new(Checkpoints { control, epochs }),
             counters: Counters::new(),
-            keeper: Arc::new(Kick::default()),
-            keeper_over: Arc::new(Kick::default()),
+            allocator: Arc::new(Notify::default()),
+            allocator_over: Arc::new(Notify::default()),
             buffer_wanted: AtomicU64::new(config.buffer_bytes as u64),
             full_told: AtomicBool::new(false),
             segments_asked: AtomicU64::new(tail / config.segment_bytes),
-            pressure: Kick::default(),
+            pressure: Notify::default(),
             closed: AtomicBool::new(false),
         });
-        log.keeper.kick();
+        log.allocator.notify();
         segment_allocator::spawn(&log);
         policy::spawn(&log);
         Ok(log)
     }
 
     /// Room for a frame of at most `max_bytes`, header included. Taken before latches;
-    /// `Stall::LogSpace` if there is none now: then [`Log::wait_space`].
+    /// `WouldBlock::LogSpace` if there is none now: then [`Log::wait_space`].
     pub fn credit(&self, max_bytes: usize) -> Try<Credit<'_>> {
-        self.space.credit(max_bytes as u64, Class::Ordinary)
+        self.room.credit(max_bytes as u64, Class::Ordinary)
     }
     /// The same for rollback, undo and the cleaners, without which no room would ever come: may use
     /// the reserve.
     pub fn credit_reserved(&self, max_bytes: usize) -> Try<Credit<'_>> {
-        self.space.credit(max_bytes as u64, Class::Reserved)
+        self.room.credit(max_bytes as u64, Class::Reserved)
     }
     /// The largest frame that can ever get credit, in bytes.
     pub fn credit_max(&self) -> usize {
-        (self.space.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)
+        (self.room.credit_max() as usize).min(FRAME_HEADER + FRAME_PAYLOAD_MAX)
     }
 
     /// Appends a frame: `FRAME_HEADER` bytes that are filled in here, then the payload. `enter`
@@ -341,7 +343,7 @@ impl Log {
     pub fn flush_to(&self, lsn: Lsn) -> DurableWait<'_> {
         DurableWait::uncounted(self, lsn)
     }
-    /// After `Stall::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a
+    /// After `WouldBlock::LogSpace`: resolves when it is worth trying again. `Error::DiskFull` if a
     /// segment is needed and cannot be made; each call tries once more.
     pub fn wait_space(&self) -> SpaceWait<'_> {
         SpaceWait::new(self, Class::Ordinary)
@@ -401,9 +403,9 @@ impl Log {
         self.checkpoint.store(lsn.0, Release);
         drop(c);
         self.counters.writer.log_checkpoints.fetch_add(1, Relaxed);
-        self.space.set_checkpoint(lsn.0);
+        self.room.set_checkpoint(lsn.0);
         self.full_told.store(false, Relaxed);
-        self.keeper.kick();
+        self.allocator.notify();
     }
 
     /// Every counter with its name.
@@ -429,15 +431,15 @@ impl Log {
         // Another engine may open the directory soon: nothing may make, rename or remove a segment
         // then, nor write what this one knows to the control file.
         self.stop();
-        self.keeper_over.wait().await;
+        self.allocator_over.wait().await;
         if self.checkpoint_lsn() == tail {
             self.control.lock().control.close();
         }
     }
     fn stop(&self) {
         self.closed.store(true, Release);
-        self.keeper.close();
-        self.waits.bell().close();
+        self.allocator.close();
+        self.waits.dedicated_notify().close();
         self.flusher.close();
     }
     fn is_closed(&self) -> bool {
@@ -451,7 +453,7 @@ impl Drop for Log {
     }
 }
 
-impl Desk for Log {
+impl CommitQueue for Log {
     fn waits(&self) -> &Waits {
         &self.waits
     }
@@ -459,7 +461,7 @@ impl Desk for Log {
         self.order.ready()
     }
     fn yield_now(&self) -> BoxFuture<()> {
-        self.host.yield_now()
+        self.runtime.yield_now()
     }
     fn hold(&self) -> Option<BoxFuture<()>> {
         if self.policy_in_use.hold().is_zero() {
@@ -468,7 +470,7 @@ impl Desk for Log {
         let left = self.policy_in_use.held_back(self.disk.now())?;
         self.counters.writer.log_flush_holds.fetch_add(1, Relaxed);
         self.counters.writer.log_flush_hold_time_us.fetch_add(left.as_micros() as u64, Relaxed);
-        Some(self.host.pause(left))
+        Some(self.runtime.pause(left))
     }
     fn gathers(&self) -> bool {
         self.mode() != WriterMode::Session

@@ -6,7 +6,7 @@
 //! `policy`, which reads what the commit path has [`Measured`]. Without proposals the policy is the
 //! default: `leader`, one write at a time, flushes at once.
 //!
-//! SCHEME-1: a change loses, doubles and delays no commit: the lease
+//! SCHEME-1: a change loses, doubles and delays no commit: the leadership
 //! ([`crate::log::commit::lsn_waiters`]) stays with its holder until the holder passes it on, and
 //! the next holder is of the new mode.
 //! HOLD-1: a flush is held back by the policy's `hold` at most, and only a flush that other
@@ -234,7 +234,7 @@ impl Log {
         if policy.mode == WriterMode::Dedicated && !in_use.dedicated_runs.swap(true, AcqRel) {
             dedicated::spawn(self);
         }
-        self.waits.bell().kick();
+        self.waits.dedicated_notify().notify();
     }
     pub(in crate::log) fn measured(&self) -> Measured {
         let count = &self.counters.writer;

@@ -4,7 +4,7 @@
 //! The order of a logged change:
 //! 1. [`Mtr::begin`] takes log credit; [`Mtr::x`] latches every page that will change,
 //!    [`Mtr::create`] takes frames for new ones, in latch order. Each of these may return a
-//!    `Stall`; dropping the mtr then releases everything, and nothing has changed.
+//!    `WouldBlock`; dropping the mtr then releases everything, and nothing has changed.
 //! 2. Changes, through [`Mtr::patch`]. They cannot fail, and go to the page and to the frame alike.
 //! 3. [`Mtr::commit`]: the frame enters the log; page LSNs are stamped and the pages enter the
 //!    dirty index before the frame counts as closed; unlatch.
@@ -21,7 +21,7 @@ use crate::log::{Credit, FRAME_HEADER, Log};
 use crate::page::Patch;
 use crate::page::index::Page;
 use crate::space::Spaces;
-use crate::{Lsn, PageId, Stall, Try};
+use crate::{Lsn, PageId, Try, WouldBlock};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -76,8 +76,8 @@ impl<'s> Mtr<'s> {
         }
         // Other stalls are no lack of room: a frame that the buffer can never take must fail, not
         // wait.
-        store.log.credit_reserved(MAX_FRAME).map_err(|stall| {
-            if matches!(stall, Stall::LogSpace) { Stall::LogReserve } else { stall }
+        store.log.credit_reserved(MAX_FRAME).map_err(|blocked| {
+            if matches!(blocked, WouldBlock::LogSpace) { WouldBlock::LogReserve } else { blocked }
         })
     }
     fn with_credit(store: &'s Store, credit: Credit<'s>, reserved: bool) -> Mtr<'s> {

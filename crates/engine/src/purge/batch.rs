@@ -13,7 +13,7 @@ use crate::page::index;
 use crate::row::version::{self, Version};
 use crate::row::{entry, value};
 use crate::undo::record::{Obsolete, OldVersion, Rest, RollPtr};
-use crate::{PageNo, Result, SpaceId, Stall, TrxId, Try};
+use crate::{PageNo, Result, SpaceId, TrxId, Try, WouldBlock};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -161,10 +161,10 @@ impl Engine {
             let n = match group {
                 Ok(n) => n,
                 // PURGE-6
-                Err(stall) => {
-                    let settled = match stall {
-                        Stall::LogSpace => self.room_for_purge().await,
-                        other => self.settle(other).await,
+                Err(blocked) => {
+                    let settled = match blocked {
+                        WouldBlock::LogSpace => self.room_for_purge().await,
+                        other => self.unblocked(other).await,
                     };
                     match settled {
                         Ok(()) => 0,
@@ -214,7 +214,7 @@ impl Engine {
                     Ok(false) => obsolete.push(e),
                     // The walk goes on where it is when it is the first one's turn again (VERS-1).
                     Err(_) if n > 0 => break,
-                    Err(stall) => return Err(stall),
+                    Err(blocked) => return Err(blocked),
                 }
             }
             n += 1;

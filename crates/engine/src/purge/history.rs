@@ -54,9 +54,9 @@ pub struct History {
     purging: AtomicUsize,
     /// A page of undo that could not be read, and how often.
     pub(super) unreadable: Mutex<(PageNo, u32)>,
-    pub(super) complaints: Mutex<super::complaints::Complaints>,
+    pub(super) failures: Mutex<super::rate_limited_log::RateLimitedLog>,
     /// There is enough to do for more than one.
-    pub(super) help: crate::buf::event::Event,
+    pub(super) help: crate::sync::event::Event,
     pub lag: super::lag::Lag,
 }
 /// What purge counts (purge_* of INNODB_METRICS).

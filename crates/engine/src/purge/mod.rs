@@ -39,9 +39,9 @@
 //! Undo names an index by its number in the table. After a DROP INDEX the numbers are others': what
 //! older transactions made obsolete is looked for in every index, which is safe (PURGE-2).
 mod batch;
-mod complaints;
 mod history;
 mod lag;
+mod rate_limited_log;
 mod work;
 
 pub use history::{Counts, History, State};
@@ -81,7 +81,7 @@ impl Engine {
     async fn purge_page(&self, batch: &mut Batch, turn: &mut Turn) -> Step {
         let Some(unread) = self.undo.next_to_read() else { return Step::Nothing };
         let mut found = Found::default();
-        let purged = match self.settled(|| self.read_page(&unread, batch, &mut found)).await {
+        let purged = match self.retry(|| self.read_page(&unread, batch, &mut found)).await {
             Ok(()) => self.purge_batch(batch, turn).await,
             Err(e) => Err(e),
         };
@@ -92,7 +92,7 @@ impl Engine {
                 return Step::Later;
             }
             Err(e @ (Error::DiskFull(_) | Error::LogFull)) => {
-                self.complain(true, &e);
+                self.log_failure(true, &e);
                 self.history.counts.retries.fetch_add(1, Relaxed);
                 self.undo.have_read(unread.no, unread.from, 0, true);
                 return Step::Later;
@@ -100,9 +100,9 @@ impl Engine {
             Err(_) if found.to > 0 => {
                 // Each of the logs by itself: it is found out which of them it is (PURGE-5).
                 let mut items = Vec::new();
-                match self.settled(|| self.logs_of(&unread, found.to, &mut items)).await {
+                match self.retry(|| self.logs_of(&unread, found.to, &mut items)).await {
                     Ok(()) => found.items = items,
-                    Err(e) => self.complain(false, &e),
+                    Err(e) => self.log_failure(false, &e),
                 }
                 0
             }
@@ -114,7 +114,7 @@ impl Engine {
                 }
                 let passes = may_pass(&e, &mut unreadable.1);
                 drop(unreadable);
-                self.complain(passes, &e);
+                self.log_failure(passes, &e);
                 if passes {
                     self.history.counts.retries.fetch_add(1, Relaxed);
                     self.undo.have_read(unread.no, unread.from, 0, true);
@@ -220,7 +220,7 @@ impl Engine {
             }
             Err(e) => {
                 let passes = may_pass(&e, &mut item.errors);
-                self.complain(passes, &e);
+                self.log_failure(passes, &e);
                 if passes {
                     self.history.counts.retries.fetch_add(1, Relaxed);
                     self.history.items.lock().push_front(item);
@@ -270,15 +270,14 @@ impl Engine {
         let mut owner = TrxId::NONE;
         if place.part > 0 {
             // The other parts are told by whose they are.
-            self.settled(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch))
-                .await?;
+            self.retry(|| self.read_part(first.0, Part::First(first.1), &mut owner, batch)).await?;
         }
         while let Some(no) = pages.get(place.part) {
             let part = match place.part {
                 0 => Part::First(first.1),
                 i => Part::More(pages[1..i].iter().filter(|p| *p == no).count()),
             };
-            self.settled(|| self.read_part(*no, part, &mut owner, batch)).await?;
+            self.retry(|| self.read_part(*no, part, &mut owner, batch)).await?;
             if !self.purge_batch(batch, turn).await? {
                 return Ok(false);
             }
@@ -336,7 +335,7 @@ impl Engine {
         }
     }
     async fn end_log(&self, (page, at): (PageNo, u16)) -> Result<()> {
-        self.settled(|| {
+        self.retry(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(undo::page_id(page))?;
             m.patch(p).write(at as usize + record::STATE_AT, &[record::ENDED]);

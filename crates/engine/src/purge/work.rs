@@ -5,10 +5,10 @@
 //! has the more changes the longer the history is: so purge takes as much of the time as keeps the
 //! history flat, and is hardly noticed while there is little to do.
 use super::batch::Batch;
-use crate::buf::event::either;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
-use crate::host::let_others_run;
+use crate::runtime::let_others_run;
+use crate::sync::event::either;
 use crate::{Error, TrxId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
@@ -39,7 +39,7 @@ impl Turn {
         let began = *self.began.get_or_insert(now);
         if self.changes >= turn(engine.history.len()) || now.saturating_sub(began) >= TURN_TIME {
             *self = Turn::default();
-            let_others_run(&*engine.host).await;
+            let_others_run(&*engine.runtime).await;
         }
     }
 }
@@ -139,13 +139,13 @@ impl Engine {
         drop(purging);
         step
     }
-    pub(super) fn complain(&self, passes: bool, e: &Error) {
+    pub(super) fn log_failure(&self, passes: bool, e: &Error) {
         let what =
             if passes { "waits, and tries again and again" } else { "passed over an undo log" };
         if let Some(line) =
-            self.history.complaints.lock().line(self.disk.now(), format!("{what}: {e}"))
+            self.history.failures.lock().line(self.disk.now(), format!("{what}: {e}"))
         {
-            eprintln!("redolith: purge {line}");
+            tracing::warn!("purge {line}");
         }
     }
 }

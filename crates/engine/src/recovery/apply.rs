@@ -11,11 +11,11 @@ use super::Report;
 use super::forced::Forced;
 use crate::buf::{BufferPool, Latch, PageGuard};
 use crate::flush::LogView;
-use crate::host::BoxFuture;
 use crate::log::FrameScanner;
 use crate::mtr::record::{Change, Record, Records, link};
+use crate::runtime::BoxFuture;
 use crate::space::{READS, Spaces};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, Stall};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -183,7 +183,7 @@ impl Applier<'_> {
             return Ok(());
         }
         loop {
-            let stall = match self.open(id, fresh) {
+            let blocked = match self.open(id, fresh) {
                 Ok(Some(mut g)) => {
                     self.touched.insert(id);
                     if g.lsn() < end {
@@ -208,21 +208,25 @@ impl Applier<'_> {
                 }
                 Err(s) => s,
             };
-            match stall {
-                Stall::Page(id) => match self.pool.load(id).await {
+            match blocked {
+                WouldBlock::Page(id) => match self.pool.load(id).await {
                     Err(e @ Error::Corrupt { .. }) => {
                         self.bad.insert(id, e.to_string());
                         return Ok(());
                     }
                     done => done?,
                 },
-                Stall::Frame => self.pool.wait_frame().await,
-                Stall::Failed(e) => return Err(e),
+                WouldBlock::Frame => self.pool.wait_frame().await,
+                WouldBlock::Failed(e) => return Err(e),
                 other => unreachable!("redo stalled by {other:?}"),
             }
         }
     }
-    fn open(&mut self, id: PageId, fresh: bool) -> std::result::Result<Option<PageGuard>, Stall> {
+    fn open(
+        &mut self,
+        id: PageId,
+        fresh: bool,
+    ) -> std::result::Result<Option<PageGuard>, WouldBlock> {
         let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         if id.no >= space.pages() {
             self.spaces.ensure(id.space, id.no)?;
@@ -238,13 +242,13 @@ impl Applier<'_> {
         }
         match self.pool.fix(id, Latch::X) {
             Ok(g) => Ok(Some(g)),
-            Err(Stall::Page(_)) => self.read_or_create(id),
+            Err(WouldBlock::Page(_)) => self.read_or_create(id),
             Err(s) => Err(s),
         }
     }
     /// A page whose first change is INIT may have anything on disk, also a later state, which redo
     /// must not take back: it is read if it is whole.
-    fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, Stall> {
+    fn read_or_create(&mut self, id: PageId) -> std::result::Result<Option<PageGuard>, WouldBlock> {
         let Some(space) = self.spaces.find_whole(id.space)? else { return Ok(None) };
         let mut buf = redolith_disk::AlignedBuf::new(crate::PAGE_SIZE);
         let whole = space.file.read_at(&mut buf, id.no as u64 * crate::PAGE_SIZE as u64).is_ok()
@@ -252,6 +256,6 @@ impl Applier<'_> {
                 let page: &[u8; crate::PAGE_SIZE] = (&buf[..]).try_into().expect("a page");
                 crate::page::header::verify(page, id).is_ok()
             };
-        if whole { Err(Stall::Page(id)) } else { self.pool.create(id).map(Some) }
+        if whole { Err(WouldBlock::Page(id)) } else { self.pool.create(id).map(Some) }
     }
 }

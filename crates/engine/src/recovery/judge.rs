@@ -28,7 +28,7 @@ use crate::page::header::{self, Page};
 use crate::page::{index, kind, u16_at, u64_at};
 use crate::row::{overflow, value};
 use crate::space::{READS, Space, Spaces, bitmap, register};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall};
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, WouldBlock};
 use hashbrown::{HashMap, HashSet};
 use redolith_disk::AlignedBuf;
 use std::sync::Arc;
@@ -314,19 +314,19 @@ impl<'a> Judge<'a> {
     /// the pool for redo, if it can.
     async fn lsn_of(&mut self, id: PageId) -> Result<Option<Lsn>> {
         loop {
-            let stall = match self.pool.fix(id, Latch::S) {
+            let blocked = match self.pool.fix(id, Latch::S) {
                 Ok(g) => return Ok(Some(g.lsn())),
-                Err(stall) => stall,
+                Err(blocked) => blocked,
             };
-            match stall {
-                Stall::Page(id) => match self.pool.load(id).await {
+            match blocked {
+                WouldBlock::Page(id) => match self.pool.load(id).await {
                     Err(Error::Corrupt { .. }) => {
                         return Ok(self.read(id)?.ok().map(|page| header::lsn(&page)));
                     }
                     loaded => loaded?,
                 },
-                Stall::Frame => self.pool.wait_frame().await,
-                Stall::Failed(e) => return Err(e),
+                WouldBlock::Frame => self.pool.wait_frame().await,
+                WouldBlock::Failed(e) => return Err(e),
                 other => unreachable!("reading stalled by {other:?}"),
             }
         }

@@ -273,8 +273,8 @@ impl Cursor {
                     return Err(Error::TableChanged(self.table.full_name()));
                 }
             }
-            if let Err(stall) = self.fill(trx) {
-                trx.settle(stall).await?;
+            if let Err(blocked) = self.fill(trx) {
+                trx.unblocked(blocked).await?;
             }
         }
     }
@@ -294,7 +294,7 @@ impl Cursor {
             }
             Place::Beyond => KeyRange::new(Bound::Unbounded, Bound::Included(&self.last)),
         };
-        self.table.indexes[self.no].ranges.settle_range(&trx.locks, token, &keep);
+        self.table.indexes[self.no].ranges.shrink_range(&trx.locks, token, &keep);
     }
     /// The caller does not want the row that `next` went to: CURSOR-2.
     pub fn refuse(&mut self, trx: &Trx) {
@@ -314,7 +314,7 @@ impl Cursor {
         if self.batch.entry == self.batch.entries.len() {
             if self.batch.next > 0 && !self.read.locks() {
                 self.batch_rows = (self.batch_rows * 2).min(MAX_BATCH);
-                trx.engine.host.before_blocking(); // a scan may take long
+                trx.engine.runtime.before_blocking(); // a scan may take long
             }
             self.batch.clear();
             self.taken = None;
@@ -542,10 +542,10 @@ impl Cursor {
         let newly = match conflict {
             OnConflict::Wait => match locks.lock_row(&trx.locks, key, mode) {
                 Ok(newly) => newly,
-                Err(stall) => {
+                Err(blocked) => {
                     self.awaited =
                         (may_give_back && !locks.holds(&trx.locks, key, Mode::S)).then_some(key);
-                    return Err(stall);
+                    return Err(blocked);
                 }
             },
             OnConflict::NoWait => {

@@ -94,7 +94,7 @@ pub fn remove(
     }
     Ok(())
 }
-/// Merging is worth it, never needed: a stall ends it.
+/// Merging is worth it, never needed: a call that would block ends it.
 pub fn merge(store: &Store, ix: &Index, key: &[u8]) {
     let _ = ix.tree.merge(store, 0, key);
 }

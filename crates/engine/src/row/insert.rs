@@ -8,7 +8,7 @@ use crate::mtr::Mtr;
 use crate::page::index::{self, MAX_KEY};
 use crate::trx::Trx;
 use crate::undo::record::{self, OldVersion};
-use crate::{Error, Result, Stall, Try};
+use crate::{Error, Result, Try, WouldBlock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -81,7 +81,7 @@ impl Trx {
         let stored = overflow::externalize(self, table, key.len(), payload).await?;
         let ix = table.clustered();
         loop {
-            let stall = match self.try_insert(table, key, &stored, found) {
+            let blocked = match self.try_insert(table, key, &stored, found) {
                 Ok(Tried::Done) => break,
                 Ok(Tried::Full(len)) => ix.tree.split(&self.engine.store, 0, key, len).err(),
                 Ok(Tried::NeedsUndo(len)) => {
@@ -93,8 +93,8 @@ impl Trx {
                 }
                 Err(s) => Some(s),
             };
-            if let Some(s) = stall {
-                self.settle(s).await?;
+            if let Some(s) = blocked {
+                self.unblocked(s).await?;
             }
         }
         table.rows.fetch_add(1, Relaxed);
@@ -170,7 +170,7 @@ impl Trx {
             if !self.undo.has_room(undo.len()) {
                 return Ok(Some(Tried::NeedsUndo(undo.len())));
             }
-            Ok::<_, Stall>(None)
+            Ok::<_, WouldBlock>(None)
         })();
         let result = match tried {
             Ok(None) => table.latch_counter(&mut m, payload).and_then(|raise| {
@@ -218,7 +218,7 @@ impl Trx {
         loop {
             match entry::insert(&self.engine.store, &self.engine.locks, &self.locks, ix, e) {
                 Ok(()) => return Ok(()),
-                Err(s) => self.settle(s).await?,
+                Err(s) => self.unblocked(s).await?,
             }
         }
     }
@@ -239,7 +239,7 @@ impl Trx {
             match found {
                 Ok(None) => return Ok(()),
                 Ok(Some(_)) => return Err(duplicate(table, no)),
-                Err(s) => self.settle(s).await?,
+                Err(s) => self.unblocked(s).await?,
             }
         }
     }

@@ -13,9 +13,9 @@
 //! behind its first page, which goes last: so freeing can be begun again.
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::mtr::Mtr;
 use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
+use crate::runtime::let_others_run;
 use crate::trx::Trx;
 use crate::undo::record;
 use crate::{Error, PAGE_SIZE, PageId, PageNo, Result, SpaceId, TrxId, Try, space};
@@ -78,7 +78,7 @@ async fn write_chain(trx: &mut Trx, table: &Table, bytes: &[u8]) -> Result<PageN
         let page = loop {
             match append(trx, &engine, table, chunk, last) {
                 Ok(no) => break no,
-                Err(s) => trx.settle(s).await?,
+                Err(s) => trx.unblocked(s).await?,
             }
         };
         if first == 0 {
@@ -130,7 +130,7 @@ fn append(
 async fn read_chain(engine: &Engine, space: SpaceId, first: PageNo, into: &mut [u8]) -> Result<()> {
     let (mut no, mut read) = (first, 0);
     while no != 0 && read < into.len() {
-        match engine.settled(|| read_part(engine, PageId { space, no }, &mut into[read..])).await? {
+        match engine.retry(|| read_part(engine, PageId { space, no }, &mut into[read..])).await? {
             Some((bytes, next)) => (read, no) = (read + bytes, next),
             None => break,
         }
@@ -215,13 +215,13 @@ pub(crate) async fn free_chain(
             Ok(false) => {
                 freed += 1;
                 if freed.is_multiple_of(PAGES_PER_TURN) {
-                    let_others_run(&*engine.host).await;
+                    let_others_run(&*engine.runtime).await;
                 }
                 if matches!(writer, Writer::Any) {
                     engine.room_for_purge().await?;
                 }
             }
-            Err(s) => match engine.settle(s).await {
+            Err(s) => match engine.unblocked(s).await {
                 // Its pages are gone with it.
                 Err(_) if engine.store.spaces.find(space).is_ok_and(|s| s.is_none()) => {
                     return Ok(());

@@ -11,7 +11,7 @@ use crate::mtr::Mtr;
 use crate::page::index::{self, DELETE_MARK};
 use crate::trx::Trx;
 use crate::undo::record::{self, Obsolete, OldVersion};
-use crate::{Error, PageId, Result, Stall, Try};
+use crate::{Error, PageId, Result, Try, WouldBlock};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -118,7 +118,7 @@ impl Trx {
             loop {
                 match entry::insert(&self.engine.store, &self.engine.locks, &self.locks, ix, e) {
                     Ok(()) => break,
-                    Err(s) => self.settle(s).await?,
+                    Err(s) => self.unblocked(s).await?,
                 }
             }
         }
@@ -153,7 +153,7 @@ impl Trx {
             }
             while let Err(s) = self.lock_unique(table, *no as usize, &e[..e.len() - row.key.len()])
             {
-                self.settle(s).await?;
+                self.unblocked(s).await?;
             }
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Trx {
                             &format!("index '{}' has no entry for a row", ix.def.name),
                         ));
                     }
-                    Err(s) => self.settle(s).await?,
+                    Err(s) => self.unblocked(s).await?,
                 }
             }
         }
@@ -207,7 +207,7 @@ impl Trx {
         let mut hint = Some(row.leaf);
         loop {
             let tree = &table.clustered().tree;
-            let stall = match self.try_change(table, row.key, new, &obsolete, hint.take()) {
+            let blocked = match self.try_change(table, row.key, new, &obsolete, hint.take()) {
                 Ok(Tried::Done) => return Ok(()),
                 Ok(Tried::Full(len)) => tree.split(&self.engine.store, 0, row.key, len).err(),
                 Ok(Tried::NeedsUndo(len)) => {
@@ -216,8 +216,8 @@ impl Trx {
                 Ok(Tried::Duplicate) => return Err(self.broken(table, "a locked row has gone")),
                 Err(s) => Some(s),
             };
-            if let Some(s) = stall {
-                self.settle(s).await?;
+            if let Some(s) = blocked {
+                self.unblocked(s).await?;
             }
         }
     }
@@ -265,7 +265,7 @@ impl Trx {
         if undo.len() > record::MAX {
             let size = undo.len();
             self.scratch.undo = undo;
-            return Err(Stall::Failed(Error::UndoTooLong { size, max: record::MAX }));
+            return Err(WouldBlock::Failed(Error::UndoTooLong { size, max: record::MAX }));
         }
         let grows =
             new.map(|n| value::HEAD + n.len()).filter(|len| !index::fits_value(page, r, *len));

@@ -12,7 +12,7 @@ use crate::dict::table::Table;
 use crate::mtr::Store;
 use crate::page::index::{self, DELETE_MARK, Page, Rec};
 use crate::undo::{self, record::Entry, record::RollPtr};
-use crate::{Error, Stall, TrxId, Try};
+use crate::{Error, TrxId, Try, WouldBlock};
 
 /// One version of a row, copied out.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Version {
                     (old.trx, old.roll, old.flags & DELETE_MARK != 0);
                 Ok(true)
             }
-            other => Err(Stall::Failed(Error::Corrupt {
+            other => Err(WouldBlock::Failed(Error::Corrupt {
                 page: undo::page_id(ptr.page()),
                 file: store.spaces.path(undo::page_id(ptr.page()).space).display().to_string(),
                 table: "(undo)".into(),

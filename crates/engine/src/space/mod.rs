@@ -17,13 +17,13 @@
 pub mod bitmap;
 pub mod register;
 
-use crate::buf::event::Event;
 use crate::buf::{Latch, PageIo};
 use crate::checkpoint::CheckpointSource;
 use crate::log::Log;
 use crate::mtr::{At, Mtr};
 use crate::page::{Patch, header, kind, u64_at};
-use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Stall, Try, poison};
+use crate::sync::event::Event;
+use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock, poison};
 use parking_lot::{Mutex, RwLock};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
 use register::Register;
@@ -591,7 +591,7 @@ impl Spaces {
         let known = self.open.write().remove(&id);
         known.iter().for_each(|s| self.needs_no_stamp(s));
     }
-    /// Resolves `Stall::Extend`. Blocks for the file system's allocation, not for data.
+    /// Resolves `WouldBlock::Extend`. Blocks for the file system's allocation, not for data.
     pub fn extend(&self, id: SpaceId) -> Result<()> {
         let s = self.get(id).ok_or_else(|| Error::NoSuchTable(format!("table space {}", id.0)))?;
         s.grow(s.pages())
@@ -659,11 +659,10 @@ pub struct Reserved {
 /// Finds `n` free pages near `hint` (0: anywhere). Latches bitmap pages, so it comes last
 /// (SPACE-2).
 pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Reserved> {
-    let space = m
-        .store()
-        .spaces
-        .get(id)
-        .ok_or_else(|| Stall::Failed(Error::NoSuchTable(format!("table space {}", id.0))))?;
+    let space =
+        m.store().spaces.get(id).ok_or_else(|| {
+            WouldBlock::Failed(Error::NoSuchTable(format!("table space {}", id.0)))
+        })?;
     let limit = space.pages();
     let mut out = Reserved { pages: SmallVec::new(), maps: SmallVec::new() };
     let start = if hint != 0 { hint } else { space.search_from.load(Relaxed) };
@@ -698,7 +697,7 @@ pub fn reserve(m: &mut Mtr<'_>, id: SpaceId, n: usize, hint: PageNo) -> Try<Rese
             return Ok(out);
         }
     }
-    Err(Stall::Extend(id))
+    Err(WouldBlock::Extend(id))
 }
 impl Reserved {
     /// Marks the pages in use: a change.

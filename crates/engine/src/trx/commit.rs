@@ -42,7 +42,7 @@ impl CommitTicket {
     }
     /// The same for a program without an executor.
     pub fn wait(self) {
-        crate::host::block_on(self.durable());
+        crate::runtime::block_on(self.durable());
     }
 }
 
@@ -55,7 +55,7 @@ impl Trx {
     pub async fn commit(&mut self) -> Result<CommitTicket> {
         let engine = self.engine.clone();
         if self.undo.count >= MANY {
-            engine.host.leave_worker();
+            engine.runtime.leave_worker();
         }
         let marked = match self.broken.take() {
             Some(e) => Err(e),
@@ -96,7 +96,7 @@ impl Trx {
         loop {
             match self.undo.finish(&self.engine.store, record::COMMITTED, 0) {
                 Ok(lsn) => return Ok(lsn),
-                Err(s) => self.settle(s).await?,
+                Err(s) => self.unblocked(s).await?,
             }
         }
     }

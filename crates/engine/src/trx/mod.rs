@@ -17,12 +17,12 @@ pub mod view;
 
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
-use crate::host::let_others_run;
 use crate::lock::{KillFlag, TrxLocks};
 use crate::log::SpaceWait;
 use crate::metrics::RowCounts;
+use crate::runtime::let_others_run;
 use crate::undo::{UndoLog, record::RollPtr};
-use crate::{Error, Lsn, Result, Stall, TrxId, Try};
+use crate::{Error, Lsn, Result, TrxId, Try, WouldBlock};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -93,15 +93,15 @@ impl Turn {
     pub async fn count(&mut self, engine: &Engine) {
         if !self.goes_on() && self.is_over(engine) {
             // Boxed: the futures of all that works row by row have this one inside.
-            Box::pin(let_others_run(&*engine.host)).await;
+            Box::pin(let_others_run(&*engine.runtime)).await;
         }
     }
     #[cold]
     fn is_over(&mut self, engine: &Engine) -> bool {
-        let beside = engine.host.has_left_worker();
+        let beside = engine.runtime.has_left_worker();
         let over = self.look(engine.disk.now(), beside);
         if beside && !over {
-            engine.host.breathe();
+            engine.runtime.breathe();
         }
         over
     }
@@ -170,7 +170,7 @@ impl Drop for Trx {
             return self.engine.locks.release_all(&self.locks);
         }
         if self.abandoned {
-            // The host has dropped the rollback: the engine goes, and recovery will do it.
+            // The runtime has dropped the rollback: the engine goes, and recovery will do it.
             return;
         }
         // A session that is gone cannot wait for its rollback.
@@ -231,8 +231,8 @@ impl Trx {
             let (mut pause, mut told) = (FIRST_PAUSE, false);
             while let Err(e) = rest.take_back_all().await {
                 if !std::mem::replace(&mut told, true) {
-                    eprintln!(
-                        "redolith: transaction {} cannot be rolled back now, and keeps its row \
+                    tracing::error!(
+                        "transaction {} cannot be rolled back now, and keeps its row \
                             locks, in other tables too, until it is: {e}. \
                          It is tried again and again; if the table is lost, DROP TABLE lets it go \
                          on",
@@ -301,18 +301,20 @@ impl Trx {
         }
         Ok(())
     }
-    /// Waits for what stalled a call. Locks wait at most the transaction's lock wait timeout.
-    pub(crate) async fn settle(&self, stall: Stall) -> Result<()> {
-        match stall {
-            Stall::Lock(wait) => wait.wait(&self.engine.host, self.lock_wait_timeout).await,
-            Stall::LogSpace => self.wait_room(self.engine.store.log.wait_space()).await,
-            Stall::LogReserve => self.wait_room(self.engine.store.log.wait_space_reserved()).await,
-            other => self.engine.settle(other).await,
+    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait timeout.
+    pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
+        match blocked {
+            WouldBlock::Lock(wait) => wait.wait(&self.engine.runtime, self.lock_wait_timeout).await,
+            WouldBlock::LogSpace => self.wait_room(self.engine.store.log.wait_space()).await,
+            WouldBlock::LogReserve => {
+                self.wait_room(self.engine.store.log.wait_space_reserved()).await
+            }
+            other => self.engine.unblocked(other).await,
         }
     }
     /// Waits for room in the log, no longer than for a row lock.
     async fn wait_room(&self, wait: SpaceWait<'_>) -> Result<()> {
-        let (mut wait, mut timer) = (wait, self.engine.host.sleep(self.lock_wait_timeout));
+        let (mut wait, mut timer) = (wait, self.engine.runtime.sleep(self.lock_wait_timeout));
         poll_fn(|cx| {
             if let Poll::Ready(done) = Pin::new(&mut wait).poll(cx) {
                 return Poll::Ready(done);
@@ -349,7 +351,7 @@ impl Trx {
     /// finds that out by itself.
     #[cold]
     async fn wait_for_purge(&self, delay: Duration) {
-        let mut timer = self.engine.host.sleep(delay);
+        let mut timer = self.engine.runtime.sleep(delay);
         poll_fn(|cx| {
             if self.locks.kill().poll(cx.waker()) {
                 Poll::Ready(())

@@ -45,7 +45,7 @@ impl Trx {
             let (before, step) = loop {
                 match read_step(&engine, at) {
                     Ok(x) => break x,
-                    Err(s) => engine.settle(s).await?,
+                    Err(s) => engine.unblocked(s).await?,
                 }
             };
             let change = matches!(step, Step::Change { .. });
@@ -53,7 +53,7 @@ impl Trx {
             if change && goes_on {
                 // The rest of the transaction may commit: what this record made obsolete is so no
                 // more.
-                engine.settled(|| mark_undone(&engine, at)).await?;
+                engine.retry(|| mark_undone(&engine, at)).await?;
             }
             self.undo.last = before;
         }
@@ -76,7 +76,7 @@ impl Trx {
             loop {
                 match self.undo.finish(&engine.store, record::ENDED, 0) {
                     Ok(_) => break,
-                    Err(s) => engine.settle(s).await?,
+                    Err(s) => engine.unblocked(s).await?,
                 }
             }
             engine.counts.rollbacks.add(1);
@@ -154,7 +154,7 @@ impl Engine {
             };
             match done {
                 Ok(()) => return Ok(()),
-                Err(s) => match self.settle(s).await {
+                Err(s) => match self.unblocked(s).await {
                     Err(_) if is_gone() => return Ok(()),
                     settled => settled?,
                 },
@@ -219,8 +219,8 @@ impl Engine {
             if had && !entry::mark(&self.store, ix, &a, false, true)? {
                 // The index is damaged. A rollback is not what makes that worse: the row has the
                 // entry again.
-                eprintln!(
-                    "redolith: index '{}' of {} lacked an entry, which a rollback has put back; \
+                tracing::warn!(
+                    "index '{}' of {} lacked an entry, which a rollback has put back; \
                         CHECK TABLE tells more",
                     ix.def.name,
                     table.full_name()

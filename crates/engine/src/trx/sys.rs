@@ -20,8 +20,8 @@
 use super::view::{Slots, State};
 use crate::TrxId;
 use crate::lock::TrxLocks;
-use crate::lock::sync::Mutex;
-use crate::lock::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Numbers handed out per write of the high-water mark.
@@ -226,8 +226,8 @@ impl Active {
 mod tests {
     use super::super::view::ReadView;
     use super::*;
-    use crate::lock::sync::atomic::AtomicBool;
     use crate::lock::{KillFlag, LockTable};
+    use crate::sync::lock::atomic::AtomicBool;
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 

@@ -13,8 +13,8 @@
 use super::sys::TrxSys;
 use crate::TrxId;
 use crate::canary::{Canary, planted};
-use crate::lock::sync::Mutex;
-use crate::lock::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// What purge sees of a view: its `low_no`, or `u64::MAX` when it is closed. A cache line of its

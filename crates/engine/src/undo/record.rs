@@ -376,7 +376,7 @@ mod tests {
                     }
                     1 if round % 2 == 0 => new.insert(rnd(new.len() as u64 + 1) as usize, 9),
                     2 if round % 2 == 0 && !new.is_empty() => {
-                        drop(new.remove(rnd(new.len() as u64) as usize))
+                        new.remove(rnd(new.len() as u64) as usize);
                     }
                     _ => {}
                 }

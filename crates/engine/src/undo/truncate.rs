@@ -172,7 +172,7 @@ impl Engine {
                         Duration::ZERO
                     }
                     Err(e) => {
-                        eprintln!("redolith: an undo space could not be made shorter: {e}");
+                        tracing::warn!("an undo space could not be made shorter: {e}");
                         self.disk.now() + PAUSE
                     }
                 };
@@ -197,7 +197,7 @@ impl Engine {
     }
     fn cut_undo(&self, which: usize) -> Result<()> {
         let id = SpaceId::UNDO[which];
-        self.host.before_blocking();
+        self.runtime.before_blocking();
         self.undo.truncation.begun.fetch_add(1, SeqCst);
         // All its pages are clean (UCUT-2).
         let _ = self.store.pool.drop_space(id, Lsn::MAX);

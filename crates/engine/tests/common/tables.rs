@@ -2,10 +2,10 @@
 use super::common::Dir;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Threads, block_on};
 use redolith_engine::lock::Mode;
 use redolith_engine::log::{Credit, Log};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
+use redolith_engine::runtime::{Threads, block_on};
 use redolith_engine::{Config, DEFAULT_COLLATION, Engine, Error, Report, Trx};
 use redolith_types::{Collation, Column, IndexDef, IntSize, SqlType, TableDef, Value};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub async fn within(e: &Arc<Engine>, what: &str, mut holds: impl FnMut() -> bool
         if holds() {
             return;
         }
-        e.host.sleep(Duration::from_millis(5)).await;
+        e.runtime.sleep(Duration::from_millis(5)).await;
     }
     panic!("not within two minutes: {what}; {} undo logs to purge", e.history.len());
 }

@@ -24,10 +24,10 @@ use crate::options::Builder;
 use crate::tasks::Tasks;
 use crate::value::{Key, Value};
 use redolith_disk::{Disk, RealDisk};
-use redolith_engine::dict::mdl::{MdlMode, MdlSet, MdlWait};
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet, MetadataLockWait};
 use redolith_engine::dict::table::Table as EngineTable;
-use redolith_engine::host::block_on;
 use redolith_engine::lock::KillFlag;
+use redolith_engine::runtime::block_on;
 use redolith_engine::{DEFAULT_COLLATION, Engine, Error as EngineError};
 use std::future::Future;
 use std::path::Path;
@@ -122,10 +122,13 @@ impl Database {
         definition: TableDefinition<K, V>,
     ) -> redolith_engine::Result<Arc<EngineTable>> {
         let engine = &self.inner.engine;
-        let (mut locks, kill) = (MdlSet::new(), KillFlag::new());
-        let wait =
-            MdlWait { host: &engine.host, timeout: self.inner.lock_wait_timeout, kill: &kill };
-        locks.lock(&engine.dict.mdl(SCHEMA), MdlMode::Exclusive, wait).await?;
+        let (mut locks, kill) = (MetadataLockSet::new(), KillFlag::new());
+        let wait = MetadataLockWait {
+            runtime: &engine.runtime,
+            timeout: self.inner.lock_wait_timeout,
+            kill: &kill,
+        };
+        locks.lock(&engine.dict.metadata_lock(SCHEMA), MetadataLockMode::Exclusive, wait).await?;
         // Another thread may have created it while this one waited.
         if let Some(table) = self.stored(definition.name()).await? {
             return Ok(table);
@@ -167,7 +170,7 @@ impl Database {
     pub(crate) async fn pause_after(&self, runs: u32) {
         let longest_us = 50u64 << runs.min(8);
         let pause = self.inner.engine.disk.random() % longest_us;
-        self.inner.engine.host.sleep(Duration::from_micros(pause)).await;
+        self.inner.engine.runtime.sleep(Duration::from_micros(pause)).await;
     }
     /// Closes the database: the next one to open it has nothing to recover. All transactions must
     /// have ended and all other handles been dropped, or else the last of them closes it.

@@ -8,7 +8,7 @@ use crate::value::{Key, Value};
 use redolith_engine::dict::table::Table as EngineTable;
 use redolith_engine::lock::{KillFlag, LockKey, Mode};
 use redolith_engine::row::cursor::{Cursor, OnConflict, Read};
-use redolith_engine::{Error as EngineError, Isolation, Result as EngineResult, Stall, Trx};
+use redolith_engine::{Error as EngineError, Isolation, Result as EngineResult, Trx, WouldBlock};
 use std::ops::RangeBounds;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -250,8 +250,10 @@ async fn lock_key(trx: &mut Trx, table: &Arc<EngineTable>, key: &[u8]) -> Engine
     loop {
         match engine.locks.lock_row(trx.locks(), lock, Mode::X) {
             Ok(_) => return Ok(()),
-            Err(Stall::Lock(wait)) => wait.wait(&engine.host, trx.lock_wait_timeout).await?,
-            Err(Stall::Failed(e)) => return Err(e),
+            Err(WouldBlock::Lock(wait)) => {
+                wait.wait(&engine.runtime, trx.lock_wait_timeout).await?
+            }
+            Err(WouldBlock::Failed(e)) => return Err(e),
             Err(other) => unreachable!("a row lock waits for {other:?}"),
         }
     }

@@ -54,7 +54,7 @@ pub async fn serve(listener: TcpListener, source: Source) {
                 });
             }
             Err(e) => {
-                eprintln!("redolith: cannot accept a connection for metrics: {e}");
+                tracing::warn!("cannot accept a connection for metrics: {e}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

@@ -7,7 +7,7 @@
 //! ```
 use super::lenenc::put_bytes;
 use redolith_sql::ColumnMeta;
-use redolith_sql::plan::ty::{ExprType, Kind};
+use redolith_sql::plan::expr_type::{ExprType, Kind};
 use redolith_types::{Charset, Collation};
 
 /// `results` is the character set that the client wants strings in; None: as they are stored.

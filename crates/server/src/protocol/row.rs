@@ -8,7 +8,7 @@ use super::capabilities::field_type as t;
 use super::lenenc::{NULL, put_bytes, put_with};
 use super::packet::HEADER;
 use super::temporal;
-use redolith_sql::plan::ty::NOT_FIXED_DECIMALS;
+use redolith_sql::plan::expr_type::NOT_FIXED_DECIMALS;
 use redolith_sql::{ColumnFlags, ColumnMeta};
 use redolith_types::number::write_fixed;
 use redolith_types::{Charset, Collation, Value};

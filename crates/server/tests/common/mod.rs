@@ -5,7 +5,7 @@ use redolith_server::backend::{Backend, Client, Limits, Prepared, Session};
 use redolith_server::listener::{self, SocketFile};
 use redolith_server::server::Server;
 use redolith_sql::memory::ServerMemory;
-use redolith_sql::plan::ty::ExprType;
+use redolith_sql::plan::expr_type::ExprType;
 use redolith_sql::processes::{Kill, Process, Processes};
 use redolith_sql::status::Status;
 use redolith_sql::{ColumnMeta, OkInfo, ResultSink, SqlError, StatusFlags};

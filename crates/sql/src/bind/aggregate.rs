@@ -1,10 +1,10 @@
 //! Aggregate functions.
 use super::expr::Env;
 use super::scope::Clause;
-use super::{Binder, slot, types};
+use super::{Binder, slot, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, Call};
-use crate::plan::same::SameIndex;
+use crate::plan::expr_set::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, Expr, ExprKind, ExprType, SortKey};
 
 pub(super) fn by_name(name: &str) -> Option<Aggregate> {
@@ -106,8 +106,8 @@ impl Binder<'_> {
         let arg = args.first().map(|a| a.ty).unwrap_or(ExprType::bigint(21));
         let ty = match function {
             Aggregate::Count => ExprType::bigint(21),
-            Aggregate::Sum => types::sum(&arg),
-            Aggregate::Avg => types::avg(&arg, self.cx.div_precision_increment),
+            Aggregate::Sum => type_rules::sum(&arg),
+            Aggregate::Avg => type_rules::avg(&arg, self.cx.div_precision_increment),
             Aggregate::Min | Aggregate::Max | Aggregate::AnyValue => {
                 ExprType { zerofill: false, ..arg.nullable(true) }
             }
@@ -122,7 +122,7 @@ impl Binder<'_> {
                 for arg in &mut args {
                     *arg = self.to_string(arg.clone());
                 }
-                let collation = types::collation_of(
+                let collation = type_rules::collation_of(
                     &args.iter().map(|a| &a.ty).collect::<Vec<_>>(),
                     "group_concat",
                 )?

@@ -1,13 +1,13 @@
 //! Columns' defaults.
 use super::expr::Env;
-use super::meta;
+use super::result_columns;
 use super::scope::{Clause, Scope};
 use super::{BindContext, Binder};
-use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::{self, ast};
 use crate::plan::{DefaultFill, Expr, ExprKind, ExprType, Function};
+use crate::table_info::TableInfo;
 use redolith_types::store::{StoreMode, convert_for_column};
 use redolith_types::{Charset, Collation, Column, DefaultValue, SqlType, Value};
 
@@ -45,7 +45,7 @@ impl Binder<'_> {
             DefaultFill::Literal(value) => {
                 let named = matches!(def.ty, SqlType::Enum { .. } | SqlType::Set { .. });
                 let value = if named { def.ty.present(value).into_owned() } else { value };
-                Expr::literal(value, meta::column_type(def))
+                Expr::literal(value, result_columns::column_type(def))
             }
             DefaultFill::Expr(expr) => *expr,
             DefaultFill::AutoIncrement => Expr::literal(Value::Int(0), ExprType::bigint(1)),

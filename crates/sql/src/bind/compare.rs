@@ -1,6 +1,6 @@
 //! Operators that compare, and logic.
 use super::expr::{Env, as_number, in_compared_charset};
-use super::{Binder, types};
+use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, BinaryOp};
 use crate::plan::{
@@ -45,7 +45,7 @@ impl Binder<'_> {
                 // A number of any kind goes with a number.
                 self.guess(l, &r.ty);
                 self.guess(r, &l.ty);
-                let mut ty = types::arith(op, &l.ty, &r.ty, self.cx.div_precision_increment);
+                let mut ty = type_rules::arith(op, &l.ty, &r.ty, self.cx.div_precision_increment);
                 if op == ArithOp::Subtract && self.cx.mode.has(SqlMode::NO_UNSIGNED_SUBTRACTION) {
                     ty.unsigned = false;
                 }
@@ -70,8 +70,7 @@ impl Binder<'_> {
     }
     /// A parameter that is compared. With a string it stays open: a number compares with strings as
     /// numbers do, and which of the two it is its value tells (BIND-3). So it does beside what
-    /// hangs on
-    /// such a parameter (`COALESCE(?, 1) < ?`).
+    /// hangs on such a parameter (`COALESCE(?, 1) < ?`).
     fn meet(&mut self, param: &Expr, other: &ExprType, is_open: bool) {
         if is_open || other.kind.is_string() {
             self.guess(param, other)
@@ -101,7 +100,7 @@ impl Binder<'_> {
         let right = year_of(&left, right);
         let left = dated_year(left, &right.ty);
         let right = dated_year(right, &left.ty);
-        let how = types::compare_as(&left.ty, &right.ty)?;
+        let how = type_rules::compare_as(&left.ty, &right.ty)?;
         let is_param = |e: &Expr| matches!(e.kind, ExprKind::Param(_));
         let open = [self.is_open(&right, is_param(&left)), self.is_open(&left, is_param(&right))];
         self.meet(&left, &right.ty, open[0]);
@@ -153,7 +152,7 @@ impl Binder<'_> {
         self.meet(&bound[2], &bound[0].ty, is_open);
         let is_range = matches!(bound[0].kind, ExprKind::Column { .. })
             && bound[1..].iter().all(Expr::is_constant);
-        let how = types::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
+        let how = type_rules::compare_all([&bound[0].ty, &bound[1].ty, &bound[2].ty], is_range)?;
         let nullable = bound.iter().any(|b| b.ty.nullable);
         let [value, low, high] = bound;
         let (low, high) = (year_for(&value, low), year_for(&value, high));
@@ -165,7 +164,7 @@ impl Binder<'_> {
             && value.ty.kind != Kind::Year;
         let column = value.ty;
         let fitted = |bound: Expr| -> Result<Expr> {
-            let how = if is_dated { types::compare_as(&column, &bound.ty)? } else { how };
+            let how = if is_dated { type_rules::compare_as(&column, &bound.ty)? } else { how };
             Ok(fit(bound, how))
         };
         let args = Box::new([fitted(value)?, fitted(low)?, fitted(high)?]);
@@ -194,12 +193,16 @@ impl Binder<'_> {
             self.meet(&bound, &value.ty, is_open);
             items.push(if hex && value.ty.kind.is_numeric() { as_number(bound) } else { bound });
         }
-        let how = types::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
+        let how = type_rules::common_of(&value.ty, items.iter().map(|i| &i.ty), "in")?;
         let nullable = value.ty.nullable || items.iter().any(|i| i.ty.nullable);
         let value = Box::new(fit(value, how));
         // Where the items are of several kinds each is compared by itself.
         let how_of = |item: &Expr| {
-            if how == CompareAs::ByValue { types::compare_as(&value.ty, &item.ty) } else { Ok(how) }
+            if how == CompareAs::ByValue {
+                type_rules::compare_as(&value.ty, &item.ty)
+            } else {
+                Ok(how)
+            }
         };
         let as_years = are_years(&items);
         let mut list = Vec::with_capacity(items.len());
@@ -260,7 +263,7 @@ impl Binder<'_> {
                 }
             }
         };
-        let (collation, _) = types::collation_of(&[&value.ty, &pattern.ty], "like")?;
+        let (collation, _) = type_rules::collation_of(&[&value.ty, &pattern.ty], "like")?;
         let how = CompareAs::String(collation);
         let nullable = value.ty.nullable || pattern.ty.nullable;
         let sides = Box::new([fit(value, how), fit(pattern, how)]);
@@ -297,7 +300,7 @@ impl Binder<'_> {
             return Err(SqlError::operand_columns(1));
         }
         let value = year_for(&plan.output[0], value);
-        let how = types::compare_as(&value.ty, &plan.output[0].ty)?;
+        let how = type_rules::compare_as(&value.ty, &plan.output[0].ty)?;
         let ty = ExprType::boolean().nullable(value.ty.nullable || plan.output[0].ty.nullable);
         self.subquery(plan, SubqueryTest::In { negated, how, value }, ty)
     }
@@ -409,8 +412,7 @@ pub(super) fn year_for(column: &Expr, value: Expr) -> Expr {
 }
 
 /// Whether a list is one of years where a YEAR is looked for in it: constants of one kind. A list
-/// of
-/// several kinds is compared with the number of the year.
+/// of several kinds is compared with the number of the year.
 fn are_years(list: &[Expr]) -> bool {
     let kind = |e: &Expr| match e.ty.kind {
         Kind::Float | Kind::Double => 1,

@@ -1,17 +1,17 @@
 //! UPDATE and DELETE of one table.
 use super::Binder;
+use super::access_path;
 use super::expr::Env;
 use super::insert::reads;
 use super::order::{Purpose, Wanted};
-use super::path;
 use super::scope::{Aliases, Clause, Scope};
 use super::select::{FOR_CHANGE, flatten};
-use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, FactorKind};
 use crate::plan::{
     AccessKind, Assignment, DeletePlan, DmlSort, Expr, ExprKind, TableAccess, UpdatePlan,
 };
+use crate::table_info::TableInfo;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -106,7 +106,7 @@ impl Binder<'_> {
             Some(order) if !order.is_empty() => Wanted { order, purpose: Purpose::Order, limited },
             _ => Wanted::NOTHING,
         };
-        let chosen = path::choose(table, 0, conjuncts, hints, &wanted)?;
+        let chosen = access_path::choose(table, 0, conjuncts, hints, &wanted)?;
         let sort = if chosen.ordered && wanted.purpose == Purpose::Order {
             DmlSort::default()
         } else {
@@ -148,7 +148,7 @@ fn note(access: &mut TableAccess, sort: &mut DmlSort, mut read: Vec<u16>) {
     sort.exprs.iter().for_each(|e| columns_of(e, &mut read));
     read.sort_unstable();
     read.dedup();
-    path::set_columns(access, read);
+    access_path::set_columns(access, read);
     // The row itself is read to be changed.
     access.path.covering = false;
 }

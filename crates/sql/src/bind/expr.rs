@@ -1,13 +1,13 @@
 //! Expressions: one syntax node, one bound node.
 use super::compare::{and, or};
 use super::scope::{Aliases, Clause, Scope, written};
-use super::{Binder, types};
+use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, ColumnName};
 use crate::parse::lexer::TokenKind;
-use crate::parse::lift::is_wide_integer;
-use crate::plan::same::SameIndex;
-use crate::plan::ty::UNKNOWN_DECIMALS;
+use crate::parse::parameterize::is_wide_integer;
+use crate::plan::expr_set::SameIndex;
+use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{Coercibility, CompareAs, Expr, ExprKind, ExprType, Kind, UnaryOp};
 use redolith_types::{Charset, Collation, Decimal, Value};
 
@@ -51,7 +51,7 @@ impl Binder<'_> {
                 Ok(Expr::literal(Value::from(text.as_str()), ty))
             }
             // A text statement has nobody to give it values.
-            A::Param(_) if self.lift => Err(self.syntax_at(expr.span)),
+            A::Param(_) if self.parameterize => Err(self.syntax_at(expr.span)),
             A::Param(number) => {
                 let ty = match self.cx.untyped.binary_search_by_key(number, |(n, _)| *n) {
                     Ok(at) => self.cx.untyped[at].1,
@@ -100,7 +100,8 @@ impl Binder<'_> {
             }
             A::Regexp { negated, value, pattern } => {
                 let sides = [self.string_operand(env, value)?, self.string_operand(env, pattern)?];
-                let (collation, _) = types::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
+                let (collation, _) =
+                    type_rules::collation_of(&[&sides[0].ty, &sides[1].ty], "regexp")?;
                 let ty = ExprType::boolean().nullable(sides.iter().any(|s| s.ty.nullable));
                 Ok(Expr::new(
                     ExprKind::Regexp { negated: *negated, collation, sides: Box::new(sides) },
@@ -159,20 +160,20 @@ impl Binder<'_> {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is lifted to (BIND-1). A wide integer is pinned: whether it
+    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned: whether it
     /// is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
-            return self.pinned(|b| b.lifted(number));
+            return self.pinned(|b| b.parameterized(number));
         }
-        self.lifted(number)
+        self.parameterized(number)
     }
 
     /// An expression that is stored or compared as it is: of a literal only the value counts there,
     /// so that wide integers (keys of many) share plans.
     pub(super) fn by_value(&mut self, env: &Env<'_>, expr: &ast::Expr) -> Result<Expr> {
         match expr.kind {
-            ast::ExprKind::Literal(number) => self.lifted(number),
+            ast::ExprKind::Literal(number) => self.parameterized(number),
             ast::ExprKind::Unary(ast::UnaryOp::Minus, ref v)
                 if matches!(v.kind, ast::ExprKind::Literal(_)) && !self.is_hex(v) =>
             {
@@ -182,9 +183,9 @@ impl Binder<'_> {
         }
     }
 
-    fn lifted(&mut self, number: u32) -> Result<Expr> {
+    fn parameterized(&mut self, number: u32) -> Result<Expr> {
         let kind = self.parsed.literal_kind(number);
-        if self.lift && !self.pinning {
+        if self.parameterize && !self.pinning {
             let ty = match kind {
                 TokenKind::Integer if is_wide_integer(self.parsed.literals[number as usize]) => {
                     ExprType::decimal(65, 0)
@@ -195,7 +196,7 @@ impl Binder<'_> {
                 kind if kind.is_string() => ExprType::string(0, self.literal_collation(number)),
                 _ => ExprType::string(0, Collation::Binary),
             };
-            self.lifted[number as usize] = true;
+            self.parameterized[number as usize] = true;
             return Ok(hex_or_not(Expr::new(ExprKind::Param(number), ty), kind));
         }
         let value = self.literal_value(number)?;
@@ -438,12 +439,14 @@ impl Binder<'_> {
         }
         let otherwise = otherwise.map(|o| self.chosen(env, o)).transpose()?;
         let how = match &operand {
-            Some(o) => types::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?,
+            Some(o) => {
+                type_rules::common_of(&o.ty, bound.iter().map(|(when, _)| &when.ty), "case")?
+            }
             None => CompareAs::ByValue,
         };
         let mut results: Vec<ExprType> = bound.iter().map(|(_, then)| then.ty).collect();
         results.extend(otherwise.as_ref().map(|o| o.ty));
-        let ty = types::unify(&results)?
+        let ty = type_rules::unify(&results)?
             .nullable(otherwise.is_none() || results.iter().any(|t| t.nullable));
         let branches =
             bound.into_iter().map(|(when, then)| (when, in_charset(then, &ty))).collect();
@@ -541,11 +544,11 @@ impl Binder<'_> {
 
 /// -x; literals are negated here, so that -1 is one.
 fn negate(operand: Expr) -> Expr {
-    let ty = match types::domain(&operand.ty) {
-        types::Domain::Double => {
+    let ty = match type_rules::domain(&operand.ty) {
+        type_rules::Domain::Double => {
             ExprType { decimals: operand.ty.real_decimals(), ..ExprType::double() }
         }
-        types::Domain::Decimal => {
+        type_rules::Domain::Decimal => {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
         }
@@ -674,8 +677,7 @@ pub(super) fn check_decimal(precision: u32, scale: u8, column: &str) -> Result<(
 }
 
 /// DATE stays a DATE if the unit is a day or longer, and TIME stays a TIME if it has no days: with
-/// them
-/// it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
+/// them it is a moment, on this day (MySQL 8.0.28). Strings stay strings (the value shows what they
 /// are).
 fn interval_type(date: &ExprType, amount: &ExprType, unit: crate::plan::IntervalUnit) -> ExprType {
     use crate::plan::IntervalUnit::*;

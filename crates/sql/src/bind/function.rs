@@ -1,11 +1,11 @@
 //! Calls: built-in functions and the types they give.
 use super::compare::year_for;
 use super::expr::{Env, check_fsp, in_charset, no_such_function};
-use super::{Binder, types};
+use super::{Binder, type_rules};
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{BinaryOp, Call, Span};
+use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::function::Returns;
-use crate::plan::ty::NOT_FIXED_DECIMALS;
 use crate::plan::{ArithOp, Coercibility, Expr, ExprKind, ExprType, Function, Kind};
 use redolith_types::{Collation, Value};
 
@@ -86,10 +86,10 @@ impl Binder<'_> {
             }
             Returns::Double => ExprType::double(),
             Returns::Number => number_type(function, args),
-            Returns::Integral => match types::domain(&first) {
-                types::Domain::Double => ExprType::double(),
+            Returns::Integral => match type_rules::domain(&first) {
+                type_rules::Domain::Double => ExprType::double(),
                 // What 64 bits may not hold.
-                types::Domain::Decimal if first.digits().0 >= 18 => {
+                type_rules::Domain::Decimal if first.digits().0 >= 18 => {
                     ExprType::decimal(first.digits().0 + 1, 0)
                 }
                 _ => ExprType::bigint(first.digits().0.clamp(1, 20) + 1).unsigned(first.unsigned),
@@ -112,7 +112,7 @@ impl Binder<'_> {
                     .get(1)
                     .filter(|part| cuts && part.ty.kind.is_string() && ty.kind != Kind::Null)
                 {
-                    let (common, _) = types::collation_of(&[&ty, &part.ty], function.name())?;
+                    let (common, _) = type_rules::collation_of(&[&ty, &part.ty], function.name())?;
                     if common.charset() == collation.charset() {
                         collation = common;
                     }
@@ -131,7 +131,7 @@ impl Binder<'_> {
                 let (collation, coercibility) = if strings.is_empty() {
                     (self.cx.collation, Coercibility::Literal)
                 } else {
-                    types::collation_of(&strings, function.name())?
+                    type_rules::collation_of(&strings, function.name())?
                 };
                 ExprType { coercibility, ..ExprType::string(length, collation) }
             }
@@ -150,8 +150,9 @@ impl Binder<'_> {
                         *arg = self.to_string(arg.clone());
                     }
                 }
-                let ty =
-                    types::unify(&args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>())?;
+                let ty = type_rules::unify(
+                    &args[from as usize..].iter().map(|a| a.ty).collect::<Vec<_>>(),
+                )?;
                 for arg in &mut args[from as usize..] {
                     *arg = in_charset(arg.clone(), &ty);
                 }
@@ -211,7 +212,7 @@ impl Binder<'_> {
         let (collation, coercibility) = if strings.is_empty() {
             (self.cx.collation, Coercibility::Literal)
         } else {
-            types::collation_of(&strings, "concat")?
+            type_rules::collation_of(&strings, "concat")?
         };
         let length: u64 = args.iter().map(|a| u64::from(a.ty.length)).sum();
         let ty = ExprType {
@@ -288,8 +289,8 @@ fn str_to_date_type(format: &Expr) -> ExprType {
 /// ABS, ROUND, TRUNCATE: the argument's kind of number; ROUND's digits become the scale.
 fn number_type(function: Function, args: &[Expr]) -> ExprType {
     let arg = &args[0].ty;
-    match types::domain(arg) {
-        types::Domain::Double => {
+    match type_rules::domain(arg) {
+        type_rules::Domain::Double => {
             // A constant number of digits is what is shown; ABS shows what its argument does.
             let decimals = match (function, args.get(1).map(|a| a.as_literal())) {
                 (Function::Abs, _) => arg.real_decimals(),
@@ -299,7 +300,7 @@ fn number_type(function: Function, args: &[Expr]) -> ExprType {
             };
             ExprType { decimals, ..ExprType::double() }
         }
-        types::Domain::Decimal => {
+        type_rules::Domain::Decimal => {
             let (int, scale) = arg.digits();
             if function == Function::Abs {
                 return ExprType::decimal(int + scale as u32, scale);

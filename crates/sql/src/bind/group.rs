@@ -1,10 +1,10 @@
 //! GROUP BY: what is computed for a row of the result is rewritten in terms of group keys and
 //! aggregates.
-use super::member::{Names, number_of};
+use super::enum_set::{Names, number_of};
 use super::scope::Scope;
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
-use crate::plan::same::SameIndex;
+use crate::plan::expr_set::SameIndex;
 use crate::plan::{Aggregate, AggregateCall, CompareOp, Expr, ExprKind, Grouping};
 use crate::sql_mode::SqlMode;
 use redolith_types::{Column, IndexDef};

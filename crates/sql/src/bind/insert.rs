@@ -1,17 +1,17 @@
 //! INSERT and REPLACE.
 use super::Binder;
+use super::enum_set::give_number;
 use super::expr::{Env, as_number};
-use super::member::give_number;
-use super::meta;
+use super::result_columns;
 use super::scope::{Clause, Scope, ScopeColumn, ScopeSource};
-use crate::catalog::TableInfo;
 use crate::error::{Result, SqlError};
 use crate::parse::ast::{self, InsertSource};
-use crate::plan::ty::NOT_FIXED_DECIMALS;
+use crate::plan::expr_type::NOT_FIXED_DECIMALS;
 use crate::plan::{
     ArithOp, Assignment, Expr, ExprKind, Fill, InsertPlan, InsertRows, InsertValue, Kind,
     OnDuplicate,
 };
+use crate::table_info::TableInfo;
 use redolith_types::SqlType;
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ impl Binder<'_> {
         let def = &table.def.columns[column];
         let hex = self.is_hex(value);
         let bound = self.by_value(env, value)?;
-        self.learn(&bound, &meta::column_type(def));
+        self.learn(&bound, &result_columns::column_type(def));
         let numeric = def.ty.is_numeric() || matches!(def.ty, SqlType::Year);
         Ok(if hex && numeric { as_number(bound) } else { bound })
     }
@@ -227,7 +227,7 @@ fn new_row(table: &Arc<TableInfo>, alias: &str, names: &[String]) -> Result<Scop
     }
     let alias: Arc<str> = Arc::from(alias);
     let columns = (0..table.def.columns.len()).map(|i| {
-        let meta = meta::column_meta(table, &alias, i, names.get(i).map(String::as_str));
+        let meta = result_columns::column_meta(table, &alias, i, names.get(i).map(String::as_str));
         ScopeColumn {
             name: meta.name.clone(),
             meta,

@@ -1,6 +1,6 @@
 //! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
 //!
-//! **BIND-1** In a text statement literals become parameters ("lifted") unless the plan depends on
+//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan depends on
 //! their value; then they are *pinned*: kept as literals, and reported so that the plan cache
 //! compares them.
 //! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile
@@ -8,6 +8,7 @@
 //! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,
 //! `COALESCE(?, 0)`), the values say that come: the plan is for their types (`untyped`) and is made
 //! anew for others. So it is with user variables, whose plans serve one statement.
+mod access_path;
 mod admin;
 mod aggregate;
 mod column;
@@ -15,30 +16,29 @@ mod column_def;
 mod compare;
 mod ddl;
 mod dml;
+mod enum_set;
 mod explain;
 mod expr;
 mod function;
 mod group;
 mod index_def;
 mod insert;
-mod member;
-pub mod meta;
 mod order;
-mod path;
 mod range;
+pub mod result_columns;
 mod scope;
 mod select;
-pub mod types;
+pub mod type_rules;
 
-use crate::catalog::{Catalog, TableInfo};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, Virtual, is_schema};
 use crate::parse::charsets::TextCharsets;
 use crate::parse::lexer::TokenKind;
 use crate::parse::{Bounds, Parsed, ast};
-use crate::plan::same::SameIndex;
+use crate::plan::expr_set::SameIndex;
 use crate::plan::{ExprType, Plan, RowLock, Statement, TableUse};
 use crate::sql_mode::SqlMode;
+use crate::table_info::{Catalog, TableInfo};
 use aggregate::Aggregates;
 use redolith_types::{Charset, Collation, Value};
 use std::collections::BTreeSet;
@@ -86,8 +86,8 @@ pub enum Params {
 }
 
 pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result<Bound> {
-    let lift = params != Params::Marks;
-    let mut binder = Binder::new(parsed, cx, lift);
+    let parameterize = params != Params::Marks;
+    let mut binder = Binder::new(parsed, cx, parameterize);
     if let Params::Literals { row_stride } = params {
         binder.row_stride = row_stride;
     }
@@ -108,7 +108,7 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
             | Statement::Transaction(_)
     );
     let cacheable = shared && !binder.reads_user_variables;
-    let params = if lift { parsed.literals.len() as u32 } else { parsed.params };
+    let params = if parameterize { parsed.literals.len() as u32 } else { parsed.params };
     let untyped = if cx.untyped.is_empty() {
         binder.untyped.iter().map(|n| (*n, ExprType::null())).collect()
     } else {
@@ -137,10 +137,10 @@ pub fn bind(parsed: &Parsed<'_>, cx: &BindContext<'_>, params: Params) -> Result
 pub(crate) struct Binder<'a> {
     cx: &'a BindContext<'a>,
     parsed: &'a Parsed<'a>,
-    lift: bool,
+    parameterize: bool,
     pinned: BTreeSet<u32>,
     /// Literals that have become parameters.
-    lifted: Vec<bool>,
+    parameterized: Vec<bool>,
     /// Literals met now are pinned.
     pinning: bool,
     param_types: Vec<ExprType>,
@@ -176,15 +176,15 @@ fn slot(n: usize) -> Result<u16> {
 }
 
 impl<'a> Binder<'a> {
-    fn new(parsed: &'a Parsed<'a>, cx: &'a BindContext<'a>, lift: bool) -> Binder<'a> {
+    fn new(parsed: &'a Parsed<'a>, cx: &'a BindContext<'a>, parameterize: bool) -> Binder<'a> {
         let param_types =
-            if lift { Vec::new() } else { vec![ExprType::null(); parsed.params as usize] };
+            if parameterize { Vec::new() } else { vec![ExprType::null(); parsed.params as usize] };
         Binder {
             cx,
             parsed,
-            lift,
+            parameterize,
             pinned: BTreeSet::new(),
-            lifted: vec![false; if lift { parsed.literals.len() } else { 0 }],
+            parameterized: vec![false; if parameterize { parsed.literals.len() } else { 0 }],
             pinning: false,
             param_types,
             untyped: BTreeSet::new(),
@@ -264,7 +264,12 @@ impl<'a> Binder<'a> {
     /// Literals that are no expressions are part of the plan: the lengths in CAST(x AS CHAR(5)), an
     /// alias or the name of a character set as a string.
     fn pin_the_rest(&mut self) {
-        self.pinned.extend((0..).zip(&self.lifted).filter(|(_, lifted)| !**lifted).map(|(n, _)| n));
+        self.pinned.extend(
+            (0..)
+                .zip(&self.parameterized)
+                .filter(|(_, parameterized)| !**parameterized)
+                .map(|(n, _)| n),
+        );
     }
 
     /// The value of a literal, which is pinned by asking.

@@ -1,8 +1,8 @@
 //! When rows come in the order that is asked for.
-use super::path::Chosen;
+use super::access_path::Chosen;
 use super::select::single_extreme;
-use crate::catalog::TableInfo;
 use crate::plan::{Expr, ExprKind, SelectPlan};
+use crate::table_info::TableInfo;
 use redolith_types::TableDef;
 
 /// The order a statement would like the rows of its first table in.

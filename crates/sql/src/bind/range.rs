@@ -3,8 +3,8 @@
 //! A condition that compares one column with what is known before the table is read is a *test*: a
 //! list of intervals of that column. An index is useful as far as tests on its first columns go:
 //! equalities first (each IN list multiplies the ranges), then one list of intervals.
-use crate::catalog::TableInfo;
 use crate::plan::{Bound, CompareAs, CompareOp, Expr, ExprKind, KeyRange};
+use crate::table_info::TableInfo;
 use redolith_types::{IndexDef, SqlType, Value};
 
 /// More ranges than this are not worth it: the remaining columns stay conditions.

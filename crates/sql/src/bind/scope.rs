@@ -1,11 +1,11 @@
 //! Names to places: the FROM items of one SELECT and their columns.
-use super::{meta, slot};
-use crate::catalog::TableInfo;
+use super::{result_columns, slot};
 use crate::error::{Result, SqlError};
 use crate::information_schema::is_schema;
 use crate::parse::ast::ColumnName;
 use crate::plan::{Expr, ExprKind, ExprType};
 use crate::sink::ColumnMeta;
+use crate::table_info::TableInfo;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Scope {
         let alias: Arc<str> = Arc::from(alias.unwrap_or(&table.def.name));
         let source = self.sources.len() as u16;
         let columns = (0..table.def.columns.len()).map(|i| {
-            let mut meta = meta::column_meta(table, &alias, i, None);
+            let mut meta = result_columns::column_meta(table, &alias, i, None);
             meta.ty.nullable |= outer;
             let hidden = table.def.columns[i].invisible;
             ScopeColumn {

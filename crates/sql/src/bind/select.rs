@@ -1,11 +1,11 @@
 //! SELECT: the clauses in the order in which they see each other's names, then the ways to the
 //! rows.
+use super::access_path;
 use super::aggregate::Aggregates;
 use super::compare::and;
+use super::enum_set::keep_numbers;
 use super::expr::Env;
-use super::member::keep_numbers;
 use super::order::Wanted;
-use super::path;
 use super::scope::{Aliases, Clause, Scope, ScopeSource};
 use super::{Binder, slot};
 use crate::error::{Result, SqlError};
@@ -13,7 +13,7 @@ use crate::information_schema::{SCHEMA, Virtual};
 use crate::parse::ast::{self, ExprKind as A, FactorKind, Join, SelectItem};
 use crate::parse::lexer::TokenKind;
 use crate::parse::limits::MAX_ITEMS;
-use crate::plan::same::SameIndex;
+use crate::plan::expr_set::SameIndex;
 use crate::plan::{
     AggregateCall, CompareOp, Expr, ExprKind, ExprType, JoinKind, Kind, Limit, OnConflict, RowLock,
     SelectPlan, SortKey, Source, SourceKind,
@@ -492,7 +492,7 @@ impl Binder<'_> {
                     let (own, other): (Vec<Expr>, Vec<Expr>) = here.into_iter().partition(|e| {
                         !left || e.last_source() == Some(s as u16) || e.last_source().is_none()
                     });
-                    let chosen = path::choose(
+                    let chosen = access_path::choose(
                         &table,
                         s as u16,
                         own,
@@ -545,7 +545,7 @@ impl Binder<'_> {
             plan.sources.push(source);
         }
         plan.condition = Some(constant).filter(|c| !c.is_empty()).map(and);
-        path::note_columns(plan);
+        access_path::note_columns(plan);
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Aggregate functions: what each keeps for a group.
-use super::collect::KeySet;
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::row_buffer::KeySet;
 use super::sortkey;
 use crate::error::{Result, SqlError};
 use crate::plan::{Aggregate, AggregateCall, Expr, Kind};

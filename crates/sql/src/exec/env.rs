@@ -9,7 +9,7 @@ use crate::session::Database;
 use crate::session::state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
-use redolith_engine::host::Host;
+use redolith_engine::runtime::Runtime;
 use redolith_types::store::StoreMode;
 use redolith_types::{Charset, Collation, Date, DateTime, Value};
 use std::collections::HashMap;
@@ -120,7 +120,7 @@ pub struct Env<'a> {
     /// What INFORMATION_SCHEMA tells of.
     pub database: Option<&'a Database>,
     /// Where it runs; None: where nobody else waits for the thread.
-    pub host: Option<&'a dyn Host>,
+    pub runtime: Option<&'a dyn Runtime>,
     pub(super) pace: Pace,
     /// A SLEEP() that is interrupted gives 1 and the statement goes on.
     pub(super) sleep_answers: bool,
@@ -148,22 +148,22 @@ impl<'a> Env<'a> {
             user_locks: None,
             binary_params: &[],
             database: None,
-            host: None,
+            runtime: None,
             pace: Pace::default(),
             sleep_answers: false,
             now_us: settings.timestamp_us,
             random: None,
         }
     }
-    /// What the statement holds now, for [`Env::settle`].
+    /// What the statement holds now, for [`Env::release_to`].
     #[inline(always)]
     pub fn held(&self) -> usize {
         self.session.memory.statement.used()
     }
     /// What was charged since then is not held any more.
     #[inline(always)]
-    pub fn settle(&mut self, held: usize) {
-        self.session.memory.statement.settle(held);
+    pub fn release_to(&mut self, held: usize) {
+        self.session.memory.statement.release_to(held);
     }
     /// The statement is about to hold so much more, or already does for a moment.
     pub fn charge(&mut self, bytes: usize) -> Result<()> {
@@ -181,7 +181,7 @@ impl<'a> Env<'a> {
     /// Nor does it keep this any more.
     pub fn keeps_no_more(&mut self, counted: usize) {
         let mark = self.held().saturating_sub(counted);
-        self.settle(mark);
+        self.release_to(mark);
     }
     /// When the statement's time is up, by the disk's clock.
     pub fn set_deadline(&mut self, deadline: Option<Duration>) {

@@ -1,12 +1,12 @@
 //! For tests: an engine in a folder of its own, and what a session has.
 use super::admin::{self, AdminContext, Ran};
-use super::catalog::EngineCatalog;
 use super::ddl::{self, DdlContext};
+use super::engine_catalog::EngineCatalog;
 use super::global_read_lock::GlobalReadLock;
 use super::locks::SessionLocks;
 use super::rows::Collected;
 use super::set::{NextTransaction, variable_type};
-use crate::bind::types::of_value;
+use crate::bind::type_rules::of_value;
 use crate::bind::{BindContext, Params, bind};
 use crate::error::Result;
 use crate::memory::{ServerMemory, SessionMemory};
@@ -20,8 +20,8 @@ use crate::sql_mode::SqlMode;
 use crate::status::Status;
 use redolith_disk::{Disk, RealDisk};
 use redolith_engine::dict::table::Table;
-use redolith_engine::host::{Host, Threads, block_on};
 use redolith_engine::lock::KillFlag;
+use redolith_engine::runtime::{Runtime, Threads, block_on};
 use redolith_engine::{Config, Engine};
 use redolith_types::{Collation, Value};
 use std::path::PathBuf;
@@ -66,10 +66,10 @@ impl Server {
     pub fn on(disk: Arc<dyn Disk>, set: impl FnOnce(&mut Config)) -> Server {
         Server::hosted(disk.clone(), Threads::new(disk), set)
     }
-    /// The same on a host of the caller's.
+    /// The same on a runtime of the caller's.
     pub fn hosted(
         disk: Arc<dyn Disk>,
-        host: Arc<dyn Host>,
+        runtime: Arc<dyn Runtime>,
         set: impl FnOnce(&mut Config),
     ) -> Server {
         let dir = Dir::new();
@@ -77,7 +77,7 @@ impl Server {
         (config.pool_bytes, config.log_segment_bytes, config.log_capacity_bytes) =
             (8 << 20, 1 << 20, 16 << 20);
         set(&mut config);
-        let (engine, _) = block_on(Engine::open(config, disk, host)).unwrap();
+        let (engine, _) = block_on(Engine::open(config, disk, runtime)).unwrap();
         block_on(engine.create_schema("test", Collation::Utf8mb4GeneralCi)).unwrap();
         Server {
             catalog: EngineCatalog::new(engine.clone()),

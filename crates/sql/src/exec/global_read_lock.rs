@@ -13,7 +13,9 @@
 //!
 //! Going through costs two additions on a cache line that few sessions share.
 use crate::error::{Result, SqlError};
-use redolith_engine::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
+use redolith_engine::dict::metadata_lock::{
+    MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -29,14 +31,14 @@ struct Lane(AtomicUsize);
 pub struct Gate {
     shut: AtomicUsize,
     inside: Box<[Lane]>,
-    lock: Arc<MdlLock>,
+    lock: Arc<MetadataLock>,
 }
 impl Default for Gate {
     fn default() -> Gate {
         Gate {
             shut: AtomicUsize::new(0),
             inside: (0..LANES).map(|_| Lane::default()).collect(),
-            lock: MdlLock::new(),
+            lock: MetadataLock::new(),
         }
     }
 }
@@ -56,9 +58,9 @@ impl Gate {
         self.inside[session % LANES].0.fetch_sub(1, SeqCst);
     }
     #[cold]
-    async fn wait_open(&self, wait: MdlWait<'_>) -> Result<()> {
+    async fn wait_open(&self, wait: MetadataLockWait<'_>) -> Result<()> {
         // GRL-2
-        Ok(MdlSet::new().lock(&self.lock, MdlMode::Write, wait).await?)
+        Ok(MetadataLockSet::new().lock(&self.lock, MetadataLockMode::Write, wait).await?)
     }
     fn is_empty(&self) -> bool {
         self.inside.iter().all(|lane| lane.0.load(SeqCst) == 0)
@@ -69,7 +71,7 @@ impl Gate {
 struct Shut {
     global: Arc<GlobalReadLock>,
     gate: fn(&GlobalReadLock) -> &Gate,
-    _lock: MdlSet,
+    _lock: MetadataLockSet,
 }
 impl Drop for Shut {
     fn drop(&mut self) {
@@ -81,10 +83,10 @@ impl Shut {
     async fn new(
         global: &Arc<GlobalReadLock>,
         gate: fn(&GlobalReadLock) -> &Gate,
-        wait: MdlWait<'_>,
+        wait: MetadataLockWait<'_>,
     ) -> Result<Shut> {
-        let mut lock = MdlSet::new();
-        lock.lock(&gate(global).lock, MdlMode::NoWrite, wait).await?;
+        let mut lock = MetadataLockSet::new();
+        lock.lock(&gate(global).lock, MetadataLockMode::NoWrite, wait).await?;
         gate(global).shut.fetch_add(1, SeqCst);
         let shut = Shut { global: global.clone(), gate, _lock: lock };
         let mut waited = Duration::ZERO;
@@ -95,7 +97,7 @@ impl Shut {
             if waited >= wait.timeout {
                 return Err(SqlError::lock_wait_timeout());
             }
-            wait.host.sleep(LOOK).await;
+            wait.runtime.sleep(LOOK).await;
             waited += LOOK;
         }
         Ok(shut)
@@ -125,7 +127,7 @@ impl Passes {
 
     /// A statement that writes begins.
     #[inline]
-    pub async fn begin_statement(&mut self, wait: MdlWait<'_>) -> Result<()> {
+    pub async fn begin_statement(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         if !self.statement && !self.tables {
             self.enter(wait).await?;
             self.statement = true;
@@ -138,14 +140,14 @@ impl Passes {
             self.global.statements.leave(self.session);
         }
     }
-    async fn enter(&self, wait: MdlWait<'_>) -> Result<()> {
+    async fn enter(&self, wait: MetadataLockWait<'_>) -> Result<()> {
         while !self.global.statements.try_enter(self.session) {
             self.global.statements.wait_open(wait).await?;
         }
         Ok(())
     }
     /// LOCK TABLES .. WRITE: as a statement that goes on until UNLOCK TABLES.
-    pub async fn lock_tables(&mut self, wait: MdlWait<'_>) -> Result<()> {
+    pub async fn lock_tables(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         if self.held.is_some() {
             return Err(conflicting_read_lock());
         }
@@ -162,7 +164,7 @@ impl Passes {
     }
     /// Until the pass is dropped a transaction that has written is committed. None: the session
     /// holds the lock itself, or is inside already.
-    pub async fn commit(&self, wait: MdlWait<'_>) -> Result<Option<CommitPass>> {
+    pub async fn commit(&self, wait: MetadataLockWait<'_>) -> Result<Option<CommitPass>> {
         if self.held.is_some() || self.statement || self.tables {
             return Ok(None);
         }
@@ -173,7 +175,7 @@ impl Passes {
     }
 
     /// Stops everybody else.
-    pub async fn hold(&mut self, wait: MdlWait<'_>) -> Result<()> {
+    pub async fn hold(&mut self, wait: MetadataLockWait<'_>) -> Result<()> {
         let statements = Shut::new(&self.global, |g| &g.statements, wait).await?;
         let commits = Shut::new(&self.global, |g| &g.commits, wait).await?;
         self.held = Some((statements, commits));

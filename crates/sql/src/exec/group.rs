@@ -1,8 +1,8 @@
 //! GROUP BY: one set of accumulators per different key, in the order the keys came.
 use super::aggregate::Accumulator;
-use super::collect::{KeySet, read, write};
 use super::env::Env;
 use super::eval::{Eval, Scope};
+use super::row_buffer::{KeySet, read, write};
 use super::sortkey;
 use crate::error::Result;
 use crate::plan::Grouping;
@@ -64,7 +64,7 @@ impl<'p> Groups<'p> {
             acc.add(call, at, env)?;
             self.kept = self.kept + acc.memory() - before;
         }
-        env.settle(mark);
+        env.release_to(mark);
         let memory = self.memory();
         env.keep(&mut self.counted, memory)
     }

@@ -5,14 +5,14 @@ use super::long_rows::{self, LONG_ROW, charge_write};
 use super::scan::check_killed;
 use super::subquery::Found;
 use super::update::{assign, keep_changed, moves, now_for};
-use super::{ExecContext, select, store};
-use crate::catalog::TableInfo;
+use super::{ExecContext, column_conversion, select};
 use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
 };
 use crate::session::state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
+use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
 use redolith_engine::Trx;
 use redolith_engine::dict::table::Table;
@@ -60,7 +60,7 @@ pub async fn run(
                     // What stands after the rows sees its own parameters.
                     work.row(cx, Given::Exprs(row), here, at).await?;
                 }
-                cx.env.settle(mark);
+                cx.env.release_to(mark);
                 done += count;
             }
         }
@@ -271,7 +271,7 @@ impl<'p> Work<'p> {
         payload.clear();
         let mark = cx.env.held();
         let mut made = self.make(given, at, &mut cx.env, single, &mut payload);
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         if payload.len() > LONG_ROW {
             made = made.and_then(|()| {
                 charge_write(
@@ -287,7 +287,7 @@ impl<'p> Work<'p> {
             Err(e) => Err(e),
         };
         // What ON DUPLICATE KEY UPDATE has made.
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         cx.scratch.row = payload;
         self.auto.rows_left -= 1;
         done
@@ -340,7 +340,7 @@ impl<'p> Work<'p> {
                 }
                 _ if column.nullable => Value::Null,
                 // A number that is yet to be generated is 0.
-                _ => store::zero(&column.ty),
+                _ => column_conversion::zero(&column.ty),
             });
         }
         let mut order: Vec<usize> = (0..plan.fill.len()).collect();
@@ -406,7 +406,7 @@ impl<'p> Work<'p> {
             (None, DefaultFill::AutoIncrement) => (Value::Null, Charset::Binary),
             (None, DefaultFill::Missing) => {
                 env.warn(SqlError::no_default(&column.name))?;
-                return Ok(store::zero(&column.ty));
+                return Ok(column_conversion::zero(&column.ty));
             }
         };
         if column.auto_increment {
@@ -414,7 +414,7 @@ impl<'p> Work<'p> {
         } else if value.is_null() && !column.nullable && single && !plan.ignore {
             Err(SqlError::column_cannot_be_null(&column.name))
         } else {
-            store::convert(value, column, from, env.row, env)
+            column_conversion::convert(value, column, from, env.row, env)
         }
     }
 
@@ -430,7 +430,7 @@ impl<'p> Work<'p> {
         let stored = if value.is_null() {
             None
         } else {
-            Some(store::convert(value, column, from, env.row, env)?)
+            Some(column_conversion::convert(value, column, from, env.row, env)?)
         };
         let zero_counts = env.settings.sql_mode.has(SqlMode::NO_AUTO_VALUE_ON_ZERO);
         match stored.map(|stored| (to_integer(&stored).value, stored)) {
@@ -673,7 +673,7 @@ impl Rewriter {
         let is_long = self.fetch(cx).await?;
         let is = payload == if is_long { self.cursor.whole() } else { self.row().stored };
         self.cursor.let_go();
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         Ok(is)
     }
     /// Reads the row's long columns; false if it has none. They stay in the cursor and in the

@@ -4,7 +4,7 @@
 //! FLUSH TABLES WITH READ LOCK is apart from both: BEGIN and the end of a transaction leave it
 //! alone.
 //!
-//! **SLOCK-1** `mdl` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the
+//! **SLOCK-1** `metadata_lock` holds LOCK TABLES' locks first, up to `base`; what is above it ends with the
 //! transaction.
 //! **SLOCK-2** Every definition holds the catalog's lock in `Write`, so that FLUSH TABLES WITH READ
 //! LOCK, which takes it in `NoWrite`, stops all of them.
@@ -12,18 +12,20 @@ use super::global_read_lock::{GlobalReadLock, Passes, conflicting_read_lock};
 use crate::error::{Result, SqlError};
 use crate::plan::{TableLock, TableName};
 use redolith_engine::Engine;
-use redolith_engine::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
+use redolith_engine::dict::metadata_lock::{
+    MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
+};
 use redolith_engine::lock::KillFlag;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub struct SessionLocks {
-    pub mdl: MdlSet,
+    pub metadata_lock: MetadataLockSet,
     base: usize,
     tables: Vec<(TableName, TableLock)>,
     pub passes: Passes,
     /// SLOCK-2: the catalog's lock, while FLUSH TABLES WITH READ LOCK is in force.
-    catalog: MdlSet,
+    catalog: MetadataLockSet,
     /// UNLOCK TABLES has been said; the locks go with the transaction.
     unlocking: bool,
 }
@@ -34,32 +36,32 @@ pub struct Wait {
     pub kill: Arc<KillFlag>,
 }
 impl Wait {
-    pub fn on<'w>(&'w self, engine: &'w Engine) -> MdlWait<'w> {
-        MdlWait { host: &engine.host, timeout: self.timeout, kill: &self.kill }
+    pub fn on<'w>(&'w self, engine: &'w Engine) -> MetadataLockWait<'w> {
+        MetadataLockWait { runtime: &engine.runtime, timeout: self.timeout, kill: &self.kill }
     }
 }
 
 /// The lock of a database.
-pub fn schema_lock(engine: &Engine, schema: &str) -> Arc<MdlLock> {
-    engine.dict.mdl(&format!("d/{schema}"))
+pub fn schema_lock(engine: &Engine, schema: &str) -> Arc<MetadataLock> {
+    engine.dict.metadata_lock(&format!("d/{schema}"))
 }
 /// SLOCK-2.
-fn catalog_lock(engine: &Engine) -> Arc<MdlLock> {
-    engine.dict.mdl("d")
+fn catalog_lock(engine: &Engine) -> Arc<MetadataLock> {
+    engine.dict.metadata_lock("d")
 }
 /// The lock of a table, whether there is one of the name or not.
-pub fn table_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MdlLock> {
-    engine.dict.mdl(&format!("t/{schema}/{name}"))
+pub fn table_lock(engine: &Engine, schema: &str, name: &str) -> Arc<MetadataLock> {
+    engine.dict.metadata_lock(&format!("t/{schema}/{name}"))
 }
 
 impl SessionLocks {
     pub fn new(global: Arc<GlobalReadLock>, session: u32) -> SessionLocks {
         SessionLocks {
-            mdl: MdlSet::new(),
+            metadata_lock: MetadataLockSet::new(),
             base: 0,
             tables: Vec::new(),
             passes: Passes::new(global, session),
-            catalog: MdlSet::new(),
+            catalog: MetadataLockSet::new(),
             unlocking: false,
         }
     }
@@ -68,7 +70,7 @@ impl SessionLocks {
         if self.unlocking {
             self.unlock_tables();
         }
-        self.mdl.release_to(self.base);
+        self.metadata_lock.release_to(self.base);
     }
     /// Whether LOCK TABLES is in force.
     pub fn has_locked_tables(&self) -> bool {
@@ -104,9 +106,9 @@ impl SessionLocks {
     pub async fn take(
         &mut self,
         engine: &Engine,
-        schemas: &[(&str, MdlMode)],
-        tables: &[(&str, &str, MdlMode)],
-        wait: MdlWait<'_>,
+        schemas: &[(&str, MetadataLockMode)],
+        tables: &[(&str, &str, MetadataLockMode)],
+        wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         let (mut schemas, mut tables) = (schemas.to_vec(), tables.to_vec());
         schemas.sort_by_key(|(name, _)| *name);
@@ -116,35 +118,39 @@ impl SessionLocks {
         let tables =
             tables.iter().map(|(schema, name, mode)| (table_lock(engine, schema, name), *mode));
         let all: Vec<_> = schemas.chain(tables).collect();
-        Ok(self.mdl.lock_all(&all, wait).await?)
+        Ok(self.metadata_lock.lock_all(&all, wait).await?)
     }
 
     /// As [`take`](Self::take), for a definition.
     pub async fn take_for_ddl(
         &mut self,
         engine: &Engine,
-        schemas: &[(&str, MdlMode)],
-        tables: &[(&str, &str, MdlMode)],
-        wait: MdlWait<'_>,
+        schemas: &[(&str, MetadataLockMode)],
+        tables: &[(&str, &str, MetadataLockMode)],
+        wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         if self.passes.holds() {
             return Err(conflicting_read_lock());
         }
-        self.mdl.lock(&catalog_lock(engine), MdlMode::Write, wait).await?;
+        self.metadata_lock.lock(&catalog_lock(engine), MetadataLockMode::Write, wait).await?;
         self.take(engine, schemas, tables, wait).await
     }
 
     /// FLUSH TABLES WITH READ LOCK, after the transaction has ended: no definitions from here on,
     /// and nobody writes or commits what was written.
-    pub async fn lock_everything(&mut self, engine: &Engine, wait: MdlWait<'_>) -> Result<()> {
+    pub async fn lock_everything(
+        &mut self,
+        engine: &Engine,
+        wait: MetadataLockWait<'_>,
+    ) -> Result<()> {
         if self.has_locked_tables() {
             return Err(SqlError::lock_or_active_transaction());
         }
         if self.passes.holds() {
             return Ok(());
         }
-        let mut catalog = MdlSet::new();
-        catalog.lock(&catalog_lock(engine), MdlMode::NoWrite, wait).await?;
+        let mut catalog = MetadataLockSet::new();
+        catalog.lock(&catalog_lock(engine), MetadataLockMode::NoWrite, wait).await?;
         self.passes.hold(wait).await?;
         self.catalog = catalog;
         Ok(())
@@ -161,12 +167,17 @@ impl SessionLocks {
         &mut self,
         engine: &Engine,
         tables: &[(TableName, TableLock)],
-        wait: MdlWait<'_>,
+        wait: MetadataLockWait<'_>,
     ) -> Result<()> {
         self.unlock_tables();
-        let schemas: Vec<_> = tables.iter().map(|(t, _)| (&*t.schema, MdlMode::Read)).collect();
+        let schemas: Vec<_> =
+            tables.iter().map(|(t, _)| (&*t.schema, MetadataLockMode::Read)).collect();
         let mode = |lock: &TableLock| {
-            if *lock == TableLock::Read { MdlMode::NoWrite } else { MdlMode::Exclusive }
+            if *lock == TableLock::Read {
+                MetadataLockMode::NoWrite
+            } else {
+                MetadataLockMode::Exclusive
+            }
         };
         let names: Vec<_> =
             tables.iter().map(|(t, lock)| (&*t.schema, &*t.name, mode(lock))).collect();
@@ -183,7 +194,7 @@ impl SessionLocks {
                 return Err(SqlError::no_such_table(&table.schema, &table.name));
             }
         }
-        self.base = self.mdl.mark();
+        self.base = self.metadata_lock.mark();
         self.tables = tables.to_vec();
         Ok(())
     }
@@ -193,7 +204,7 @@ impl SessionLocks {
     }
     /// Gives back what LOCK TABLES took, and the transaction's locks.
     pub fn unlock_tables(&mut self) {
-        self.mdl.release_all();
+        self.metadata_lock.release_all();
         self.tables.clear();
         self.passes.unlock_tables();
         (self.base, self.unlocking) = (0, false);

@@ -10,38 +10,38 @@
 //! that may move then.
 pub mod admin;
 mod aggregate;
-mod asked;
-mod bounds;
-pub mod catalog;
-mod collect;
+mod column_conversion;
 pub mod ddl;
 mod delete;
+pub mod engine_catalog;
 pub mod env;
 pub mod eval;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub(crate) mod gathered;
 pub(crate) mod global_read_lock;
 mod group;
 mod insert;
+mod key_bounds;
 pub mod locks;
 mod long_rows;
 mod more_rows;
 mod number_bounds;
 mod pace;
+mod row_buffer;
 mod rows;
 pub mod scan;
 mod select;
+pub(crate) mod server_rows;
 pub mod set;
 pub mod show;
 mod sortkey;
-mod store;
 pub mod subquery;
 #[cfg(test)]
 mod tests;
 mod update;
 pub mod user_locks;
 mod waits;
+mod wanted_tables;
 
 pub use env::{Env, NoVariables, StatementSettings, Variables};
 pub use more_rows::MoreRows;
@@ -178,7 +178,7 @@ async fn run_do(cx: &mut ExecContext<'_>, exprs: &[Expr], params: &[Value<'_>]) 
             Some(alone) => drop(alone.wait(cx, &[], scope).await?),
             None => drop(Eval::new(scope, &mut cx.env).eval(e)?),
         }
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
     }
     Ok(Outcome::Done(Done::default()))
 }

@@ -1,6 +1,6 @@
 //! Bounds of temporal columns that are numbers: `d > 20240199` compares YYYYMMDD, whether or not
 //! there is such a day. The nearest value is the greatest one that is not above the number.
-use super::bounds::nearest_timestamp;
+use super::key_bounds::nearest_timestamp;
 use redolith_types::convert::exact_number;
 use redolith_types::temporal::{MAX_TIME_US, US_PER_DAY, US_PER_SEC, days_in_month};
 use redolith_types::{Date, DateTime, Decimal, SqlType, Time, Value};
@@ -30,8 +30,7 @@ pub(super) fn nearest(
 }
 
 /// The last day whose YYYYMMDD is not above the number, and whether it is just that. Months and
-/// days
-/// may be zero. None: a number too great for 64 bits.
+/// days may be zero. None: a number too great for 64 bits.
 fn date(number: Option<i64>) -> (Date, bool) {
     let Some(number) = number.filter(|n| *n <= 99_991_231) else { return (Date::MAX, false) };
     if number < 0 {

@@ -1,8 +1,8 @@
 //! How long an evaluation goes on before it looks around.
 //!
-//! **PACE-1** No evaluation holds a worker of the host for longer than [`TURN`] and what goes by
+//! **PACE-1** No evaluation holds a worker of the runtime for longer than [`TURN`] and what goes by
 //! between two looks: it leaves its worker
-//! ([`Host::leave_worker`](redolith_engine::host::Host::leave_worker)) and goes on beside the
+//! ([`Runtime::leave_worker`](redolith_engine::runtime::Runtime::leave_worker)) and goes on beside the
 //! others. So do evaluations that have met a long value, at once: a single call over it may take
 //! long.
 //! **PACE-2** Every look asks whether the statement was killed and whether its time is up, so both
@@ -30,7 +30,7 @@ pub const MUCH: usize = 4 << 20;
 pub struct Pace {
     /// Until the next look.
     steps: i64,
-    /// The stretch of the host in which this began, and when.
+    /// The stretch of the runtime in which this began, and when.
     stretch: u64,
     began: Duration,
     /// Long values are about: it is worked on beside the workers, after each wait again.
@@ -77,8 +77,8 @@ impl Env<'_> {
     #[cold]
     pub fn be_heavy(&mut self) {
         self.pace.heavy = true;
-        if let Some(host) = self.host {
-            host.leave_worker();
+        if let Some(runtime) = self.runtime {
+            runtime.leave_worker();
         }
     }
 
@@ -108,21 +108,21 @@ impl Env<'_> {
             return Err(SqlError::query_timeout());
         }
         self.pace.steps = STEPS;
-        let Some(host) = self.host else { return Ok(()) };
-        let stretch = host.stretch();
+        let Some(runtime) = self.runtime else { return Ok(()) };
+        let stretch = runtime.stretch();
         if stretch != self.pace.stretch || self.pace.looks == 1 {
             (self.pace.stretch, self.pace.began) = (stretch, now);
         }
         if self.pace.heavy {
-            host.leave_worker();
+            runtime.leave_worker();
             // After a wait it is on a worker again, and must not begin a long call there.
             self.pace.steps = 0;
         }
         if now.saturating_sub(self.pace.began) >= TURN {
-            if host.has_left_worker() {
-                host.breathe();
+            if runtime.has_left_worker() {
+                runtime.breathe();
             } else {
-                host.leave_worker();
+                runtime.leave_worker();
             }
             self.pace.began = self.disk.now();
         }

@@ -109,7 +109,7 @@ impl<'p> Loops<'p> {
                     Rows::Kept { rows: kept.rows, next: 0 }
                 }
                 SourceKind::Virtual(table) => {
-                    let tables = super::asked::tables(cx, source, levels.len(), params)?;
+                    let tables = super::wanted_tables::tables(cx, source, levels.len(), params)?;
                     let db = cx
                         .env
                         .database
@@ -135,7 +135,7 @@ impl<'p> Loops<'p> {
                 Rows::Scan(scan) => scan.finish(cx),
                 // To free many rows takes long.
                 Rows::Kept { rows, .. } if rows.len() >= MANY => {
-                    cx.trx.engine().host.leave_worker();
+                    cx.trx.engine().runtime.leave_worker();
                 }
                 Rows::Kept { .. } => {}
             }
@@ -215,7 +215,7 @@ impl<'p> Loops<'p> {
                 let sources: Current<'_> = outer.iter().map(Level::row).collect();
                 let mark = cx.env.held();
                 scan.start(Scope { sources: &sources, ..at }, &mut cx.env)?;
-                cx.env.settle(mark);
+                cx.env.release_to(mark);
             }
         }
         Ok(())

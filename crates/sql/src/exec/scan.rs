@@ -1,9 +1,9 @@
 //! From an access path to rows: ranges of key bytes, a cursor over each in turn, the residual
 //! filter.
 use super::ExecContext;
-use super::bounds::{KeyRanges, encode_path};
 use super::env::Env;
 use super::eval::{Eval, Row, Scope};
+use super::key_bounds::{KeyRanges, encode_path};
 use super::long_rows;
 use super::subquery::SubqueryResult;
 use crate::error::Result;

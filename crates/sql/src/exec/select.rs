@@ -3,9 +3,9 @@
 //! Rows stream to the sink where nothing has to be kept. Sorting, grouping and DISTINCT keep bytes
 //! in one buffer each. All of them, the rows of derived tables, and the row being sent are in the
 //! statement's account ([`crate::memory`]).
-use super::collect::{KeySet, Sorter};
 use super::eval::{Eval, Scope};
 use super::group::Groups;
+use super::row_buffer::{KeySet, Sorter};
 use super::rows::{Collected, Loops};
 use super::scan::go_on;
 use super::subquery::{Found, SubqueryResult};
@@ -14,7 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::host::give_way;
+use redolith_engine::runtime::give_way;
 use redolith_types::Value;
 use smallvec::SmallVec;
 use std::future::Future;
@@ -75,7 +75,7 @@ pub async fn collect(
     let mut kept = Collected::default();
     produce(cx, plan, params, &subqueries, most, &mut kept).await?;
     // What it took to make the rows is gone.
-    cx.env.settle(mark);
+    cx.env.release_to(mark);
     cx.env.keep(&mut 0, kept.bytes())?;
     Ok(kept)
 }
@@ -129,7 +129,7 @@ fn give(values: &[Value<'_>], env: &mut Env<'_>, sink: &mut impl ResultSink) -> 
     env.charge(bytes)?;
     sink.expect(bytes);
     sink.row(values);
-    env.settle(mark);
+    env.release_to(mark);
     Ok(())
 }
 /// The sink sends what it holds, or goes on to keep it: it is in the account while it does.
@@ -207,7 +207,7 @@ async fn stream(
             }
             give(&values, eval.env, sink)?;
         }
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         if sink.wants_drain() {
             drain(&mut sent, cx, sink).await?;
             super::scan::check_killed(&cx.env)?;
@@ -261,7 +261,7 @@ impl<'p> Keep<'p> {
     ) -> Result<()> {
         let mark = env.held();
         self.take(at, plan, env, sink)?;
-        env.settle(mark);
+        env.release_to(mark);
         let memory = self.sorter.as_ref().map_or(0, Sorter::memory)
             + self.distinct.as_ref().map_or(0, KeySet::memory);
         env.keep(&mut self.counted, memory)
@@ -326,16 +326,16 @@ impl<'p> Keep<'p> {
     }
     /// Sends the sorted rows.
     async fn finish(mut self, cx: &mut ExecContext<'_>, sink: &mut impl ResultSink) -> Result<u64> {
-        let (host, process) = (cx.trx.engine().host.clone(), cx.env.session.process.clone());
-        let (host, stop) = (&*host, || go_on(&process));
+        let (runtime, process) = (cx.trx.engine().runtime.clone(), cx.env.session.process.clone());
+        let (runtime, stop) = (&*runtime, || go_on(&process));
         if let Some(mut sorter) = self.sorter.take() {
             sorter.cut_to_limit();
             self.distinct = None;
             cx.env.keep(&mut self.counted, sorter.memory())?;
             let mark = cx.env.held();
             cx.env.charge(sorter.memory_to_sort())?;
-            sorter.sort(host, stop).await?;
-            cx.env.settle(mark);
+            sorter.sort(runtime, stop).await?;
+            cx.env.release_to(mark);
             let first = self.skip.min(sorter.len() as u64) as usize;
             let rows = (sorter.len() - first).min(self.count.min(usize::MAX as u64) as usize);
             for n in first..first + rows {
@@ -344,7 +344,7 @@ impl<'p> Keep<'p> {
                     drain(&mut self.sent, cx, sink).await?;
                 }
                 if n % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
-                    give_way(host).await;
+                    give_way(runtime).await;
                     stop()?;
                 }
             }

@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::session::state::{Done, Outcome};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use crate::sql_mode::SqlMode;
-use redolith_engine::host::block_on;
+use redolith_engine::runtime::block_on;
 use redolith_engine::{Isolation, Trx};
 use redolith_types::Value;
 
@@ -53,7 +53,7 @@ impl<'s> Client<'s> {
         let disk = self.session.server.engine.disk.clone();
         assert!(block_on(self.session.server.catalog.ready(plan))?);
         let mut env = super::Env::new(&mut self.session.state, &NoVariables, &*disk, self.settings);
-        env.host = Some(&*self.session.server.engine.host);
+        env.runtime = Some(&*self.session.server.engine.runtime);
         let mut cx =
             ExecContext { trx: &mut self.trx, scratch: &mut self.scratch, env, more_rows: None };
         let outcome = block_on(super::run(&mut cx, plan, params, sink));
@@ -309,7 +309,7 @@ fn aggregates_keep_no_more_than_they_may() {
         "SELECT id % 100, MAX(s) FROM t GROUP BY id % 100",
     ] {
         assert_eq!(c.error(text).0, 3170, "{text}");
-        c.session.state.memory.statement.settle(0);
+        c.session.state.memory.statement.release_to(0);
     }
     assert_eq!(
         c.rows("SELECT COUNT(DISTINCT s), MIN(s) = MAX(s), COUNT(*) FROM t", &[]),

@@ -6,11 +6,11 @@ use super::insert::duplicate_entry;
 use super::long_rows::{self, charge_write};
 use super::scan::{Scan, check_killed};
 use super::subquery::Found;
-use super::{ExecContext, select, sortkey, store};
-use crate::catalog::TableInfo;
+use super::{ExecContext, column_conversion, select, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
 use crate::session::state::{Done, Outcome};
+use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::Mode;
@@ -90,7 +90,7 @@ async fn change(
         let sources = [current];
         let changes = changed_columns(plan, Scope { sources: &sources, ..at }, &mut cx.env)?;
         // What they hold is charged until here; the row that is made of them is counted by itself.
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         if changes.is_empty() {
             return Ok(());
         }
@@ -115,7 +115,7 @@ async fn change(
         Ok(())
     }
     .await;
-    cx.env.settle(mark);
+    cx.env.release_to(mark);
     cx.scratch.row = new;
     done
 }
@@ -208,13 +208,13 @@ pub fn assign<'v>(
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            store::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?.into_owned()
         } else {
             let value = Eval::new(at, env).stored(e, &column.ty)?;
             if refused(&value, column) {
                 return Err(SqlError::column_cannot_be_null(&column.name));
             }
-            store::convert(value, column, env.charset_of(e), env.row, env)?
+            column_conversion::convert(value, column, env.charset_of(e), env.row, env)?
         };
         if column.auto_increment
             && let Ok(n) = u64::try_from(to_integer(&value).value)
@@ -255,7 +255,7 @@ pub async fn find_rows(
             let collation = if e.ty.kind.is_string() { k.collation } else { Collation::Binary };
             sortkey::push_ordered(&value, &e.ty, collation, k.descending, &mut cx.env, &mut key);
         }
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
         let row: Box<[u8]> = scan.at().key.into();
         memory += key.len() + row.len();
         found.push((key, row));
@@ -310,7 +310,7 @@ async fn collected(
         let current = Row::Stored { def: &plan.access.table.def, layout: &table.layout, payload };
         change(cx, plan, row, current, at, tally).await?;
         cursor.let_go();
-        cx.env.settle(mark);
+        cx.env.release_to(mark);
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ use super::scan::check_killed;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Function};
 use crate::processes::{Kill, Process};
-use redolith_engine::host::{BoxFuture, Host};
 use redolith_engine::lock::KillFlag;
+use redolith_engine::runtime::{BoxFuture, Runtime};
 use redolith_types::Value;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl<'p> Alone<'p> {
         };
         match wait {
             Wait::Sleep(time) => {
-                let ended = pause(&cx.trx.engine().host.clone(), &cx.env, time).await;
+                let ended = pause(&cx.trx.engine().runtime.clone(), &cx.env, time).await;
                 cx.env.slept(ended)
             }
             Wait::Lock { name, timeout } => {
@@ -71,7 +71,7 @@ impl<'p> Alone<'p> {
                     if let Some(answer) = cx.env.try_lock(&name, deadline)? {
                         return Ok(answer);
                     }
-                    if !pause(&cx.trx.engine().host.clone(), &cx.env, LOOK_AGAIN).await {
+                    if !pause(&cx.trx.engine().runtime.clone(), &cx.env, LOOK_AGAIN).await {
                         return Err(cx.env.interruption());
                     }
                 }
@@ -82,11 +82,11 @@ impl<'p> Alone<'p> {
 
 /// Whether `time` has gone by; false if the statement is to end before that.
 fn pause(
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     env: &Env<'_>,
     time: Duration,
 ) -> impl Future<Output = bool> + Send + use<> {
-    ended_or_killed(host.sleep(time), env.session.process.clone())
+    ended_or_killed(runtime.sleep(time), env.session.process.clone())
 }
 async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
     let (mut sleep, kill): (_, Arc<KillFlag>) = (sleep, process.interrupt.clone());
@@ -100,10 +100,10 @@ async fn ended_or_killed(sleep: BoxFuture<()>, process: Arc<Process>) -> bool {
 impl Env<'_> {
     /// Waits where the call stands; false if the statement is to end before that.
     fn pause_here(&mut self, time: Duration) -> Result<bool> {
-        let Some(host) = self.host else {
+        let Some(runtime) = self.runtime else {
             return Err(SqlError::internal("there is nowhere to wait"));
         };
-        if !host.leave_worker() {
+        if !runtime.leave_worker() {
             return Err(SqlError::new(
                 1135,
                 "Can't create a new thread (errno 11); too many statements wait or calculate for \
@@ -115,8 +115,8 @@ impl Env<'_> {
             self.pace.deadline.map_or(time, |deadline| deadline.saturating_sub(now).min(time));
         let (process, ended) =
             (self.session.process.clone(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
-        let (sleep, whole) = (host.sleep(left), ended.clone());
-        host.block_beside(Box::pin(async move {
+        let (sleep, whole) = (runtime.sleep(left), ended.clone());
+        runtime.block_beside(Box::pin(async move {
             let slept = ended_or_killed(sleep, process).await;
             whole.store(slept, std::sync::atomic::Ordering::Relaxed);
         }));

@@ -8,16 +8,16 @@
 //! ISCH-1: the names of the schema and of its tables are the same in upper and lower case (all
 //! other names are told apart).
 //! ISCH-2: nothing writes here: error 1044, whoever asks.
-mod catalog;
 mod definition;
 mod server;
+mod tables;
 
-use crate::catalog::TableInfo;
 use crate::error::Result;
-use crate::exec::gathered::{Gathered, Row};
+use crate::exec::server_rows::{Gathered, Row};
 use crate::exec::show;
 use crate::memory::Account;
 use crate::session::Database;
+use crate::table_info::TableInfo;
 use redolith_engine::dict::table::Table;
 use redolith_types::Value;
 use std::sync::{Arc, LazyLock};
@@ -83,7 +83,7 @@ impl Virtual {
     }
 }
 
-pub(crate) use catalog::{base_tables, place};
+pub(crate) use tables::{base_tables, place};
 
 /// All rows as they are now, charged as they are made; of tables only those of `asked`, where a row
 /// takes more than a look into the dictionary.
@@ -101,15 +101,15 @@ pub async fn rows(
             out.extend(server::collation_applicability())?
         }
         Virtual::Collations => out.extend(show::collations())?,
-        Virtual::Columns => catalog::columns(&db.engine, &mut out)?,
+        Virtual::Columns => tables::columns(&db.engine, &mut out)?,
         Virtual::Engines => out.extend(show::engines())?,
         Virtual::InnodbMetrics => out.extend(server::metrics(db))?,
-        Virtual::KeyColumnUsage => catalog::key_column_usage(&db.engine, &mut out)?,
+        Virtual::KeyColumnUsage => tables::key_column_usage(&db.engine, &mut out)?,
         Virtual::Processlist => out.extend(show::processes(&db.processes, true))?,
-        Virtual::Schemata => out.extend(catalog::schemata(&db.engine))?,
-        Virtual::Statistics => catalog::statistics(&db.engine, asked, &mut out).await?,
-        Virtual::TableConstraints => catalog::table_constraints(&db.engine, &mut out)?,
-        Virtual::Tables => catalog::tables(&db.engine, asked, &mut out).await?,
+        Virtual::Schemata => out.extend(tables::schemata(&db.engine))?,
+        Virtual::Statistics => tables::statistics(&db.engine, asked, &mut out).await?,
+        Virtual::TableConstraints => tables::table_constraints(&db.engine, &mut out)?,
+        Virtual::Tables => tables::tables(&db.engine, asked, &mut out).await?,
         // There is nothing of the kind.
         Virtual::CheckConstraints
         | Virtual::ColumnStatistics

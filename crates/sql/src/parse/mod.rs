@@ -18,9 +18,9 @@ mod dml;
 mod expr;
 pub mod hints;
 pub mod lexer;
-pub mod lift;
 pub mod limits;
 pub mod literal;
+pub mod parameterize;
 mod parser;
 mod reserved;
 mod select;
@@ -42,7 +42,7 @@ use std::ops::Range;
 pub struct Parsed<'t> {
     pub statement: Statement,
     pub text: &'t [u8],
-    /// Literals in order of appearance; those of repeated rows (see [`lift`]) are left out.
+    /// Literals in order of appearance; those of repeated rows (see [`parameterize`]) are left out.
     pub literals: Vec<Token>,
     /// Number of `?`.
     pub params: u32,

@@ -11,7 +11,7 @@
 //! **PATH-4** Ranges are not sorted and may overlap (they hold parameters): the executor encodes
 //! them, drops the empty ones, sorts by low bound (descending if `reverse`) and merges.
 use super::expr::Expr;
-use crate::catalog::TableInfo;
+use crate::table_info::TableInfo;
 use std::sync::Arc;
 
 /// One table in a statement: which rows, by which way, under which lock.

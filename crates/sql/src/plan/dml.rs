@@ -11,7 +11,7 @@
 use super::access::TableAccess;
 use super::expr::Expr;
 use super::select::{Limit, SelectPlan, SortKey};
-use crate::catalog::TableInfo;
+use crate::table_info::TableInfo;
 use redolith_types::Value;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //!   0 only;
 //! - *a group*, after GROUP BY: `GroupKey` and `Aggregate` slots of [`Grouping`](super::Grouping);
 //!   no `Column` occurs there;
-//! - *parameters*: `?` of a prepared statement and literals lifted out of a text statement, one
+//! - *parameters*: `?` of a prepared statement and literals parameterized out of a text statement, one
 //!   array;
 //! - *the session*: user and system variables.
 //!
@@ -14,10 +14,10 @@
 //! into a `Literal`.
 //! **EXPR-2** A comparison's `how` was chosen from the operands' types. Where a type is only known
 //! with the value (a `?`), it is `ByValue`.
+use super::expr_type::ExprType;
 use super::function::Function;
 use super::select::SelectPlan;
-use super::ty::ExprType;
-use crate::catalog::TableInfo;
+use crate::table_info::TableInfo;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 

@@ -10,27 +10,27 @@ pub mod admin;
 pub mod ddl;
 pub mod dml;
 pub mod expr;
+pub mod expr_set;
+pub mod expr_type;
 pub mod function;
-pub mod same;
+mod memory_size;
 pub mod select;
 pub mod show;
-pub mod ty;
 mod walk;
-mod weight;
 
 pub use access::{AccessKind, AccessPath, Bound, KeyRange, OnConflict, RowLock, TableAccess};
 pub use admin::*;
 pub use ddl::*;
 pub use dml::*;
 pub use expr::*;
+pub use expr_type::{Coercibility, ExprType, Kind};
 pub use function::Function;
 pub use select::*;
 pub use show::{ShowFilter, ShowKind, ShowStmt};
-pub use ty::{Coercibility, ExprType, Kind};
 
-use crate::catalog::TableInfo;
 use crate::parse::hints::Hints;
 use crate::sink::ColumnMeta;
+use crate::table_info::TableInfo;
 use redolith_types::{Collation, Value};
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@
 //! it, `having` is None (it was moved to the filter).
 use super::access::TableAccess;
 use super::expr::Expr;
-use super::ty::ExprType;
+use super::expr_type::ExprType;
 use crate::information_schema::Virtual;
 use crate::sink::ColumnMeta;
 use redolith_types::Collation;

@@ -1,6 +1,6 @@
 //! What all sessions share.
 use crate::exec::UserLocks;
-use crate::exec::catalog::EngineCatalog;
+use crate::exec::engine_catalog::EngineCatalog;
 use crate::exec::global_read_lock::GlobalReadLock;
 use crate::memory::ServerMemory;
 use crate::plan_cache::PlanCache;

@@ -9,32 +9,12 @@
 //! **SES-2** A plan is run under its tables' metadata locks and only if it is current then;
 //! otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
-#[cfg(test)]
-mod bounds;
-mod count;
-#[cfg(test)]
-mod counted;
 mod database;
-#[cfg(test)]
-mod deep;
-#[cfg(test)]
-mod giving_way;
-#[cfg(test)]
-mod handlers;
-#[cfg(test)]
-mod long_rows;
-#[cfg(test)]
-mod long_texts;
-#[cfg(test)]
-mod memory;
 mod plans;
 mod prepared;
-#[cfg(test)]
-mod preparing;
-#[cfg(test)]
-mod productions;
 mod run;
 pub mod state;
+mod statement_counter;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -47,7 +27,7 @@ use crate::error::SqlError;
 use crate::exec::locks::SessionLocks;
 use crate::exec::{self, admin};
 use crate::memory::SessionMemory;
-use crate::parse::lift::Lifted;
+use crate::parse::parameterize::Parameterized;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
 use crate::settings::{SessionVars, Var};
@@ -94,7 +74,7 @@ pub struct Session {
     statements: Statements,
     /// PREPARE name FROM ..: statement ids by lower-case name.
     named: HashMap<Box<str>, u32>,
-    lifted: Lifted,
+    parameterized: Parameterized,
     /// Parameters of the prepared statement that runs, as [`Env`](exec::Env) has them.
     binary_params: Vec<u32>,
     /// And what those are of that are strings of characters.
@@ -148,7 +128,7 @@ impl Session {
             scratch: exec::Scratch::default(),
             statements: Statements::new(db.prepared_statements.clone()),
             named: HashMap::new(),
-            lifted: Lifted::default(),
+            parameterized: Parameterized::default(),
             binary_params: Vec::new(),
             param_collation: Collation::Utf8mb4GeneralCi,
             multi_statements: client.multi_statements,

@@ -1,12 +1,12 @@
 //! From text to plan: the cache first, else the parser and the binder.
 use super::Session;
-use crate::bind::types::of_value;
+use crate::bind::type_rules::of_value;
 use crate::bind::{BindContext, Bound, Params, bind};
 use crate::error::{Result, SqlError};
 use crate::exec::MoreRows;
 use crate::exec::set::variable_type;
 use crate::parse::lexer::Token;
-use crate::parse::lift::{Lifted, Repeat};
+use crate::parse::parameterize::{Parameterized, Repeat};
 use crate::parse::{self, Bounds, Parsed, ast, literal};
 use crate::plan::{ExprType, Plan};
 use crate::plan_cache::{Entry, PlanContext};
@@ -35,7 +35,7 @@ impl Session {
         let memory = usize::try_from(self.vars.bits(Var::ParserMaxMemSize)).unwrap_or(usize::MAX);
         Bounds { memory, process: &self.state.process }
     }
-    /// Charges what the tree and the plan of `bytes` of text may take, and says where to settle.
+    /// Charges what the tree and the plan of `bytes` of text may take, and gives the mark to release it to.
     fn charge_tree(&mut self, bytes: usize) -> Result<usize> {
         let most = self.bounds().memory;
         let text = &mut self.state.memory.text;
@@ -52,37 +52,42 @@ impl Session {
             return work();
         }
         let (mut work, mut done) = (Some(work), None);
-        self.db.engine.host.work_long(&mut || done = work.take().map(|work| work()));
-        done.expect("the host does the work")
+        self.db.engine.runtime.work_long(&mut || done = work.take().map(|work| work()));
+        done.expect("the runtime does the work")
     }
 
     /// Reads the tokens of the statement at `start`.
-    pub(super) fn lift(&self, lifted: &mut Lifted, text: &[u8], start: usize) -> Result<()> {
+    pub(super) fn parameterize(
+        &self,
+        parameterized: &mut Parameterized,
+        text: &[u8],
+        start: usize,
+    ) -> Result<()> {
         self.work_on(text.len() - start, LONG_TEXT_BYTES, || {
-            lifted.read(text, start, self.derived.exec.sql_mode, self.bounds())
+            parameterized.read(text, start, self.derived.exec.sql_mode, self.bounds())
         })
     }
 
-    /// The plan of the statement at `start`, whose shape is in `lifted`.
+    /// The plan of the statement at `start`, whose shape is in `parameterized`.
     pub(super) async fn text_plan(
         &mut self,
         text: &[u8],
         start: usize,
-        lifted: &Lifted,
+        parameterized: &Parameterized,
     ) -> Result<Arc<Plan>> {
-        let literal = |n: u32| lifted.literal_text(text, n);
-        if !lifted.invalid
-            && let Some(plan) = self.db.plans.text(&self.context, &lifted.shape, literal)
+        let literal = |n: u32| parameterized.literal_text(text, n);
+        if !parameterized.invalid
+            && let Some(plan) = self.db.plans.text(&self.context, &parameterized.shape, literal)
         {
             return Ok(plan);
         }
         loop {
             self.bound_at = self.db.engine.dict.version();
-            let mark = self.charge_tree(lifted.shape.len())?;
-            let bound = self.work_on(lifted.shape.len(), LONG_STATEMENT_BYTES, || {
-                self.bind_text(text, start..lifted.end, lifted)
+            let mark = self.charge_tree(parameterized.shape.len())?;
+            let bound = self.work_on(parameterized.shape.len(), LONG_STATEMENT_BYTES, || {
+                self.bind_text(text, start..parameterized.end, parameterized)
             });
-            self.state.memory.text.settle(mark);
+            self.state.memory.text.release_to(mark);
             let (bound, exact) = bound?;
             let plan = Arc::new(bound.plan);
             if !self.db.catalog.ready(&plan).await? {
@@ -91,7 +96,7 @@ impl Session {
             if plan.cacheable && exact {
                 self.db.plans.insert_text(
                     &self.context,
-                    &lifted.shape,
+                    &parameterized.shape,
                     &bound.pinned,
                     literal,
                     plan.clone(),
@@ -107,10 +112,10 @@ impl Session {
         &self,
         text: &[u8],
         range: Range<usize>,
-        lifted: &Lifted,
+        parameterized: &Parameterized,
     ) -> Result<(Bound, bool)> {
         let (mode, charsets) = (self.derived.exec.sql_mode, self.derived.charsets);
-        if let Some(repeat) = &lifted.repeat {
+        if let Some(repeat) = &parameterized.repeat {
             let parsed = parse::parse(
                 text,
                 range.clone(),
@@ -135,7 +140,7 @@ impl Session {
         let parsed = parse::parse(text, range, None, mode, charsets, self.bounds())?;
         let bound =
             self.bind_parsed(&parsed, &self.context, Params::Literals { row_stride: None })?;
-        Ok((bound, lifted.repeat.is_none()))
+        Ok((bound, parameterized.repeat.is_none()))
     }
 
     fn bind_parsed(
@@ -172,14 +177,17 @@ impl Session {
 
     /// What [`Self::literals`] takes, at most: strings are copied where they have escapes, and into
     /// another character set a character becomes up to three bytes.
-    pub(super) fn literal_bytes(&self, lifted: &Lifted, plan: &Plan) -> usize {
-        let count =
-            if plan.has_one_row_for_all() { plan.params as usize } else { lifted.literals.len() };
+    pub(super) fn literal_bytes(&self, parameterized: &Parameterized, plan: &Plan) -> usize {
+        let count = if plan.has_one_row_for_all() {
+            plan.params as usize
+        } else {
+            parameterized.literals.len()
+        };
         let long = |token: &Token| (token.end - token.start) as usize;
         let strings = if count < FEW_LITERALS {
-            lifted.literals.iter().take(count).map(long).sum()
+            parameterized.literals.iter().take(count).map(long).sum()
         } else {
-            lifted.end
+            parameterized.end
         };
         let growth = if self.derived.charsets.conversion().is_some() { 3 } else { 1 };
         count * size_of::<Value<'_>>() + strings * growth
@@ -189,17 +197,18 @@ impl Session {
     pub(super) fn literals<'t>(
         &self,
         text: &'t [u8],
-        lifted: &Lifted,
+        parameterized: &Parameterized,
         plan: &Plan,
     ) -> Result<Literals<'t>> {
-        let all = &lifted.literals[..];
-        let (before, after) = match lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all()) {
-            Some(repeat) => (
-                &all[..repeat.first + repeat.stride],
-                &all[repeat.first + repeat.rows * repeat.stride..],
-            ),
-            None => (all, &all[..0]),
-        };
+        let all = &parameterized.literals[..];
+        let (before, after) =
+            match parameterized.repeat.as_ref().filter(|_| plan.has_one_row_for_all()) {
+                Some(repeat) => (
+                    &all[..repeat.first + repeat.stride],
+                    &all[repeat.first + repeat.rows * repeat.stride..],
+                ),
+                None => (all, &all[..0]),
+            };
         let (backslash_escapes, charsets) = (self.backslash_escapes(), self.derived.charsets);
         self.work_on(before.len() + after.len(), LONG_STATEMENT_BYTES, || {
             let mut values = Literals::with_capacity(before.len() + after.len());
@@ -213,12 +222,12 @@ impl Session {
     pub(super) fn more_rows<'t>(
         &self,
         text: &'t [u8],
-        lifted: &'t Lifted,
+        parameterized: &'t Parameterized,
         plan: &Plan,
     ) -> Option<MoreRows<'t>> {
         let Repeat { first, stride, rows, .. } =
-            *lifted.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
-        let literals = &lifted.literals[first + stride..first + rows * stride];
+            *parameterized.repeat.as_ref().filter(|_| plan.has_one_row_for_all())?;
+        let literals = &parameterized.literals[first + stride..first + rows * stride];
         Some(MoreRows {
             text,
             literals,
@@ -306,7 +315,7 @@ impl Session {
             let mark = self.charge_tree(text.len())?;
             let bound = self
                 .work_on(text.len(), LONG_STATEMENT_BYTES, || self.bind_to_prepare(context, text));
-            self.state.memory.text.settle(mark);
+            self.state.memory.text.release_to(mark);
             let plan = Arc::new(bound?.plan);
             if self.db.catalog.ready(&plan).await? {
                 let entry = self.db.plans.insert_prepared(context, text, plan.clone())?;
@@ -349,7 +358,7 @@ fn is_one_row(parsed: &Parsed<'_>) -> bool {
     }
 }
 
-impl Lifted {
+impl Parameterized {
     /// The text of literal `n` of the shape: with repeated rows, literals after them are further
     /// on.
     pub fn literal_text<'t>(&self, text: &'t [u8], n: u32) -> &'t [u8] {

@@ -168,7 +168,7 @@ impl Session {
             Err(e) => Err(e),
         };
         self.forget_binary_params();
-        self.state.memory.statement.settle(0);
+        self.state.memory.statement.release_to(0);
         if let Err(e) = ran {
             self.failed(&e);
             out.error(&e);

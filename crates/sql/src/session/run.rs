@@ -7,13 +7,13 @@ use crate::exec::admin::{self, AdminContext};
 use crate::exec::set::SystemVariables;
 use crate::exec::{self, Env, ExecContext, MoreRows, StatementSettings, row_bytes};
 use crate::information_schema::is_schema;
-use crate::parse::lift::Lifted;
+use crate::parse::parameterize::Parameterized;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::processes::Kill;
 use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};
-use redolith_engine::dict::mdl::{MdlMode, MdlWait};
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockWait};
 use redolith_types::{Charset, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,16 +41,16 @@ type Ran<T> = Result<T, Failure>;
 
 impl Session {
     pub(super) async fn run_text(&mut self, text: &[u8], out: &mut impl ResultSink) {
-        let mut lifted = std::mem::take(&mut self.lifted);
+        let mut parameterized = std::mem::take(&mut self.parameterized);
         let mut next = Some(0);
         while let Some(start) = next {
-            let mut ran = self.lift(&mut lifted, text, start);
-            ran = ran.and_then(|()| self.state.memory.text.set(lifted.bytes()));
-            next = lifted.next.or(lifted.comment.filter(|_| self.multi_statements));
+            let mut ran = self.parameterize(&mut parameterized, text, start);
+            ran = ran.and_then(|()| self.state.memory.text.set(parameterized.bytes()));
+            next = parameterized.next.or(parameterized.comment.filter(|_| self.multi_statements));
             if ran.is_ok() {
-                ran = self.run_statement(text, start, &lifted, next.is_some(), out).await;
+                ran = self.run_statement(text, start, &parameterized, next.is_some(), out).await;
             }
-            self.state.memory.statement.settle(0);
+            self.state.memory.statement.release_to(0);
             if next.is_some() {
                 out.results_in(self.results_collation());
             }
@@ -63,9 +63,9 @@ impl Session {
                 break;
             }
         }
-        lifted.trim(super::KEPT_TEXT_BYTES);
-        self.state.memory.text.settle(0);
-        self.lifted = lifted;
+        parameterized.trim(super::KEPT_TEXT_BYTES);
+        self.state.memory.text.release_to(0);
+        self.parameterized = parameterized;
     }
 
     /// `more`: another statement follows in the text.
@@ -73,11 +73,11 @@ impl Session {
         &mut self,
         text: &[u8],
         start: usize,
-        lifted: &Lifted,
+        parameterized: &Parameterized,
         more: bool,
         out: &mut impl ResultSink,
     ) -> Result<(), SqlError> {
-        if let Some(next) = lifted.next
+        if let Some(next) = parameterized.next
             && !self.multi_statements
         {
             let line = 1 + text[..next].iter().filter(|b| **b == b'\n').count();
@@ -87,14 +87,14 @@ impl Session {
             ));
         }
         loop {
-            let plan = self.text_plan(text, start, lifted).await?;
+            let plan = self.text_plan(text, start, parameterized).await?;
             let literals = if plan.params > 0 {
-                self.state.memory.text.charge(self.literal_bytes(lifted, &plan))?;
-                self.literals(text, lifted, &plan)?
+                self.state.memory.text.charge(self.literal_bytes(parameterized, &plan))?;
+                self.literals(text, parameterized, &plan)?
             } else {
                 Default::default()
             };
-            let more_rows = self.more_rows(text, lifted, &plan);
+            let more_rows = self.more_rows(text, parameterized, &plan);
             match &plan.body {
                 Statement::Execute { name, using } => {
                     self.state.warnings.clear();
@@ -127,7 +127,7 @@ impl Session {
                 _ => {}
             }
             let ran = self.run(&plan, &literals, more_rows, more, out).await;
-            self.work_on(lifted.shape.len(), LARGE_PLAN_BYTES, || drop((plan, literals)));
+            self.work_on(parameterized.shape.len(), LARGE_PLAN_BYTES, || drop((plan, literals)));
             match ran {
                 Ok(()) => return Ok(()),
                 Err(Failure::Error(e)) => return Err(e),
@@ -145,7 +145,7 @@ impl Session {
         more: bool,
         out: &mut impl ResultSink,
     ) -> Ran<()> {
-        self.db.status.counters.add(super::count::counter(&plan.body), 1);
+        self.db.status.counters.add(super::statement_counter::counter(&plan.body), 1);
         if !keeps_warnings(&plan.body) {
             self.state.warnings.clear();
         }
@@ -195,7 +195,7 @@ impl Session {
         let (bytes, memory) = (self.state.warnings.bytes(), &mut self.state.memory.warnings);
         if bytes != memory.used() && memory.set(bytes).is_err() {
             self.state.warnings.forget();
-            memory.settle(0);
+            memory.release_to(0);
         }
     }
 
@@ -244,7 +244,7 @@ impl Session {
         let (db, process) = (self.db.clone(), self.state.process.clone());
         db.status.counters.add(Counter::MaxExecutionTimeSet, 1);
         let deadline = db.engine.disk.now().saturating_add(limit);
-        let mut timer = Some(db.engine.host.sleep(limit));
+        let mut timer = Some(db.engine.runtime.sleep(limit));
         let mut running = std::pin::pin!(self.run_rows(plan, params, None, Some(deadline), out));
         let ran = std::future::poll_fn(|cx| {
             if timer.as_mut().is_some_and(|timer| timer.as_mut().poll(cx).is_ready()) {
@@ -303,7 +303,7 @@ impl Session {
                     Env::new(&mut self.state, &variables, &*self.db.engine.disk, settings);
                 env.database = Some(&self.db);
                 env.user_locks = Some(&self.db.user_locks);
-                env.host = Some(&*self.db.engine.host);
+                env.runtime = Some(&*self.db.engine.runtime);
                 env.set_deadline(deadline);
                 env.binary_params = &self.binary_params;
                 let mut cx =
@@ -359,17 +359,17 @@ impl Session {
         for used in &plan.tables {
             let table = used.table.engine();
             self.locks.check(&used.table.def.schema, &used.table.def.name, used.write)?;
-            let mode = if used.write { MdlMode::Write } else { MdlMode::Read };
-            let wait = MdlWait {
-                host: &self.db.engine.host,
+            let mode = if used.write { MetadataLockMode::Write } else { MetadataLockMode::Read };
+            let wait = MetadataLockWait {
+                runtime: &self.db.engine.runtime,
                 timeout: self.derived.lock_timeout,
                 kill: &self.state.process.interrupt,
             };
             if used.write {
                 self.locks.passes.begin_statement(wait).await?;
             }
-            if !self.locks.mdl.try_lock(&table.mdl, mode) {
-                self.locks.mdl.lock(&table.mdl, mode, wait).await?;
+            if !self.locks.metadata_lock.try_lock(&table.metadata_lock, mode) {
+                self.locks.metadata_lock.lock(&table.metadata_lock, mode, wait).await?;
             }
         }
         if plan.is_current() { Ok(()) } else { Err(Failure::Stale) }

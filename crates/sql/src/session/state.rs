@@ -152,7 +152,7 @@ impl UserVariables {
     }
     pub fn clear(&mut self, memory: &mut SessionMemory) {
         self.0 = HashMap::new();
-        memory.kept.settle(0);
+        memory.kept.release_to(0);
     }
 }
 

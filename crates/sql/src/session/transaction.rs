@@ -9,7 +9,7 @@ use crate::exec;
 use crate::exec::set::NextTransaction;
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
-use redolith_engine::dict::mdl::MdlWait;
+use redolith_engine::dict::metadata_lock::MetadataLockWait;
 use redolith_engine::{Isolation, Savepoint};
 use std::collections::{BTreeMap, HashMap};
 
@@ -126,9 +126,9 @@ impl Session {
     }
     /// How this session waits for locks that are not on rows.
     #[inline]
-    pub(super) fn metadata_wait(&self) -> MdlWait<'_> {
-        MdlWait {
-            host: &self.db.engine.host,
+    pub(super) fn metadata_wait(&self) -> MetadataLockWait<'_> {
+        MetadataLockWait {
+            runtime: &self.db.engine.runtime,
             timeout: self.derived.lock_timeout,
             kill: &self.state.process.interrupt,
         }

@@ -196,7 +196,10 @@ variables! {
     LocalInfile "local_infile" Bool, Global Dynamic OFF, only "LOAD DATA is not built yet";
     LockWaitTimeout "lock_wait_timeout" int(1, YEAR_S), Both Dynamic is("31536000");
     LogBin "log_bin" Bool, Global AtStart OFF, only "the binary log is not built yet";
-    LogError "log_error" TEXT, Global AtStart is("stderr"), only "messages go to standard error";
+    LogError "log_error" TEXT, Global AtStart is("stderr");
+    LogErrorVerbosity "log_error_verbosity" int(1, 3), Global Dynamic is("2");
+    LogTimestamps "log_timestamps" Enum(&["UTC", "SYSTEM"]), Global Dynamic is("UTC"),
+        only "the error log's times are in UTC";
     LowerCaseFileSystem "lower_case_file_system" Bool, Global ReadOnly OFF;
     LowerCaseTableNames "lower_case_table_names" int(0, 2), Global AtStart is("0"),
         only "names of tables are told apart by case";

@@ -1,15 +1,15 @@
-//! Tests of the lock rules, and what they share: a small generator, a host whose clock stands still
+//! Tests of the lock rules, and what they share: a small generator, a runtime whose clock stands still
 //! until told, threads that block on futures.
 #[cfg(shuttle)]
 mod model;
 mod rules;
 mod stress;
 
-use super::sync::Mutex;
-use super::sync::atomic::{AtomicBool, Ordering};
 use super::*;
-use crate::host::{BoxFuture, Host};
-use crate::{Error, Result, Stall, Try};
+use crate::runtime::{BoxFuture, Runtime};
+use crate::sync::lock::Mutex;
+use crate::sync::lock::atomic::{AtomicBool, Ordering};
+use crate::{Error, Result, Try, WouldBlock};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// A host whose sleeps end when `expire` is called.
+/// A runtime whose sleeps end when `expire` is called.
 #[derive(Default)]
 pub(crate) struct StillHost {
     expired: AtomicBool,
@@ -51,7 +51,7 @@ impl StillHost {
     }
 }
 pub(crate) struct HostOf(pub(crate) Arc<StillHost>);
-impl Host for HostOf {
+impl Runtime for HostOf {
     fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
         unreachable!("locks spawn nothing")
     }
@@ -70,7 +70,7 @@ impl Host for HostOf {
         Box::pin(async {})
     }
 }
-pub(crate) fn still_host() -> (Arc<StillHost>, Arc<dyn Host>) {
+pub(crate) fn still_host() -> (Arc<StillHost>, Arc<dyn Runtime>) {
     let clock = Arc::new(StillHost::default());
     (clock.clone(), Arc::new(HostOf(clock)))
 }
@@ -104,7 +104,7 @@ pub(crate) fn poll_once<T>(
 struct Bench {
     locks: Arc<LockTable>,
     clock: Arc<StillHost>,
-    host: Arc<dyn Host>,
+    runtime: Arc<dyn Runtime>,
 }
 /// A wait that has been polled once (so it counts in the graph).
 struct Waiting(std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>>);
@@ -124,8 +124,8 @@ impl Waiting {
 }
 impl Bench {
     fn new() -> Bench {
-        let (clock, host) = still_host();
-        Bench { locks: LockTable::new(|| Duration::ZERO), clock, host }
+        let (clock, runtime) = still_host();
+        Bench { locks: LockTable::new(|| Duration::ZERO), clock, runtime }
     }
     fn trx(&self) -> Arc<TrxLocks> {
         self.locks.new_trx(KillFlag::new())
@@ -145,10 +145,12 @@ impl Bench {
     }
     /// Polled once unless that ends it; a wait that ends at once is re-made from its result.
     fn waiting<T: std::fmt::Debug>(&self, stalled: Try<T>) -> Waiting {
-        let Err(Stall::Lock(wait)) = stalled else { panic!("expected a wait, got {stalled:?}") };
-        let host = self.host.clone();
+        let Err(WouldBlock::Lock(wait)) = stalled else {
+            panic!("expected a wait, got {stalled:?}")
+        };
+        let runtime = self.runtime.clone();
         let mut future: std::pin::Pin<Box<dyn Future<Output = Result<()>> + Send>> =
-            Box::pin(async move { wait.wait(&host, Duration::from_secs(50)).await });
+            Box::pin(async move { wait.wait(&runtime, Duration::from_secs(50)).await });
         match poll_once(&mut future) {
             None => Waiting(future),
             Some(end) => Waiting(Box::pin(async move { end })),

@@ -4,8 +4,10 @@
 use super::Mode::{S, X};
 use super::*;
 use crate::TrxId;
-use crate::dict::mdl::{MdlLock, MdlMode, MdlSet, MdlWait};
-use crate::lock::sync::atomic::{AtomicI64, AtomicUsize};
+use crate::dict::metadata_lock::{
+    MetadataLock, MetadataLockMode, MetadataLockSet, MetadataLockWait,
+};
+use crate::sync::lock::atomic::{AtomicI64, AtomicUsize};
 use crate::trx::sys::TrxSys;
 use shuttle::future::block_on;
 use shuttle::rand::{Rng, thread_rng};
@@ -24,7 +26,7 @@ fn pick(limit: u64) -> u64 {
 
 /// Sleeps end at once: every wait races with its timeout.
 struct Hasty;
-impl Host for Hasty {
+impl Runtime for Hasty {
     fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
         unreachable!("locks spawn nothing")
     }
@@ -36,22 +38,22 @@ impl Host for Hasty {
     }
 }
 
-fn wait_for<T>(host: &Arc<dyn Host>, mut attempt: impl FnMut() -> Try<T>) -> Result<T> {
+fn wait_for<T>(runtime: &Arc<dyn Runtime>, mut attempt: impl FnMut() -> Try<T>) -> Result<T> {
     loop {
         match attempt() {
             Ok(done) => return Ok(done),
-            Err(Stall::Lock(wait)) => block_on(wait.wait(host, Duration::from_secs(50)))?,
+            Err(WouldBlock::Lock(wait)) => block_on(wait.wait(runtime, Duration::from_secs(50)))?,
             Err(other) => panic!("{other:?}"),
         }
     }
 }
 
 /// Readers count up from 0, a writer sets -1.
-fn rows(host: Arc<dyn Host>) {
+fn rows(runtime: Arc<dyn Runtime>) {
     let locks = LockTable::new(|| Duration::ZERO);
     let cells: Arc<[AtomicI64; 2]> = Arc::new([AtomicI64::new(0), AtomicI64::new(0)]);
     let threads = (0..3).map(|_| {
-        let (locks, cells, host) = (locks.clone(), cells.clone(), host.clone());
+        let (locks, cells, runtime) = (locks.clone(), cells.clone(), runtime.clone());
         thread::spawn(move || {
             let trx = locks.new_trx(KillFlag::new());
             for _ in 0..2 {
@@ -59,7 +61,7 @@ fn rows(host: Arc<dyn Host>) {
                 for _ in 0..3 {
                     let key = pick(2) as usize;
                     let mode = if pick(2) == 0 { S } else { X };
-                    match wait_for(&host, || locks.lock_row(&trx, row(key as u64), mode)) {
+                    match wait_for(&runtime, || locks.lock_row(&trx, row(key as u64), mode)) {
                         Ok(_) => {}
                         Err(Error::Deadlock | Error::LockWaitTimeout) => break,
                         Err(other) => panic!("{other:?}"),
@@ -103,17 +105,17 @@ fn rows_and_timeouts() {
 #[test]
 fn implicit_locks() {
     check(|| {
-        let (_, host) = still_host();
+        let (_, runtime) = still_host();
         let (locks, sys) = (LockTable::new(|| Duration::ZERO), TrxSys::new(TrxId(1), TrxId(1000)));
         let record = Arc::new(Mutex::new(TrxId::NONE));
         let threads = (0..3).map(|_| {
-            let (locks, sys, record, host) =
-                (locks.clone(), sys.clone(), record.clone(), host.clone());
+            let (locks, sys, record, runtime) =
+                (locks.clone(), sys.clone(), record.clone(), runtime.clone());
             thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 for _ in 0..2 {
                     let id = sys.register(&trx).unwrap();
-                    let done = wait_for(&host, || {
+                    let done = wait_for(&runtime, || {
                         let mut latched = record.lock();
                         let by = *latched;
                         if sys
@@ -141,7 +143,7 @@ fn implicit_locks() {
 #[test]
 fn kill() {
     check(|| {
-        let (_, host) = still_host();
+        let (_, runtime) = still_host();
         let locks = LockTable::new(|| Duration::ZERO);
         let (holder, waiter) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
         locks.lock_row(&holder, row(1), X).unwrap();
@@ -155,7 +157,7 @@ fn kill() {
                 }
             })
         };
-        match wait_for(&host, || locks.lock_row(&waiter, row(1), X)) {
+        match wait_for(&runtime, || locks.lock_row(&waiter, row(1), X)) {
             Ok(_) => assert!(releases),
             Err(error) => assert!(matches!(error, Error::Interrupted)),
         }
@@ -171,12 +173,12 @@ fn kill() {
 #[test]
 fn ranges() {
     check(|| {
-        let (_, host) = still_host();
+        let (_, runtime) = still_host();
         let (locks, ranges) = (LockTable::new(|| Duration::ZERO), RangeLocks::new(1));
         let leaf: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
         let threads = (0..3).map(|_| {
-            let (locks, ranges, leaf, host) =
-                (locks.clone(), ranges.clone(), leaf.clone(), host.clone());
+            let (locks, ranges, leaf, runtime) =
+                (locks.clone(), ranges.clone(), leaf.clone(), runtime.clone());
             thread::spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 let look = || leaf.lock().iter().filter(|(_, by)| *by != trx.owner()).count();
@@ -187,7 +189,7 @@ fn ranges() {
                         seen = Some(look());
                         continue;
                     }
-                    let done = wait_for(&host, || {
+                    let done = wait_for(&runtime, || {
                         let mut latched = leaf.lock();
                         locks.check_insert(&trx, &ranges, b"k")?;
                         latched.push((b'k', trx.owner()));
@@ -252,24 +254,32 @@ fn views_and_purge() {
     });
 }
 
-fn metadata(host: Arc<dyn Host>) {
-    let locks: Arc<[Arc<MdlLock>; 2]> = Arc::new([MdlLock::new(), MdlLock::new()]);
+fn metadata(runtime: Arc<dyn Runtime>) {
+    let locks: Arc<[Arc<MetadataLock>; 2]> = Arc::new([MetadataLock::new(), MetadataLock::new()]);
     let users: Arc<[AtomicUsize; 2]> = Arc::default();
     let threads = (0..3).map(|thread| {
-        let (locks, users, host) = (locks.clone(), users.clone(), host.clone());
+        let (locks, users, runtime) = (locks.clone(), users.clone(), runtime.clone());
         thread::spawn(move || {
             let kill = KillFlag::new();
-            let wait = MdlWait { host: &host, timeout: Duration::from_secs(2), kill: &kill };
-            let mut set = MdlSet::new();
+            let wait = MetadataLockWait {
+                runtime: &runtime,
+                timeout: Duration::from_secs(2),
+                kill: &kill,
+            };
+            let mut set = MetadataLockSet::new();
             for _ in 0..2 {
                 let done = if thread == 0 {
                     let all = [
-                        (locks[0].clone(), MdlMode::Exclusive),
-                        (locks[1].clone(), MdlMode::Exclusive),
+                        (locks[0].clone(), MetadataLockMode::Exclusive),
+                        (locks[1].clone(), MetadataLockMode::Exclusive),
                     ];
                     block_on(set.lock_all(&all, wait))
                 } else {
-                    let modes = [MdlMode::Read, MdlMode::Write, MdlMode::NoWrite];
+                    let modes = [
+                        MetadataLockMode::Read,
+                        MetadataLockMode::Write,
+                        MetadataLockMode::NoWrite,
+                    ];
                     let mut lock =
                         |i: usize| block_on(set.lock(&locks[i], modes[pick(3) as usize], wait));
                     lock(0).and_then(|()| lock(1))

@@ -310,17 +310,17 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     let (t1, t2) = (b.trx(), b.trx());
     let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"b"), Unbounded));
     let mut w = b.insert(&t2, &ranges, b"x").unwrap();
-    ranges.settle_range(&t1, token, &KeyRange::new(Unbounded, Included(b"f")));
+    ranges.shrink_range(&t1, token, &KeyRange::new(Unbounded, Included(b"f")));
     assert!(w.is_granted());
     let w = b.insert(&t2, &ranges, b"f").expect("still locked");
     drop(w);
     assert!(b.insert(&t2, &ranges, b"f\0").is_none());
     let token = ranges.lock_open_range(&t1, KeyRange::point(b"z"));
-    ranges.settle_range(&t1, token, &KeyRange::none()); // nothing seen: nothing stays
+    ranges.shrink_range(&t1, token, &KeyRange::none()); // nothing seen: nothing stays
     assert!(b.insert(&t2, &ranges, b"z").is_none());
     // A scan downwards.
     let token = ranges.lock_open_range(&t1, KeyRange::new(Included(b"p"), Excluded(b"t")));
-    ranges.settle_range(&t1, token, &KeyRange::new(Included(b"r"), Unbounded));
+    ranges.shrink_range(&t1, token, &KeyRange::new(Included(b"r"), Unbounded));
     assert!(b.insert(&t2, &ranges, b"q").is_none() && b.insert(&t2, &ranges, b"t").is_none());
     drop(b.insert(&t2, &ranges, b"r").expect("still locked"));
     let never_settled = ranges.lock_open_range(&t1, KeyRange::all());
@@ -328,10 +328,10 @@ fn an_open_range_shrinks_to_where_the_scan_stopped() {
     assert!(b.insert(&t2, &ranges, b"f").is_none());
     // A token outlives its transaction; the slot is another's by now.
     let token = ranges.lock_open_range(&t1, KeyRange::all());
-    ranges.settle_range(&t1, never_settled, &KeyRange::none());
-    ranges.settle_range(&t2, never_settled, &KeyRange::none());
+    ranges.shrink_range(&t1, never_settled, &KeyRange::none());
+    ranges.shrink_range(&t2, never_settled, &KeyRange::none());
     drop(b.insert(&t2, &ranges, b"f").expect("still locked"));
-    ranges.settle_range(&t1, token, &KeyRange::none());
+    ranges.shrink_range(&t1, token, &KeyRange::none());
     assert!(b.insert(&t2, &ranges, b"f").is_none());
 }
 
@@ -392,7 +392,7 @@ fn ranges_agree_with_a_plain_list() {
                     } else {
                         KeyRange::new(Included(&stop), Unbounded)
                     };
-                    ranges.settle_range(&trxs[owner], token, &keep);
+                    ranges.shrink_range(&trxs[owner], token, &keep);
                     model[owner].push((range, Some(keep)));
                 }
                 _ => {
@@ -404,7 +404,7 @@ fn ranges_agree_with_a_plain_list() {
             for (j, trx) in trxs.iter().enumerate() {
                 let free = match b.locks.check_insert(trx, &ranges, &key) {
                     Ok(()) => true,
-                    Err(Stall::Lock(_)) => false,
+                    Err(WouldBlock::Lock(_)) => false,
                     Err(other) => panic!("{other:?}"),
                 };
                 let has = |(range, cut): &(KeyRange, Option<KeyRange>)| {

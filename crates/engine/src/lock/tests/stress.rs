@@ -3,7 +3,7 @@
 #![cfg(not(shuttle))]
 use super::Mode::{S, X};
 use super::*;
-use crate::lock::sync::atomic::{AtomicI64, AtomicU64};
+use crate::sync::lock::atomic::{AtomicI64, AtomicU64};
 
 /// What the locks protect: readers count up from 0, a writer sets -1.
 struct Cell(AtomicI64);
@@ -30,13 +30,14 @@ impl Cell {
 fn locks_exclude_and_deadlocks_end() {
     const KEYS: usize = 6;
     const THREADS: u64 = 8;
-    let (_, host) = still_host();
+    let (_, runtime) = still_host();
     let locks = LockTable::new(|| Duration::ZERO);
     let cells: Vec<Cell> = (0..KEYS).map(|_| Cell(AtomicI64::new(0))).collect();
     let (victims, done) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (locks, cells, host, victims, done) = (&locks, &cells, &host, &victims, &done);
+            let (locks, cells, runtime, victims, done) =
+                (&locks, &cells, &runtime, &victims, &done);
             scope.spawn(move || {
                 let mut random = Random(thread + 1);
                 let trx = locks.new_trx(KillFlag::new());
@@ -50,7 +51,9 @@ fn locks_exclude_and_deadlocks_end() {
                                 .try_lock_row(&trx, row(key as u64), mode)
                                 .map(|_| true)
                                 .ok_or(None),
-                            _ => lock_and_wait(locks, &trx, host, key as u64, mode).map_err(Some),
+                            _ => {
+                                lock_and_wait(locks, &trx, runtime, key as u64, mode).map_err(Some)
+                            }
                         };
                         match end {
                             Ok(_) => {
@@ -92,15 +95,15 @@ fn locks_exclude_and_deadlocks_end() {
 fn lock_and_wait(
     locks: &Arc<LockTable>,
     trx: &Arc<TrxLocks>,
-    host: &Arc<dyn Host>,
+    runtime: &Arc<dyn Runtime>,
     key: u64,
     mode: Mode,
 ) -> Result<bool> {
     loop {
         match locks.lock_row(trx, row(key), mode) {
             Ok(newly) => return Ok(newly),
-            Err(Stall::Lock(wait)) => {
-                block_on(wait.wait(host, Duration::from_secs(50)))?;
+            Err(WouldBlock::Lock(wait)) => {
+                block_on(wait.wait(runtime, Duration::from_secs(50)))?;
                 assert!(locks.holds(trx, row(key), mode), "a granted lock is held");
             }
             Err(other) => panic!("{other:?}"),
@@ -112,14 +115,14 @@ fn lock_and_wait(
 /// appears in its range.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
-    let (_, host) = still_host();
+    let (_, runtime) = still_host();
     let locks = LockTable::new(|| Duration::ZERO);
     let ranges = RangeLocks::new(9);
     // The "leaf": keys inserted, with their owners; its mutex stands for the leaf's latch.
     let leaf: Mutex<Vec<(u64, u64)>> = Mutex::default();
     std::thread::scope(|scope| {
         for thread in 0..6u64 {
-            let (locks, ranges, leaf, host) = (&locks, &ranges, &leaf, &host);
+            let (locks, ranges, leaf, runtime) = (&locks, &ranges, &leaf, &runtime);
             scope.spawn(move || {
                 let mut random = Random(thread + 77);
                 let trx = locks.new_trx(KillFlag::new());
@@ -147,10 +150,10 @@ fn ranges_keep_inserts_out_under_threads() {
                                     latched.push((key, trx.owner()));
                                     break;
                                 }
-                                Err(Stall::Lock(wait)) => {
+                                Err(WouldBlock::Lock(wait)) => {
                                     drop(latched);
                                     if let Err(Error::Deadlock) =
-                                        block_on(wait.wait(host, Duration::from_secs(50)))
+                                        block_on(wait.wait(runtime, Duration::from_secs(50)))
                                     {
                                         locks.release_all(&trx);
                                         continue 'trx;
@@ -182,14 +185,14 @@ fn others(leaf: &[(u64, u64)], owner: u64, low: u64, high: u64) -> Vec<u64> {
 /// nobody waits for ever.
 #[test]
 fn implicit_locks_race_with_commit() {
-    let (_, host) = still_host();
+    let (_, runtime) = still_host();
     let locks = LockTable::new(|| Duration::ZERO);
     // Record: who wrote it last, under the "latch".
     let record: Mutex<Option<(Arc<TrxLocks>, crate::TrxId)>> = Mutex::new(None);
     let ids = AtomicU64::new(1);
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            let (locks, record, ids, host) = (&locks, &record, &ids, &host);
+            let (locks, record, ids, runtime) = (&locks, &record, &ids, &runtime);
             scope.spawn(move || {
                 let trx = locks.new_trx(KillFlag::new());
                 for _ in 0..4000 {
@@ -209,9 +212,9 @@ fn implicit_locks_race_with_commit() {
                                 *latched = Some((trx.clone(), id));
                                 break;
                             }
-                            Err(Stall::Lock(wait)) => {
+                            Err(WouldBlock::Lock(wait)) => {
                                 drop(latched);
-                                block_on(wait.wait(host, Duration::from_secs(50)))
+                                block_on(wait.wait(runtime, Duration::from_secs(50)))
                                     .expect("no deadlock on one key");
                             }
                             Err(other) => panic!("{other:?}"),

@@ -11,7 +11,7 @@
 //!
 //! **Another size.** The ring has two memories, and one word says from which LSN on (a whole block)
 //! the newer one is used. Credit is refused for a moment, that LSN is set at or above all that is
-//! promised, and credit is given again, as the new size allows (`Space::set_buffer`): nobody waits
+//! promised, and credit is given again, as the new size allows (`LogRoom::set_buffer`): nobody waits
 //! for anything.
 //! LOGBUF-5: whoever fills or reads a byte chooses its memory alike: who had credit before stays
 //! below the LSN, or comes behind others who saw the word.
@@ -30,7 +30,7 @@
 //! not below the end of this one. All slot stores are releases, so the copy comes with the newer
 //! value.
 use crate::log::append::slots;
-use crate::log::sync::{AtomicU64, Padded};
+use crate::sync::log::{AtomicU64, Padded};
 use parking_lot::{Mutex, MutexGuard};
 use redolith_disk::AlignedBuf;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -364,7 +364,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::explore::explore;
+    use crate::sync::loom_model::explore;
     use loom::cell::UnsafeCell;
     use std::sync::Arc;
 

@@ -21,8 +21,8 @@
 //! time that doubles with each tenth of the rest (`delay_us`): the writers settle where they write
 //! as fast as the checkpoint moves, instead of running into the end and standing there. Below, that
 //! costs one load.
-use crate::base::{Error, Stall, Try};
-use crate::log::sync::Padded;
+use crate::base::{Error, Try, WouldBlock};
+use crate::sync::log::Padded;
 use parking_lot::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -123,7 +123,7 @@ const DELAY_MAX_US: u64 = 100_000;
 /// Shorter ones are put together: timers know milliseconds.
 const DELAY_UNIT_US: u64 = 1000;
 
-pub(in crate::log) struct Space {
+pub(in crate::log) struct LogRoom {
     promised: Padded<AtomicU64>,
     limits: Padded<Limits>,
     /// What changes of rows owe in delays that were too short for a timer.
@@ -134,12 +134,12 @@ pub(in crate::log) struct Space {
     waiters: Mutex<Waiters>,
     waiting: AtomicUsize,
     /// Why no segment could be made, and how often that happened.
-    trouble: Mutex<(u64, Option<Error>)>,
+    failure: Mutex<(u64, Option<Error>)>,
 }
 
 /// Room for `bytes`; goes back when dropped.
 pub struct Credit<'l> {
-    space: &'l Space,
+    room: &'l LogRoom,
     bytes: u64,
 }
 impl Credit<'_> {
@@ -155,15 +155,15 @@ impl Credit<'_> {
 impl Drop for Credit<'_> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            self.space.promised.fetch_sub(self.bytes, SeqCst);
-            self.space.wake_if_room();
+            self.room.promised.fetch_sub(self.bytes, SeqCst);
+            self.room.wake_if_room();
         }
     }
 }
 
-impl Space {
-    pub fn new(tail: u64, bounds: Bounds) -> Space {
-        let s = Space {
+impl LogRoom {
+    pub fn new(tail: u64, bounds: Bounds) -> LogRoom {
+        let s = LogRoom {
             promised: Padded(AtomicU64::new(tail)),
             limits: Padded(Default::default()),
             owed_us: AtomicU64::new(0),
@@ -171,7 +171,7 @@ impl Space {
             bounds: Mutex::new(bounds),
             waiters: Mutex::default(),
             waiting: AtomicUsize::new(0),
-            trouble: Mutex::default(),
+            failure: Mutex::default(),
         };
         // A log that is longer than what is set is no error: it comes down.
         s.update(|b| {
@@ -200,7 +200,7 @@ impl Space {
                 Err(p) => promised = p,
             }
         }
-        let credit = Credit { space: self, bytes };
+        let credit = Credit { room: self, bytes };
         // CREDIT-2: it may have been taken back meanwhile.
         if promised + bytes > limit.load(SeqCst) {
             drop(credit);
@@ -220,15 +220,15 @@ impl Space {
         plenty.then(|| self.credit(bytes, Class::Ordinary).ok()).flatten()
     }
     #[cold]
-    fn short(&self, bytes: u64, class: Class) -> Stall {
+    fn short(&self, bytes: u64, class: Class) -> WouldBlock {
         if bytes > self.credit_max() {
             let max = self.credit_max();
-            return Stall::Failed(Error::Unsupported(format!(
+            return WouldBlock::Failed(Error::Unsupported(format!(
                 "a change of {bytes} bytes is larger than the log takes at once ({max} bytes)"
             )));
         }
         self.wanted[class as usize].fetch_max(bytes, SeqCst);
-        Stall::LogSpace
+        WouldBlock::LogSpace
     }
     /// Changes the bounds: the only way in which there comes to be room, but for refunds.
     pub fn update(&self, change: impl FnOnce(&mut Bounds)) {
@@ -361,7 +361,7 @@ impl Space {
     /// No segment could be made: whoever waits is told. Returns whether that is news.
     pub fn failed(&self, e: Error) -> bool {
         let news = {
-            let mut t = self.trouble.lock();
+            let mut t = self.failure.lock();
             t.0 += 1;
             t.1.replace(e).is_none()
         };
@@ -369,11 +369,11 @@ impl Space {
         news
     }
     pub fn recovered(&self) {
-        self.trouble.lock().1 = None;
+        self.failure.lock().1 = None;
     }
     /// How often making a segment has failed, and why the last time if it has not worked since.
-    pub fn trouble(&self) -> (u64, Option<Error>) {
-        self.trouble.lock().clone()
+    pub fn failure(&self) -> (u64, Option<Error>) {
+        self.failure.lock().clone()
     }
 }
 
@@ -405,19 +405,19 @@ mod tests {
 
     #[test]
     fn the_least_bound_counts() {
-        let s = Space::new(5000, bounds());
+        let s = LogRoom::new(5000, bounds());
         assert_eq!(s.scarce(Class::Ordinary), Scarce::Buffer);
         // LOGBUF-4: the block that is not whole in the file stays in the ring.
         let room = 4096 + (1 << 16) - 5000;
         assert!(matches!(
             s.credit(1 << 20, Class::Ordinary),
-            Err(Stall::Failed(Error::Unsupported(_)))
+            Err(WouldBlock::Failed(Error::Unsupported(_)))
         ));
         let (a, b) = (
             s.credit(room / 2, Class::Ordinary).unwrap(),
             s.credit(room - room / 2, Class::Ordinary).unwrap(),
         );
-        assert!(matches!(s.credit(1, Class::Ordinary), Err(Stall::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace)));
         a.spend(10);
         drop(b);
         assert_eq!(s.promised.load(Relaxed), 5010);
@@ -429,28 +429,28 @@ mod tests {
 
     #[test]
     fn the_reserve_is_for_those_who_make_room() {
-        let s = Space::new(4096, Bounds { buffer_bytes: 1 << 22, ..bounds() });
+        let s = LogRoom::new(4096, Bounds { buffer_bytes: 1 << 22, ..bounds() });
         s.update(|b| b.files_end = 1 << 22);
         let end = 4096 + (1 << 20);
         let _a = s.credit(1 << 19, Class::Ordinary).unwrap();
         let _b = s.credit(end - (1 << 16) - 4096 - (1 << 19), Class::Ordinary).unwrap();
-        assert!(matches!(s.credit(1, Class::Ordinary), Err(Stall::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Ordinary), Err(WouldBlock::LogSpace)));
         let _c = s.credit(1 << 16, Class::Reserved).unwrap();
-        assert!(matches!(s.credit(1, Class::Reserved), Err(Stall::LogSpace)));
+        assert!(matches!(s.credit(1, Class::Reserved), Err(WouldBlock::LogSpace)));
         assert!(!s.has_room(Class::Reserved));
         s.update(|b| b.checkpoint += 1);
         assert!(s.has_room(Class::Reserved) && !s.has_room(Class::Ordinary));
     }
 
-    fn roomy() -> Space {
-        let s = Space::new(
+    fn roomy() -> LogRoom {
+        let s = LogRoom::new(
             4096,
             Bounds { written: 4096, buffer_bytes: 1 << 30, files_end: 1 << 30, ..bounds() },
         );
         assert_eq!(s.bounds().in_force_bytes, 1 << 20);
         s
     }
-    fn grow(s: &Space, bytes: u64) {
+    fn grow(s: &LogRoom, bytes: u64) {
         s.credit(bytes, Class::Ordinary).unwrap().spend(bytes);
     }
 
@@ -515,7 +515,7 @@ mod tests {
             files_end: 1 << 25,
             ..bounds()
         };
-        let s = Space::new(1 << 24, b);
+        let s = LogRoom::new(1 << 24, b);
         assert!(s.bounds().in_force_bytes > (1 << 24) - (1 << 22));
         s.set_checkpoint((1 << 24) - 4096);
         assert_eq!(s.bounds().in_force_bytes, 1 << 20);
@@ -525,7 +525,7 @@ mod tests {
     #[test]
     fn lowered_limits_hold_for_all() {
         let big = 1 << 40;
-        let s = Space::new(
+        let s = LogRoom::new(
             4096,
             Bounds { buffer_bytes: big, in_force_bytes: big, capacity_bytes: big, ..bounds() },
         );

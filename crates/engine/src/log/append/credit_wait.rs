@@ -1,4 +1,4 @@
-//! Waiting for room after `Stall::LogSpace`. A session that waits sees to it that the scarce thing
+//! Waiting for room after `WouldBlock::LogSpace`. A session that waits sees to it that the scarce thing
 //! gets made: it leads a flush if the buffer is full, calls the segment allocator if segments are
 //! short, and the checkpointer if the checkpoint is behind.
 use crate::base::Result;
@@ -19,7 +19,7 @@ pub struct SpaceWait<'l> {
     short: Scarce,
     id: Option<u64>,
     /// How often making a segment had failed when the wait began.
-    troubles: u64,
+    failures: u64,
     flush: Option<Waiter>,
 }
 
@@ -28,17 +28,17 @@ impl<'l> SpaceWait<'l> {
         SpaceWait {
             log,
             class,
-            short: log.space.scarce(class),
+            short: log.room.scarce(class),
             id: None,
-            troubles: log.space.trouble().0,
+            failures: log.room.failure().0,
             flush: None,
         }
     }
     fn ask(&self, scarce: Scarce) {
         match scarce {
             Scarce::Buffer => {}
-            Scarce::Files => self.log.keeper.kick(),
-            Scarce::Capacity => self.log.pressure.kick(),
+            Scarce::Files => self.log.allocator.notify(),
+            Scarce::Capacity => self.log.pressure.notify(),
         }
     }
     fn count_first(&self, scarce: Scarce) {
@@ -55,7 +55,7 @@ impl Future for SpaceWait<'_> {
     type Output = Result<()>;
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
-        let space = &this.log.space;
+        let space = &this.log.room;
         loop {
             let first = this.id.is_none();
             space.register(&mut this.id, cx.waker());
@@ -70,8 +70,8 @@ impl Future for SpaceWait<'_> {
                 return Poll::Ready(Ok(()));
             }
             let scarce = space.scarce(this.class);
-            if let (n, Some(e)) = space.trouble()
-                && n > this.troubles
+            if let (n, Some(e)) = space.failure()
+                && n > this.failures
                 && scarce == Scarce::Files
             {
                 return Poll::Ready(Err(e));
@@ -85,7 +85,7 @@ impl Future for SpaceWait<'_> {
                 Session::log_on_file_space_wait_loops,
             );
             if scarce != Scarce::Buffer {
-                // A lease that it has is for who can use it: the checkpoint may need a flush to
+                // A leadership that it has is for who can use it: the checkpoint may need a flush to
                 // move.
                 if let Some(mut flush) = this.flush.take() {
                     flush.leave(this.log);
@@ -110,7 +110,7 @@ impl Future for SpaceWait<'_> {
 }
 impl Drop for SpaceWait<'_> {
     fn drop(&mut self) {
-        self.log.space.unregister(self.id);
+        self.log.room.unregister(self.id);
         if let Some(f) = &mut self.flush {
             f.leave(self.log);
         }

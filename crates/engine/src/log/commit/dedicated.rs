@@ -1,28 +1,28 @@
 //! The mode `dedicated`: two threads of their own, a writer and a flusher.
 //!
-//! The writer gets the lease like any session, by hand-over, and keeps it until the mode is
+//! The writer gets the leadership like any session, by hand-over, and keeps it until the mode is
 //! changed. Whenever a session waits for bytes that are not written yet, the writer writes, and
 //! rings for the flusher; the flusher syncs while the writer may write again. Both sleep when there
 //! is nothing to do.
 //!
-//! RESIDENT-1: while somebody waits for the flush of what is written, the flusher runs or its bell
+//! DEDICATED-1: while somebody waits for the flush of what is written, the flusher runs or its notification
 //! is rung: the writer looks after each write, and before it sleeps.
-use crate::log::commit::leader::Desk;
-use crate::log::notify::Kick;
+use crate::log::commit::leader::CommitQueue;
 use crate::log::{Log, WriterMode};
+use crate::sync::notify::Notify;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 pub(in crate::log) fn spawn(log: &Arc<Log>) {
     let (writer, flusher) = (
-        reside(Arc::downgrade(log), log.waits().bell().clone()),
-        attend(Arc::downgrade(log), log.flusher.clone()),
+        run_writer(Arc::downgrade(log), log.waits().dedicated_notify().clone()),
+        run_flusher(Arc::downgrade(log), log.flusher.clone()),
     );
-    log.host.spawn_thread("log-writer", Box::pin(writer));
-    log.host.spawn_thread("log-flusher", Box::pin(flusher));
+    log.runtime.spawn_thread("log-writer", Box::pin(writer));
+    log.runtime.spawn_thread("log-flusher", Box::pin(flusher));
 }
 
-async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
+async fn run_writer(log: Weak<Log>, notify: Arc<Notify>) {
     // It holds the log only while it works, so that the log can go.
     let mut woken = 0;
     while let Some(log) = log.upgrade() {
@@ -32,13 +32,13 @@ async fn reside(log: Weak<Log>, bell: Arc<Kick>) {
         }
         drop(log);
         // Closed: what waits is led by sessions from now on.
-        bell.wait().await;
+        notify.wait().await;
         woken = 1;
     }
 }
 
-async fn attend(log: Weak<Log>, bell: Arc<Kick>) {
-    while bell.wait().await {
+async fn run_flusher(log: Weak<Log>, notify: Arc<Notify>) {
+    while notify.wait().await {
         let Some(log) = log.upgrade() else { return };
         log.counters.writer.log_flusher_wait_loops.fetch_add(1, Relaxed);
         log.sync_for_all().await;
@@ -51,20 +51,20 @@ impl Log {
         let (waits, count) = (&self.waits, &self.counters.writer);
         loop {
             if self.is_closed() || self.mode() != WriterMode::Dedicated {
-                if let Some(next) = waits.resident_leaves() {
+                if let Some(next) = waits.dedicated_leaves() {
                     next.wake();
                 }
                 return !self.is_closed();
             }
-            let leads = waits.resident_leads();
+            let leads = waits.dedicated_leads();
             if leads && waits.wants_sync() {
-                self.flusher.kick();
+                self.flusher.notify();
             }
-            if !leads || waits.resident_may_sleep() {
+            if !leads || waits.dedicated_may_sleep() {
                 if leads && waits.wants_sync() {
                     // Another has taken a newcomer off the stack meanwhile, for what was written
                     // before.
-                    self.flusher.kick();
+                    self.flusher.notify();
                 }
                 count.log_writer_waits.fetch_add(1, Relaxed);
                 return true;

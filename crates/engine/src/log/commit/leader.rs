@@ -5,25 +5,25 @@
 //! and so does every session in the mode `session`. A leader in company steps back in the run
 //! queue, so that every session that can run has its turn and may join, for as long as the group
 //! grows. If the policy has a hold, the leader waits for that too ([`crate::log::write_policy`]).
-//! Then it writes and flushes in its own thread, wakes the group, and passes the lease to one of
-//! the sessions that came too late, or gives the lease up. (These are RocksDB's write groups, with
+//! Then it writes and flushes in its own thread, wakes the group, and passes the leadership to one of
+//! the sessions that came too late, or gives the leadership up. (These are RocksDB's write groups, with
 //! the run queue in the place of its spinning.)
 //!
 //! A lone leader still waits for company in one commit of eight. With one worker thread no other
 //! session can join while the leader writes, so a leader that never waited would never see company.
 //!
-//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the lease
+//! In the mode `dedicated` ([`crate::log::commit::dedicated`]) no session leads for long: the leadership
 //! goes to the writer thread at the next hand-over.
 //!
 //! With several writes in flight ([`crate::log::write::overlapped_writes`]) the leader submits its
-//! write and passes the lease on before the write is over.
+//! write and passes the leadership on before the write is over.
 //!
-//! LEAD-1: only the lease holder flushes. LEAD-2: a holder flushes until its own goal is reached or
-//! covered, then passes the lease on; dropped before, it passes it on too.
+//! LEAD-1: only the leader flushes. LEAD-2: a holder flushes until its own goal is reached or
+//! covered, then passes the leadership on; dropped before, it passes it on too.
 use crate::base::Lsn;
-use crate::host::BoxFuture;
 use crate::log::Log;
 use crate::log::commit::lsn_waiters::{Goal, Node, Waits, recycle};
+use crate::runtime::BoxFuture;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const ROUNDS_MAX: u32 = 8;
 pub(in crate::log) const COPY_SPINS: u32 = 64;
 
 /// What a waiter needs of the log; the model tests have their own.
-pub(in crate::log) trait Desk {
+pub(in crate::log) trait CommitQueue {
     fn waits(&self) -> &Waits;
     /// Up to where the stream is copied into the buffer.
     fn ready(&self) -> u64;
@@ -66,7 +66,7 @@ pub(in crate::log) enum Event {
 pub(in crate::log) enum Flushed {
     /// It is over.
     Here,
-    /// It is in flight, or waits for one that is; the lease is out of the caller's hands
+    /// It is in flight, or waits for one that is; the leadership is out of the caller's hands
     /// (FLIGHT-1).
     Away,
     /// There was nothing that could be written.
@@ -98,18 +98,18 @@ impl Waiter {
     pub fn new(goal: Goal) -> Waiter {
         Waiter { goal, state: State::New }
     }
-    pub fn poll(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
-        let waits = desk.waits();
+    pub fn poll(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
+        let waits = queue.waits();
         loop {
             match &mut self.state {
                 State::New if waits.reached(&self.goal) => {
-                    desk.count(&self.goal, Event::NoWait);
+                    queue.count(&self.goal, Event::NoWait);
                     return self.done();
                 }
                 State::New => {
-                    desk.count(&self.goal, Event::Wait);
+                    queue.count(&self.goal, Event::Wait);
                     self.state = if !waits.covered(&self.goal) && waits.try_lead() {
-                        State::Leading(Lead::begin(desk))
+                        State::Leading(Lead::begin(queue))
                     } else {
                         State::Queued(waits.enlist(self.goal, cx.waker()))
                     };
@@ -123,21 +123,21 @@ impl Waiter {
                         return self.done();
                     }
                     if !node.leads() && (waits.covered(&self.goal) || !waits.try_lead()) {
-                        desk.count(&self.goal, Event::Loop);
+                        queue.count(&self.goal, Event::Loop);
                         return Poll::Pending;
                     }
                     node.leave();
-                    self.state = State::Leading(Lead::begin(desk));
+                    self.state = State::Leading(Lead::begin(queue));
                 }
                 State::Leading(lead) => {
-                    ready!(lead.gather_group(desk, cx));
+                    ready!(lead.gather_group(queue, cx));
                     for _ in 0..COPY_SPINS {
-                        if desk.ready() >= self.goal.lsn {
+                        if queue.ready() >= self.goal.lsn {
                             break;
                         }
                         std::hint::spin_loop();
                     }
-                    let flushed = desk.flush(self.goal.durable);
+                    let flushed = queue.flush(self.goal.durable);
                     // Covered before it led: nothing was left to do but to wait.
                     let idle = flushed == Flushed::Nothing && waits.covered(&self.goal);
                     if idle {
@@ -151,8 +151,8 @@ impl Waiter {
                         pass_on(waits);
                         return self.done();
                     }
-                    desk.count(&self.goal, Event::CopyLoop);
-                    lead.resting = Some(desk.yield_now());
+                    queue.count(&self.goal, Event::CopyLoop);
+                    lead.resting = Some(queue.yield_now());
                 }
                 State::Done => return Poll::Ready(()),
             }
@@ -164,8 +164,8 @@ impl Waiter {
         }
         Poll::Ready(())
     }
-    /// The future is dropped: nobody is to wake it, and a lease it has passes on (WAIT-4).
-    pub fn leave(&mut self, desk: &impl Desk) {
+    /// The future is dropped: nobody is to wake it, and the leadership it has passes on (WAIT-4).
+    pub fn leave(&mut self, queue: &impl CommitQueue) {
         let led = match &self.state {
             State::Queued(node) => node.leave(),
             State::Leading(_) => true,
@@ -173,14 +173,14 @@ impl Waiter {
         };
         self.state = State::Done;
         if led {
-            pass_on(desk.waits());
+            pass_on(queue.waits());
         }
     }
 }
 
 impl Lead {
-    fn begin(desk: &impl Desk) -> Lead {
-        let alone = !desk.gathers() || desk.waits().alone() && !desk.waits().probes();
+    fn begin(queue: &impl CommitQueue) -> Lead {
+        let alone = !queue.gathers() || queue.waits().alone() && !queue.waits().probes();
         Lead {
             rounds: if alone { ROUNDS_MAX } else { 0 },
             joined: u64::MAX,
@@ -189,17 +189,17 @@ impl Lead {
         }
     }
     /// Ready when the group no longer grows.
-    fn gather_group(&mut self, desk: &impl Desk, cx: &mut Context<'_>) -> Poll<()> {
+    fn gather_group(&mut self, queue: &impl CommitQueue, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(rest) = &mut self.resting {
                 ready!(rest.as_mut().poll(cx));
                 self.resting = None;
             }
-            let joined = desk.waits().joined();
+            let joined = queue.waits().joined();
             if self.rounds >= ROUNDS_MAX || joined == self.joined {
                 self.rounds = ROUNDS_MAX;
                 self.resting =
-                    if std::mem::replace(&mut self.held, true) { None } else { desk.hold() };
+                    if std::mem::replace(&mut self.held, true) { None } else { queue.hold() };
                 if self.resting.is_none() {
                     return Poll::Ready(());
                 }
@@ -207,7 +207,7 @@ impl Lead {
             }
             self.rounds += 1;
             self.joined = joined;
-            self.resting = Some(desk.yield_now());
+            self.resting = Some(queue.yield_now());
         }
     }
 }
@@ -220,7 +220,7 @@ pub(in crate::log) fn pass_on(waits: &Waits) {
 
 /// See [`Log::wait_durable`].
 pub struct DurableWait<'l> {
-    desk: Counted<'l>,
+    queue: Counted<'l>,
     waiter: Waiter,
 }
 /// The log, with or without counting.
@@ -228,7 +228,7 @@ pub(in crate::log) struct Counted<'l> {
     pub log: &'l Log,
     pub counted: bool,
 }
-impl Desk for Counted<'_> {
+impl CommitQueue for Counted<'_> {
     fn waits(&self) -> &Waits {
         self.log.waits()
     }
@@ -257,13 +257,13 @@ impl<'l> DurableWait<'l> {
     pub(in crate::log) fn new(log: &'l Log, lsn: Lsn, durable: bool) -> DurableWait<'l> {
         debug_assert!(lsn <= log.tail(), "nobody waits for what is not written yet");
         DurableWait {
-            desk: Counted { log, counted: true },
+            queue: Counted { log, counted: true },
             waiter: Waiter::new(Goal { lsn: lsn.0, durable }),
         }
     }
     pub(in crate::log) fn uncounted(log: &'l Log, lsn: Lsn) -> DurableWait<'l> {
         let mut w = DurableWait::new(log, lsn, true);
-        w.desk.counted = false;
+        w.queue.counted = false;
         w
     }
 }
@@ -271,12 +271,12 @@ impl Future for DurableWait<'_> {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        this.waiter.poll(&this.desk, cx)
+        this.waiter.poll(&this.queue, cx)
     }
 }
 impl Drop for DurableWait<'_> {
     fn drop(&mut self) {
-        self.waiter.leave(&self.desk);
+        self.waiter.leave(&self.queue);
     }
 }
 

@@ -1,25 +1,25 @@
-//! Waiting for the log: who waits for which LSN, and who has the lease, the right and the duty to
+//! Waiting for the log: who waits for which LSN, and who has the leadership, the right and the duty to
 //! write and flush.
 //!
 //! WAIT-1: no wake-up is lost. A waiter pushes its node, fences, and looks at `durable` again;
 //! whoever flushed stores `durable`, fences, and takes the nodes. One of the two sees the other.
-//! WAIT-2: while somebody waits, somebody holds the lease. A waiter that finds it free takes it;
+//! WAIT-2: while somebody waits, somebody holds the leadership. A waiter that finds it free takes it;
 //! who gives it up fences and looks for nodes that came in between, on the stack and among the
-//! kept. The lease passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that
+//! kept. The leadership passes from hand to hand: a node's role becomes `LEAD`, and whoever owns that
 //! node must lead or pass it on. A waiter whose goal is covered, reached by a write that is in
 //! flight, needs none of that: the end of the write wakes it (WAIT-1).
 //! WAIT-3: `durable <= written`, and neither goes back.
-//! WAIT-4: a future that is dropped takes its waker away and passes a lease on; the node itself
+//! WAIT-4: a future that is dropped takes its waker away and passes the leadership on; the node itself
 //! goes when the next holder finds it.
-//! WAIT-5: with the lease goes the duty to look: the resident writer
-//! ([`crate::log::commit::dedicated`]), which may keep the lease while nobody waits, sleeps only
+//! WAIT-5: with the leadership goes the duty to look: the dedicated writer
+//! ([`crate::log::commit::dedicated`]), which may keep the leadership while nobody waits, sleeps only
 //! after it has said so, fenced, and looked once more; a waiter that finds it asleep rings its
 //! bell.
 //!
 //! The nodes are a stack (Treiber 1986) that is only ever taken as a whole, so there is no ABA;
 //! each is shared by its future and the stack.
-use crate::log::notify::Kick;
-use crate::log::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
+use crate::sync::log::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Mutex, Padded, fence};
+use crate::sync::notify::Notify;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
@@ -60,11 +60,11 @@ impl Node {
             *w = Some(waker.clone());
         }
     }
-    /// Whether the lease was passed to this node.
+    /// Whether the leadership was passed to this node.
     pub fn leads(&self) -> bool {
         self.role.load(Acquire) == LEAD
     }
-    /// The future needs no more waking. Returns whether it held the lease.
+    /// The future needs no more waking. Returns whether it held the leadership.
     pub fn leave(&self) -> bool {
         let led = self.role.swap(GONE, AcqRel) == LEAD;
         *self.waker.lock() = None;
@@ -72,14 +72,14 @@ impl Node {
     }
 }
 
-/// The resident writer, as the others see it.
+/// The dedicated writer, as the others see it.
 #[derive(Debug)]
-struct Resident {
-    lease: AtomicU8,
+struct Dedicated {
+    leadership: AtomicU8,
     sleeps: AtomicBool,
-    bell: Arc<Kick>,
+    notify: Arc<Notify>,
 }
-/// It does not want the lease; it waits for it; it has it.
+/// It does not want the leadership; it waits for it; it has it.
 const AWAY: u8 = 0;
 const WANTS: u8 = 1;
 const HOLDS: u8 = 2;
@@ -88,12 +88,12 @@ const HOLDS: u8 = 2;
 pub(in crate::log) struct Waits {
     written: Padded<AtomicU64>,
     durable: Padded<AtomicU64>,
-    /// Everything below is durable, or in flight to be; set by the lease holder.
+    /// Everything below is durable, or in flight to be; set by the leader.
     covered: AtomicU64,
     head: Padded<AtomicPtr<Node>>,
-    lease: Padded<AtomicBool>,
-    resident: Resident,
-    /// Nodes that no flush has reached yet; the lease holder and the flusher look.
+    leadership: Padded<AtomicBool>,
+    dedicated: Dedicated,
+    /// Nodes that no flush has reached yet; the leader and the flusher look.
     kept: Mutex<Vec<Arc<Node>>>,
     /// How often somebody led alone.
     alone: Count,
@@ -113,11 +113,11 @@ impl Waits {
             durable: Padded(AtomicU64::new(at)),
             covered: AtomicU64::new(0),
             head: Padded(AtomicPtr::new(null_mut())),
-            lease: Padded(AtomicBool::new(false)),
-            resident: Resident {
-                lease: AtomicU8::new(AWAY),
+            leadership: Padded(AtomicBool::new(false)),
+            dedicated: Dedicated {
+                leadership: AtomicU8::new(AWAY),
                 sleeps: AtomicBool::new(false),
-                bell: Arc::default(),
+                notify: Arc::default(),
             },
             kept: Mutex::new(Vec::new()),
             alone: Count::new(0),
@@ -138,7 +138,7 @@ impl Waits {
     pub fn covered(&self, goal: &Goal) -> bool {
         goal.lsn <= self.covered.load(Acquire)
     }
-    /// For the lease holder, before it passes the lease on: a durable write up to `lsn` is in
+    /// For the leader, before it passes the leadership on: a durable write up to `lsn` is in
     /// flight.
     pub fn cover(&self, lsn: u64) {
         self.covered.fetch_max(lsn, AcqRel);
@@ -146,14 +146,14 @@ impl Waits {
     pub fn joined(&self) -> u64 {
         self.joined.load(Relaxed)
     }
-    /// For the lease holder: nobody else waits now, and lately groups had one member.
+    /// For the leader: nobody else waits now, and lately groups had one member.
     pub fn alone(&self) -> bool {
         self.head.load(Relaxed).is_null()
             && !self.in_company()
             && self.kept.lock().iter().all(|n| n.role.load(Relaxed) == GONE)
     }
 
-    /// For a lease holder that is alone: whether it looks, this time, if others would join.
+    /// For the leadership holder that is alone: whether it looks, this time, if others would join.
     pub fn probes(&self) -> bool {
         let n = self.alone.load(Relaxed);
         self.alone.store(n + 1, Relaxed);
@@ -161,10 +161,10 @@ impl Waits {
     }
 
     pub fn try_lead(&self) -> bool {
-        !self.lease.load(Relaxed)
-            && self.lease.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
+        !self.leadership.load(Relaxed)
+            && self.leadership.compare_exchange(false, true, AcqRel, Relaxed).is_ok()
     }
-    /// Puts a node on the stack. The caller then checks its goal and the lease again (WAIT-1,
+    /// Puts a node on the stack. The caller then checks its goal and the leadership again (WAIT-1,
     /// WAIT-2).
     pub fn enlist(&self, goal: Goal, waker: &Waker) -> Arc<Node> {
         let node = new_node(goal, waker);
@@ -179,43 +179,43 @@ impl Waits {
         }
         self.joined.fetch_add(1, Relaxed);
         fence(SeqCst);
-        let resident = &self.resident;
-        if resident.sleeps.load(Relaxed) && resident.sleeps.swap(false, AcqRel) {
-            resident.bell.kick();
+        let dedicated = &self.dedicated;
+        if dedicated.sleeps.load(Relaxed) && dedicated.sleeps.swap(false, AcqRel) {
+            dedicated.notify.notify();
         }
         node
     }
 
-    // What follows is for the resident writer.
+    // What follows is for the dedicated writer.
 
-    /// Rings for the resident.
-    pub fn bell(&self) -> &Arc<Kick> {
-        &self.resident.bell
+    /// Rings for the dedicated.
+    pub fn dedicated_notify(&self) -> &Arc<Notify> {
+        &self.dedicated.notify
     }
-    /// Takes the lease, or asks for it: then the bell rings when it comes. True if the resident has
+    /// Takes the leadership, or asks for it: then a notification says when it comes. True if the dedicated writer has
     /// it.
-    pub fn resident_leads(&self) -> bool {
-        let lease = &self.resident.lease;
-        if lease.load(Acquire) == HOLDS {
+    pub fn dedicated_leads(&self) -> bool {
+        let leadership = &self.dedicated.leadership;
+        if leadership.load(Acquire) == HOLDS {
             return true;
         }
-        // Not over HOLDS: it may have been handed over since. Only the resident leaves AWAY.
-        let _ = lease.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
+        // Not over HOLDS: it may have been handed over since. Only the dedicated writer leaves AWAY.
+        let _ = leadership.compare_exchange(AWAY, WANTS, AcqRel, Relaxed);
         fence(SeqCst);
         if self.try_lead() {
-            lease.store(HOLDS, Relaxed);
+            leadership.store(HOLDS, Relaxed);
             return true;
         }
-        lease.load(Acquire) == HOLDS
+        leadership.load(Acquire) == HOLDS
     }
-    /// The resident does not lead any more; a lease that it had passes on.
-    pub fn resident_leaves(&self) -> Option<Waker> {
-        if self.resident.lease.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
+    /// The dedicated writer does not lead any more; the leadership that it had passes on.
+    pub fn dedicated_leaves(&self) -> Option<Waker> {
+        if self.dedicated.leadership.swap(AWAY, AcqRel) == HOLDS { self.hand_over() } else { None }
     }
     /// Whether there is nobody to write for (WAIT-5), and no newcomer to look at. Only while it has
-    /// the lease.
-    pub fn resident_may_sleep(&self) -> bool {
-        let sleeps = &self.resident.sleeps;
+    /// the leadership.
+    pub fn dedicated_may_sleep(&self) -> bool {
+        let sleeps = &self.dedicated.sleeps;
         sleeps.store(true, Relaxed);
         fence(SeqCst);
         let written = self.written().max(self.covered.load(Acquire));
@@ -234,7 +234,7 @@ impl Waits {
         kept.iter().any(|n| n.goal.durable && (durable + 1..=written).contains(&n.goal.lsn))
     }
 
-    // What follows is for the lease holder, and the flusher beside it.
+    // What follows is for the leader, and the flusher beside it.
 
     /// Moves the pushed nodes to the kept ones, oldest last; drops those whose futures are gone.
     fn gather(&self, kept: &mut Vec<Arc<Node>>) {
@@ -254,7 +254,7 @@ impl Waits {
         self.gather(&mut kept);
         kept.iter().any(|n| n.goal.durable)
     }
-    /// Publishes what was written and made durable. `settle` comes next. Of two that publish at a
+    /// Publishes what was written and made durable. `wake_reached` comes next. Of two that publish at a
     /// time, the one that is further counts.
     pub fn advance(&self, written: u64, durable: u64) {
         assert!(durable <= written, "WAIT-3");
@@ -263,7 +263,7 @@ impl Waits {
         fence(SeqCst);
     }
     /// Takes out the wakers of all whose goal is reached. Returns how many there were.
-    pub fn settle(&self, wake: &mut Vec<Waker>) -> usize {
+    pub fn wake_reached(&self, wake: &mut Vec<Waker>) -> usize {
         let mut kept = self.kept.lock();
         self.gather(&mut kept);
         let mut reached = 0;
@@ -286,12 +286,12 @@ impl Waits {
     pub fn in_company(&self) -> bool {
         self.group.load(Relaxed) >= 20
     }
-    /// Passes the lease to a waiter, whose waker is returned, or gives it up if there is none.
+    /// Passes the leadership to a waiter, whose waker is returned, or gives it up if there is none.
     pub fn hand_over(&self) -> Option<Waker> {
-        let resident = &self.resident;
+        let dedicated = &self.dedicated;
         loop {
-            if resident.lease.compare_exchange(WANTS, HOLDS, AcqRel, Relaxed).is_ok() {
-                resident.bell.kick();
+            if dedicated.leadership.compare_exchange(WANTS, HOLDS, AcqRel, Relaxed).is_ok() {
+                dedicated.notify.notify();
                 return None;
             }
             {
@@ -306,12 +306,12 @@ impl Waits {
                     }
                 }
             }
-            self.lease.swap(false, AcqRel);
+            self.leadership.swap(false, AcqRel);
             fence(SeqCst);
-            // Kept ones too: somebody who publishes without the lease may have taken a newcomer off
+            // Kept ones too: somebody who publishes without the leadership may have taken a newcomer off
             // the stack meanwhile.
             let waits = |n: &Arc<Node>| n.role.load(Relaxed) == WAITING && !self.covered(&n.goal);
-            let wanted = resident.lease.load(Relaxed) == WANTS || {
+            let wanted = dedicated.leadership.load(Relaxed) == WANTS || {
                 let mut kept = self.kept.lock();
                 self.gather(&mut kept);
                 kept.iter().any(waits)
@@ -388,10 +388,10 @@ mod tests {
             }
             for lsn in 1..=rounds {
                 waits.advance(lsn, lsn);
-                waits.settle(&mut Vec::new());
+                waits.wake_reached(&mut Vec::new());
             }
         });
-        waits.settle(&mut Vec::new());
+        waits.wake_reached(&mut Vec::new());
         assert!(waits.head.load(Relaxed).is_null() && waits.kept.lock().is_empty());
         waits.enlist(Goal { lsn: u64::MAX, durable: true }, Waker::noop());
         assert!(waits.wants_durable());
@@ -402,10 +402,10 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::explore::explore;
-    use crate::host::BoxFuture;
-    use crate::log::commit::leader::{Desk, Event, Flushed, Waiter, pass_on};
-    use crate::log::write::write_cursor::{BLOCK, Lease, LogWriter};
+    use crate::log::commit::leader::{CommitQueue, Event, Flushed, Waiter, pass_on};
+    use crate::log::write::write_cursor::{BLOCK, Leadership, LogWriter};
+    use crate::runtime::BoxFuture;
+    use crate::sync::loom_model::explore;
     use std::future::{Future, poll_fn};
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::Release;
@@ -416,7 +416,7 @@ mod loom_tests {
         waits: Waits,
         tail: AtomicU64,
         flushing: AtomicBool,
-        flusher: Kick,
+        flusher: Notify,
     }
     impl Model {
         fn new() -> Model {
@@ -424,13 +424,13 @@ mod loom_tests {
                 waits: Waits::new(0),
                 tail: AtomicU64::new(0),
                 flushing: AtomicBool::new(false),
-                flusher: Kick::default(),
+                flusher: Notify::default(),
             }
         }
         fn publish(&self, written: u64, durable: u64) {
             self.waits.advance(written, durable);
             let mut wake = Vec::new();
-            let woken = self.waits.settle(&mut wake);
+            let woken = self.waits.wake_reached(&mut wake);
             self.waits.flushed_for(woken + 1);
             wake.into_iter().for_each(Waker::wake);
         }
@@ -453,7 +453,7 @@ mod loom_tests {
             w.leave(self);
         }
     }
-    impl Desk for Model {
+    impl CommitQueue for Model {
         fn waits(&self) -> &Waits {
             &self.waits
         }
@@ -508,7 +508,7 @@ mod loom_tests {
         waits: Waits,
         tail: AtomicU64,
         writer: Mutex<(LogWriter, Vec<u64>)>,
-        device: Kick,
+        device: Notify,
     }
     const DEPTH: usize = 2;
     impl Deep {
@@ -517,7 +517,7 @@ mod loom_tests {
                 waits: Waits::new(0),
                 tail: AtomicU64::new(0),
                 writer: Mutex::new((LogWriter::new(0, 1 << 24), Vec::new())),
-                device: Kick::default(),
+                device: Notify::default(),
             }
         }
         /// One more write is in flight, of somebody who has gone.
@@ -546,7 +546,7 @@ mod loom_tests {
             };
             self.waits.advance(at, at);
             let mut wake = Vec::new();
-            self.waits.settle(&mut wake);
+            self.waits.wake_reached(&mut wake);
             wake.into_iter().for_each(Waker::wake);
             if passes {
                 pass_on(&self.waits);
@@ -554,7 +554,7 @@ mod loom_tests {
             true
         }
     }
-    impl Desk for Deep {
+    impl CommitQueue for Deep {
         fn waits(&self) -> &Waits {
             &self.waits
         }
@@ -564,7 +564,7 @@ mod loom_tests {
         /// As `write/overlapped_writes.rs` does.
         fn flush(&self, _: bool) -> Flushed {
             let ready = self.tail.load(Acquire);
-            let lease = {
+            let leadership = {
                 let mut w = self.writer.lock();
                 let mut begun = 0;
                 while let Some(write) = w.0.begin(ready, DEPTH) {
@@ -574,11 +574,11 @@ mod loom_tests {
                 }
                 w.0.leave(begun, DEPTH)
             };
-            self.device.kick();
-            match lease {
-                Lease::Stays => return Flushed::Nothing,
-                Lease::Passes => pass_on(&self.waits),
-                Lease::Kept => {}
+            self.device.notify();
+            match leadership {
+                Leadership::Stays => return Flushed::Nothing,
+                Leadership::Passes => pass_on(&self.waits),
+                Leadership::Kept => {}
             }
             Flushed::Away
         }
@@ -593,10 +593,10 @@ mod loom_tests {
         }
         fn count(&self, _: &Goal, _: Event) {}
     }
-    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the lease. The
+    /// FLIGHT-2: a completion takes newcomers off the stack while somebody gives up the leadership. The
     /// newcomer and the device take turns in one thread: with three threads a second preemption has
     /// too many interleavings to run to their end, and those that matter are between two, who gives
-    /// up the lease and who takes nodes off the stack.
+    /// up the leadership and who takes nodes off the stack.
     fn model_of_newcomer(preemptions: usize, begun: usize) {
         explore(preemptions, move || {
             let m = Arc::new(Deep::new());
@@ -652,7 +652,7 @@ mod loom_tests {
     fn loom_two_beside_one_in_flight() {
         model_of_newcomer(1, 1);
     }
-    /// FLIGHT-1: at full depth the lease is with the writes in flight; a completion passes it on.
+    /// FLIGHT-1: at full depth the leadership is with the writes in flight; a completion passes it on.
     #[test]
     fn loom_one_at_full_depth() {
         explore(2, || {
@@ -672,24 +672,24 @@ mod loom_tests {
         });
     }
 
-    /// The writer of a resident pair: writes for others, at most `turns` times, until the bell is
+    /// The writer of a dedicated pair: writes for others, at most `turns` times, until the notification is
     /// closed (as `commit/dedicated.rs` does).
     fn write_for_all(m: &Model, turns: usize) {
         let mut done = 0;
         while done < turns {
-            let leads = m.waits.resident_leads();
+            let leads = m.waits.dedicated_leads();
             if leads && m.waits.wants_sync() {
-                m.flusher.kick();
+                m.flusher.notify();
             }
-            if leads && !m.waits.resident_may_sleep() {
+            if leads && !m.waits.dedicated_may_sleep() {
                 let (tail, durable) = (m.tail.load(Acquire), m.waits.durable());
                 m.publish(tail, durable);
                 done += 1;
-            } else if !loom::future::block_on(m.waits.bell().wait()) {
+            } else if !loom::future::block_on(m.waits.dedicated_notify().wait()) {
                 break;
             }
         }
-        if let Some(w) = m.waits.resident_leaves() {
+        if let Some(w) = m.waits.dedicated_leaves() {
             w.wake();
         }
     }
@@ -702,7 +702,7 @@ mod loom_tests {
             }
         }
     }
-    fn model_with_resident(preemptions: usize, turns: usize, committers: usize) {
+    fn model_with_dedicated(preemptions: usize, turns: usize, committers: usize) {
         explore(preemptions, move || {
             let m = Arc::new(Model::new());
             let start = |f: fn(&Model, usize), n: usize| {
@@ -713,21 +713,21 @@ mod loom_tests {
             let others: Vec<_> = (1..committers).map(|_| start(|m, _| m.commit(), 0)).collect();
             m.commit();
             others.into_iter().for_each(|t| t.join().unwrap());
-            m.waits.bell().close();
+            m.waits.dedicated_notify().close();
             m.flusher.close();
             writer.join().unwrap();
             flusher.join().unwrap();
             assert!(m.waits.try_lead(), "WAIT-2: nobody waits, nobody leads");
         });
     }
-    /// WAIT-5, and SCHEME-1: the resident comes, flushes and goes while others commit.
+    /// WAIT-5, and SCHEME-1: the dedicated writer comes, flushes and goes while others commit.
     #[test]
-    fn loom_resident_serves_one() {
-        model_with_resident(2, 9, 1);
+    fn loom_dedicated_serves_one() {
+        model_with_dedicated(2, 9, 1);
     }
     #[test]
-    fn loom_resident_comes_and_goes() {
-        model_with_resident(1, 1, 2);
+    fn loom_dedicated_comes_and_goes() {
+        model_with_dedicated(1, 1, 2);
     }
 
     /// WAIT-4

@@ -1,9 +1,9 @@
 //! The background task that samples load and CPUs, and proposes the policy that follows from them.
 use super::flush_pacing;
 use super::tuner::{self, Fixed, Sample, Tuner, WriterConfig};
-use crate::host::Host;
 use crate::log::Log;
 use crate::log::write_policy::{Advisor, Measured, PolicySettings, WritePolicy};
+use crate::runtime::Runtime;
 use parking_lot::Mutex;
 use redolith_disk::Processors;
 use std::sync::atomic::AtomicU64;
@@ -39,15 +39,15 @@ struct Before {
 pub(in crate::log) fn spawn(log: &Arc<Log>) {
     let policy = Arc::new(Policy::default());
     log.set_advisor(policy.clone());
-    log.host.spawn("log-policy", Box::pin(policy.run(Arc::downgrade(log), log.host.clone())));
+    log.runtime.spawn("log-policy", Box::pin(policy.run(Arc::downgrade(log), log.runtime.clone())));
 }
 
 impl Policy {
-    async fn run(self: Arc<Self>, log: Weak<Log>, host: Arc<dyn Host>) {
+    async fn run(self: Arc<Self>, log: Weak<Log>, runtime: Arc<dyn Runtime>) {
         let mut before = Before::default();
         let mut pause = tuner::LOOK;
         loop {
-            host.sleep(pause).await;
+            runtime.sleep(pause).await;
             let Some(log) = log.upgrade() else { return };
             if log.is_closed() {
                 return;

@@ -25,7 +25,6 @@
 //! that a power failure takes away.
 use crate::base::{Error, Lsn, Result};
 use crate::canary::{Canary, planted};
-use crate::host::Host;
 use crate::log::append::frame::{
     self, EPOCH_FRAME, FRAME_HEADER, FRAME_HEADER_2, Header, KIND_CHANGES, KIND_EPOCH,
 };
@@ -33,6 +32,7 @@ use crate::log::recovery::checkpoint_file::{Control, State};
 use crate::log::write::segments::Segments;
 use crate::log::write::write_cursor::BLOCK;
 use crate::log::{Log, LogConfig};
+use crate::runtime::Runtime;
 use redolith_disk::{AlignedBuf, Disk};
 use std::sync::Arc;
 
@@ -274,11 +274,11 @@ impl FrameScanner {
     }
 
     /// Ends the reading (SCAN-3) and gives the log, ready for appends after the last frame.
-    pub fn finish(mut self, host: Arc<dyn Host>) -> Result<Arc<Log>> {
+    pub fn finish(mut self, runtime: Arc<dyn Runtime>) -> Result<Arc<Log>> {
         while self.next()?.is_some() {}
         let segments_end = self.segments.end_of_whole(self.at);
         self.control.segments_end_at(segments_end);
-        self.segments.settle_in(segments_end)?;
+        self.segments.begin_use(segments_end)?;
         let epoch = self.control.raise_epoch(self.at);
         let log_id = self.control.state().log_id;
         self.epochs.push((self.at, epoch));
@@ -309,7 +309,7 @@ impl FrameScanner {
         let tail_block = &block[(last - base) as usize..(tail - base) as usize];
         Log::start(
             self.disk,
-            host,
+            runtime,
             self.config,
             self.control,
             self.segments,

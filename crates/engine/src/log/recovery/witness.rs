@@ -64,8 +64,8 @@ pub(in crate::log) fn read(control: &dyn File, log_id: u64, epoch: u64) -> u64 {
 pub(in crate::log) async fn bear(log: Weak<Log>, control: Arc<dyn File>, log_id: u64, epoch: u64) {
     let (mut told, mut turn) = (0, 0);
     loop {
-        let Some(host) = log.upgrade().map(|log| log.host.clone()) else { return };
-        host.sleep(EVERY).await;
+        let Some(runtime) = log.upgrade().map(|log| log.runtime.clone()) else { return };
+        runtime.sleep(EVERY).await;
         let Some(log) = log.upgrade() else { return };
         if log.is_closed() {
             return;

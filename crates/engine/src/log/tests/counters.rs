@@ -1,7 +1,7 @@
 //! What waits count, brought about one by one: the log's events that a session cannot cause at
 //! will. What it can is tested in the SQL layer.
-use crate::base::Stall;
-use crate::log::commit::leader::Desk;
+use crate::base::WouldBlock;
+use crate::log::commit::leader::CommitQueue;
 use crate::log::tests::fixture::{MemDisk, TestHost};
 use crate::log::tests::{append, append_with, config, counter, created};
 use crate::log::*;
@@ -40,18 +40,18 @@ fn is_ready<T>(f: Pin<&mut impl Future<Output = T>>) -> bool {
 
 #[test]
 fn a_wait_is_counted_as_one_of_two_kinds() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let (_, end) = append(&log, &[1; 100]);
     let before = Before::of(&log);
-    host.block_on(log.wait_durable(end));
+    runtime.block_on(log.wait_durable(end));
     assert_eq!(before.moved(&log), [("log_on_flush_waits", 1)]);
-    host.block_on(log.wait_durable(end));
+    runtime.block_on(log.wait_durable(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 1), ("log_on_flush_waits", 1)]);
-    host.block_on(log.ticket(end));
+    runtime.block_on(log.ticket(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
     // The engine's own flushes are none of a session's.
     let (_, end) = append(&log, &[1; 100]);
-    host.block_on(log.flush_to(end));
+    runtime.block_on(log.flush_to(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
     assert_eq!(
         (
@@ -65,11 +65,11 @@ fn a_wait_is_counted_as_one_of_two_kinds() {
 
 #[test]
 fn waits_for_a_write_are_counted_apart_and_flush_nothing() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let (_, end) = append(&log, &[1; 100]);
     let before = Before::of(&log);
-    host.block_on(log.wait_written(end));
-    host.block_on(log.wait_written(end));
+    runtime.block_on(log.wait_written(end));
+    runtime.block_on(log.wait_written(end));
     assert_eq!(before.moved(&log), [("log_on_write_no_waits", 1), ("log_on_write_waits", 1)]);
     assert_eq!(
         (
@@ -99,7 +99,7 @@ fn who_looks_again_while_another_leads_is_counted() {
         ("log_on_write_waits", 1),
     ];
     assert_eq!(before.moved(&log), waited);
-    Desk::flush(&*log, true);
+    CommitQueue::flush(&*log, true);
     assert!(is_ready(flush.as_mut()) && is_ready(write.as_mut()));
     assert_eq!(before.moved(&log), waited);
     // One flush ended two waits, and its leader's own.
@@ -118,7 +118,7 @@ fn who_looks_again_while_another_leads_is_counted() {
 /// cannot be written.
 #[test]
 fn a_slow_copier_is_waited_for_and_counted() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let ((reserved, is_reserved), (go_on, may_go_on)) = (channel(), channel());
     std::thread::scope(|s| {
         s.spawn(|| {
@@ -144,7 +144,7 @@ fn a_slow_copier_is_waited_for_and_counted() {
         );
         assert_eq!((before.more(&log, "log_writes"), log.durable() < end), (0, true));
         go_on.send(()).unwrap();
-        host.block_on(wait);
+        runtime.block_on(wait);
         assert_eq!(
             before.moved(&log).last(),
             Some(&(
@@ -167,7 +167,7 @@ fn fill(log: &Log, limit: u64) {
         match log.credit(3000) {
             Ok(c) if log.tail().0 < limit => drop(append_with(log, c, &[1; 2900])),
             Ok(_) => return,
-            Err(Stall::LogSpace) => return,
+            Err(WouldBlock::LogSpace) => return,
             Err(e) => panic!("{e:?}"),
         }
     }
@@ -175,21 +175,21 @@ fn fill(log: &Log, limit: u64) {
 
 #[test]
 fn waits_for_the_buffer_are_counted() {
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
-    let log = Log::create(Arc::new(MemDisk::default()), host.clone(), config).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(MemDisk::default()), runtime.clone(), config).unwrap();
+    runtime.run();
     fill(&log, u64::MAX);
     let before = Before::of(&log);
     // Room comes before the second look.
     let late = log.wait_space();
-    host.block_on(log.flush_to(log.tail()));
-    host.block_on(late).unwrap();
+    runtime.block_on(log.flush_to(log.tail()));
+    runtime.block_on(late).unwrap();
     assert_eq!(before.moved(&log), [("log_on_buffer_space_no_waits", 1)]);
     // There is none: who waits writes the buffer out.
     fill(&log, u64::MAX);
     let before = Before::of(&log);
-    host.block_on(log.wait_space()).unwrap();
+    runtime.block_on(log.wait_space()).unwrap();
     let moved = before.moved(&log);
     // The flush that it leads is no commit's.
     assert_eq!(
@@ -200,12 +200,12 @@ fn waits_for_the_buffer_are_counted() {
 
 #[test]
 fn waits_for_the_files_are_counted() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let fill = |log: &Log| {
         for _ in 0..100 {
             fill(log, u64::MAX);
-            host.block_on(log.flush_to(log.tail()));
-            host.run();
+            runtime.block_on(log.flush_to(log.tail()));
+            runtime.run();
         }
     };
     fill(&log);
@@ -218,7 +218,7 @@ fn waits_for_the_files_are_counted() {
             [("log_on_file_space_wait_loops", 2), ("log_on_file_space_waits", 1), ("log_waits", 1)]
         );
         log.write_checkpoint(log.durable(), b"");
-        host.run();
+        runtime.run();
         assert!(is_ready(wait.as_mut()));
     }
     fill(&log);
@@ -226,8 +226,8 @@ fn waits_for_the_files_are_counted() {
     assert!(log.credit(3000).is_err());
     let late = log.wait_space();
     log.write_checkpoint(log.durable(), b"");
-    host.run();
-    host.block_on(late).unwrap();
+    runtime.run();
+    runtime.block_on(late).unwrap();
     assert_eq!(before.moved(&log), [("log_on_file_space_no_waits", 1)]);
     assert_eq!(
         counter(&log, "log_writer_on_file_space_waits"),

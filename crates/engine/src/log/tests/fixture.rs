@@ -1,5 +1,5 @@
-//! A disk in memory and a host without threads of its own, for the log's unit tests.
-use crate::host::{BoxFuture, Host};
+//! A disk in memory and a runtime without threads of its own, for the log's unit tests.
+use crate::runtime::{BoxFuture, Runtime};
 use parking_lot::Mutex;
 use redolith_disk::{Create, Disk, File, Io, Op, OpenHow};
 use std::any::Any;
@@ -281,7 +281,7 @@ impl TestHost {
         panic!("the future hangs");
     }
 }
-impl Host for TestHost {
+impl Runtime for TestHost {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         self.tasks.lock().push(task);
     }

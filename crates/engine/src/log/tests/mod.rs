@@ -5,7 +5,7 @@ mod overlapped_writes;
 mod resize;
 
 use super::*;
-use crate::base::Stall;
+use crate::base::WouldBlock;
 use fixture::{MemDisk, TestHost};
 use std::future::Future;
 use std::path::Path;
@@ -23,10 +23,10 @@ pub(in crate::log) fn config() -> LogConfig {
     }
 }
 pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
-    let host = Arc::new(TestHost::default());
-    let log = Log::create(Arc::new(disk.clone()), host.clone(), config()).unwrap();
-    host.run();
-    (log, host)
+    let runtime = Arc::new(TestHost::default());
+    let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
+    runtime.run();
+    (log, runtime)
 }
 /// Everything a recovery finds, and the scanner at its end.
 fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
@@ -39,10 +39,10 @@ fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
 }
 pub(in crate::log) fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
     let (frames, scanner) = scanned(disk);
-    let host = Arc::new(TestHost::default());
-    let log = scanner.finish(host.clone()).unwrap();
-    host.run();
-    (frames, log, host)
+    let runtime = Arc::new(TestHost::default());
+    let log = scanner.finish(runtime.clone()).unwrap();
+    runtime.run();
+    (frames, log, runtime)
 }
 pub(in crate::log) fn append_with(log: &Log, credit: Credit<'_>, payload: &[u8]) -> (Lsn, Lsn) {
     let mut frame = vec![0; FRAME_HEADER];
@@ -73,17 +73,17 @@ pub(in crate::log) fn counter(log: &Log, name: &str) -> u64 {
 #[test]
 fn frames_come_back() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let mut want = Frames::new();
     for n in 0..60 {
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
         if n % 7 == 0 {
-            host.block_on(log.wait_durable(e));
+            runtime.block_on(log.wait_durable(e));
             assert!(log.durable() >= e);
         }
     }
-    host.block_on(log.close());
+    runtime.block_on(log.close());
     assert_eq!((log.durable(), log.tail()), (log.tail(), Lsn(want[59].1)));
     assert_eq!(counter(&log, "log_write_requests"), 60);
     assert_eq!(counter(&log, "log_on_flush_waits"), 9);
@@ -98,18 +98,18 @@ fn frames_come_back() {
 #[test]
 fn a_closed_log_makes_no_segment() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     disk.hold_new();
     let mut n = 0;
     while disk.first_held().is_none() {
         let (_, end) = append(&log, &payload(n));
-        host.block_on(log.wait_durable(end));
+        runtime.block_on(log.wait_durable(end));
         n += 1;
         assert!(n < 200, "no segment was asked for");
     }
     let mut close = pin!(log.close());
     let mut poll = || {
-        host.run();
+        runtime.run();
         close.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_ready()
     };
     let mut ended = 0;
@@ -117,12 +117,12 @@ fn a_closed_log_makes_no_segment() {
         assert!(!poll(), "closed while {} was being made", path.display());
         disk.end(&path, 0);
         ended += 1;
-        host.run();
+        runtime.run();
     }
     assert!(ended >= 2, "a segment is written and synced");
     assert!(poll());
     let there = disk.paths();
-    host.tick();
+    runtime.tick();
     assert_eq!(disk.paths(), there);
     assert_eq!(recovered(&disk).0.len() as u64, n);
 }
@@ -131,14 +131,14 @@ fn a_closed_log_makes_no_segment() {
 #[test]
 fn schemes_change_while_sessions_commit() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let all = [WriterMode::Session, WriterMode::Leader, WriterMode::Dedicated];
     let mut want = Frames::new();
     for n in 0..120 {
         log.set_policy(|policy| policy.mode = Some(all[(n * n / 3 % 3) as usize]));
         if n % 3 > 0 {
-            // the resident takes the lease or leaves it; else it finds the scheme changed again
-            host.run();
+            // the dedicated writer takes the leadership or leaves it; else it finds the scheme changed again
+            runtime.run();
         }
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
@@ -152,31 +152,31 @@ fn schemes_change_while_sessions_commit() {
             log.set_policy(|policy| policy.mode = None);
             assert_eq!(log.mode(), WriterMode::Leader);
         }
-        host.block_on(ticket);
+        runtime.block_on(ticket);
         assert!(log.durable() >= e);
     }
-    assert!(counter(&log, "log_writer_no_waits") > 5, "the resident has written too");
-    host.block_on(log.close());
+    assert!(counter(&log, "log_writer_no_waits") > 5, "the dedicated writer has written too");
+    runtime.block_on(log.close());
     drop(log);
-    host.run();
-    host.tick();
-    assert_eq!(host.tasks(), 0, "the resident ends with the log");
+    runtime.run();
+    runtime.tick();
+    assert_eq!(runtime.tasks(), 0, "the dedicated writer ends with the log");
     assert_eq!(recovered(&disk).0, want);
 }
 
 #[test]
 fn what_nobody_waits_for_is_flushed_within_a_second() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let (_, e) = append(&log, b"change");
-    host.run();
+    runtime.run();
     assert!(log.durable() < e);
-    host.tick();
-    host.tick();
+    runtime.tick();
+    runtime.tick();
     assert_eq!(log.durable(), e);
     drop(log);
-    host.tick();
-    assert_eq!(host.tasks(), 0, "background tasks end with the log");
+    runtime.tick();
+    assert_eq!(runtime.tasks(), 0, "background tasks end with the log");
 }
 
 /// SCAN-1: whatever sectors of the last write reach the disk, the log ends behind the last frame
@@ -184,14 +184,14 @@ fn what_nobody_waits_for_is_flushed_within_a_second() {
 #[test]
 fn a_torn_tail_ends_the_log() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let mut frames = Frames::new();
     for n in 0..20 {
         let (s, e) = append(&log, &payload(n));
         frames.push((s.0, e.0, payload(n)));
     }
     let durable = log.tail();
-    host.block_on(log.wait_durable(durable));
+    runtime.block_on(log.wait_durable(durable));
     let segment = Path::new("/data/redo/log_0");
     let before = disk.crashed(|| false);
     let mut n = 20;
@@ -200,7 +200,7 @@ fn a_torn_tail_ends_the_log() {
         frames.push((s.0, e.0, payload(n)));
         n += 1;
     }
-    host.block_on(log.wait_durable(log.tail()));
+    runtime.block_on(log.wait_durable(log.tail()));
     assert!(log.tail().0 < 16384, "the test is about one segment");
     let (old, new) = (before.content(segment), disk.content(segment));
     let first = old.iter().zip(&new).position(|(a, b)| a != b).unwrap() / 512;
@@ -235,7 +235,7 @@ fn a_torn_tail_ends_the_log() {
 #[test]
 fn the_log_wraps_over_reused_segments() {
     let mut disk = MemDisk::default();
-    let (mut log, mut host) = created(&disk);
+    let (mut log, mut runtime) = created(&disk);
     let mut frames = Frames::new();
     let (mut n, mut recycled) = (0, 0);
     for round in 0..40 {
@@ -244,26 +244,26 @@ fn the_log_wraps_over_reused_segments() {
             frames.push((s.0, e.0, payload(n)));
             n += 1;
         }
-        host.block_on(log.wait_durable(log.tail()));
-        host.run();
+        runtime.block_on(log.wait_durable(log.tail()));
+        runtime.run();
         if round % 3 == 2 {
             let at = frames.len() / 2;
             log.write_checkpoint(Lsn(frames[at].0), &n.to_le_bytes());
             frames.drain(..at);
-            host.run();
+            runtime.run();
         }
         if round % 8 == 7 {
             // Appended and perhaps written, but never durable: must not come back in a later epoch.
             append(&log, b"orphan");
             append(&log, b"orphan");
             if round % 16 == 7 {
-                host.block_on(log.wait_written(log.tail()));
+                runtime.block_on(log.wait_written(log.tail()));
             }
             recycled += counter(&log, "log_segments_recycled");
             disk = disk.crashed(|| false);
             let (found, new_log, new_host) = recovered(&disk);
             assert_eq!(found, frames, "round {round}");
-            (log, host) = (new_log, new_host);
+            (log, runtime) = (new_log, new_host);
         }
     }
     assert!(log.tail().0 > 4 * config().capacity_bytes / 2);
@@ -276,14 +276,14 @@ fn the_log_wraps_over_reused_segments() {
 #[test]
 fn orphans_do_not_rejoin() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let a = append(&log, b"kept");
-    host.block_on(log.wait_durable(a.1));
+    runtime.block_on(log.wait_durable(a.1));
     let lost = append(&log, &[1; 5000]);
     // Two orphans in blocks of their own.
     let orphans: Vec<_> = (0..3).map(|_| append(&log, &[2; 4096])).collect();
     let before = disk.crashed(|| false);
-    host.block_on(log.wait_durable(log.tail()));
+    runtime.block_on(log.wait_durable(log.tail()));
     let segment = Path::new("/data/redo/log_0");
     // The first block of the last write is lost, the others are there.
     let (old, mut torn) = (before.content(segment), disk.content(segment));
@@ -291,14 +291,14 @@ fn orphans_do_not_rejoin() {
     let image = before.crashed(|| false);
     image.put(segment, torn);
 
-    let (frames, log, host) = recovered(&image);
+    let (frames, log, runtime) = recovered(&image);
     assert_eq!(frames.len(), 1);
     // Fills the gap exactly up to the first orphan.
     let gap = (orphans[0].0.0 - log.tail().0) as usize;
     assert!(lost.1 == orphans[0].0 && gap > FRAME_HEADER);
     let b = append(&log, &vec![3; gap - FRAME_HEADER]);
     assert_eq!(b.1, orphans[0].0);
-    host.block_on(log.wait_durable(b.1));
+    runtime.block_on(log.wait_durable(b.1));
     let at = orphans[1].0.0 as usize + 4096;
     assert_eq!(image.content(segment)[at + FRAME_HEADER], 2, "an orphan is still on the disk");
     let (frames, _, _) = recovered(&image.crashed(|| false));
@@ -310,21 +310,21 @@ fn orphans_do_not_rejoin() {
 #[test]
 fn recovery_again_and_again() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let mut want = Frames::new();
     for n in 0..10 {
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
     }
-    host.block_on(log.wait_durable(log.tail()));
+    runtime.block_on(log.wait_durable(log.tail()));
     let mut image = disk.crashed(|| false);
     for n in 10..600 {
-        let (found, log, host) = recovered(&image);
+        let (found, log, runtime) = recovered(&image);
         assert_eq!(found, want);
         if n % 5 == 0 {
             let (s, e) = append(&log, &payload(n));
             want.push((s.0, e.0, payload(n)));
-            host.block_on(log.wait_durable(e));
+            runtime.block_on(log.wait_durable(e));
         }
         if n % 50 == 0 {
             // In the middle of several epochs.
@@ -339,11 +339,11 @@ fn recovery_again_and_again() {
 #[test]
 fn the_checkpoint_payload_comes_back() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let (payload, _) = Log::recover(Arc::new(disk.crashed(|| false)), config()).unwrap();
     assert_eq!(payload, b"");
     let (s, e) = append(&log, b"change");
-    host.block_on(log.wait_durable(e));
+    runtime.block_on(log.wait_durable(e));
     log.write_checkpoint(s, &[7; CHECKPOINT_PAYLOAD_MAX]);
     assert_eq!(log.checkpoint_lsn(), s);
     let (payload, scanner) = Log::recover(Arc::new(disk.crashed(|| false)), config()).unwrap();
@@ -364,27 +364,27 @@ fn a_checkpoint_above_durable_is_a_bug() {
 #[should_panic(expected = "writing the redo log")]
 fn a_failed_flush_is_the_end() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let (_, e) = append(&log, b"change");
     disk.refuse_sync();
-    host.block_on(log.wait_durable(e));
+    runtime.block_on(log.wait_durable(e));
 }
 
 #[test]
 fn a_full_buffer_stalls_and_waiting_writes_it_out() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
-    let log = Log::create(Arc::new(disk), host.clone(), config).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(disk), runtime.clone(), config).unwrap();
+    runtime.run();
     let mut stalls = 0;
     for _ in 0..100 {
         let credit = loop {
             match log.credit(5000) {
                 Ok(c) => break c,
-                Err(Stall::LogSpace) => {
+                Err(WouldBlock::LogSpace) => {
                     stalls += 1;
-                    host.block_on(log.wait_space()).unwrap();
+                    runtime.block_on(log.wait_space()).unwrap();
                 }
                 Err(e) => panic!("{e:?}"),
             }
@@ -400,18 +400,18 @@ fn a_full_buffer_stalls_and_waiting_writes_it_out() {
 #[test]
 fn a_full_log_stalls_until_the_checkpoint_moves() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let fill = |log: &Log| {
         loop {
             match log.credit(3000) {
                 Ok(c) => drop(append_with(log, c, &[1; 2900])),
-                Err(Stall::LogSpace) if log.durable() < log.tail() => {
-                    host.block_on(log.flush_to(log.tail()))
+                Err(WouldBlock::LogSpace) if log.durable() < log.tail() => {
+                    runtime.block_on(log.flush_to(log.tail()))
                 }
-                Err(Stall::LogSpace) => break,
+                Err(WouldBlock::LogSpace) => break,
                 Err(e) => panic!("{e:?}"),
             }
-            host.run();
+            runtime.run();
         }
     };
     fill(&log);
@@ -428,10 +428,10 @@ fn a_full_log_stalls_until_the_checkpoint_moves() {
         // Those who make room go on.
         let c = log.credit_reserved(1000).unwrap();
         append_with(&log, c, &[9; 900]);
-        host.block_on(log.flush_to(log.tail()));
+        runtime.block_on(log.flush_to(log.tail()));
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         log.write_checkpoint(log.durable(), b"");
-        host.run();
+        runtime.run();
         assert!(matches!(wait.as_mut().poll(&mut cx), Poll::Ready(Ok(()))));
     }
     fill(&log);
@@ -440,55 +440,55 @@ fn a_full_log_stalls_until_the_checkpoint_moves() {
 
 #[test]
 fn a_refund_wakes_who_waits() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let held: Vec<_> = (0..).map_while(|_| log.credit(4096).ok()).collect();
     let mut wait = pin!(log.wait_space());
-    assert!(matches!(log.credit(5000), Err(Stall::LogSpace)));
+    assert!(matches!(log.credit(5000), Err(WouldBlock::LogSpace)));
     let mut cx = Context::from_waker(Waker::noop());
     assert!(wait.as_mut().poll(&mut cx).is_pending());
     drop(held);
-    host.block_on(wait).unwrap();
+    runtime.block_on(wait).unwrap();
     assert!(log.credit(5000).is_ok());
 }
 
 #[test]
 fn a_full_disk_stalls_and_is_told() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
-    let log = Log::create(Arc::new(disk.clone()), host.clone(), config()).unwrap();
+    let runtime = Arc::new(TestHost::default());
+    let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
     disk.set_full(true);
-    host.run();
-    let stall = || {
+    runtime.run();
+    let blocked = || {
         loop {
             match log.credit(1000) {
                 Ok(c) => drop(append_with(&log, c, &[1; 900])),
-                Err(Stall::LogSpace) => break,
+                Err(WouldBlock::LogSpace) => break,
                 Err(e) => panic!("{e:?}"),
             }
         }
     };
-    stall();
+    blocked();
     assert!(log.tail().0 < 16384);
     for _ in 0..2 {
-        assert!(matches!(host.block_on(log.wait_space()), Err(Error::DiskFull(_))));
-        stall();
+        assert!(matches!(runtime.block_on(log.wait_space()), Err(Error::DiskFull(_))));
+        blocked();
     }
     // What there is can be made durable, and the reserve can be used.
-    host.block_on(log.wait_durable(log.tail()));
+    runtime.block_on(log.wait_durable(log.tail()));
     assert!(log.credit_reserved(1000).is_ok());
     disk.set_full(false);
-    host.block_on(log.wait_space()).unwrap();
-    stall();
+    runtime.block_on(log.wait_space()).unwrap();
+    blocked();
     assert!(log.tail().0 > 2 * 16384);
 }
 
 #[test]
 fn a_dropped_wait_leaves_the_others_led() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
     // Not alone: the leader steps back first, and is dropped there.
     let (_, a) = append(&log, b"a");
-    host.block_on(async { assert!(log.waits.try_lead()) });
+    runtime.block_on(async { assert!(log.waits.try_lead()) });
     let mut first = Box::pin(log.wait_durable(a));
     assert!(first.as_mut().poll(&mut cx).is_pending());
     let (_, b) = append(&log, b"b");
@@ -496,44 +496,44 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert!(second.as_mut().poll(&mut cx).is_pending());
     log.waits.hand_over();
     assert!(log.durable() < a);
-    // The lease is on its way to the first; it passes on to the second.
+    // The leadership is on its way to the first; it passes on to the second.
     drop(first);
-    host.block_on(second);
+    runtime.block_on(second);
     assert_eq!(log.durable(), b);
     // And is free again.
     assert!(log.waits.try_lead());
     log.waits.hand_over();
     let (_, c) = append(&log, b"c");
-    host.block_on(log.ticket(c));
+    runtime.block_on(log.ticket(c));
     assert_eq!(log.durable(), c);
 }
 
-/// Who waits for room in the buffer may be handed the lease when the buffer has some and the
-/// capacity is short: the lease is not kept for that.
+/// Who waits for room in the buffer may be handed the leadership when the buffer has some and the
+/// capacity is short: the leadership is not kept for that.
 #[test]
 fn a_wait_for_the_checkpoint_has_no_lease() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     let mut cx = Context::from_waker(Waker::noop());
     let older = log.credit(FRAME_HEADER + 10).unwrap();
     // The buffer, behind what is written here, ends just before the capacity does.
     let written = log.capacity_now() / 16 * 15 - config().buffer_bytes as u64 - 200;
     while log.tail().0 < written - 1000 {
         append(&log, &[1; 400]);
-        host.block_on(log.flush_to(log.tail()));
+        runtime.block_on(log.flush_to(log.tail()));
     }
     let rest = (written - log.tail().0) as usize - FRAME_HEADER;
     append(&log, &vec![1; rest]);
-    host.block_on(log.flush_to(log.tail()));
-    host.block_on(async { assert!(log.waits.try_lead()) });
+    runtime.block_on(log.flush_to(log.tail()));
+    runtime.block_on(async { assert!(log.waits.try_lead()) });
     loop {
         match log.credit(FRAME_HEADER + 400) {
             Ok(credit) => drop(append_with(&log, credit, &[2; 400])),
             Err(_)
-                if log.space.scarce(append::credit::Class::Ordinary)
+                if log.room.scarce(append::credit::Class::Ordinary)
                     == append::credit::Scarce::Files =>
             {
-                log.keeper.kick();
-                host.run();
+                log.allocator.notify();
+                runtime.run();
             }
             Err(_) => break,
         }
@@ -559,7 +559,7 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
     assert!(log.waits.hand_over().is_some(), "to the one who waits");
     assert!(wait.as_mut().poll(&mut cx).is_pending());
     assert_eq!(counter(&log, "log_on_file_space_wait_loops"), 1, "for the checkpoint");
-    assert!(log.waits.try_lead(), "it has passed the lease on");
+    assert!(log.waits.try_lead(), "it has passed the leadership on");
 }
 
 /// A damaged header harms nothing; a missing segment is an error, whether its first bytes are
@@ -567,9 +567,9 @@ fn a_wait_for_the_checkpoint_has_no_lease() {
 #[test]
 fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let (s, e) = append(&log, b"change");
-    host.block_on(log.wait_durable(e));
+    runtime.block_on(log.wait_durable(e));
     log.write_checkpoint(s, b"");
     let image = disk.crashed(|| false);
     let path = Path::new("/data/redo/log_0");
@@ -597,11 +597,11 @@ fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
 
 /// A log of some commits, one after the other, and where each frame begins and ends.
 fn committed(disk: &MemDisk) -> Vec<(Lsn, Lsn)> {
-    let (log, host) = created(disk);
+    let (log, runtime) = created(disk);
     (0..200u64)
         .map(|n| {
             let place = append(&log, &[n as u8; 300]);
-            host.block_on(log.wait_durable(place.1));
+            runtime.block_on(log.wait_durable(place.1));
             place
         })
         .collect()
@@ -682,10 +682,10 @@ fn a_log_that_is_cut_short_is_found_by_what_is_known_elsewhere() {
 #[test]
 fn an_older_segment_is_found_by_the_witness() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     let place = |n: u8| {
         let place = append(&log, &[n; 300]);
-        host.block_on(log.wait_durable(place.1));
+        runtime.block_on(log.wait_durable(place.1));
         place
     };
     let early = place(1);
@@ -697,8 +697,8 @@ fn an_older_segment_is_found_by_the_witness() {
         image
     };
     assert_eq!(judged(&older()).unwrap(), 1, "nothing tells it from a crash");
-    host.tick();
-    host.run();
+    runtime.tick();
+    runtime.run();
     let refused = judged(&older()).unwrap_err().to_string();
     assert!(
         refused.contains(&format!("LSN {}", early.1))
@@ -718,10 +718,10 @@ fn a_segment_from_before_the_start_is_found_at_once() {
     let stopped = disk.crashed(|| false);
     let (taken, scanner) = scanned(&stopped);
     assert_eq!(taken.len(), frames.len());
-    let host = Arc::new(TestHost::default());
-    let log = scanner.finish(host.clone()).unwrap();
+    let runtime = Arc::new(TestHost::default());
+    let log = scanner.finish(runtime.clone()).unwrap();
     let place = append(&log, &[9; 300]);
-    host.block_on(log.wait_durable(place.1));
+    runtime.block_on(log.wait_durable(place.1));
     let last = frames[frames.len() - 1].1.0;
     let path = config.dir.join(format!("log_{}", last / config.segment_bytes));
     let image = stopped.crashed(|| true);
@@ -842,10 +842,10 @@ fn a_control_file_older_than_the_log_is_refused() {
     let old = disk.content(&control);
     let image = disk.crashed(|| false);
     let (_, scanner) = scanned(&image);
-    let host = Arc::new(TestHost::default());
-    let log = scanner.finish(host.clone()).unwrap();
+    let runtime = Arc::new(TestHost::default());
+    let log = scanner.finish(runtime.clone()).unwrap();
     let (_, e) = append(&log, b"in the next epoch");
-    host.block_on(log.wait_durable(e));
+    runtime.block_on(log.wait_durable(e));
     let image = image.crashed(|| false);
     assert_eq!(judged(&image).unwrap(), frames.len() + 1);
     // The epoch's frame damaged: what follows it is found.
@@ -876,10 +876,10 @@ fn a_scanner_reads_again() {
 #[test]
 fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig { segment_bytes: 1 << 18, capacity_bytes: 1 << 24, ..config() };
-    let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config.clone()).unwrap();
+    runtime.run();
     let acked: Vec<Mutex<Vec<u64>>> = (0..4).map(|_| Mutex::default()).collect();
     let check = || {
         let before: Vec<Vec<u64>> = acked.iter().map(|a| a.lock().clone()).collect();
@@ -901,7 +901,7 @@ fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
     };
     std::thread::scope(|s| {
         for thread in 0..4u64 {
-            let (log, host, acked) = (&log, &host, &acked);
+            let (log, runtime, acked) = (&log, &runtime, &acked);
             s.spawn(move || {
                 for i in 0..500 {
                     let n = i * 4 + thread;
@@ -909,11 +909,11 @@ fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
                     let credit = loop {
                         match log.credit(bytes.len() + FRAME_HEADER + 100) {
                             Ok(c) => break c,
-                            Err(_) => host.block_on(log.wait_space()).unwrap(),
+                            Err(_) => runtime.block_on(log.wait_space()).unwrap(),
                         }
                     };
                     let (_, e) = append_with(log, credit, &bytes);
-                    host.block_on(log.wait_durable(e));
+                    runtime.block_on(log.wait_durable(e));
                     assert!(log.durable() >= e);
                     acked[thread as usize].lock().push(n);
                 }

@@ -11,12 +11,12 @@ fn segment(n: u64) -> PathBuf {
     Path::new("/data/redo").join(format!("log_{n}"))
 }
 /// Appends, and polls the wait for it, in company so that leaders submit.
-fn commit(log: &Arc<Log>, host: &TestHost, bytes: &[u8]) -> (Lsn, CommitTicket) {
+fn commit(log: &Arc<Log>, runtime: &TestHost, bytes: &[u8]) -> (Lsn, CommitTicket) {
     let (_, end) = append(log, bytes);
     let mut ticket = log.ticket(end);
     log.waits.flushed_for(1000);
     assert!(!settled(&mut ticket) || log.durable() >= end);
-    host.run();
+    runtime.run();
     (end, ticket)
 }
 /// Polled more often than a leader goes back in the run queue.
@@ -28,24 +28,24 @@ fn poll(ticket: &mut CommitTicket) -> bool {
 }
 fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestHost>) {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     log.set_policy(|policy| policy.mode = Some(WriterMode::Leader));
     log.set_policy(|policy| policy.depth = Some(depth));
-    (disk, log, host)
+    (disk, log, runtime)
 }
 
 /// LOG-2, WRITER-4: whatever ends first, nobody is told before all below is durable; what a crash
 /// leaves is the prefix.
 #[test]
 fn durable_is_a_prefix_of_what_is_over() {
-    let (disk, log, host) = deep(3);
+    let (disk, log, runtime) = deep(3);
     let held = || disk.held(&segment(0)) + disk.held(&segment(1));
     disk.hold(&segment(0));
     disk.hold(&segment(1));
-    let (a, mut ta) = commit(&log, &host, b"a");
-    let (b, mut tb) = commit(&log, &host, b"b");
-    let (c, mut tc) = commit(&log, &host, b"c");
-    let (d, mut td) = commit(&log, &host, b"d");
+    let (a, mut ta) = commit(&log, &runtime, b"a");
+    let (b, mut tb) = commit(&log, &runtime, b"b");
+    let (c, mut tc) = commit(&log, &runtime, b"c");
+    let (d, mut td) = commit(&log, &runtime, b"d");
     // The fourth waits for room (FLIGHT-1).
     assert_eq!((held(), log.durable() < a), (3, true));
     disk.end(&segment(0), 1);
@@ -57,7 +57,7 @@ fn durable_is_a_prefix_of_what_is_over() {
     assert!(poll(&mut ta) && poll(&mut tb) && !poll(&mut tc) && !poll(&mut td));
     let (frames, ..) = recovered(&disk.crashed(|| false));
     assert_eq!(frames.iter().map(|f| f.2.clone()).collect::<Vec<_>>(), [b"a", b"b"]);
-    // Now it has the lease.
+    // Now it has the leadership.
     assert!(!settled(&mut td));
     assert_eq!(held(), 2);
     disk.end(&segment(1), 0);
@@ -74,10 +74,10 @@ fn durable_is_a_prefix_of_what_is_over() {
 /// FLIGHT-5
 #[test]
 fn one_at_a_time_where_errors_are_told_once() {
-    let (disk, log, host) = deep(4);
+    let (disk, log, runtime) = deep(4);
     disk.share_reports();
     for n in 0..20u8 {
-        let (end, mut ticket) = commit(&log, &host, &[n]);
+        let (end, mut ticket) = commit(&log, &runtime, &[n]);
         assert!(poll(&mut ticket) && log.durable() >= end);
     }
     assert_eq!((log.depth(), counter(&log, "log_writes_submitted")), (1, 0));
@@ -94,7 +94,7 @@ fn commits_survive_ends_in_any_order() {
     };
     let (mut overlapped, mut out_of_order) = (0, 0);
     for turn in 0..60 {
-        let (disk, log, host) = deep(1 + turn % 4);
+        let (disk, log, runtime) = deep(1 + turn % 4);
         let segments: Vec<_> = (0..8).map(segment).filter(|s| disk.has(s)).collect();
         segments.iter().for_each(|s| disk.hold(s));
         let (mut open, mut acked, mut all) = (Vec::new(), 0, Vec::new());
@@ -102,7 +102,7 @@ fn commits_survive_ends_in_any_order() {
             if log.credit(1200).is_err() {
                 break; // the log is full: nobody makes a checkpoint here
             }
-            let (end, ticket) = commit(&log, &host, &payload(n));
+            let (end, ticket) = commit(&log, &runtime, &payload(n));
             all.push(end);
             open.push(ticket);
             if draw(8) == 0 {
@@ -153,21 +153,21 @@ fn commits_survive_ends_in_any_order() {
 #[test]
 fn a_checkpoint_is_never_inside_a_pad() {
     for short in 1..40u64 {
-        let (disk, log, host) = deep(2);
+        let (disk, log, runtime) = deep(2);
         let segments: Vec<_> = (0..6).map(segment).filter(|s| disk.has(s)).collect();
         let end_all =
             || segments.iter().for_each(|s| (0..disk.held(s)).for_each(|_| disk.end(s, 0)));
         segments.iter().for_each(|s| disk.hold(s));
-        let (_, mut first) = commit(&log, &host, b"first");
+        let (_, mut first) = commit(&log, &runtime, b"first");
         // The second one ends just before the end of a segment.
         let room = 16384 - log.tail().0 % 16384 - short - FRAME_HEADER as u64;
-        let (_, mut second) = commit(&log, &host, &vec![7; room as usize]);
+        let (_, mut second) = commit(&log, &runtime, &vec![7; room as usize]);
         let filled = short >= PAD_MIN as u64;
         assert_eq!(log.tail().0 % 16384, if filled { 0 } else { 16384 - short });
         end_all();
         assert!(settled(&mut first) && settled(&mut second));
         log.write_checkpoint(log.durable(), b"here");
-        let (_, mut third) = commit(&log, &host, b"third");
+        let (_, mut third) = commit(&log, &runtime, b"third");
         end_all();
         assert!(settled(&mut third));
         let (frames, ..) = recovered(&disk.crashed(|| false));
@@ -184,11 +184,11 @@ fn a_checkpoint_is_never_inside_a_pad() {
 #[test]
 fn who_commits_alone_pads_nothing() {
     let disk = MemDisk::default();
-    let (log, host) = created(&disk);
+    let (log, runtime) = created(&disk);
     log.set_policy(|policy| policy.depth = Some(4));
     for n in 0..50 {
         let (_, end) = append(&log, &payload(n)[..50.min(payload(n).len())]);
-        host.block_on(log.ticket(end));
+        runtime.block_on(log.ticket(end));
     }
     assert!(log.tail().0 < 4096 + 50 * (50 + FRAME_HEADER as u64) + 1, "{}", log.tail());
     assert_eq!(counter(&log, "log_flushes"), 50);
@@ -199,9 +199,9 @@ fn who_commits_alone_pads_nothing() {
 #[test]
 #[should_panic(expected = "poisoned: writing the redo log")]
 fn a_failed_write_in_flight_is_the_end() {
-    let (disk, log, host) = deep(2);
+    let (disk, log, runtime) = deep(2);
     disk.hold(&segment(0));
-    let (_, mut t) = commit(&log, &host, b"a");
+    let (_, mut t) = commit(&log, &runtime, b"a");
     disk.refuse_sync();
     assert!(!poll(&mut t));
     disk.end(&segment(0), 0);

@@ -1,5 +1,5 @@
 //! Capacity and buffer that change while the log runs, and writers that are slowed as it fills.
-use crate::base::Stall;
+use crate::base::WouldBlock;
 use crate::log::tests::fixture::{MemDisk, TestHost};
 use crate::log::tests::{append, append_with, config, counter, created, payload};
 use crate::log::*;
@@ -8,11 +8,11 @@ use std::pin::pin;
 use std::task::Context;
 
 /// Credit, waiting for room if need be.
-fn credit_for<'l>(log: &'l Log, host: &TestHost, bytes: usize) -> Credit<'l> {
+fn credit_for<'l>(log: &'l Log, runtime: &TestHost, bytes: usize) -> Credit<'l> {
     loop {
         match log.credit(bytes) {
             Ok(c) => return c,
-            Err(Stall::LogSpace) => host.block_on(log.wait_space()).unwrap(),
+            Err(WouldBlock::LogSpace) => runtime.block_on(log.wait_space()).unwrap(),
             Err(e) => panic!("{e:?}"),
         }
     }
@@ -23,28 +23,28 @@ fn credit_for<'l>(log: &'l Log, host: &TestHost, bytes: usize) -> Credit<'l> {
 #[test]
 fn the_buffer_changes_its_size_under_load() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig {
         segment_bytes: 1 << 20,
         capacity_bytes: 1 << 26,
         buffer_bytes: 1 << 18,
         ..config()
     };
-    let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config.clone()).unwrap();
+    runtime.run();
     let mut splits = std::collections::BTreeSet::new();
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..4u64)
             .map(|thread| {
-                let (log, host) = (&log, &host);
+                let (log, runtime) = (&log, &runtime);
                 s.spawn(move || {
                     let mut splits = Vec::new();
                     for i in 0..5000 {
                         let bytes = payload(i * 4 + thread);
-                        let credit = credit_for(log, host, bytes.len() + FRAME_HEADER + 3000);
+                        let credit = credit_for(log, runtime, bytes.len() + FRAME_HEADER + 3000);
                         let (_, e) = append_with(log, credit, &bytes);
                         if i % 100 == thread {
-                            host.block_on(log.wait_durable(e));
+                            runtime.block_on(log.wait_durable(e));
                         }
                         // One of them changes the size: as often however the threads are scheduled.
                         if thread == 0 && i % 50 == 0 {
@@ -52,7 +52,7 @@ fn the_buffer_changes_its_size_under_load() {
                                 [1 << 18, 1 << 20, 300 << 10, 1 << 19, 520 << 10, 1 << 21]
                                     [i as usize / 50 % 6],
                             );
-                            host.run();
+                            runtime.run();
                             splits.push(log.ring.split_at());
                         }
                     }
@@ -62,7 +62,7 @@ fn the_buffer_changes_its_size_under_load() {
             .collect();
         threads.into_iter().for_each(|t| splits.extend(t.join().unwrap()));
     });
-    host.block_on(log.close());
+    runtime.block_on(log.close());
     assert!(splits.len() > 3, "{} changes were made", splits.len());
     let (_, mut scanner) = Log::recover(Arc::new(disk.crashed(|| false)), config).unwrap();
     let mut next = [0; 4];
@@ -77,17 +77,17 @@ fn the_buffer_changes_its_size_under_load() {
 #[test]
 fn a_buffer_of_another_size_holds_as_much_as_it_says() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig {
         segment_bytes: 1 << 20,
         capacity_bytes: 1 << 26,
         buffer_bytes: 1 << 18,
         ..config()
     };
-    let log = Log::create(Arc::new(disk), host.clone(), config).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(disk), runtime.clone(), config).unwrap();
+    runtime.run();
     let fill = || {
-        host.block_on(log.flush_to(log.tail()));
+        runtime.block_on(log.flush_to(log.tail()));
         let from = log.written().0 / 4096 * 4096;
         while let Ok(c) = log.credit(2000) {
             append_with(&log, c, &[5; 1900]);
@@ -97,7 +97,7 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
     // Twice while nothing is written.
     for bytes in [1 << 21, 1 << 19] {
         log.set_buffer(bytes);
-        host.run();
+        runtime.run();
         assert_eq!(log.buffer_bytes(), bytes);
     }
     for (bytes, set) in [
@@ -108,7 +108,7 @@ fn a_buffer_of_another_size_holds_as_much_as_it_says() {
         (400 << 10, 400 << 10),
     ] {
         log.set_buffer(bytes);
-        host.run();
+        runtime.run();
         assert_eq!(log.buffer_bytes(), set);
         // Over the place where the memories change.
         fill();
@@ -125,34 +125,34 @@ fn files(disk: &MemDisk) -> usize {
 #[test]
 fn the_capacity_changes_and_files_come_and_go() {
     let disk = MemDisk::default();
-    let host = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestHost::default());
     let config = LogConfig {
         segment_bytes: 1 << 16,
         capacity_bytes: 1 << 22,
         buffer_bytes: 1 << 18,
         ..config()
     };
-    let log = Log::create(Arc::new(disk.clone()), host.clone(), config.clone()).unwrap();
-    host.run();
+    let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config.clone()).unwrap();
+    runtime.run();
     // Frames until there is no room without a checkpoint; each with its number.
     let mut n = 0;
-    let mut fill = |log: &Log, host: &TestHost, most: u64| {
+    let mut fill = |log: &Log, runtime: &TestHost, most: u64| {
         let end = log.tail().0 + most;
         while log.tail().0 < end {
             let bytes = payload(n);
             match log.credit(2000) {
                 Ok(c) => drop(append_with(log, c, &bytes)),
-                Err(Stall::LogSpace) if log.written() < log.tail() => {
-                    host.block_on(log.flush_to(log.tail()));
-                    host.run();
+                Err(WouldBlock::LogSpace) if log.written() < log.tail() => {
+                    runtime.block_on(log.flush_to(log.tail()));
+                    runtime.run();
                     continue;
                 }
-                Err(Stall::LogSpace) => {
-                    // The keeper may be called for by those who wait alone.
+                Err(WouldBlock::LogSpace) => {
+                    // The segment allocator may be called for by those who wait alone.
                     let mut wait = pin!(log.wait_space());
                     let ready =
                         wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
-                    host.run();
+                    runtime.run();
                     if !ready
                         && wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
                     {
@@ -164,77 +164,77 @@ fn the_capacity_changes_and_files_come_and_go() {
             }
             n += 1;
         }
-        host.block_on(log.flush_to(log.tail()));
-        host.run();
+        runtime.block_on(log.flush_to(log.tail()));
+        runtime.run();
     };
     let age = |log: &Log| log.tail().0 - log.checkpoint_lsn().0;
-    fill(&log, &host, 1 << 30);
+    fill(&log, &runtime, 1 << 30);
     assert!(age(&log) > 3 << 20 && age(&log) < 1 << 22 && log.is_slow());
     assert!(files(&disk) > 60, "{}", files(&disk));
 
     // Down: who writes is not stopped, and the files go as the checkpoint moves.
     log.set_capacity(1 << 20);
-    host.run();
+    runtime.run();
     assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > 1 << 20);
     let mut steps = 0;
     while log.capacity_now() > 1 << 20 {
-        fill(&log, &host, 1 << 15);
+        fill(&log, &runtime, 1 << 15);
         log.write_checkpoint(Lsn((log.checkpoint_lsn().0 + (1 << 17)).min(log.durable().0)), b"");
-        host.run();
+        runtime.run();
         steps += 1;
         assert!(steps < 500);
     }
     assert!(age(&log) <= 1 << 20);
     assert!(files(&disk) <= 18 && files(&disk) == log.segments.count(), "{}", files(&disk));
-    fill(&log, &host, 1 << 30);
+    fill(&log, &runtime, 1 << 30);
     assert!(age(&log) <= 1 << 20);
 
     // With the checkpoint at the end, segments that lie ready go at once.
     log.set_capacity(1 << 22);
     log.write_checkpoint(log.durable(), b"");
-    fill(&log, &host, 1 << 30);
+    fill(&log, &runtime, 1 << 30);
     assert!(age(&log) > 3 << 20, "up at once");
     log.write_checkpoint(log.durable(), b"");
-    host.run();
+    runtime.run();
     assert!(files(&disk) > 60);
     log.set_capacity(1 << 20);
-    host.run();
+    runtime.run();
     assert!(log.capacity_now() == 1 << 20 && files(&disk) <= 18, "{}", files(&disk));
-    fill(&log, &host, 1 << 18);
+    fill(&log, &runtime, 1 << 18);
 
     // A log that is longer than the next start wants it.
     log.set_capacity(1 << 23);
-    fill(&log, &host, 1 << 30);
+    fill(&log, &runtime, 1 << 30);
     let (checkpoint, tail) = (log.checkpoint_lsn(), log.tail());
     assert!(tail.0 - checkpoint.0 > 6 << 20);
-    host.block_on(log.close());
+    runtime.block_on(log.close());
     drop(log);
     let small = LogConfig { capacity_bytes: 1 << 20, ..config };
     let (_, scanner) = Log::recover(Arc::new(disk.clone()), small).unwrap();
-    let host = Arc::new(TestHost::default());
-    let log = scanner.finish(host.clone()).unwrap();
-    host.run();
+    let runtime = Arc::new(TestHost::default());
+    let log = scanner.finish(runtime.clone()).unwrap();
+    runtime.run();
     assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > tail.0 - checkpoint.0);
-    fill(&log, &host, 1 << 14);
+    fill(&log, &runtime, 1 << 14);
     log.write_checkpoint(log.durable(), b"");
-    host.run();
+    runtime.run();
     assert!(log.capacity_now() == 1 << 20 && files(&disk) <= 18, "{}", files(&disk));
-    fill(&log, &host, 1 << 30);
+    fill(&log, &runtime, 1 << 30);
     assert!(age(&log) <= 1 << 20);
 }
 
 #[test]
 fn a_log_that_is_nearly_full_holds_its_writers_up() {
-    let (log, host) = created(&MemDisk::default());
+    let (log, runtime) = created(&MemDisk::default());
     while !log.is_slow() {
         match log.credit(1000) {
             Ok(c) => drop(append_with(&log, c, &[1; 900])),
-            Err(_) => host.block_on(log.flush_to(log.tail())),
+            Err(_) => runtime.block_on(log.flush_to(log.tail())),
         }
-        host.run();
+        runtime.run();
     }
     for _ in 0..8 {
-        host.block_on(log.flush_to(log.tail()));
+        runtime.block_on(log.flush_to(log.tail()));
         append(&log, &[1; 900]);
     }
     assert_eq!(counter(&log, "log_throttle_waits"), 0);
@@ -244,7 +244,7 @@ fn a_log_that_is_nearly_full_holds_its_writers_up() {
         let mut pause = pin!(log.throttle());
         if pause.as_mut().poll(&mut cx).is_pending() {
             held += 1;
-            host.tick();
+            runtime.tick();
             assert!(pause.as_mut().poll(&mut cx).is_ready());
         }
     }
@@ -253,7 +253,7 @@ fn a_log_that_is_nearly_full_holds_its_writers_up() {
             && counter(&log, "log_throttle_waits") == held
             && counter(&log, "log_throttle_time_us") >= 1000 * held
     );
-    host.block_on(log.flush_to(log.tail()));
+    runtime.block_on(log.flush_to(log.tail()));
     log.write_checkpoint(log.durable(), b"");
     assert!(!log.is_slow());
 }

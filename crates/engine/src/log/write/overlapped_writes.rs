@@ -3,15 +3,15 @@
 //!
 //! A leader with company does not write in its own thread then. It fills the stream up to a block
 //! with a frame of kind PAD, so that the next write shares no block with its own (WRITER-3),
-//! submits the write, passes the lease on, and waits like those it leads. Whoever brings the
+//! submits the write, passes the leadership on, and waits like those it leads. Whoever brings the
 //! completion ([`redolith_disk::File::submit`]) publishes how far the contiguous prefix is
 //! (WRITER-4) and wakes. A session that commits alone writes in its own thread, as ever: that costs
 //! no switch of threads.
 //!
-//! FLIGHT-1: who begins a write has the lease. With `depth` writes in flight the lease stays with
+//! FLIGHT-1: who begins a write has the leadership. With `depth` writes in flight the leadership stays with
 //! them, and the completion that makes room passes it on.
 //! FLIGHT-2: goals that a write in flight reaches are covered
-//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no lease.
+//! ([`crate::log::commit::lsn_waiters`]): who has one waits for the completion and takes no leadership.
 //! FLIGHT-3: only durable writes are in flight together, and only when all before is durable: so
 //! nothing in flight needs a sync.
 //! FLIGHT-4: a PAD lies in one block. So no write ends inside of one, and no checkpoint, which
@@ -23,7 +23,7 @@ use crate::base::poison;
 use crate::log::Log;
 use crate::log::append::frame::{self, FRAME_HEADER, KIND_PAD};
 use crate::log::commit::leader::{COPY_SPINS, Flushed, pass_on};
-use crate::log::write::write_cursor::{BLOCK, Lease, WRITE_MAX, Write};
+use crate::log::write::write_cursor::{BLOCK, Leadership, WRITE_MAX, Write};
 use crate::log::write::write_sync::Flush;
 use redolith_disk::{AlignedBuf, Io, Op};
 use std::io;
@@ -36,7 +36,7 @@ pub(in crate::log) const PAD_MIN: usize = FRAME_HEADER + 1;
 pub const DEPTH_MAX: usize = 16;
 
 impl Log {
-    /// Submits what is ready, for the lease holder. None: what there is to write is better written
+    /// Submits what is ready, for the leader. None: what there is to write is better written
     /// here, or must be.
     pub(in crate::log) fn launch_ready(&self, durable: bool) -> Option<Flushed> {
         let depth = self.depth();
@@ -58,18 +58,18 @@ impl Log {
             self.launch(write, buf);
             launched += 1;
         }
-        let lease = self.writing.lock().state.leave(launched, depth);
-        match lease {
-            Lease::Stays => return Some(Flushed::Nothing),
-            Lease::Passes => pass_on(&self.waits),
-            Lease::Kept => {}
+        let leadership = self.writing.lock().state.leave(launched, depth);
+        match leadership {
+            Leadership::Stays => return Some(Flushed::Nothing),
+            Leadership::Passes => pass_on(&self.waits),
+            Leadership::Kept => {}
         }
         Some(Flushed::Away)
     }
     /// Ends the stream at a block, if there is room for that, in the log and in the block (else
     /// this write is the last one until it is over). Returns up to where it is copied.
     fn fill_block(&self) -> u64 {
-        let Some(credit) = self.space.spare_credit(BLOCK) else { return self.order.ready() };
+        let Some(credit) = self.room.spare_credit(BLOCK) else { return self.order.ready() };
         let seat = self.order.seat();
         let Some((start, len)) = seat.reserve_to(&self.order, BLOCK, PAD_MIN as u64) else {
             return self.order.ready();

@@ -3,10 +3,10 @@
 //! `innodb_flush_log_at_timeout` says, for commits that did not wait. The third is
 //! [`crate::log::recovery::witness`]. All end when the log is gone.
 use crate::base::Error;
-use crate::host::Host;
-use crate::log::notify::Kick;
 use crate::log::recovery::witness;
 use crate::log::{DurableWait, Log};
+use crate::runtime::Runtime;
+use crate::sync::notify::Notify;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,52 +16,55 @@ const AHEAD: u64 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(in crate::log) fn spawn(log: &Arc<Log>) {
-    let over = Over(log.keeper_over.clone());
-    log.host
-        .spawn("log-files", Box::pin(keep_segments(Arc::downgrade(log), log.keeper.clone(), over)));
-    log.host.spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.host.clone())));
+    let over = Over(log.allocator_over.clone());
+    log.runtime.spawn(
+        "log-files",
+        Box::pin(keep_segments(Arc::downgrade(log), log.allocator.clone(), over)),
+    );
+    log.runtime
+        .spawn("log-flush", Box::pin(flush_regularly(Arc::downgrade(log), log.runtime.clone())));
     // Now, not each time: whoever writes the control file holds its lock meanwhile.
     let (control, epoch) = {
         let checkpoints = log.control.lock();
         (checkpoints.control.file().clone(), checkpoints.control.state().epoch)
     };
-    log.host.spawn(
+    log.runtime.spawn(
         "log-witness",
         Box::pin(witness::bear(Arc::downgrade(log), control, log.log_id(), epoch)),
     );
 }
 
 /// Tells that the task has ended, however it does.
-struct Over(Arc<Kick>);
+struct Over(Arc<Notify>);
 impl Drop for Over {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
-    while kick.wait().await {
+async fn keep_segments(log: Weak<Log>, notify: Arc<Notify>, _over: Over) {
+    while notify.wait().await {
         let Some(log) = log.upgrade() else { return };
         log.keep_buffer().await;
         if let Err(e) = log.keep_segments().await {
             let text = e.to_string();
-            if log.space.failed(e) {
-                eprintln!(
-                    "redolith: a segment of the redo log could not be made: {text}; commits go on \
+            if log.room.failed(e) {
+                tracing::error!(
+                    "a segment of the redo log could not be made: {text}; commits go on \
                         until the segments that are there are full, and then wait until the disk \
                         has space"
                 );
             }
         } else {
-            log.space.recovered();
+            log.room.recovered();
         }
     }
 }
 
-async fn flush_regularly(log: Weak<Log>, host: Arc<dyn Host>) {
+async fn flush_regularly(log: Weak<Log>, runtime: Arc<dyn Runtime>) {
     let mut seconds = 0;
     loop {
-        host.sleep(SECOND).await;
+        runtime.sleep(SECOND).await;
         seconds += 1;
         let Some(log) = log.upgrade() else { return };
         if log.is_closed() {
@@ -80,7 +83,7 @@ async fn flush_regularly(log: Weak<Log>, host: Arc<dyn Host>) {
 impl Log {
     async fn keep_segments(&self) -> Result<(), Error> {
         loop {
-            let bounds = self.space.bounds();
+            let bounds = self.room.bounds();
             let last = bounds.checkpoint + bounds.in_force_bytes - 1;
             self.counters
                 .writer
@@ -88,12 +91,12 @@ impl Log {
                 .fetch_add(self.segments.recycle(bounds.checkpoint, last)?, Relaxed);
             self.cut_segments(last)?;
             let end = self.segments.end();
-            self.space.update(|b| b.files_end = end);
-            let want = (self.space.demand() + AHEAD * bounds.segment_bytes).min(last);
+            self.room.update(|b| b.files_end = end);
+            let want = (self.room.demand() + AHEAD * bounds.segment_bytes).min(last);
             if want < end || self.is_closed() {
                 if !self.is_closed() {
                     // A start misses those that are not there (TAIL-1).
-                    self.host.before_blocking();
+                    self.runtime.before_blocking();
                     self.control.lock().control.segments_reach(end);
                 }
                 return Ok(());
@@ -108,7 +111,7 @@ impl Log {
         let asked = self.segments_asked.load(Relaxed);
         if written / segment != asked {
             self.segments_asked.store(written / segment, Relaxed);
-            self.keeper.kick();
+            self.allocator.notify();
         }
     }
 }

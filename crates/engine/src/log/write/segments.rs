@@ -16,7 +16,7 @@
 //! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below
 //! the checkpoint.
 //! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered,
-//! and done by `settle_in` when the start has been judged.
+//! and done by `adopt` when the start has been judged.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
 use parking_lot::Mutex;
@@ -46,11 +46,11 @@ pub(in crate::log) struct Segments {
     dir: PathBuf,
     log_id: u64,
     pub bytes: u64,
-    /// Consecutive numbers, oldest first, at least one. Only the keeper (or recovery) changes it.
+    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery) changes it.
     open: Mutex<VecDeque<Segment>>,
     leftovers: Mutex<Leftovers>,
 }
-/// What is in the folder beside the segments in use, until [`Segments::settle_in`].
+/// What is in the folder beside the segments in use, until [`Segments::adopt`].
 #[derive(Default)]
 struct Leftovers {
     /// Names of files that were being made.
@@ -183,7 +183,7 @@ impl Segments {
         Ok(len < HEADER + self.bytes)
     }
     /// FILES-3: the log is going to be used, with segments up to `end`.
-    pub fn settle_in(&self, end: u64) -> Result<()> {
+    pub fn begin_use(&self, end: u64) -> Result<()> {
         let leftovers = std::mem::take(&mut *self.leftovers.lock());
         let mut open = self.open.lock();
         let mut removed: Vec<String> =

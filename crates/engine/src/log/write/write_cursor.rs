@@ -51,12 +51,12 @@ pub(in crate::log) struct LogWriter {
     in_flight: VecDeque<Flight>,
     /// Number of the first of them.
     first: u64,
-    /// They have the lease (FLIGHT-1).
+    /// They have the leadership (FLIGHT-1).
     kept: bool,
 }
-/// What becomes of the lease when its holder has begun what could begin.
+/// What becomes of the leadership when its holder has begun what could begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::log) enum Lease {
+pub(in crate::log) enum Leadership {
     /// The holder passes it on: another write may begin.
     Passes,
     /// It is with the writes in flight; the end of one passes it on.
@@ -109,18 +109,18 @@ impl LogWriter {
         self.in_flight.push_back(Flight { end: self.begun, over: None });
         Some(Write { number, start, end: self.begun })
     }
-    /// The lease holder has begun so many writes, and goes.
-    pub fn leave(&mut self, begun: usize, depth: usize) -> Lease {
+    /// The leader has begun so many writes, and goes.
+    pub fn leave(&mut self, begun: usize, depth: usize) -> Leadership {
         match self.may_begin(depth) {
             false => {
                 self.kept = true;
-                Lease::Kept
+                Leadership::Kept
             }
-            true if begun == 0 => Lease::Stays,
-            true => Lease::Passes,
+            true if begun == 0 => Leadership::Stays,
+            true => Leadership::Passes,
         }
     }
-    /// A durable write is over. True if the lease is now to be passed on.
+    /// A durable write is over. True if the leadership is now to be passed on.
     pub fn land(&mut self, number: u64, depth: usize) -> bool {
         self.finish(number, true);
         let passes = self.kept && self.may_begin(depth);

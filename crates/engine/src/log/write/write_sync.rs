@@ -1,10 +1,10 @@
-//! Writing and syncing: what the lease holder does, and, for a resident writer, the flusher beside
+//! Writing and syncing: what the leader does, and, for a dedicated writer, the flusher beside
 //! it.
 //!
 //! Here a write is over when the call returns; [`crate::log::write::overlapped_writes`] has those
 //! that are submitted.
 //!
-//! WRITE-1: only the lease holder writes. WRITE-2: one sync is under way at a time (`syncing`), and
+//! WRITE-1: only the leader writes. WRITE-2: one sync is under way at a time (`syncing`), and
 //! it covers what was written when it began. The lock of [`Writing`] is held for moments, never
 //! through I/O.
 use crate::base::poison;
@@ -21,13 +21,13 @@ const MEASURE_EVERY: u64 = 8;
 
 impl Log {
     /// Writes all that is ready, or has it written, and wakes those whose goal that reaches. The
-    /// caller, who has the lease, waits itself.
+    /// caller, who has the leadership, waits itself.
     pub(in crate::log) fn flush_ready(&self, durable: bool) -> Flushed {
         let durable = durable || self.waits.wants_durable();
         if let Some(flushed) = self.launch_ready(durable) {
             return flushed;
         }
-        self.host.before_blocking();
+        self.runtime.before_blocking();
         let flush = Flush::begin(self);
         self.write_out(durable);
         if durable {
@@ -36,7 +36,7 @@ impl Log {
         flush.end(self, true);
         Flushed::Here
     }
-    /// For the resident writer: writes all that is ready, for the flusher to sync. Nothing, while
+    /// For the dedicated writer: writes all that is ready, for the flusher to sync. Nothing, while
     /// writes of an earlier scheme are in flight (FLIGHT-3).
     pub(in crate::log) fn write_only(&self) {
         if self.writing.lock().state.in_flight() > 0 {
@@ -68,9 +68,9 @@ impl Log {
             (w.state.written(), durable, durable - counted, std::mem::take(&mut w.wake))
         };
         self.waits.advance(written, durable);
-        self.space.update(|b| b.written = b.written.max(written));
+        self.room.update(|b| b.written = b.written.max(written));
         self.check_segments(written);
-        let woken = self.waits.settle(&mut wake);
+        let woken = self.waits.wake_reached(&mut wake);
         count(gained, woken);
         wake.drain(..).for_each(Waker::wake);
         self.writing.lock().wake = wake;

@@ -1,8 +1,9 @@
 //! FLUSH.
 use super::AdminContext;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, TableLock};
 use crate::session::state::Done;
+use crate::settings::Var;
 
 pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {
     match what {
@@ -21,6 +22,9 @@ pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<D
         FlushWhat::Logs => {
             let log = &cx.engine.store.log;
             log.flush_to(log.tail()).await;
+            if let Some(why) = cx.settings.tell_again(Var::LogError).into_iter().next() {
+                return Err(SqlError::log_not_reopened(why));
+            }
         }
         FlushWhat::Status => {
             cx.status.reset();

@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{AdminStmt, TableName};
 use crate::session::state::Level;
 use crate::sink::{ColumnMeta, ResultSink};
-use redolith_engine::dict::mdl::MdlMode;
+use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::table::Table;
 use redolith_engine::lock::hash_bytes;
 use redolith_engine::row::cursor::{Cursor, Read};
@@ -31,9 +31,9 @@ pub(super) async fn run(
     sink.columns(columns);
     let mut sent = 0;
     for name in tables {
-        let mark = cx.locks.mdl.mark();
+        let mark = cx.locks.metadata_lock.mark();
         let rows = one(cx, op, name).await;
-        cx.locks.mdl.release_to(mark);
+        cx.locks.metadata_lock.release_to(mark);
         for row in rows? {
             sink.row(&row);
             sent += 1;
@@ -50,12 +50,17 @@ type Rows = Vec<Vec<Value<'static>>>;
 /// Locks the table: writers are kept out of a check, DDL out of the others.
 async fn one(cx: &mut AdminContext<'_>, op: &'static str, name: &TableName) -> Result<Rows> {
     let full_name = format!("{}.{}", name.schema, name.name);
-    let mode = if op == "check" { MdlMode::NoWrite } else { MdlMode::Read };
+    let mode = if op == "check" { MetadataLockMode::NoWrite } else { MetadataLockMode::Read };
     cx.locks.check(&name.schema, &name.name, false)?;
     let (wait, engine) = (cx.wait(), cx.engine);
     let wait = wait.on(engine);
     cx.locks
-        .take(engine, &[(&name.schema, MdlMode::Read)], &[(&name.schema, &name.name, mode)], wait)
+        .take(
+            engine,
+            &[(&name.schema, MetadataLockMode::Read)],
+            &[(&name.schema, &name.name, mode)],
+            wait,
+        )
         .await?;
     let table = engine.table(&name.schema, &name.name).await?;
     let text = |s: &str| Value::owned(s.as_bytes().to_vec());
@@ -127,6 +132,6 @@ async fn checksum(cx: &mut AdminContext<'_>, table: &Arc<Table>) -> Result<u64> 
         sum = sum.wrapping_add(hash_bytes(&text) as u32);
     }
     trx.rollback().await?;
-    cx.session.memory.statement.settle(mark);
+    cx.session.memory.statement.release_to(mark);
     Ok(sum.into())
 }

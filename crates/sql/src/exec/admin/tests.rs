@@ -1,6 +1,6 @@
 use super::*;
 use crate::exec::fixture::Server;
-use redolith_engine::dict::mdl::{MdlMode, MdlSet};
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet};
 
 #[test]
 fn tables_are_checked() {
@@ -24,7 +24,7 @@ fn tables_are_checked() {
         ["note", "The storage engine for the table doesn't support repair"]
     );
     assert_eq!(s.rows("OPTIMIZE TABLE t")[0][2], "note");
-    assert!(s.table("t").mdl.is_free());
+    assert!(s.table("t").metadata_lock.is_free());
 }
 
 #[test]
@@ -32,8 +32,8 @@ fn a_check_waits_for_writers() {
     let server = Server::new();
     let s = &mut server.session();
     s.ddl("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
-    let (mut writer, table) = (MdlSet::new(), s.table("t"));
-    assert!(writer.try_lock(&table.mdl, MdlMode::Write));
+    let (mut writer, table) = (MetadataLockSet::new(), s.table("t"));
+    assert!(writer.try_lock(&table.metadata_lock, MetadataLockMode::Write));
     s.run("SET lock_wait_timeout = 1").unwrap();
     assert_eq!(s.error("CHECK TABLE t"), 1205);
     assert_eq!(s.rows("ANALYZE TABLE t").len(), 1);
@@ -66,7 +66,7 @@ fn lock_tables_until_unlock_tables() {
     assert_eq!(other.ddl_after(20, "DROP TABLE t").unwrap_err().code, 1205);
     assert!(matches!(s.run("UNLOCK TABLES").unwrap().ran, Ran::Commit(_)));
     s.locks.end_transaction();
-    assert!(!s.locks.has_locked_tables() && s.table("t").mdl.is_free());
+    assert!(!s.locks.has_locked_tables() && s.table("t").metadata_lock.is_free());
     assert!(matches!(s.run("UNLOCK TABLES").unwrap().ran, Ran::Done(_)));
 }
 

@@ -2,7 +2,7 @@
 use super::{DdlContext, done, refuse_system};
 use crate::error::{Result, SqlError};
 use crate::session::state::Done;
-use redolith_engine::dict::mdl::MdlMode;
+use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;
 
 async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
@@ -10,7 +10,7 @@ async fn lock(cx: &mut DdlContext<'_>, name: &str) -> Result<()> {
     if cx.locks.has_locked_tables() {
         return Err(SqlError::lock_or_active_transaction());
     }
-    cx.take(&[(name, MdlMode::Exclusive)], &[]).await
+    cx.take(&[(name, MetadataLockMode::Exclusive)], &[]).await
 }
 
 pub(super) async fn create(
@@ -57,7 +57,7 @@ pub(super) async fn drop(cx: &mut DdlContext<'_>, name: &str, if_exists: bool) -
     // Those who use a table hold its lock; the schema's keeps new tables out meanwhile.
     let tables = cx.engine.dict.tables(name);
     let locks: Vec<_> =
-        tables.iter().map(|t| (name, t.def.name.as_str(), MdlMode::Exclusive)).collect();
+        tables.iter().map(|t| (name, t.def.name.as_str(), MetadataLockMode::Exclusive)).collect();
     cx.take(&[], &locks).await?;
     let dropped = cx.engine.drop_schema(name).await?;
     if cx.session.schema.as_deref() == Some(name) {

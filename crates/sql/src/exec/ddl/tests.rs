@@ -1,8 +1,8 @@
 use crate::exec::fixture::{Server, Session};
 use crate::exec::locks::table_lock;
 use crate::plan::{Statement, TableLock, TableName};
-use redolith_engine::dict::mdl::{MdlMode, MdlSet, MdlWait};
-use redolith_engine::host::block_on;
+use redolith_engine::dict::metadata_lock::{MetadataLockMode, MetadataLockSet, MetadataLockWait};
+use redolith_engine::runtime::block_on;
 use redolith_types::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,8 @@ fn tables_come_and_go() {
     assert_eq!(s.warnings(), [(1051, "Unknown table 'test.x'")]);
     assert_eq!(tables(s), ["u"]);
     assert!(
-        s.server.engine.dict.mdl("t/test/t").is_free()
-            && s.server.engine.dict.mdl("d/test").is_free()
+        s.server.engine.dict.metadata_lock("t/test/t").is_free()
+            && s.server.engine.dict.metadata_lock("d/test").is_free()
     );
 }
 
@@ -140,9 +140,12 @@ fn a_definition_waits_for_those_who_use_the_table() {
     let server = Server::new();
     let s = &mut server.session();
     s.ddl("CREATE TABLE t (a INT)").unwrap();
-    let (mut user, lock, free) =
-        (MdlSet::new(), table_lock(&server.engine, "test", "t"), server.engine.dict.mdl("d/test"));
-    assert!(user.try_lock(&lock, MdlMode::Read));
+    let (mut user, lock, free) = (
+        MetadataLockSet::new(),
+        table_lock(&server.engine, "test", "t"),
+        server.engine.dict.metadata_lock("d/test"),
+    );
+    assert!(user.try_lock(&lock, MetadataLockMode::Read));
     s.lock_wait_timeout = Duration::from_millis(20);
     assert_eq!(s.ddl_error("DROP TABLE t").0, 1205);
     s.kill.kill();
@@ -190,8 +193,11 @@ fn lock_tables_names_what_may_be_used() {
     s.ddl("CREATE TABLE u (a INT)").unwrap();
     let name = |n: &str| TableName { schema: "test".into(), name: n.into() };
     let kill = s.kill.clone();
-    let wait =
-        MdlWait { host: &server.engine.host, timeout: Duration::from_millis(20), kill: &kill };
+    let wait = MetadataLockWait {
+        runtime: &server.engine.runtime,
+        timeout: Duration::from_millis(20),
+        kill: &kill,
+    };
     block_on(s.locks.lock_tables(
         &server.engine,
         &[(name("t"), TableLock::Write), (name("u"), TableLock::Read)],

@@ -2,7 +2,7 @@
 //! where a parameter's type was not known.
 use super::Eval;
 use crate::error::{Result, SqlError};
-use crate::plan::ty::UNKNOWN_DECIMALS;
+use crate::plan::expr_type::UNKNOWN_DECIMALS;
 use crate::plan::{ArithOp, Expr, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::convert::{exact_number, to_decimal, to_f64};

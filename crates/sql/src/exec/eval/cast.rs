@@ -2,7 +2,7 @@
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::exec::env::Env;
-use crate::plan::ty::{NOT_FIXED_DECIMALS, UNKNOWN_DECIMALS};
+use crate::plan::expr_type::{NOT_FIXED_DECIMALS, UNKNOWN_DECIMALS};
 use crate::plan::{Expr, ExprType, Kind};
 use crate::sql_mode::SqlMode;
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
@@ -330,8 +330,7 @@ impl<'v> Eval<'v, '_, '_> {
 }
 
 /// The year that a YEAR column takes a number for: of one or two digits with its century, of a
-/// fraction
-/// what is stored of it. None: it takes none, and meets the number as it is.
+/// fraction what is stored of it. None: it takes none, and meets the number as it is.
 fn full_year(value: &Value<'_>) -> Option<i64> {
     let (year, zero_is_2000) = match value {
         Value::Bytes(text) => {

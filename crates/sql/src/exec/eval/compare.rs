@@ -1,6 +1,6 @@
 //! Comparisons, BETWEEN, IN, CASE.
 use super::Eval;
-use crate::bind::types::compare_as;
+use crate::bind::type_rules::compare_as;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, CompareOp, Expr, Kind, Subquery, SubqueryTest};
 use redolith_types::convert::{to_datetime, to_decimal, to_f64, to_integer, to_time};
@@ -331,8 +331,7 @@ impl<'v> Eval<'v, '_, '_> {
     }
 
     /// BETWEEN with a bound of which nothing is known, or NULL: each is compared as it and the
-    /// value
-    /// are by themselves.
+    /// value are by themselves.
     fn between_mixed(&mut self, [value, low, high]: &'v [Expr; 3]) -> Result<Option<bool>> {
         let above = self.order_of(value, low)?.map(Ordering::is_ge);
         if above == Some(false) {

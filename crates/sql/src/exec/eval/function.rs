@@ -1,7 +1,7 @@
 //! Built-in functions: which file has each, the ones that choose among their arguments, and how
 //! arguments are taken.
 use super::Eval;
-use crate::bind::types::collation_of;
+use crate::bind::type_rules::collation_of;
 use crate::error::{Result, SqlError};
 use crate::plan::{CompareAs, Expr, ExprType, Function, Kind};
 use redolith_types::convert::{to_datetime, to_i64, to_time};

@@ -77,7 +77,7 @@ impl<'v> Eval<'v, '_, '_> {
             self.env.step()?;
             let mark = self.env.held();
             self.eval(&args[1])?;
-            self.env.settle(mark);
+            self.env.release_to(mark);
         }
         Ok(Value::Int(0))
     }

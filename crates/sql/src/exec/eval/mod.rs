@@ -6,9 +6,8 @@
 //! **EVAL-2** NULL is a value; errors are those that end the statement. What MySQL only warns of
 //! goes to the session's warnings.
 //! **EVAL-4** Long strings that an evaluation makes are charged to the statement (MEM-1). When a
-//! node is done
-//! its arguments are gone, and only its value is held: until whoever evaluates is done with its
-//! row.
+//! node is done its arguments are gone, and only its value is held: until whoever evaluates is done
+//! with its row.
 mod arith;
 mod cast;
 mod compare;
@@ -145,7 +144,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
         self.env.step()?;
         let mark = self.env.held();
         let value = self.eval_node(e)?;
-        self.env.settle(mark);
+        self.env.release_to(mark);
         if let Value::Bytes(b) = &value {
             self.env.bytes(b.len())?;
             if let Cow::Owned(made) = b
@@ -263,7 +262,7 @@ impl<'v, 'm, 'e> Eval<'v, 'm, 'e> {
     pub fn truth(&mut self, e: &'v Expr) -> Result<Option<bool>> {
         let mark = self.env.held();
         let truth = self.truth_of(e)?;
-        self.env.settle(mark);
+        self.env.release_to(mark);
         Ok(truth)
     }
     #[inline]

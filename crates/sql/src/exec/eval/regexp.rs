@@ -1,13 +1,11 @@
 //! REGEXP.
 //!
 //! A search is linear in the text whatever the pattern, but each byte may cost as much as the
-//! pattern
-//! is large: four megabytes of text and a pattern of four thousand repetitions took minutes, in one
-//! call that nobody could end. Where a search may take long its automaton is stepped here, byte by
-//! byte, and now and then it is asked whether to go on (PACE-2). The automaton with one state at a
-//! time is the fast one; borders of words beside characters that are not ASCII it does not know,
-//! and
-//! the search is then one over sets of states (Thompson, 1968).
+//! pattern is large: four megabytes of text and a pattern of four thousand repetitions took
+//! minutes, in one call that nobody could end. Where a search may take long its automaton is
+//! stepped here, byte by byte, and now and then it is asked whether to go on (PACE-2). The
+//! automaton with one state at a time is the fast one; borders of words beside characters that are
+//! not ASCII it does not know, and the search is then one over sets of states (Thompson, 1968).
 use super::Eval;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
@@ -24,8 +22,7 @@ const PATTERN_BYTES: usize = 1 << 20;
 /// Shorter texts are searched in one call.
 const LONG_TEXT: usize = 4 << 10;
 /// So are those for which text times states of the automaton is no more: some tens of milliseconds
-/// at
-/// worst, and at best a search for a literal at the speed of memory.
+/// at worst, and at best a search for a literal at the speed of memory.
 const FEW_STEPS: usize = 64 << 20;
 /// Bytes between two looks.
 const WINDOW: usize = 256;

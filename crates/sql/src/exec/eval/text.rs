@@ -1,6 +1,6 @@
 //! Functions that look into strings, and numbers written as strings.
 use super::Eval;
-use crate::bind::types::collation_of;
+use crate::bind::type_rules::collation_of;
 use crate::error::Result;
 use crate::plan::{Expr, ExprKind, Function, Kind};
 use memchr::memmem;
@@ -10,8 +10,8 @@ use redolith_types::{Collation, Decimal, Value};
 const LENGTHS: u8 = 0xF8;
 
 /// The weights of a text's characters in UTF-8, each behind the number of bytes that the character
-/// has: MySQL
-/// looks for as many bytes as it is given, and does not find 'ß' in 's', which are equal.
+/// has: MySQL looks for as many bytes as it is given, and does not find 'ß' in 's', which are
+/// equal.
 fn weights_with_lengths(collation: Collation, text: &[u8]) -> Vec<u8> {
     let charset = collation.charset();
     let weights = collation.weight_bytes(text);

@@ -2,7 +2,7 @@
 //! are made of it.
 use super::text;
 use crate::error::Result;
-use crate::exec::gathered::Gathered;
+use crate::exec::server_rows::Gathered;
 use crate::memory::Account;
 use redolith_types::{Collation, Column, DefaultValue, IndexDef, SqlType, TableDef, Value};
 use std::fmt::Write as _;
@@ -87,7 +87,7 @@ pub(super) fn show(def: &TableDef, next: u64, out: &mut Gathered<'_>) -> Result<
     let mut made = table(def, next, out.memory())?;
     made.shrink_to_fit();
     // From here on it is the row that holds it.
-    out.memory().settle(mark);
+    out.memory().release_to(mark);
     out.push(vec![text(&def.name), Value::owned(made.into_bytes())])
 }
 

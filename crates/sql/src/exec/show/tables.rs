@@ -1,7 +1,7 @@
 //! SHOW TABLES, TABLE STATUS, OPEN TABLES.
 use super::{Made, int, nothing, text};
 use crate::error::{Result, SqlError};
-use crate::exec::gathered::Gathered;
+use crate::exec::server_rows::Gathered;
 use crate::information_schema::Virtual;
 use crate::plan::TableName;
 use redolith_engine::dict::table::Table;
@@ -98,6 +98,11 @@ pub(super) fn open(engine: &Engine, schema: Option<&str>) -> impl Iterator<Item 
     let schemas = schema.map_or_else(|| engine.dict.schemas(), |s| vec![s.to_string()]);
     let tables = schemas.into_iter().flat_map(|s| engine.dict.tables(&s));
     tables.map(|t| {
-        vec![text(&t.def.schema), text(&t.def.name), int(!t.mdl.is_free() as u64), int(0u64)]
+        vec![
+            text(&t.def.schema),
+            text(&t.def.name),
+            int(!t.metadata_lock.is_free() as u64),
+            int(0u64),
+        ]
     })
 }

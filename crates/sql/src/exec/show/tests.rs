@@ -274,7 +274,7 @@ fn engine_status_has_the_sections() {
     let mut trx = server.engine.begin(s.kill.clone());
     let mut row = Vec::new();
     table.layout.encode(&[Value::Int(1)], &mut row);
-    redolith_engine::host::block_on(trx.insert(&table, &row)).unwrap();
+    redolith_engine::runtime::block_on(trx.insert(&table, &row)).unwrap();
     let rows = s.rows("SHOW ENGINE INNODB STATUS");
     let report = &rows[0][2];
     for part in [
@@ -293,5 +293,5 @@ fn engine_status_has_the_sections() {
         report.contains(&format!("---TRANSACTION {}, ACTIVE\n0 row lock(s)\n", trx.id().0)),
         "{report}"
     );
-    redolith_engine::host::block_on(trx.rollback()).unwrap();
+    redolith_engine::runtime::block_on(trx.rollback()).unwrap();
 }

@@ -212,13 +212,13 @@ fn prepared_statements_go_by_what_is_set_when_they_run() {
     let w = world();
     for e in EFFECTS.iter().filter(|e| e.var != "sql_notes") {
         let mut s = w.session();
-        let id = redolith_engine::host::block_on(s.prepare(e.ask.as_bytes())).unwrap().id;
+        let id = redolith_engine::runtime::block_on(s.prepare(e.ask.as_bytes())).unwrap().id;
         assert_eq!(execute(&mut s, id, &[]).join(","), e.before, "{} {}", e.var, e.ask);
         lines(&mut s, &format!("SET {} = {}", e.var, e.value));
         let then = if e.bound_at_prepare { e.before } else { e.after };
         assert_eq!(execute(&mut s, id, &[]).join(","), then, "{} {}", e.var, e.ask);
         // One that is prepared now is bound now.
-        let id = redolith_engine::host::block_on(s.prepare(e.ask.as_bytes())).unwrap().id;
+        let id = redolith_engine::runtime::block_on(s.prepare(e.ask.as_bytes())).unwrap().id;
         assert_eq!(execute(&mut s, id, &[]).join(","), e.after, "{} {}", e.var, e.ask);
     }
 }
@@ -239,7 +239,7 @@ fn global_values_are_of_sessions_that_begin() {
         // DEFAULT is the GLOBAL value of now.
         lines(&mut s, &format!("SET SESSION {} = DEFAULT", e.var));
         assert_eq!(ask(&mut s, e), e.after, "{} = DEFAULT: {}", e.var, e.ask);
-        redolith_engine::host::block_on(s.reset());
+        redolith_engine::runtime::block_on(s.reset());
         assert_eq!(ask(&mut s, e), e.after, "{} after a reset: {}", e.var, e.ask);
     }
 }
@@ -250,7 +250,7 @@ fn what_the_session_knows_counts_at_once() {
     let w = world();
     let mut s = w.session();
     lines(&mut s, "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, n INT)");
-    let id = redolith_engine::host::block_on(
+    let id = redolith_engine::runtime::block_on(
         s.prepare(b"SELECT UNIX_TIMESTAMP(NOW()), LAST_INSERT_ID(), CONNECTION_ID()"),
     )
     .unwrap()
@@ -277,10 +277,11 @@ fn row_locks_are_waited_for_as_long_as_is_set_now() {
     let (mut a, mut b) = (w.session(), w.session());
     lines(&mut a, "CREATE TABLE locked (id INT PRIMARY KEY); INSERT INTO locked VALUES (1), (2)");
     lines(&mut a, "BEGIN; SELECT * FROM locked WHERE id = 1 FOR UPDATE");
-    let prepared =
-        redolith_engine::host::block_on(b.prepare(b"SELECT * FROM locked WHERE id = 1 FOR UPDATE"))
-            .unwrap()
-            .id;
+    let prepared = redolith_engine::runtime::block_on(
+        b.prepare(b"SELECT * FROM locked WHERE id = 1 FOR UPDATE"),
+    )
+    .unwrap()
+    .id;
     // The default is 50 seconds, and the transaction begins with that.
     lines(&mut b, "BEGIN; SELECT * FROM locked WHERE id = 2 FOR UPDATE");
     lines(&mut b, "SET SESSION innodb_lock_wait_timeout = 1");
@@ -345,7 +346,8 @@ fn autocommit_that_is_switched_on_commits() {
     assert_eq!(lines(&mut b, count), ["2"]);
     lines(&mut a, "SET autocommit = 0; SET autocommit = DEFAULT");
     assert_eq!(lines(&mut b, count), ["3"]);
-    let id = redolith_engine::host::block_on(a.prepare(b"INSERT INTO one VALUES (?)")).unwrap().id;
+    let id =
+        redolith_engine::runtime::block_on(a.prepare(b"INSERT INTO one VALUES (?)")).unwrap().id;
     lines(&mut a, "SET autocommit = 0");
     execute(&mut a, id, &[Value::Int(4)]);
     lines(&mut a, "ROLLBACK");

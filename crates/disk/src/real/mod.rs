@@ -1,0 +1,294 @@
+//! The disk of this machine.
+//!
+//! Blocking calls are plain system calls on the caller's thread; submitted operations go through
+//! one io_uring per disk (`ring`), or a small thread pool where the kernel refuses one (`pool`).
+//! Threads start with the first submitted operation, or the first lock of a directory.
+//!
+//! REAL-1: a durable write or a sync has returned Ok only if the kernel says that the device has
+//! the data (RWF_DSYNC, fdatasync).
+//! REAL-2: an error is returned once and nothing is retried after it, except EINTR: a failed
+//! fdatasync that is asked again may lie.
+//! REAL-3: an operation in flight owns its file descriptor and its buffer.
+//! REAL-4: the lock of a directory outlives the process until no operation of it is in flight: what
+//! io_uring has begun for a killed process goes on, and must not meet the writes of the next one.
+//! The ring holds the lock's file as a registered one, and the kernel lets go of those when the
+//! ring's last request is over.
+//!
+//! Lock order: a file's `size` lock and the queue's lock are leaves.
+use crate::{Create, Disk, File, OpenHow, Processors};
+use file::{Inner, RealFile};
+use parking_lot::Mutex;
+use queue::Queue;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::any::Any;
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+mod file;
+mod memory;
+mod pool;
+mod processors;
+mod queue;
+mod ring;
+mod schedule;
+mod standard_output;
+#[cfg(test)]
+mod tests;
+
+pub use memory::memory_bytes;
+pub use schedule::{
+    Placement, Thread, bind_thread, place_thread, process_cpus, this_thread, unbind_this_thread,
+};
+pub use standard_output::standard_output_to;
+
+const LOCK_FILE: &str = "redolith.lock";
+/// How long the lock of a directory is waited for (REAL-4).
+const LOCK_WAIT: Duration = Duration::from_secs(3);
+
+/// Who runs submitted operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueKind {
+    /// io_uring, or threads where it is refused.
+    Auto,
+    Ring,
+    Threads,
+}
+
+/// Files, clock and randomness of this machine.
+pub struct RealDisk {
+    shared: Arc<Shared>,
+    start: Instant,
+}
+
+/// What a disk and its open files have in common; the last of them to go stops the queue's threads.
+struct Shared {
+    kind: QueueKind,
+    queue: OnceLock<Queue>,
+    said_buffered: AtomicBool,
+    /// The kernel or file system has refused RWF_DSYNC: write, then fdatasync.
+    no_dsync: AtomicBool,
+}
+
+impl Shared {
+    fn queue(&self) -> &Queue {
+        self.queue.get_or_init(|| Queue::start(self.kind))
+    }
+}
+
+/// A locked directory.
+struct DirLock {
+    _fd: OwnedFd,
+    shared: Arc<Shared>,
+    /// With the ring.
+    place: Option<u32>,
+}
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.shared.queue().let_go(place);
+        }
+    }
+}
+
+impl Default for RealDisk {
+    fn default() -> RealDisk {
+        RealDisk::new()
+    }
+}
+
+impl RealDisk {
+    pub fn new() -> RealDisk {
+        RealDisk::with_queue(QueueKind::Auto)
+    }
+    /// [`QueueKind::Ring`] panics at the first submitted operation where io_uring is refused.
+    pub fn with_queue(kind: QueueKind) -> RealDisk {
+        let shared = Shared {
+            kind,
+            queue: OnceLock::new(),
+            said_buffered: AtomicBool::new(false),
+            no_dsync: AtomicBool::new(false),
+        };
+        #[allow(clippy::disallowed_methods)] // this is the clock
+        let start = Instant::now();
+        RealDisk { shared: Arc::new(shared), start }
+    }
+    /// Which kind runs submitted operations; starts it.
+    pub fn queue_kind(&self) -> QueueKind {
+        self.shared.queue().kind()
+    }
+}
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, how: OpenHow) -> io::Result<Arc<dyn File>> {
+        let flags = OFlags::RDWR
+            | OFlags::CLOEXEC
+            | match how.create {
+                Create::Existing => OFlags::empty(),
+                Create::Create => OFlags::CREATE,
+                Create::CreateNew => OFlags::CREATE | OFlags::EXCL,
+            };
+        let (fd, bypass) = if how.direct {
+            // Refused with EINVAL; some kernels have created the file by then, so the flags of the
+            // second try allow that.
+            let existed = self.exists(path);
+            match open(path, flags | OFlags::DIRECT) {
+                Err(Errno::INVAL) => {
+                    if !self.shared.said_buffered.swap(true, Ordering::Relaxed) {
+                        tracing::warn!(
+                            "{}: direct I/O refused, using the page cache",
+                            path.display()
+                        );
+                    }
+                    let flags = if existed { flags } else { flags - OFlags::EXCL };
+                    (open(path, flags).map_err(|e| at(path, e))?, false)
+                }
+                other => (other.map_err(|e| at(path, e))?, true),
+            }
+        } else {
+            (open(path, flags).map_err(|e| at(path, e))?, false)
+        };
+        let inner = Inner {
+            fd,
+            path: path.into(),
+            direct: how.direct,
+            bypass,
+            size: Mutex::new(()),
+            shared: self.shared.clone(),
+        };
+        Ok(Arc::new(RealFile(Arc::new(inner))))
+    }
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(|e| at(dir, e))? {
+            names.push(entry.map_err(|e| at(dir, e))?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+    #[allow(clippy::disallowed_methods)] // this is the door to files
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> =
+            dir.ancestors().take_while(|d| !d.as_os_str().is_empty() && !d.exists()).collect();
+        std::fs::create_dir_all(dir).map_err(|e| at(dir, e))?;
+        missing.iter().rev().try_for_each(|d| self.sync_dir(parent(d)))
+    }
+    #[allow(clippy::disallowed_methods)] // this is the door to files
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let is_dir = std::fs::symlink_metadata(path).map_err(|e| at(path, e))?.is_dir();
+        if is_dir { std::fs::remove_dir(path) } else { std::fs::remove_file(path) }
+            .map_err(|e| at(path, e))
+    }
+    #[allow(clippy::disallowed_methods)] // this is the door to files
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to).map_err(|e| at(from, e))
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let fd = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
+            .map_err(|e| at(dir, e))?;
+        again(|| rustix::fs::fsync(&fd)).map_err(|e| at(dir, e))
+    }
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let path = dir.join(LOCK_FILE);
+        let fd = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC)
+            .map_err(|e| at(&path, e))?;
+        let end = self.now() + LOCK_WAIT;
+        loop {
+            match again(|| rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK) if self.now() < end => {
+                    #[allow(clippy::disallowed_methods)] // a wait for the kernel, below any host
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let why = "another process uses this data directory, or writes of one that has \
+                        ended are not over";
+                    return Err(io::Error::new(
+                        io::ErrorKind::WouldBlock,
+                        format!("{}: {why}", path.display()),
+                    ));
+                }
+                Err(e) => return Err(at(&path, e)),
+            }
+        }
+        let place = self.shared.queue().keep_open(&fd);
+        Ok(Box::new(DirLock { _fd: fd, shared: self.shared.clone(), place }))
+    }
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+    #[allow(clippy::disallowed_methods)] // this is the clock
+    fn wall_us(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_micros() as i64,
+            Err(before) => -(before.duration().as_micros() as i64),
+        }
+    }
+    fn random(&self) -> u64 {
+        os_random()
+    }
+    fn thread_cpu(&self) -> Duration {
+        let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+    }
+    fn processors(&self) -> Option<Processors> {
+        processors::processors()
+    }
+}
+
+/// From the operating system, 32 at a time: about 15 ns each, and fit for authentication scrambles.
+fn os_random() -> u64 {
+    thread_local!(static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
+    DRAWN.with_borrow_mut(|drawn| {
+        if drawn.is_empty() {
+            // up to 256 bytes come whole, even when a signal arrives (getrandom(2))
+            let mut bytes = [0u8; 256];
+            let got = again(|| {
+                rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())
+            });
+            assert_eq!(got, Ok(256), "the operating system gives no random numbers");
+            drawn.extend(bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)));
+        }
+        drawn.pop().expect("just filled")
+    })
+}
+
+fn open(path: &Path, flags: OFlags) -> rustix::io::Result<std::os::fd::OwnedFd> {
+    again(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o640)))
+}
+
+fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Names the file in an error. A quota is a full disk to us.
+fn at(path: &Path, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    let kind = if error.kind() == io::ErrorKind::QuotaExceeded {
+        io::ErrorKind::StorageFull
+    } else {
+        error.kind()
+    };
+    io::Error::new(kind, format!("{}: {error}", path.display()))
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        Some(_) => Path::new("."),
+        None => Path::new("/"),
+    }
+}

@@ -1,0 +1,146 @@
+//! A runtime for programs without an executor: each background task has a thread of its own, one more
+//! keeps the time.
+use super::{BoxFuture, Runtime, block_on};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use redolith_disk::Disk;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+#[derive(Default)]
+struct Timers {
+    /// By time and a number that tells those of one time apart.
+    due: Mutex<(BTreeMap<(Duration, u64), Waker>, u64)>,
+    changed: Condvar,
+    closed: AtomicBool,
+}
+pub struct Threads {
+    disk: Arc<dyn Disk>,
+    timers: Arc<Timers>,
+}
+impl Threads {
+    pub fn new(disk: Arc<dyn Disk>) -> Arc<Threads> {
+        let timers = Arc::new(Timers::default());
+        let (t, d) = (timers.clone(), disk.clone());
+        std::thread::Builder::new()
+            .name("redolith-timer".into())
+            .spawn(move || keep_time(&t, &*d))
+            .expect("a thread for the timers");
+        Arc::new(Threads { disk, timers })
+    }
+}
+fn keep_time(timers: &Timers, disk: &dyn Disk) {
+    let mut s = timers.due.lock();
+    while !timers.closed.load(Acquire) {
+        let now = disk.now();
+        while let Some(first) = s.0.first_entry().filter(|e| e.key().0 <= now) {
+            let waker = first.remove();
+            MutexGuard::unlocked(&mut s, || waker.wake());
+        }
+        match s.0.first_key_value().map(|(k, _)| k.0.saturating_sub(now)) {
+            Some(left) => drop(timers.changed.wait_for(&mut s, left)),
+            None => timers.changed.wait(&mut s),
+        }
+    }
+}
+impl Runtime for Threads {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        std::thread::Builder::new()
+            .name(format!("redolith-{name}"))
+            .spawn(move || block_on(task))
+            .expect("a thread for a background task");
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        Box::pin(Sleep {
+            timers: self.timers.clone(),
+            disk: self.disk.clone(),
+            end: self.disk.now() + time,
+            number: None,
+        })
+    }
+    #[allow(clippy::disallowed_methods)] // this is the runtime
+    fn pause(&self, time: Duration) -> BoxFuture<()> {
+        Box::pin(async move { std::thread::sleep(time) })
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        // Whoever waits for more than this future has a look at the rest.
+        let mut looked = false;
+        Box::pin(std::future::poll_fn(move |cx| {
+            if std::mem::replace(&mut looked, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            std::thread::yield_now();
+            Poll::Pending
+        }))
+    }
+}
+/// Has one entry among the timers from its first poll until it is over or dropped.
+struct Sleep {
+    timers: Arc<Timers>,
+    disk: Arc<dyn Disk>,
+    end: Duration,
+    number: Option<u64>,
+}
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.disk.now() >= this.end {
+            return Poll::Ready(());
+        }
+        let mut s = this.timers.due.lock();
+        let number = *this.number.get_or_insert_with(|| {
+            s.1 += 1;
+            s.1
+        });
+        // With another waker goes perhaps the last handle of a task, and with that another sleep:
+        // not under the mutex.
+        let older = s.0.insert((this.end, number), cx.waker().clone());
+        if s.0.first_key_value().is_some_and(|(first, _)| *first == (this.end, number)) {
+            this.timers.changed.notify_one();
+        }
+        drop(s);
+        drop(older);
+        Poll::Pending
+    }
+}
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            let _waker = self.timers.due.lock().0.remove(&(self.end, number));
+        }
+    }
+}
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // Under the mutex: not between the thread's look at `closed` and its sleep.
+        let _due = self.timers.due.lock();
+        self.timers.closed.store(true, Release);
+        self.timers.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redolith_disk::RealDisk;
+
+    #[test]
+    fn a_sleep_has_one_entry_and_takes_it_along() {
+        let runtime = Threads::new(Arc::new(RealDisk::new()));
+        let entries = || runtime.timers.due.lock().0.len();
+        let mut long = runtime.sleep(Duration::from_secs(3600));
+        let mut cx = Context::from_waker(Waker::noop());
+        (0..10).for_each(|_| assert!(long.as_mut().poll(&mut cx).is_pending()));
+        assert_eq!(entries(), 1);
+        // The timer's thread sleeps an hour for that; what is due before wakes it.
+        block_on(runtime.sleep(Duration::from_millis(1)));
+        assert_eq!(entries(), 1);
+        drop(long);
+        assert_eq!(entries(), 0);
+    }
+}

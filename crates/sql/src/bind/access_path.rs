@@ -1,0 +1,344 @@
+//! Which index? By rules, not by statistics: a plan is shared and kept while the table grows, so it
+//! must not depend on how many rows there are now.
+//!
+//! Cost is counted in rows of a table of a million; an equality leaves a hundredth of them, two
+//! bounds a tenth, one bound a third. Reading through a secondary index costs two and a half times
+//! as much per row, sorting half as much again. Equal cost: the first index, so PRIMARY.
+use super::compare::and;
+use super::order::{Purpose, Wanted, index_order};
+use super::range::{Bounded, Finder, IndexRanges, not_consumed};
+use crate::error::{Result, SqlError};
+use crate::parse::ast::{HintKind, IndexHint};
+use crate::plan::{
+    AccessKind, AccessPath, Expr, ExprKind, RowLock, SelectPlan, SourceKind, TableAccess,
+};
+use crate::table_info::TableInfo;
+use redolith_types::{IndexDef, TableDef, Value};
+use std::sync::Arc;
+
+const TABLE_ROWS: f64 = 1e6;
+const SECONDARY: f64 = 2.5;
+const SORT: f64 = 0.5;
+
+pub(super) struct Chosen {
+    pub path: AccessPath,
+    pub filter: Option<Expr>,
+    /// Rows come as wanted.
+    pub ordered: bool,
+    /// Indexes that conditions fit, for EXPLAIN.
+    pub possible: Vec<u16>,
+}
+
+impl Chosen {
+    pub fn into_access(self, table: Arc<TableInfo>, alias: Arc<str>, lock: RowLock) -> TableAccess {
+        TableAccess {
+            table,
+            alias,
+            path: self.path,
+            lock,
+            filter: self.filter,
+            columns: Vec::new(),
+            possible: self.possible,
+        }
+    }
+}
+
+struct Candidate {
+    index: Option<usize>,
+    ranges: Option<IndexRanges>,
+    reverse: bool,
+    ordered: bool,
+    cost: f64,
+}
+
+/// The indexes hints leave: for searching, and for ordering.
+struct Allowed {
+    search: Vec<usize>,
+    order: Vec<usize>,
+    /// FORCE INDEX: a table scan only if none of them helps.
+    forced: bool,
+}
+
+fn allowed(table: &TableInfo, hints: &[IndexHint]) -> Result<Allowed> {
+    let all: Vec<usize> = (0..table.def.indexes.len()).collect();
+    let mut result = Allowed { search: all.clone(), order: all, forced: false };
+    let (mut chosen_search, mut chosen_order): (Option<Vec<usize>>, Option<Vec<usize>>) =
+        (None, None);
+    let mut ignored_search = Vec::new();
+    let mut ignored_order = Vec::new();
+    for hint in hints {
+        let mut named = Vec::with_capacity(hint.indexes.len());
+        for name in &hint.indexes {
+            let found = table.def.indexes.iter().position(|i| i.name.eq_ignore_ascii_case(name));
+            named.push(found.ok_or_else(|| SqlError::no_such_key(name, &table.def.name))?);
+        }
+        match hint.kind {
+            HintKind::Ignore => {
+                ignored_search
+                    .extend(hint.for_search.then_some(&named).into_iter().flatten().copied());
+                ignored_order
+                    .extend(hint.for_order.then_some(&named).into_iter().flatten().copied());
+            }
+            HintKind::Use | HintKind::Force => {
+                result.forced |= hint.kind == HintKind::Force;
+                if hint.for_search {
+                    chosen_search.get_or_insert_default().extend(&named);
+                }
+                if hint.for_order || hint.for_search {
+                    chosen_order.get_or_insert_default().extend(&named);
+                }
+            }
+        }
+    }
+    if let Some(chosen) = chosen_search {
+        result.search.retain(|i| chosen.contains(i));
+    }
+    if let Some(chosen) = chosen_order {
+        result.order.retain(|i| chosen.contains(i));
+    }
+    result.search.retain(|i| !ignored_search.contains(i));
+    result.order.retain(|i| !ignored_order.contains(i));
+    Ok(result)
+}
+
+pub(super) fn choose(
+    table: &Arc<TableInfo>,
+    source: u16,
+    mut conjuncts: Vec<Expr>,
+    hints: &[IndexHint],
+    wanted: &Wanted,
+) -> Result<Chosen> {
+    let allowed = allowed(table, hints)?;
+    let clustered = table.def.clustered_index();
+    if conjuncts.iter().any(never) {
+        let path = AccessPath {
+            index: clustered,
+            kind: AccessKind::Empty,
+            reverse: false,
+            covering: false,
+        };
+        return Ok(Chosen { path, filter: None, ordered: true, possible: Vec::new() });
+    }
+    conjuncts.retain(|c| !always(c));
+    let finder = Finder { table, source };
+    let tests = finder.tests(&conjuncts);
+    let mut candidates = Vec::new();
+    let mut possible = Vec::new();
+    for &i in &allowed.search {
+        let index = &table.def.indexes[i];
+        if let Some(found) = finder.ranges(index, &conjuncts, &tests) {
+            possible.push(i as u16);
+            candidates.push(searching(&table.def, i, found, wanted, clustered));
+        }
+    }
+    for &i in &allowed.order {
+        candidates.extend(scanning(&table.def, Some(i), wanted, clustered, conjuncts.is_empty()));
+    }
+    // The whole table, in the order it is stored in.
+    let mut whole = scan_all(&table.def, clustered, wanted);
+    if allowed.forced && candidates.iter().any(|c| c.ranges.is_some() || c.ordered) {
+        whole.cost = f64::MAX;
+    }
+    candidates.push(whole);
+    let best = candidates
+        .into_iter()
+        .reduce(|a, b| if b.cost < a.cost { b } else { a })
+        .expect("the scan of the whole table is a candidate");
+    Ok(finish(table, best, conjuncts, possible))
+}
+
+/// Rows the ranges leave of a million.
+fn rows(def: &TableDef, index: usize, found: &IndexRanges) -> f64 {
+    if at_most_one_each(&def.indexes[index], found) {
+        return found.ranges.len() as f64;
+    }
+    let bounded = match found.bounded {
+        Bounded::No => 1.0,
+        Bounded::OneSide => 0.33,
+        Bounded::BothSides => 0.1,
+    };
+    let each = (TABLE_ROWS * 0.01f64.powi(found.equal_columns.min(8) as i32) * bounded).max(1.0);
+    // Many intervals of one column share what is there.
+    let lists = if found.equal_columns > 0 {
+        found.ranges.len() as f64
+    } else {
+        (found.ranges.len() as f64).sqrt()
+    };
+    (each * lists).min(TABLE_ROWS)
+}
+
+/// Each range is one key of a unique index. (NULLs are as many as one likes.)
+fn at_most_one_each(index: &IndexDef, found: &IndexRanges) -> bool {
+    index.unique
+        && found.equal_columns == index.columns.len()
+        && found.ranges.iter().all(|r| r.null_safe == 0)
+}
+
+fn searching(
+    def: &TableDef,
+    i: usize,
+    found: IndexRanges,
+    wanted: &Wanted,
+    clustered: Option<usize>,
+) -> Candidate {
+    let rows = rows(def, i, &found);
+    let order = (wanted.purpose != Purpose::Nothing)
+        .then(|| index_order(def, Some(i), &found.constant, &wanted.order))
+        .flatten();
+    let one = found.ranges.len() == 1 && at_most_one_each(&def.indexes[i], &found);
+    let ordered = order.is_some() || one;
+    let per_row = if Some(i) == clustered { 1.0 } else { SECONDARY };
+    let sort = if ordered || wanted.purpose == Purpose::Nothing { 0.0 } else { rows * SORT };
+    let read = if ordered && wanted.limited { rows * 0.5 } else { rows };
+    Candidate {
+        index: Some(i),
+        ranges: Some(found),
+        reverse: order.unwrap_or(false),
+        ordered,
+        cost: read * per_row + sort,
+    }
+}
+
+/// An index read from end to end for its order.
+fn scanning(
+    def: &TableDef,
+    index: Option<usize>,
+    wanted: &Wanted,
+    clustered: Option<usize>,
+    no_filter: bool,
+) -> Option<Candidate> {
+    if wanted.purpose == Purpose::Nothing || index == clustered {
+        return None;
+    }
+    let reverse = index_order(def, index, &[], &wanted.order)?;
+    let share = match (wanted.limited, no_filter) {
+        (true, true) => 1e-4,
+        (true, false) => 0.5,
+        (false, _) => 1.0,
+    };
+    Some(Candidate {
+        index,
+        ranges: None,
+        reverse,
+        ordered: true,
+        cost: TABLE_ROWS * share * SECONDARY,
+    })
+}
+
+fn scan_all(def: &TableDef, clustered: Option<usize>, wanted: &Wanted) -> Candidate {
+    let order = match wanted.purpose {
+        Purpose::Nothing => None,
+        _ => clustered.and_then(|_| index_order(def, clustered, &[], &wanted.order)),
+    };
+    let sort =
+        if order.is_some() || wanted.purpose == Purpose::Nothing { 0.0 } else { TABLE_ROWS * SORT };
+    let share = if order.is_some() && wanted.limited { 0.5 } else { 1.0 };
+    Candidate {
+        index: clustered,
+        ranges: None,
+        reverse: order.unwrap_or(false),
+        ordered: order.is_some(),
+        cost: TABLE_ROWS * share + sort,
+    }
+}
+
+fn finish(
+    table: &Arc<TableInfo>,
+    best: Candidate,
+    conjuncts: Vec<Expr>,
+    possible: Vec<u16>,
+) -> Chosen {
+    let (kind, consumed) = match best.ranges {
+        None => (AccessKind::FullScan, Vec::new()),
+        Some(mut found) => {
+            let index = best.index.map(|i| &table.def.indexes[i]);
+            let kind =
+                if found.ranges.len() == 1 && index.is_some_and(|i| at_most_one_each(i, &found)) {
+                    AccessKind::Point(std::mem::take(&mut found.ranges[0].prefix))
+                } else {
+                    AccessKind::Ranges(found.ranges)
+                };
+            (kind, found.consumed)
+        }
+    };
+    let left = not_consumed(conjuncts.len(), &consumed);
+    let rest: Vec<Expr> =
+        conjuncts.into_iter().zip(left).filter(|(_, left)| *left).map(|(e, _)| e).collect();
+    let filter = Some(rest).filter(|r| !r.is_empty()).map(and);
+    let path = AccessPath { index: best.index, kind, reverse: best.reverse, covering: false };
+    Chosen { path, filter, ordered: best.ordered, possible }
+}
+
+/// Literally false or NULL.
+fn never(e: &Expr) -> bool {
+    match e.as_literal() {
+        Some(Value::Null | Value::Int(0)) => true,
+        _ => matches!(&e.kind, ExprKind::Compare { op, sides, .. }
+            if *op != crate::plan::CompareOp::NullSafeEq && sides.iter().any(|s| matches!(s.as_literal(), Some(Value::Null)))),
+    }
+}
+fn always(e: &Expr) -> bool {
+    matches!(e.as_literal(), Some(Value::Int(n)) if *n != 0)
+}
+
+/// Fills in which columns of each table are read, once the plan is complete.
+pub(super) fn note_columns(plan: &mut SelectPlan) {
+    let mut read: Vec<Vec<u16>> = vec![Vec::new(); plan.sources.len()];
+    let mut note = |e: &Expr| {
+        e.walk(&mut |e| {
+            if let ExprKind::Column { source, column } = e.kind
+                && let Some(list) = read.get_mut(source as usize)
+            {
+                list.push(column);
+            }
+        })
+    };
+    plan.output.iter().for_each(&mut note);
+    if let Some(g) = &plan.grouping {
+        g.keys.iter().for_each(&mut note);
+        g.aggregates.iter().flat_map(|a| &a.args).for_each(&mut note);
+    }
+    for source in &plan.sources {
+        source.on.iter().chain(&source.filter).for_each(&mut note);
+        if let SourceKind::Table(access) = &source.kind {
+            access.filter.iter().for_each(&mut note);
+            key_exprs(&access.path.kind, &mut note);
+        }
+    }
+    for (source, mut columns) in plan.sources.iter_mut().zip(read) {
+        if let SourceKind::Table(access) = &mut source.kind {
+            columns.sort_unstable();
+            columns.dedup();
+            set_columns(access, columns);
+        }
+    }
+}
+
+pub(super) fn set_columns(access: &mut TableAccess, columns: Vec<u16>) {
+    let def = &access.table.def;
+    let held = |i: usize, c: u16| {
+        def.indexes[i].columns.iter().any(|p| p.column == c as usize && p.prefix.is_none())
+    };
+    let clustered = def.clustered_index();
+    access.path.covering = match access.path.index {
+        Some(i) if Some(i) != clustered => {
+            columns.iter().all(|&c| held(i, c) || clustered.is_some_and(|k| held(k, c)))
+        }
+        _ => false,
+    };
+    access.columns = columns;
+}
+
+/// Every expression of a path's keys.
+pub(super) fn key_exprs(kind: &AccessKind, f: &mut dyn FnMut(&Expr)) {
+    match kind {
+        AccessKind::Empty | AccessKind::FullScan => {}
+        AccessKind::Point(values) => values.iter().for_each(f),
+        AccessKind::Ranges(ranges) => {
+            for range in ranges {
+                range.prefix.iter().for_each(&mut *f);
+                range.low.iter().chain(&range.high).for_each(|b| f(&b.value));
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! ENUM and SET columns of derived tables and behind GROUP BY: what is kept of a row is the number;
+//! the text is made where it is asked for.
+use super::scope::ScopeColumn;
+use crate::plan::{Expr, ExprKind, ExprType, Kind, SelectPlan, SourceKind};
+use crate::table_info::TableInfo;
+use std::sync::Arc;
+
+/// The column whose type has the names.
+pub(super) struct Names {
+    table: Arc<TableInfo>,
+    column: u16,
+}
+
+impl Names {
+    /// The text of what `number` gives the number of.
+    pub fn of(self, number: Expr) -> ExprKind {
+        ExprKind::Member { number: Box::new(number), table: self.table, column: self.column }
+    }
+}
+
+/// An ENUM or SET of a table as its number; None for all else. `table`: that of a source.
+pub(super) fn number_of(
+    expr: &Expr,
+    table: impl Fn(usize) -> Option<Arc<TableInfo>>,
+) -> Option<(Expr, Names)> {
+    if !matches!(expr.ty.kind, Kind::Enum | Kind::Set) {
+        return None;
+    }
+    match &expr.kind {
+        ExprKind::Column { source, column } => {
+            let number = Expr::new(
+                expr.kind.clone(),
+                ExprType::unsigned_bigint(20).nullable(expr.ty.nullable),
+            );
+            Some((number, Names { table: table(*source as usize)?, column: *column }))
+        }
+        ExprKind::Member { number, table, column } => {
+            Some(((**number).clone(), Names { table: table.clone(), column: *column }))
+        }
+        _ => None,
+    }
+}
+
+/// Has a derived table give numbers, and its `columns` make the texts.
+pub(super) fn keep_numbers(plan: &mut SelectPlan, columns: &mut [ScopeColumn]) {
+    for (n, column) in columns.iter_mut().enumerate().take(plan.output.len()) {
+        if let Some((ty, names)) = give_number(plan, n) {
+            let ty = ty.nullable(column.ty().nullable);
+            column.expr = names.of(Expr::new(column.expr.clone(), ty));
+        }
+    }
+}
+
+/// Has a query give the number of an ENUM or SET where it gives its text; None: it gives something
+/// else.
+pub(super) fn give_number(plan: &mut SelectPlan, output: usize) -> Option<(ExprType, Names)> {
+    let table = |source: usize| match &plan.sources[source].kind {
+        SourceKind::Table(access) => Some(access.table.clone()),
+        SourceKind::Derived(_) | SourceKind::Virtual(_) => None,
+    };
+    let (number, names) = number_of(&plan.output[output], table)?;
+    let ty = number.ty;
+    plan.output[output] = number;
+    Some((ty, names))
+}

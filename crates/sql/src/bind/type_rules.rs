@@ -1,0 +1,396 @@
+//! How types combine: the result of arithmetic, of CASE and its like, of comparing two sides.
+//!
+//! Sources: MySQL manual, "Type Conversion in Expression Evaluation", "Collation Coercibility in
+//! Expressions", "Precision Math".
+use crate::error::{Result, SqlError};
+use crate::plan::expr_type::NOT_FIXED_DECIMALS;
+use crate::plan::{ArithOp, Coercibility, CompareAs, ExprType, Kind, fraction_digits};
+use redolith_types::decimal::MAX_PRECISION;
+use redolith_types::{Charset, Collation, Value};
+
+/// The domain a value belongs to in arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Domain {
+    /// NULL, or a parameter whose type is not known.
+    Unknown,
+    Int,
+    Decimal,
+    Double,
+}
+pub fn domain(ty: &ExprType) -> Domain {
+    match ty.kind {
+        Kind::Null => Domain::Unknown,
+        kind if kind.is_integer() => Domain::Int,
+        Kind::Decimal => Domain::Decimal,
+        kind if kind.is_temporal() => {
+            if ty.decimals > 0 {
+                Domain::Decimal
+            } else {
+                Domain::Int
+            }
+        }
+        _ => Domain::Double,
+    }
+}
+
+/// A DOUBLE that is shown with so many digits behind the point: a fixed number below 31.
+fn real(decimals: u8) -> ExprType {
+    ExprType { decimals: decimals.min(NOT_FIXED_DECIMALS), ..ExprType::double() }
+}
+
+/// The type of `left op right`; `increment`: `@@div_precision_increment`.
+pub fn arith(op: ArithOp, left: &ExprType, right: &ExprType, increment: u8) -> ExprType {
+    let nullable = left.nullable || right.nullable;
+    let widest = domain(left).max(domain(right));
+    let unsigned = left.unsigned || right.unsigned;
+    let ty = match op {
+        ArithOp::BitAnd
+        | ArithOp::BitOr
+        | ArithOp::BitXor
+        | ArithOp::ShiftLeft
+        | ArithOp::ShiftRight => ExprType::unsigned_bigint(21),
+        ArithOp::IntDivide => ExprType::bigint(21).unsigned(unsigned),
+        ArithOp::Divide => {
+            if widest == Domain::Double {
+                real(left.real_decimals().max(right.real_decimals()).saturating_add(increment))
+            } else {
+                let (int, scale) = digits(left);
+                let scale = (scale + increment).min(30);
+                ExprType::decimal(int + digits(right).1 as u32 + scale as u32, scale)
+            }
+        }
+        _ => match widest {
+            Domain::Double => real(left.real_decimals().max(right.real_decimals())),
+            Domain::Decimal => {
+                let ((li, ls), (ri, rs)) = (digits(left), digits(right));
+                match op {
+                    ArithOp::Multiply => ExprType::decimal(li + ri + (ls + rs) as u32, ls + rs),
+                    ArithOp::Modulo => {
+                        ExprType::decimal(li.max(ri) + ls.max(rs) as u32, ls.max(rs))
+                    }
+                    _ => ExprType::decimal(li.max(ri) + 1 + ls.max(rs) as u32, ls.max(rs)),
+                }
+            }
+            // The remainder has the sign of what is divided.
+            _ => ExprType::bigint(21).unsigned(if op == ArithOp::Modulo {
+                left.unsigned
+            } else {
+                unsigned
+            }),
+        },
+    };
+    let zero_divides = matches!(op, ArithOp::Divide | ArithOp::IntDivide | ArithOp::Modulo);
+    ty.nullable(nullable || zero_divides)
+}
+
+/// The type of a value that came from outside: a parameter's, a user variable's. Strings may be of
+/// any length.
+pub fn of_value(value: &Value<'_>, collation: Collation) -> ExprType {
+    match value {
+        Value::Null => ExprType::null(),
+        Value::Int(_) => ExprType::bigint(21),
+        Value::UInt(_) => ExprType::unsigned_bigint(21),
+        Value::Float(_) | Value::Double(_) => ExprType::double(),
+        Value::Decimal(d) => ExprType::decimal(MAX_PRECISION as u32, d.scale()),
+        Value::Date(_) => ExprType::date(),
+        Value::Time(t) => ExprType::time(fraction_digits(t.microseconds())),
+        Value::DateTime(at) => ExprType::datetime(fraction_digits(at.microsecond())),
+        Value::Bytes(_) => ExprType::string(16_777_215, collation),
+    }
+}
+
+fn digits(ty: &ExprType) -> (u32, u8) {
+    match domain(ty) {
+        Domain::Unknown => (1, 0),
+        _ => ty.digits(),
+    }
+}
+
+/// The type that all of `types` can be brought to: CASE, IF, COALESCE, UNION.
+pub fn unify(types: &[ExprType]) -> Result<ExprType> {
+    let nullable = types.iter().any(|t| t.nullable);
+    let known: Vec<&ExprType> = types.iter().filter(|t| t.kind != Kind::Null).collect();
+    let Some(first) = known.first() else { return Ok(ExprType::null()) };
+    // Of bits the number is chosen.
+    if known.iter().all(|t| t.kind == Kind::Bit) {
+        return Ok(ExprType::unsigned_bigint(20).nullable(nullable));
+    }
+    if known.iter().all(|t| {
+        t.kind == first.kind && t.unsigned == first.unsigned && t.collation == first.collation
+    }) {
+        let length = known.iter().map(|t| t.length).max().unwrap_or(0);
+        let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
+        if first.kind == Kind::Decimal {
+            let int = known.iter().map(|t| t.digits().0).max().unwrap_or(0);
+            return Ok(ExprType::decimal(int + decimals as u32, decimals).nullable(nullable));
+        }
+        let coercibility = known.iter().map(|t| t.coercibility).min().unwrap_or(first.coercibility);
+        let kind =
+            if matches!(first.kind, Kind::Enum | Kind::Set) { Kind::VarChar } else { first.kind };
+        return Ok(ExprType {
+            kind,
+            length,
+            decimals,
+            nullable,
+            coercibility,
+            zerofill: false,
+            ..**first
+        });
+    }
+    if known.iter().all(|t| t.kind.is_numeric()) {
+        let widest = known.iter().map(|t| domain(t)).max().unwrap_or(Domain::Int);
+        let unsigned = known.iter().all(|t| t.unsigned);
+        let mixed = !unsigned && known.iter().any(|t| t.unsigned && t.kind == Kind::BigInt);
+        let ty = match widest {
+            Domain::Double => {
+                real(known.iter().map(|t| t.real_decimals()).max().unwrap_or(NOT_FIXED_DECIMALS))
+            }
+            // A signed and an unsigned BIGINT only meet in DECIMAL.
+            Domain::Int if mixed => ExprType::decimal(20, 0),
+            Domain::Decimal => {
+                let int = known.iter().map(|t| t.digits().0).max().unwrap_or(1);
+                let scale = known.iter().map(|t| t.digits().1).max().unwrap_or(0);
+                ExprType::decimal(int + scale as u32, scale)
+            }
+            _ => ExprType::bigint(known.iter().map(|t| t.length).max().unwrap_or(20))
+                .unsigned(unsigned),
+        };
+        return Ok(ty.nullable(nullable));
+    }
+    if known.iter().all(|t| t.kind.is_temporal()) {
+        let decimals = known.iter().map(|t| t.decimals).max().unwrap_or(0);
+        return Ok(ExprType::datetime(decimals).nullable(nullable));
+    }
+    let (collation, coercibility) = collation_of(&known, "case")?;
+    let length = known.iter().map(|t| t.length).max().unwrap_or(0);
+    let kind = if known.iter().any(|t| t.kind == Kind::Blob) { Kind::Blob } else { Kind::VarChar };
+    Ok(ExprType { kind, coercibility, nullable, ..ExprType::string(length, collation) })
+}
+
+/// The collation strings of these types are handled in together; numbers do not count unless all
+/// are numbers.
+pub fn collation_of(types: &[&ExprType], operation: &str) -> Result<(Collation, Coercibility)> {
+    let mut result: Option<(Collation, Coercibility)> = None;
+    for ty in types.iter().filter(|t| t.kind.is_string()) {
+        result = Some(match result {
+            None => (ty.collation, ty.coercibility),
+            Some(so_far) => stronger(so_far, (ty.collation, ty.coercibility))
+                .ok_or_else(|| SqlError::illegal_mix_of_collations(operation))?,
+        });
+    }
+    Ok(result.unwrap_or((Collation::Utf8mb4GeneralCi, Coercibility::Numeric)))
+}
+
+fn stronger(
+    a: (Collation, Coercibility),
+    b: (Collation, Coercibility),
+) -> Option<(Collation, Coercibility)> {
+    use std::cmp::Ordering::*;
+    if a.0 == b.0 {
+        return Some((a.0, a.1.min(b.1)));
+    }
+    match a.1.cmp(&b.1) {
+        Less => Some(a),
+        Greater => Some(b),
+        Equal if a.0 == Collation::Binary => Some(a),
+        Equal if b.0 == Collation::Binary => Some(b),
+        Equal if a.1 == Coercibility::Explicit => None,
+        Equal => {
+            let (ca, cb) = (a.0.charset(), b.0.charset());
+            if ca == cb {
+                // One of them is the _bin collation of the same set: it wins.
+                return if a.0 == a.0.bin() {
+                    Some(a)
+                } else if b.0 == b.0.bin() {
+                    Some(b)
+                } else {
+                    None
+                };
+            }
+            // The set that holds the other one.
+            let rank = |c: Charset| match c {
+                Charset::Utf8mb4 => 3,
+                Charset::Utf8mb3 => 2,
+                Charset::Latin1 => 1,
+                _ => 0,
+            };
+            Some(if rank(ca) > rank(cb) { a } else { b })
+        }
+    }
+}
+
+/// In which domain two types are compared.
+pub fn compare_as(left: &ExprType, right: &ExprType) -> Result<CompareAs> {
+    if left.kind == Kind::Null || right.kind == Kind::Null {
+        let known = if left.kind == Kind::Null { right } else { left };
+        // A parameter takes the type of what it is compared with, except that numbers decide by
+        // value (`int_column = 1.5`).
+        return Ok(match known.kind {
+            Kind::Date | Kind::DateTime | Kind::Timestamp => CompareAs::DateTime,
+            Kind::Time => CompareAs::Time,
+            kind if kind.is_string() && !matches!(kind, Kind::Enum | Kind::Set) => {
+                CompareAs::String(known.collation)
+            }
+            _ => CompareAs::ByValue,
+        });
+    }
+    if left.kind.is_temporal() || right.kind.is_temporal() {
+        let time = |t: &ExprType| t.kind == Kind::Time || !t.kind.is_temporal();
+        return Ok(if left.kind == Kind::Date && right.kind == Kind::Date {
+            CompareAs::Date
+        } else if time(left) && time(right) {
+            CompareAs::Time
+        } else {
+            CompareAs::DateTime
+        });
+    }
+    if left.kind.is_string() && right.kind.is_string() {
+        return Ok(CompareAs::String(collation_of(&[left, right], "=")?.0));
+    }
+    // ENUM and SET meet numbers as numbers.
+    let number = |t: &ExprType| match t.kind {
+        Kind::Enum | Kind::Set => Domain::Int,
+        _ => domain(t),
+    };
+    Ok(match number(left).max(number(right)) {
+        Domain::Int => CompareAs::Int,
+        Domain::Decimal => CompareAs::Decimal,
+        _ => CompareAs::Double,
+    })
+}
+
+/// In which domain BETWEEN compares: one for all three. `is_range`: the value is a column and both
+/// bounds are constants, which then become what the column is.
+pub fn compare_all(types: [&ExprType; 3], is_range: bool) -> Result<CompareAs> {
+    let [value, low, high] = types;
+    let has = |test: fn(Kind) -> bool| types.iter().any(|t| test(t.kind));
+    let pairs = || common([compare_as(value, low), compare_as(value, high)]);
+    if has(|k| k == Kind::Null) || is_range && value.kind.is_temporal() {
+        return pairs();
+    }
+    let is_dated = |k: Kind| k.is_temporal() && k != Kind::Time;
+    if types.iter().all(|t| t.kind.is_string()) {
+        return Ok(CompareAs::String(collation_of(&types, "between")?.0));
+    }
+    if !has(Kind::is_temporal) {
+        let how = pairs()?;
+        return Ok(if how == CompareAs::ByValue { CompareAs::Double } else { how });
+    }
+    Ok(
+        match (has(Kind::is_numeric), types.iter().any(|t| is_dated(t.kind)), has(Kind::is_string))
+        {
+            (true, ..) => CompareAs::Double,
+            (false, true, _) if types.iter().all(|t| t.kind == Kind::Date) => CompareAs::Date,
+            (false, true, _) => CompareAs::DateTime,
+            (false, false, false) => CompareAs::Time,
+            // Times and texts are texts.
+            (false, false, true) => CompareAs::String(collation_of(&types, "between")?.0),
+        },
+    )
+}
+
+/// The domain several comparisons share; ByValue if they differ.
+pub fn common(ways: impl IntoIterator<Item = Result<CompareAs>>) -> Result<CompareAs> {
+    let mut common = None;
+    for way in ways {
+        let way = way?;
+        common = Some(match common {
+            None => way,
+            Some(same) if same == way => way,
+            Some(CompareAs::Int | CompareAs::Decimal)
+                if matches!(way, CompareAs::Int | CompareAs::Decimal) =>
+            {
+                CompareAs::Decimal
+            }
+            Some(_) => CompareAs::ByValue,
+        });
+    }
+    Ok(common.unwrap_or(CompareAs::ByValue))
+}
+
+/// How a value meets the items of a list: texts meet in one collation for all of them, so that a
+/// binary one makes all of them bytes.
+pub fn common_of<'t>(
+    value: &'t ExprType,
+    items: impl Iterator<Item = &'t ExprType> + Clone,
+    operation: &str,
+) -> Result<CompareAs> {
+    let ways = || items.clone().map(|item| compare_as(value, item));
+    let how = common(ways())?;
+    if how != CompareAs::ByValue || !ways().all(|way| matches!(way, Ok(CompareAs::String(_)))) {
+        return Ok(how);
+    }
+    let all: Vec<&ExprType> = items.chain([value]).collect();
+    Ok(CompareAs::String(collation_of(&all, operation)?.0))
+}
+
+/// SUM's and AVG's types follow their argument's.
+pub fn sum(arg: &ExprType) -> ExprType {
+    let ty = match domain(arg) {
+        Domain::Int | Domain::Unknown => ExprType::decimal(arg.digits().0 + 22, 0),
+        Domain::Decimal => {
+            ExprType::decimal(arg.digits().0 + 22 + arg.digits().1 as u32, arg.digits().1)
+        }
+        Domain::Double => real(arg.real_decimals()),
+    };
+    ty.nullable(true)
+}
+pub fn avg(arg: &ExprType, increment: u8) -> ExprType {
+    let ty = match domain(arg) {
+        Domain::Double => real(arg.real_decimals().saturating_add(increment)),
+        _ => {
+            let (int, scale) = digits(arg);
+            let scale = (scale + increment).min(30);
+            ExprType::decimal(int + scale as u32, scale)
+        }
+    };
+    ty.nullable(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_grow_as_mysqls_do() {
+        let d = |p, s| ExprType::decimal(p, s);
+        let t = arith(ArithOp::Multiply, &d(5, 2), &d(4, 1), 4);
+        assert_eq!((t.kind, t.decimals, t.digits().0), (Kind::Decimal, 3, 6));
+        assert_eq!(
+            arith(ArithOp::Divide, &ExprType::bigint(2), &ExprType::bigint(2), 4).decimals,
+            4
+        );
+        assert_eq!(
+            (arith(ArithOp::Divide, &d(5, 2), &d(4, 1), 10).decimals, avg(&d(5, 2), 30).decimals),
+            (12, 30)
+        );
+        assert_eq!(arith(ArithOp::Add, &d(5, 2), &ExprType::double(), 4).kind, Kind::Double);
+    }
+
+    #[test]
+    fn sides_are_compared_in_a_common_domain() {
+        let s = ExprType::string(10, Collation::Utf8mb4GeneralCi);
+        assert_eq!(compare_as(&ExprType::bigint(11), &s).unwrap(), CompareAs::Double);
+        assert_eq!(compare_as(&ExprType::datetime(0), &s).unwrap(), CompareAs::DateTime);
+        assert_eq!(
+            compare_as(&ExprType::bigint(11), &ExprType::null()).unwrap(),
+            CompareAs::ByValue
+        );
+        let column = ExprType {
+            coercibility: Coercibility::Implicit,
+            ..ExprType::string(10, Collation::Latin1SwedishCi)
+        };
+        assert_eq!(compare_as(&column, &s).unwrap(), CompareAs::String(Collation::Latin1SwedishCi));
+    }
+
+    #[test]
+    fn explicit_collations_clash() {
+        let e = |c| ExprType { coercibility: Coercibility::Explicit, ..ExprType::string(1, c) };
+        assert_eq!(
+            compare_as(&e(Collation::Utf8mb4Bin), &e(Collation::Utf8mb4GeneralCi))
+                .unwrap_err()
+                .code,
+            1267
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Statements about the session and the server: SET, SHOW, USE, KILL, LOCK TABLES, maintenance of
+//! tables, definitions. [`run`] is the way in; rows and transactions are run elsewhere
+//! (`exec::run`, the session).
+mod flush;
+mod kill;
+mod maintain;
+#[cfg(test)]
+mod tests;
+
+use super::ddl::{self, DdlContext};
+use super::env::Env;
+use super::eval::{Eval, Row, Scope};
+use super::locks::{SessionLocks, Wait};
+use super::set::{self, NextTransaction, SystemVariables, statement_settings};
+use super::show;
+use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, is_schema};
+use crate::plan::{AdminStmt, Expr, ExprKind, Plan, Statement};
+use crate::processes::Processes;
+use crate::session::state::{Done, Outcome, SessionState};
+use crate::settings::{SessionVars, Settings, Var};
+use crate::sink::ResultSink;
+use crate::status::Status;
+use redolith_engine::Engine;
+use redolith_types::{Collation, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What these statements run in.
+pub struct AdminContext<'a> {
+    pub engine: &'a Arc<Engine>,
+    pub settings: &'a Settings,
+    pub status: &'a Status,
+    pub processes: &'a Processes,
+    pub session: &'a mut SessionState,
+    pub vars: &'a mut SessionVars,
+    pub locks: &'a mut SessionLocks,
+    pub next: &'a mut NextTransaction,
+    /// A transaction is open (BEGIN, or autocommit off and a statement has run).
+    pub in_transaction: bool,
+}
+
+/// How it went on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ran {
+    Done(Outcome),
+    /// Done, and the open transaction is to be committed now (SET autocommit = 1, UNLOCK TABLES).
+    Commit(Outcome),
+    /// Nothing was done: a table was changed by another session after the plan was made. Bind
+    /// again.
+    Stale,
+}
+
+/// Whether [`run`] runs it.
+pub fn runs(plan: &Plan) -> bool {
+    matches!(
+        plan.body,
+        Statement::Show(_)
+            | Statement::Set(_)
+            | Statement::Use(_)
+            | Statement::Kill { .. }
+            | Statement::Admin(_)
+            | Statement::Ddl(_)
+            | Statement::Nothing
+    )
+}
+
+/// Runs a statement. If the plan [commits implicitly](Plan::commits_implicitly), the session has
+/// ended its transaction before. `bound_at` is `engine.dict.version()` from before the statement
+/// was bound.
+pub async fn run(
+    cx: &mut AdminContext<'_>,
+    plan: &Plan,
+    params: &[Value<'_>],
+    bound_at: u64,
+    sink: &mut impl ResultSink,
+) -> Result<Ran> {
+    let done = |done: Done| Ran::Done(Outcome::Done(done));
+    Ok(match &plan.body {
+        Statement::Show(stmt) => Ran::Done(show::run(cx, stmt, &plan.columns, params, sink).await?),
+        Statement::Set(items) => {
+            let commit = set::run(cx, items, params)?;
+            let outcome = Outcome::Done(Done::default());
+            if commit { Ran::Commit(outcome) } else { Ran::Done(outcome) }
+        }
+        Statement::Use(schema) => done(use_schema(cx.engine, cx.session, cx.vars, schema)?),
+        Statement::Kill { id, query_only } => done(kill::run(cx, id, *query_only, params)?),
+        Statement::Ddl(stmt) => {
+            let ddl = ddl::run(&mut cx.ddl(), stmt, bound_at).await?;
+            ddl.map_or(Ran::Stale, done)
+        }
+        Statement::Admin(AdminStmt::UnlockTables) => {
+            let outcome = Outcome::Done(Done::default());
+            cx.locks.unlock_everything();
+            if cx.locks.has_locked_tables() {
+                // The locks below the transaction's go when it has ended.
+                cx.locks.unlock_tables_at_end();
+                Ran::Commit(outcome)
+            } else {
+                Ran::Done(outcome)
+            }
+        }
+        Statement::Admin(AdminStmt::LockTables(tables)) => {
+            let (wait, engine) = (cx.wait(), cx.engine);
+            cx.locks.lock_tables(engine, tables, wait.on(engine)).await?;
+            done(Done::default())
+        }
+        Statement::Admin(AdminStmt::Flush(what)) => done(flush::run(cx, what).await?),
+        // There is no binary log to reset.
+        Statement::Admin(AdminStmt::ResetMaster) => {
+            return Err(SqlError::new(1186, "Binlog closed, cannot RESET MASTER"));
+        }
+        Statement::Admin(stmt) => {
+            Ran::Done(Outcome::Rows(maintain::run(cx, stmt, &plan.columns, sink).await?))
+        }
+        Statement::Nothing => done(Done::default()),
+        other => unreachable!("{other:?} is not run here"),
+    })
+}
+
+/// USE and COM_INIT_DB.
+pub fn use_schema(
+    engine: &Engine,
+    session: &mut SessionState,
+    vars: &mut SessionVars,
+    schema: &str,
+) -> Result<Done> {
+    let (name, collation): (Arc<str>, _) = if is_schema(schema) {
+        (SCHEMA.into(), Collation::Utf8mb4GeneralCi)
+    } else {
+        let record =
+            engine.dict.schema(schema).ok_or_else(|| SqlError::unknown_database(schema))?;
+        (schema.into(), record.collation)
+    };
+    session.process.set_schema(Some(name.clone()));
+    session.schema = Some(name);
+    vars.store_bits(Var::CollationDatabase, collation.id() as u64);
+    Ok(Done::default())
+}
+
+impl AdminContext<'_> {
+    pub(super) fn wait(&self) -> Wait {
+        Wait {
+            timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),
+            kill: self.session.process.interrupt.clone(),
+        }
+    }
+    fn ddl(&mut self) -> DdlContext<'_> {
+        DdlContext {
+            engine: self.engine,
+            lock_wait_timeout: Duration::from_secs(self.vars.bits(Var::LockWaitTimeout)),
+            server_collation: self
+                .vars
+                .collation(Var::CollationServer)
+                .unwrap_or(Collation::Utf8mb4GeneralCi),
+            session: self.session,
+            locks: self.locks,
+        }
+    }
+    /// The value of an expression that is about no table; `row` is what `Column`s of source 0 stand
+    /// for.
+    pub(super) fn eval(
+        &mut self,
+        e: &Expr,
+        params: &[Value<'_>],
+        row: &[Value<'_>],
+    ) -> Result<Value<'static>> {
+        if has_subquery(e) {
+            return Err(SqlError::unsupported("subqueries in SET, SHOW and KILL"));
+        }
+        let disk = &*self.engine.disk;
+        let settings = statement_settings(self.vars, self.in_transaction);
+        let variables = SystemVariables { settings: self.settings, vars: self.vars, disk };
+        let mut env = Env::new(self.session, &variables, disk, settings);
+        env.runtime = Some(&*self.engine.runtime);
+        let sources = [Row::Values(row)];
+        let scope = Scope { sources: &sources, ..Scope::new(params) };
+        Ok(Eval::new(scope, &mut env).eval(e)?.into_owned())
+    }
+}
+
+fn has_subquery(e: &Expr) -> bool {
+    let mut found = matches!(e.kind, ExprKind::Subquery(_));
+    e.parts(&mut |part| found |= has_subquery(part));
+    found
+}

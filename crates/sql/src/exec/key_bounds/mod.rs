@@ -1,0 +1,480 @@
+//! Key expressions to key bytes: PATH-3 and PATH-4.
+//!
+//! A bound's value need not be one that the column can hold (`id > 5.5`, `id = 300` of a TINYINT).
+//! It is replaced by the nearest that can be held, and how that compares with the value wanted
+//! tells which side of it the rows are on.
+use super::env::Env;
+use super::eval::{Eval, Scope};
+use crate::error::Result;
+use crate::plan::{AccessKind, Bound, Expr, KeyRange, TableAccess};
+use redolith_engine::dict::table::{Index, Table};
+use redolith_types::convert::{to_datetime, to_decimal, to_time};
+use redolith_types::store::{StoreMode, TIMESTAMP_US};
+use redolith_types::{
+    Charset, Collation, Column, Date, DateTime, Decimal, SqlType, TableDef, Time, Value,
+    convert_for_column,
+};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Half-open ranges of key bytes, in the order they are to be read in.
+#[derive(Default)]
+pub struct KeyRanges {
+    bytes: Vec<u8>,
+    list: Vec<Entry>,
+}
+#[derive(Clone, Debug)]
+struct Entry {
+    low: Range<u32>,
+    high: Option<Range<u32>>,
+    point: bool,
+}
+pub struct RangeBytes<'a> {
+    pub low: &'a [u8],
+    /// None: to the end of the index.
+    pub high: Option<&'a [u8]>,
+    /// `low` is a whole clustered key.
+    pub point: bool,
+}
+
+impl KeyRanges {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.list.clear();
+    }
+    pub fn trim(&mut self, bytes: usize) {
+        if self.bytes.capacity() + self.list.capacity() * size_of::<Entry>() > bytes {
+            *self = KeyRanges::default();
+        }
+    }
+    pub fn get(&self, n: usize) -> Option<RangeBytes<'_>> {
+        let e = self.list.get(n)?;
+        Some(RangeBytes {
+            low: self.at(&e.low),
+            high: e.high.as_ref().map(|h| self.at(h)),
+            point: e.point,
+        })
+    }
+    fn at(&self, r: &Range<u32>) -> &[u8] {
+        &self.bytes[r.start as usize..r.end as usize]
+    }
+    fn span(&self, from: usize) -> Range<u32> {
+        from as u32..self.bytes.len() as u32
+    }
+    /// Turns the bytes from `from` on into the least key behind all that begin with them; None:
+    /// there is none.
+    fn successor(&mut self, from: usize) -> Option<Range<u32>> {
+        while self.bytes.len() > from {
+            let last = self.bytes.len() - 1;
+            if self.bytes[last] == 0xff {
+                self.bytes.pop();
+            } else {
+                self.bytes[last] += 1;
+                return Some(self.span(from));
+            }
+        }
+        None
+    }
+    fn copy(&mut self, of: &Range<u32>) -> usize {
+        let from = self.bytes.len();
+        self.bytes.extend_from_within(of.start as usize..of.end as usize);
+        from
+    }
+    /// Sorts by low bound, merges what overlaps, and turns the order round for a reverse scan.
+    fn merge(&mut self, reverse: bool) {
+        if self.list.len() < 2 {
+            return;
+        }
+        let bytes = &self.bytes;
+        let at = |r: &Range<u32>| &bytes[r.start as usize..r.end as usize];
+        // A whole clustered key that is also in a range is read with it.
+        self.list.sort_unstable_by(|a, b| at(&a.low).cmp(at(&b.low)).then(a.point.cmp(&b.point)));
+        let mut kept: Vec<Entry> = Vec::with_capacity(self.list.len());
+        for e in self.list.drain(..) {
+            let Some(last) = kept.last_mut() else {
+                kept.push(e);
+                continue;
+            };
+            let apart = match (&last.high, last.point) {
+                (_, true) => at(&e.low) != at(&last.low),
+                (None, _) => false,
+                (Some(high), _) => at(&e.low) >= at(high),
+            };
+            if apart {
+                kept.push(e);
+            } else if !last.point && !e.point {
+                let longer = match (&last.high, &e.high) {
+                    (None, _) => false,
+                    (_, None) => true,
+                    (Some(a), Some(b)) => at(b) > at(a),
+                };
+                if longer {
+                    last.high = e.high;
+                }
+            }
+        }
+        if reverse {
+            kept.reverse();
+        }
+        self.list = kept;
+    }
+}
+
+/// Evaluates an access path.
+pub fn encode_path(
+    access: &TableAccess,
+    at: Scope<'_>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
+    out.clear();
+    let table = access.table.engine();
+    match &access.path.kind {
+        AccessKind::Empty => {}
+        AccessKind::FullScan => out.list.push(Entry { low: 0..0, high: None, point: false }),
+        AccessKind::Point(values) => {
+            let index = Target::new(access, table);
+            encode_range(&index, values, 0, None, None, at, env, out)?;
+        }
+        AccessKind::Ranges(ranges) => {
+            let index = Target::new(access, table);
+            for KeyRange { prefix, null_safe, low, high } in ranges {
+                encode_range(
+                    &index,
+                    prefix,
+                    *null_safe,
+                    low.as_ref(),
+                    high.as_ref(),
+                    at,
+                    env,
+                    out,
+                )?;
+            }
+            out.merge(access.path.reverse);
+        }
+    }
+    Ok(())
+}
+
+struct Target<'a> {
+    index: &'a Index,
+    def: &'a TableDef,
+    clustered: bool,
+}
+impl<'a> Target<'a> {
+    fn new(access: &'a TableAccess, table: &'a Table) -> Target<'a> {
+        let no = access.path.index.map_or(0, |i| table.index_no(i));
+        Target { index: &table.indexes[no], def: &table.def, clustered: no == 0 }
+    }
+    fn column(&self, n: usize) -> &'a Column {
+        &self.def.columns[self.index.def.columns[n].column]
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn encode_range<'v>(
+    target: &Target<'_>,
+    prefix: &'v [Expr],
+    null_safe: u32,
+    low: Option<&'v Bound>,
+    high: Option<&'v Bound>,
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+    out: &mut KeyRanges,
+) -> Result<()> {
+    let start = out.bytes.len();
+    let key = &target.index.key;
+    let mut values: SmallVec<[Value<'v>; 4]> = SmallVec::new();
+    for (n, e) in prefix.iter().enumerate() {
+        let column = target.column(n);
+        let value = operand(e, column, at, env)?;
+        if value.is_null() {
+            if null_safe >> n & 1 == 0 || !column.nullable {
+                return Ok(());
+            }
+            values.push(Value::Null);
+            continue;
+        }
+        let from = env.charset_of(e);
+        match nearest(value, column, from, env) {
+            Some((n, Ordering::Equal)) => values.push(n),
+            _ => return Ok(()),
+        }
+    }
+    if low.is_none() && high.is_none() {
+        key.encode_values(&values, &mut out.bytes);
+        let low = out.span(start);
+        if target.clustered && values.len() == key.len() {
+            out.list.push(Entry { low, high: None, point: true });
+        } else {
+            let from = out.copy(&low);
+            let high = out.successor(from);
+            out.list.push(Entry { low, high, point: false });
+        }
+        return Ok(());
+    }
+    let n = prefix.len();
+    let part = &target.index.def.columns[n];
+    let column = target.column(n);
+    let mut edge = |bound: Option<&'v Bound>,
+                    is_low: bool,
+                    env: &mut Env<'_>,
+                    out: &mut KeyRanges|
+     -> Result<Edge> {
+        let Some(bound) = bound else { return Ok(Edge::None) };
+        let value = operand(&bound.value, column, at, env)?;
+        if value.is_null() {
+            return Ok(Edge::Never);
+        }
+        let Some((near, side)) = nearest(value, column, env.charset_of(&bound.value), env) else {
+            return Ok(Edge::Never);
+        };
+        let inclusive = match side {
+            Ordering::Equal => bound.inclusive || part.prefix.is_some(),
+            // The nearest lies above the value wanted: with it the rows above begin; those below
+            // end before it.
+            Ordering::Greater => is_low,
+            Ordering::Less => !is_low,
+        };
+        let from = out.bytes.len();
+        values.push(near);
+        key.encode_values(&values, &mut out.bytes);
+        values.pop();
+        Ok(Edge::At(out.span(from), inclusive))
+    };
+    let (low, high) = (edge(low, true, env, out)?, edge(high, false, env, out)?);
+    if matches!(low, Edge::Never) || matches!(high, Edge::Never) {
+        return Ok(());
+    }
+    // In a descending column the greater values come first.
+    let (first, last) = if part.desc { (high, low) } else { (low, high) };
+    let low = match first {
+        Edge::At(span, true) => Some(span),
+        Edge::At(span, false) => {
+            let from = out.copy(&span);
+            match out.successor(from) {
+                Some(span) => Some(span),
+                None => return Ok(()),
+            }
+        }
+        _ => {
+            let from = out.bytes.len();
+            key.encode_values(&values, &mut out.bytes);
+            // NULLs come first; only an upper bound leaves them out.
+            if column.nullable && !part.desc {
+                out.bytes.push(1);
+            }
+            Some(out.span(from))
+        }
+    };
+    let high = match last {
+        Edge::At(span, false) => Some(span),
+        Edge::At(span, true) => {
+            let from = out.copy(&span);
+            out.successor(from)
+        }
+        _ => {
+            let from = out.bytes.len();
+            key.encode_values(&values, &mut out.bytes);
+            if column.nullable && part.desc {
+                // Inverted, the NULL byte is the greatest.
+                out.bytes.push(0xff);
+                Some(out.span(from))
+            } else {
+                out.successor(from)
+            }
+        }
+    };
+    let low = low.expect("set above");
+    if high.as_ref().is_none_or(|h| out.at(&low) < out.at(h)) {
+        out.list.push(Entry { low, high, point: false });
+    }
+    Ok(())
+}
+
+enum Edge {
+    None,
+    /// No row satisfies it.
+    Never,
+    At(Range<u32>, bool),
+}
+
+#[inline]
+fn operand<'v>(
+    e: &'v Expr,
+    column: &Column,
+    at: Scope<'v>,
+    env: &mut Env<'_>,
+) -> Result<Value<'v>> {
+    let mut eval = Eval::new(at, env);
+    // As the condition itself takes it: columns of bits and years are compared as numbers too.
+    let as_number =
+        column.ty.is_numeric() || matches!(column.ty, SqlType::Bit { .. } | SqlType::Year);
+    if as_number { eval.numeric(e) } else { eval.eval(e) }
+}
+
+/// The value nearest to `value` that the column can hold, and how it compares with it. None:
+/// nothing of the column compares with it.
+#[inline]
+fn nearest<'v>(
+    value: Value<'v>,
+    column: &Column,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Option<(Value<'v>, Ordering)> {
+    if let (SqlType::Int { size, sign, .. }, Value::Int(v)) = (&column.ty, &value)
+        && !sign.unsigned
+        && (size.min_signed()..=size.max_signed()).contains(v)
+    {
+        return Some((value, Ordering::Equal));
+    }
+    nearest_of(value, column, from, env)
+}
+
+fn nearest_of<'v>(
+    value: Value<'v>,
+    column: &Column,
+    from: Charset,
+    env: &mut Env<'_>,
+) -> Option<(Value<'v>, Ordering)> {
+    let ty = &column.ty;
+    if ty.is_string() {
+        let to = ty.compare_collation().charset();
+        let bytes = match value {
+            Value::Bytes(b) => b,
+            other => other.to_bytes().into_owned().into(),
+        };
+        if from == to || bytes.is_ascii() || to == Charset::Binary {
+            return Some((Value::Bytes(bytes), Ordering::Equal));
+        }
+        return match from.convert(&bytes, to) {
+            Ok(converted) => Some((Value::owned(converted.into_owned()), Ordering::Equal)),
+            // A character that the column cannot have: equal to nothing. (Of constants the binder
+            // makes an error.)
+            Err(_) => {
+                Some((Value::owned(from.convert_lossy(&bytes, to).into_owned()), Ordering::Greater))
+            }
+        };
+    }
+    match ty {
+        SqlType::Date | SqlType::DateTime { .. } | SqlType::Timestamp { .. }
+            if !is_number(&value) =>
+        {
+            nearest_moment(&value, ty, env)
+        }
+        SqlType::Time { .. }
+        | SqlType::Date
+        | SqlType::DateTime { .. }
+        | SqlType::Timestamp { .. }
+            if is_number(&value) =>
+        {
+            super::number_bounds::nearest(
+                &to_decimal(&value).value,
+                ty,
+                env.settings.zone_offset_secs,
+            )
+        }
+        SqlType::Time { fsp } => {
+            let wanted = to_time(&value).map_or(Time::ZERO, |t| t.value);
+            let near = wanted.round(*fsp);
+            Some((Value::Time(near), near.cmp(&wanted)))
+        }
+        SqlType::Enum { .. } | SqlType::Set { .. } => {
+            let stored = convert_for_column(value, ty, from, StoreMode::LENIENT).ok()?;
+            stored.warning.is_none().then(|| (stored.value.into_owned(), Ordering::Equal))
+        }
+        _ => {
+            // Numbers: strings count as the number they begin with; exactly, where that is all
+            // there is.
+            let number = match value {
+                Value::Bytes(text) => match Decimal::parse(&text) {
+                    Some(exact) => Value::Decimal(exact),
+                    None => Value::Double(redolith_types::convert::text_to_f64(&text).value),
+                },
+                other => redolith_types::convert::to_number(&other).value,
+            };
+            let near =
+                convert_for_column(clamped(number.borrow(), ty), ty, from, StoreMode::LENIENT)
+                    .ok()?;
+            let near = near.value.into_owned();
+            let side = near.compare(&number, Collation::Binary);
+            Some((near, side))
+        }
+    }
+}
+
+fn is_number(value: &Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Int(_) | Value::UInt(_) | Value::Decimal(_) | Value::Double(_) | Value::Float(_)
+    )
+}
+
+/// A number brought into the range of YEAR or BIT, where storing it would do something else: give
+/// two digits a century, take what is out of range for 0, take the bits of a negative one.
+fn clamped<'v>(number: Value<'v>, ty: &SqlType) -> Value<'v> {
+    let below = |limit: i64| number.compare(&Value::Int(limit), Collation::Binary).is_lt();
+    match ty {
+        SqlType::Year if below(MIN_YEAR) => Value::Int(0),
+        SqlType::Year if !below(MAX_YEAR) => Value::Int(MAX_YEAR),
+        SqlType::Bit { .. } if below(0) => Value::Int(0),
+        _ => number,
+    }
+}
+/// The years beside 0 that a YEAR column holds.
+const MIN_YEAR: i64 = 1901;
+const MAX_YEAR: i64 = 2155;
+
+fn nearest_moment(
+    value: &Value<'_>,
+    ty: &SqlType,
+    env: &mut Env<'_>,
+) -> Option<(Value<'static>, Ordering)> {
+    let zone = env.settings.zone_offset_secs;
+    // What is no date counts as the zero date.
+    let wanted = to_datetime(value, env.today(), zone).map_or(DateTime::ZERO, |at| at.value);
+    let near = match ty {
+        SqlType::Date => wanted.date().at(0),
+        _ => wanted.truncate(ty.fsp()),
+    };
+    let side = near.cmp(&wanted);
+    Some(match ty {
+        SqlType::Date => (Value::Date(near.date()), side),
+        SqlType::Timestamp { .. } => {
+            let (near, side) = nearest_timestamp(near, side, zone)?;
+            (Value::DateTime(near), side)
+        }
+        _ => (Value::DateTime(near), side),
+    })
+}
+
+/// The same for a TIMESTAMP, from local time to UTC. `near` is the moment to the column's
+/// precision, on `side` of the one wanted.
+pub(super) fn nearest_timestamp(
+    near: DateTime,
+    side: Ordering,
+    zone: i32,
+) -> Option<(DateTime, Ordering)> {
+    if near.is_zero() {
+        return Some((near, side));
+    }
+    let (us, side) = match near.to_unix_us(zone) {
+        Some(us) => (us, side),
+        None => (day_after(near.date())?.at(0).to_unix_us(zone)?, Ordering::Greater),
+    };
+    let (us, side) = match us {
+        us if us < TIMESTAMP_US.start => (TIMESTAMP_US.start, Ordering::Greater),
+        us if us >= TIMESTAMP_US.end => (TIMESTAMP_US.end - 1, Ordering::Less),
+        us => (us, side),
+    };
+    Some((DateTime::from_unix_us(us, 0)?, side))
+}
+/// The first real day behind a date whose month or day is 0.
+fn day_after(date: Date) -> Option<Date> {
+    let day = if date.month() == 0 { 1 } else { date.day().max(1) };
+    Date::new(date.year(), date.month().max(1), day)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! SET, and how expressions read system variables.
+//!
+//! **SETS-1** All items are evaluated and checked before the first takes effect: one that fails
+//! leaves everything as it was. Then they take effect in order. (`SET @a = 1, @b = @a` gives `@b`
+//! what `@a` was before.)
+#[cfg(test)]
+mod tests;
+mod variables;
+
+pub use variables::{SystemVariables, session_variables, statement_settings, variable_type};
+
+use super::admin::AdminContext;
+use crate::error::{Result, SqlError};
+use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
+use crate::session::state::UserVariable;
+use crate::settings::{Kind, SessionVars, Setting, Settings, Var};
+use crate::status::MonitorAction;
+use redolith_types::convert::{to_f64, to_u64};
+use redolith_types::{Collation, Value};
+
+/// What SET TRANSACTION has said about the next transaction only; taken (and cleared) when it
+/// begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct NextTransaction {
+    pub isolation: Option<Isolation>,
+    pub read_only: Option<bool>,
+}
+
+/// An item that nothing can be wrong with any more.
+enum Change {
+    User(Box<str>, UserVariable),
+    Names(Collation),
+    CharacterSet(Collation),
+    NextTransaction(NextTransaction),
+    Monitor(MonitorAction, String),
+    Global(Var, Setting),
+    /// None: the default.
+    Session(Var, Option<Setting>),
+    /// What the session knows itself ([`Kind::OfSession`]).
+    OfSession(Var, u64),
+}
+
+/// So many items take long.
+const MANY_ITEMS: usize = 1000;
+
+/// True if the open transaction is to be committed: autocommit was switched on.
+pub fn run(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -> Result<bool> {
+    if items.len() < MANY_ITEMS {
+        return set_all(cx, items, params);
+    }
+    let (runtime, mut done) = (cx.engine.runtime.clone(), Ok(false));
+    runtime.work_long(&mut || done = set_all(cx, items, params));
+    done
+}
+
+fn set_all(cx: &mut AdminContext<'_>, items: &[SetItem], params: &[Value<'_>]) -> Result<bool> {
+    let mut changes = Vec::with_capacity(items.len());
+    for item in items {
+        if cx.session.process.killed() != crate::processes::Kill::None {
+            return Err(SqlError::interrupted());
+        }
+        match item {
+            SetItem::User { name, value } => {
+                let mark = cx.session.memory.statement.used();
+                let change = user(cx, name, value, params)?;
+                cx.session.memory.statement.release_to(mark);
+                // All of them are held until the last one is known to be good.
+                if let Change::User(_, variable) = &change
+                    && items.len() > 1
+                {
+                    let bytes =
+                        size_of::<Change>() + variable.value.as_bytes().map_or(0, <[u8]>::len);
+                    cx.session.memory.statement.charge(bytes)?;
+                }
+                changes.push(change);
+            }
+            SetItem::System { target, name, value } => {
+                system(cx, *target, name, value, params, &mut changes)?
+            }
+            SetItem::Names(collation) => changes.push(Change::Names(*collation)),
+            SetItem::CharacterSet(collation) => changes.push(Change::CharacterSet(*collation)),
+            SetItem::Transaction { target, isolation, read_only } => {
+                transaction(cx, *target, *isolation, *read_only, &mut changes)?
+            }
+        }
+    }
+    let autocommit_before = cx.vars.is_on(Var::Autocommit);
+    for change in changes {
+        make(cx, change)?;
+    }
+    Ok(!autocommit_before && cx.vars.is_on(Var::Autocommit) && cx.in_transaction)
+}
+
+fn make(cx: &mut AdminContext<'_>, change: Change) -> Result<()> {
+    match change {
+        Change::User(name, value) => {
+            cx.session.user_variables.set(&name, value, &mut cx.session.memory)?
+        }
+        Change::Names(collation) => cx.vars.set_names(collation),
+        Change::CharacterSet(collation) => {
+            let database =
+                cx.vars.collation(Var::CollationDatabase).unwrap_or(Collation::Utf8mb4GeneralCi);
+            cx.vars.set_names(collation);
+            cx.vars.store_bits(Var::CollationConnection, database.id() as u64);
+        }
+        Change::NextTransaction(next) => {
+            cx.next.isolation = next.isolation.or(cx.next.isolation);
+            cx.next.read_only = next.read_only.or(cx.next.read_only);
+        }
+        Change::Monitor(action, pattern) => {
+            cx.status.monitors.act(
+                action,
+                &pattern,
+                &cx.engine.metrics(),
+                cx.engine.disk.wall_us(),
+            );
+        }
+        Change::Global(var, setting) => {
+            for why in cx.settings.apply(var, setting) {
+                cx.session.warnings.warn(SqlError::new(1105, format!("{}: {why}", var.get().name)));
+            }
+        }
+        Change::Session(var, setting) => cx.vars.apply(cx.settings, var, setting),
+        Change::OfSession(Var::LastInsertId | Var::Identity, id) => cx.session.last_insert_id = id,
+        Change::OfSession(var @ (Var::RandSeed1 | Var::RandSeed2), seed) => {
+            let (a, b) = cx.session.random.unwrap_or_default();
+            let seed = seed as u32 as u64;
+            cx.session.random = Some(if var == Var::RandSeed1 { (seed, b) } else { (a, seed) });
+        }
+        Change::OfSession(var, number) => cx.vars.store_bits(var, number),
+    }
+    Ok(())
+}
+
+fn user(cx: &mut AdminContext<'_>, name: &str, e: &Expr, params: &[Value<'_>]) -> Result<Change> {
+    let value = cx.eval(e, params, &[])?;
+    let connection =
+        cx.vars.collation(Var::CollationConnection).unwrap_or(Collation::Utf8mb4GeneralCi);
+    Ok(Change::User(name.into(), UserVariable::of(value, e, connection)))
+}
+
+fn transaction(
+    cx: &AdminContext<'_>,
+    target: SetTarget,
+    isolation: Option<Isolation>,
+    read_only: Option<bool>,
+    changes: &mut Vec<Change>,
+) -> Result<()> {
+    if target == SetTarget::NextTransaction {
+        if cx.in_transaction {
+            return Err(SqlError::transaction_in_progress());
+        }
+        changes.push(Change::NextTransaction(NextTransaction { isolation, read_only }));
+        return Ok(());
+    }
+    let isolation = isolation.map(|i| (Var::TransactionIsolation, Value::text(i.name())));
+    let read_only = read_only.map(|on| (Var::TransactionReadOnly, Value::UInt(on as u64)));
+    for (var, value) in isolation.into_iter().chain(read_only) {
+        changes.push(match target {
+            SetTarget::Global => Change::Global(var, Settings::check(var, Some(&value))?.setting),
+            SetTarget::Persist => return Err(SqlError::unsupported("SET PERSIST")),
+            _ => Change::Session(var, SessionVars::check(var, Some(&value))?.map(|t| t.setting)),
+        });
+    }
+    Ok(())
+}
+
+fn system(
+    cx: &mut AdminContext<'_>,
+    target: SetTarget,
+    name: &str,
+    value: &SetValue,
+    params: &[Value<'_>],
+    changes: &mut Vec<Change>,
+) -> Result<()> {
+    let var = Var::from_name(name).ok_or_else(|| SqlError::unknown_variable(name))?;
+    let value = match value {
+        SetValue::Expr(e) => Some(cx.eval(e, params, &[])?),
+        SetValue::Word(word) => Some(Value::owned(word.as_bytes().to_vec())),
+        SetValue::Default => None,
+    };
+    let value = value.as_ref();
+    let truncated = match target {
+        SetTarget::Persist => return Err(SqlError::unsupported("SET PERSIST")),
+        SetTarget::Global => {
+            let taken = Settings::check(var, value)?;
+            if let (Some(action), Some(value)) = (MonitorAction::of(var), value) {
+                let pattern = value.to_string();
+                if !cx.status.monitors.knows(&pattern, &cx.engine.metrics()) {
+                    return Err(SqlError::wrong_variable_value(var.get().name, pattern));
+                }
+                changes.push(Change::Monitor(action, pattern));
+            }
+            changes.push(match (var, value) {
+                // Neither ON nor OFF is how the log is written by default.
+                (Var::InnodbLogWriterThreads, None) => Change::Global(
+                    Var::RedolithLogWriter,
+                    Settings::check(Var::RedolithLogWriter, None)?.setting,
+                ),
+                _ => Change::Global(var, taken.setting),
+            });
+            taken.truncated
+        }
+        SetTarget::NextTransaction if cx.in_transaction => {
+            return Err(SqlError::transaction_in_progress());
+        }
+        SetTarget::NextTransaction => {
+            let bits =
+                SessionVars::check(var, value)?.map_or(cx.settings.bits(var), |t| t.setting.bits);
+            changes.push(Change::NextTransaction(match var {
+                Var::TransactionIsolation => {
+                    NextTransaction { isolation: Some(isolation_of(bits)), read_only: None }
+                }
+                _ => NextTransaction { isolation: None, read_only: Some(bits != 0) },
+            }));
+            false
+        }
+        SetTarget::Session => {
+            let taken = SessionVars::check(var, value)?;
+            let truncated = taken.as_ref().is_some_and(|t| t.truncated);
+            changes.push(if var.get().kind == Kind::OfSession {
+                Change::OfSession(var, of_session(var, value)?)
+            } else {
+                Change::Session(var, taken.map(|t| t.setting))
+            });
+            truncated
+        }
+    };
+    if truncated {
+        let shown = value.map(|v| v.to_string()).unwrap_or_default();
+        cx.session.warnings.warn(SqlError::truncated_wrong_value(var.get().name, shown));
+    }
+    Ok(())
+}
+
+/// What is kept of a variable that is no setting but something the session knows.
+fn of_session(var: Var, value: Option<&Value<'_>>) -> Result<u64> {
+    if value.is_some_and(|v| v.as_bytes().is_some()) {
+        return Err(SqlError::wrong_variable_type(var.get().name));
+    }
+    if var != Var::Timestamp {
+        // Also pseudo_thread_id, which is set by replicas and mysqlbinlog's output, for temporary
+        // tables that there are none of.
+        return Ok(value.map_or(0, |v| to_u64(v).value));
+    }
+    // Microseconds; 0: the clock's.
+    let seconds = value.map_or(0.0, |v| to_f64(v).value);
+    if (0.0..=i32::MAX as f64).contains(&seconds) {
+        Ok((seconds * 1e6).round() as u64)
+    } else {
+        Err(SqlError::wrong_variable_value("timestamp", seconds))
+    }
+}
+
+/// What the bits of `transaction_isolation` say.
+pub fn isolation_of(bits: u64) -> Isolation {
+    match bits {
+        0 => Isolation::ReadUncommitted,
+        1 => Isolation::ReadCommitted,
+        2 => Isolation::RepeatableRead,
+        _ => Isolation::Serializable,
+    }
+}

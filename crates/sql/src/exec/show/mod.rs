@@ -1,0 +1,246 @@
+//! SHOW: rows made from the dictionary, the registries and the engine, filtered, sent.
+mod columns;
+mod create;
+mod engine_status;
+mod server;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use columns::{extra as column_extra, indexes, key as column_key};
+pub(crate) use create::{DefaultText, default_text};
+pub(crate) use server::{character_sets, collations, engines, processes};
+pub(crate) use tables::status_of as table_status;
+
+use super::admin::AdminContext;
+use super::eval::like;
+use super::pace::LONG;
+use super::row_bytes;
+use super::scan::go_on;
+use super::server_rows::{Gathered, Row};
+use super::set::{SystemVariables, session_variables};
+use crate::error::{Result, SqlError};
+use crate::information_schema::{SCHEMA, is_schema};
+use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
+use crate::session::state::Outcome;
+use crate::sink::{ColumnMeta, ResultSink};
+use crate::status::Status;
+use redolith_engine::Engine;
+use redolith_types::convert::to_bool;
+use redolith_types::{Collation, Value};
+
+const MANY_TABLES: usize = 500;
+
+/// A row as it is made.
+pub(crate) type Made = Vec<Value<'static>>;
+
+fn text(s: impl AsRef<str>) -> Value<'static> {
+    Value::owned(s.as_ref().as_bytes().to_vec())
+}
+fn int(n: impl TryInto<u64>) -> Value<'static> {
+    Value::UInt(n.try_into().unwrap_or(0))
+}
+/// The empty text.
+fn nothing() -> Value<'static> {
+    Value::bytes(b"")
+}
+
+/// To look through the tables of a large dictionary takes milliseconds: it is done beside the
+/// workers.
+pub(crate) fn before_tables(engine: &Engine) {
+    if engine.dict.len() >= MANY_TABLES {
+        engine.runtime.leave_worker();
+    }
+}
+
+pub async fn run(
+    cx: &mut AdminContext<'_>,
+    stmt: &ShowStmt,
+    columns: &[ColumnMeta],
+    params: &[Value<'_>],
+    sink: &mut impl ResultSink,
+) -> Result<Outcome> {
+    before_tables(cx.engine);
+    let mark = cx.session.memory.statement.used();
+    let rows = rows(cx, &stmt.kind).await?;
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        go_on(&cx.session.process)?;
+        if passes(cx, &stmt.filter, &row, params)? {
+            kept.push(row);
+        }
+    }
+    sink.columns(columns);
+    let mut sent = 0;
+    for row in &kept {
+        let memory = &mut cx.session.memory.statement;
+        // It is there twice while it is written.
+        let (written, bytes) = (memory.used(), row_bytes(row));
+        memory.charge(bytes)?;
+        if bytes >= LONG {
+            sink.expect(bytes);
+        }
+        sink.row(row);
+        memory.release_to(written);
+        if sink.wants_drain() {
+            memory.recount(&mut sent, sink.held())?;
+            sink.drain().await?;
+            memory.recount(&mut sent, sink.held())?;
+        }
+    }
+    cx.session.memory.statement.release_to(mark);
+    Ok(Outcome::Rows(kept.len() as u64))
+}
+
+fn passes(
+    cx: &mut AdminContext<'_>,
+    filter: &ShowFilter,
+    row: &[Value<'static>],
+    params: &[Value<'_>],
+) -> Result<bool> {
+    Ok(match filter {
+        ShowFilter::None => true,
+        ShowFilter::Like(pattern) => {
+            let name = row.first().and_then(|v| v.as_bytes()).unwrap_or_default();
+            like(Collation::Utf8mb4GeneralCi, Some('\\'), name, pattern.as_bytes())
+        }
+        ShowFilter::Where(condition) => {
+            let mark = cx.session.memory.statement.used();
+            let passes = to_bool(&cx.eval(condition, params, row)?).unwrap_or(false);
+            cx.session.memory.statement.release_to(mark);
+            passes
+        }
+    })
+}
+
+/// The rows, in the account.
+async fn rows(cx: &mut AdminContext<'_>, kind: &ShowKind) -> Result<Vec<Row>> {
+    let mut out = Gathered::new(&mut cx.session.memory.statement);
+    match kind {
+        ShowKind::Databases => {
+            let mut names = cx.engine.dict.schemas();
+            names.push(SCHEMA.into());
+            names.sort();
+            out.extend(names.into_iter().map(|name| vec![text(name)]))?;
+        }
+        ShowKind::Tables { schema, full } if is_schema(schema) => {
+            out.extend(tables::virtual_names(*full))?
+        }
+        ShowKind::TableStatus { schema } if is_schema(schema) => {
+            out.extend(tables::virtual_status())?
+        }
+        ShowKind::Columns { table, full } if is_schema(&table.schema) => {
+            out.extend(columns::columns(tables::virtual_def(table)?, *full))?
+        }
+        ShowKind::Index { table } if is_schema(&table.schema) => {}
+        ShowKind::CreateTable(table) if is_schema(&table.schema) => {
+            create::show(tables::virtual_def(table)?, 0, &mut out)?
+        }
+        ShowKind::CreateDatabase { name, if_not_exists } if is_schema(name) => {
+            out.push(vec![
+                text(SCHEMA),
+                text(create::database(SCHEMA, Collation::Utf8mb4GeneralCi, *if_not_exists)),
+            ])?;
+        }
+        ShowKind::Tables { schema, full } => out.extend(tables::names(cx.engine, schema, *full))?,
+        ShowKind::TableStatus { schema } => tables::status(cx.engine, schema, &mut out).await?,
+        ShowKind::OpenTables { schema } => {
+            out.extend(tables::open(cx.engine, schema.as_deref()))?
+        }
+        ShowKind::Columns { table, full } => {
+            out.extend(columns::columns(&tables::find(cx.engine, table)?.def, *full))?
+        }
+        ShowKind::Index { table } => {
+            let table = cx
+                .engine
+                .table(&table.schema, &table.name)
+                .await?
+                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            out.extend(columns::indexes(cx.engine, &table).await?)?;
+        }
+        ShowKind::CreateTable(table) => {
+            let table = cx
+                .engine
+                .table(&table.schema, &table.name)
+                .await?
+                .ok_or_else(|| SqlError::no_such_table(&table.schema, &table.name))?;
+            let next = table.auto_increment.load(std::sync::atomic::Ordering::Relaxed);
+            create::show(&table.def, next, &mut out)?;
+        }
+        ShowKind::CreateDatabase { name, if_not_exists } => {
+            let record = cx.engine.dict.require_schema(name)?;
+            out.push(vec![
+                text(name),
+                text(create::database(name, record.collation, *if_not_exists)),
+            ])?;
+        }
+        ShowKind::Variables(VariableScope::Global) => {
+            out.extend_uncounted(pairs(cx.settings.list_global()))
+        }
+        ShowKind::Variables(_) => {
+            let variables =
+                SystemVariables { settings: cx.settings, vars: cx.vars, disk: &*cx.engine.disk };
+            let list = session_variables(&variables, cx.session);
+            out = Gathered::new(&mut cx.session.memory.statement);
+            out.extend_uncounted(pairs(list));
+        }
+        ShowKind::Status(VariableScope::Global) => out.extend_uncounted(status(cx.status, &[])),
+        ShowKind::Status(_) => {
+            let mut own = Vec::new();
+            cx.session.handlers.each(|counter, n| own.push((counter.name(), n)));
+            out.extend_uncounted(status(cx.status, &own));
+        }
+        ShowKind::Warnings { offset, count } => {
+            out.extend(server::warnings(&cx.session.warnings, *offset, *count, false))?
+        }
+        ShowKind::Errors { offset, count } => {
+            out.extend(server::warnings(&cx.session.warnings, *offset, *count, true))?
+        }
+        ShowKind::CountWarnings => out.push(vec![int(cx.session.warnings.count())])?,
+        ShowKind::CountErrors => {
+            out.push(vec![int(server::warnings(&cx.session.warnings, 0, u64::MAX, true).count())])?
+        }
+        ShowKind::ProcessList { full } => out.extend(server::processes(cx.processes, *full))?,
+        ShowKind::EngineStatus => out.push(vec![
+            text("InnoDB"),
+            nothing(),
+            text(engine_status::report(cx.engine, cx.status)),
+        ])?,
+        ShowKind::Engines => out.extend(server::engines())?,
+        ShowKind::Plugins => out.extend(server::plugins())?,
+        ShowKind::CharacterSet => out.extend(server::character_sets())?,
+        ShowKind::Collation => out.extend(server::collations())?,
+        ShowKind::Grants(_) => {
+            out.push(vec![text(format!(
+                "GRANT ALL PRIVILEGES ON *.* TO `{}`@`%` WITH GRANT OPTION",
+                cx.session.user
+            ))])?;
+        }
+        // None of these are there to be shown.
+        ShowKind::EngineMutex
+        | ShowKind::Triggers { .. }
+        | ShowKind::Events { .. }
+        | ShowKind::ProcedureStatus
+        | ShowKind::FunctionStatus
+        | ShowKind::MasterStatus
+        | ShowKind::ReplicaStatus
+        | ShowKind::Profiles => {}
+        ShowKind::BinaryLogs => {
+            return Err(SqlError::new(1381, "You are not using binary logging"));
+        }
+    }
+    Ok(out.into_rows())
+}
+
+/// SHOW STATUS; `own` are the session's counts, in the place of the server's.
+fn status(status: &Status, own: &[(&str, u64)]) -> impl Iterator<Item = Made> {
+    let own = |name: &str| own.iter().find(|(n, _)| *n == name).map(|(_, n)| n.to_string());
+    pairs(status.list().into_iter().map(move |(name, value)| {
+        let value = own(&name).unwrap_or_else(|| value.to_string());
+        (name, value)
+    }))
+}
+
+fn pairs<N: AsRef<str>>(list: impl IntoIterator<Item = (N, String)>) -> impl Iterator<Item = Made> {
+    list.into_iter().map(|(name, value)| vec![text(name), text(value)])
+}

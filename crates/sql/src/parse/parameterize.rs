@@ -1,0 +1,445 @@
+//! Literals out of a text statement: what is left is the statement's shape, the key under which its
+//! plan is found.
+//!
+//! One pass over the text. The shape is the text itself with each literal replaced by one byte for
+//! its kind, so white space and comments count: a client that repeats a statement repeats those
+//! too. Kinds stay apart because plans differ by them (`c = 5` and `c = '5'`).
+//!
+//! **LIFT-1** Equal shapes parse to equal trees but for literal values. Where a plan depends on a
+//! literal's value (ORDER BY 1, a column named `1+1`), the binder *pins* the literal and the cache
+//! compares its text.
+//! **LIFT-2** In `VALUES (..),(..),..` rows of the same shape as the first are one row in the
+//! shape: [`Repeat`] says which part of the text to leave out. Literals after the rows keep the
+//! numbers they have with one row.
+use super::lexer::{Lexer, Token, TokenKind};
+use super::{Bounds, Rest};
+use crate::error::{Result, SqlError};
+use crate::sql_mode::SqlMode;
+use std::ops::Range;
+
+/// Bytes that text cannot have at a token border: what stands for a literal in a shape.
+const INTEGER: u8 = 1;
+const WIDE_INTEGER: u8 = 2;
+const DECIMAL: u8 = 3;
+const FLOAT: u8 = 4;
+const STRING: u8 = 5;
+const HEX: u8 = 6;
+const BITS: u8 = 7;
+/// Rows like the one before follow.
+const MORE_ROWS: u8 = 8;
+const NATIONAL: u8 = 14;
+
+/// Text from one look at the bounds to the next.
+const LOOK_BYTES: usize = 64 << 10;
+
+/// Integers of so many digits surely fit BIGINT; longer ones are a kind of their own.
+const SURE_DIGITS: usize = 18;
+
+/// Integers for which BIGINT may be too small.
+pub fn is_wide_integer(token: Token) -> bool {
+    token.kind == TokenKind::Integer && (token.end - token.start) as usize > SURE_DIGITS
+}
+
+#[derive(Debug, Default)]
+pub struct Parameterized {
+    pub shape: Vec<u8>,
+    /// All literals, those of repeated rows too.
+    pub literals: Vec<Token>,
+    pub repeat: Option<Repeat>,
+    /// `?` occurs: the text is for PREPARE.
+    pub has_params: bool,
+    /// Something that is no token occurs. It may look like a literal's byte: the shape names
+    /// nothing (LIFT-1).
+    pub invalid: bool,
+    /// Where the statement ends and, after a semicolon, the next begins.
+    pub end: usize,
+    pub next: Option<usize>,
+    /// Behind the semicolon there is only a comment: a statement of its own for those who may send
+    /// several.
+    pub comment: Option<usize>,
+}
+
+/// Rows of a VALUES list that are like the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// From the end of the first row to the end of the last.
+    pub skip: Range<usize>,
+    /// Literals before the first row, and in each row.
+    pub first: usize,
+    pub stride: usize,
+    /// Rows in all.
+    pub rows: usize,
+}
+
+fn kind_byte(token: Token) -> u8 {
+    match token.kind {
+        TokenKind::Integer if is_wide_integer(token) => WIDE_INTEGER,
+        TokenKind::Integer => INTEGER,
+        TokenKind::Decimal => DECIMAL,
+        TokenKind::Float => FLOAT,
+        // What introduces a string is in the shape itself.
+        TokenKind::String | TokenKind::Introduced => STRING,
+        TokenKind::National => NATIONAL,
+        TokenKind::Hex => HEX,
+        _ => BITS,
+    }
+}
+
+impl Parameterized {
+    /// Empties the buffers for the next statement.
+    fn clear(&mut self) {
+        self.shape.clear();
+        self.literals.clear();
+        self.repeat = None;
+        (self.has_params, self.invalid) = (false, false);
+        (self.next, self.comment) = (None, None);
+    }
+
+    /// What it takes.
+    pub fn bytes(&self) -> usize {
+        self.shape.capacity() + self.literals.capacity() * size_of::<Token>()
+    }
+    /// Gives buffers of more than `bytes` back.
+    pub fn trim(&mut self, bytes: usize) {
+        self.clear();
+        self.shape.shrink_to(bytes);
+        self.literals.shrink_to(bytes / size_of::<Token>());
+    }
+
+    /// Reads the statement that begins at `start`.
+    pub fn read(
+        &mut self,
+        text: &[u8],
+        start: usize,
+        mode: SqlMode,
+        bounds: Bounds<'_>,
+    ) -> Result<()> {
+        self.clear();
+        let mut pass = Pass {
+            text,
+            mode,
+            copied: start,
+            rows: Rows::None,
+            depth: 0,
+            bounds,
+            look_at: start + LOOK_BYTES,
+        };
+        let mut lexer = Lexer::at(text, start, mode);
+        let mut first_word = true;
+        loop {
+            let token = lexer.next_token();
+            match token.kind {
+                TokenKind::End => {
+                    pass.copy(self, text.len());
+                    self.end = text.len();
+                    break;
+                }
+                TokenKind::Word => {
+                    let word = token.text(text);
+                    if first_word {
+                        first_word = false;
+                        if word.eq_ignore_ascii_case(b"INSERT")
+                            || word.eq_ignore_ascii_case(b"REPLACE")
+                        {
+                            pass.rows = Rows::Possible;
+                        }
+                    } else if pass.rows == Rows::Possible
+                        && pass.depth == 0
+                        && (word.eq_ignore_ascii_case(b"VALUES")
+                            || word.eq_ignore_ascii_case(b"VALUE"))
+                    {
+                        pass.rows = Rows::Expected;
+                    }
+                }
+                TokenKind::Param => self.has_params = true,
+                TokenKind::Invalid => self.invalid = true,
+                TokenKind::Symbol => {
+                    if token.text(text) == b";" {
+                        pass.copy(self, token.start as usize);
+                        self.end = token.start as usize;
+                        match super::rest_after(text, token.end as usize, mode) {
+                            Rest::Nothing => {}
+                            Rest::Comment => self.comment = Some(token.end as usize),
+                            Rest::Statement => self.next = Some(token.end as usize),
+                        }
+                        break;
+                    }
+                    pass.symbol(self, token, &mut lexer)?;
+                }
+                kind if kind.is_literal() => pass.literal(self, token),
+                _ => {}
+            }
+            pass.look(self, token.end as usize)?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum Rows {
+    /// No VALUES list is to come.
+    None,
+    Possible,
+    /// VALUES was read: the first row's parenthesis is next.
+    Expected,
+    /// In the first row, which begins at this place of the shape and literal.
+    First {
+        shape: usize,
+        literals: usize,
+    },
+}
+
+struct Pass<'t> {
+    text: &'t [u8],
+    mode: SqlMode,
+    /// The text up to here is in the shape.
+    copied: usize,
+    rows: Rows,
+    depth: usize,
+    bounds: Bounds<'t>,
+    /// From this place of the text on it is time for another look at the bounds.
+    look_at: usize,
+}
+
+impl Pass<'_> {
+    fn copy(&mut self, parameterized: &mut Parameterized, to: usize) {
+        parameterized.shape.extend_from_slice(&self.text[self.copied..to]);
+        self.copied = to;
+    }
+
+    /// Ends a pass that somebody has killed, or that finds too many literals.
+    #[inline]
+    fn look(&mut self, parameterized: &Parameterized, at: usize) -> Result<()> {
+        if at < self.look_at {
+            return Ok(());
+        }
+        self.look_at = at + LOOK_BYTES;
+        if size_of_val(&parameterized.literals[..]) > self.bounds.memory {
+            return Err(self.bounds.exceeded());
+        }
+        if self.bounds.is_killed() { Err(SqlError::interrupted()) } else { Ok(()) }
+    }
+
+    fn literal(&mut self, parameterized: &mut Parameterized, token: Token) {
+        self.copy(parameterized, token.start as usize);
+        parameterized.shape.push(kind_byte(token));
+        self.copied = token.end as usize;
+        parameterized.literals.push(token);
+    }
+
+    fn symbol(
+        &mut self,
+        parameterized: &mut Parameterized,
+        token: Token,
+        lexer: &mut Lexer<'_>,
+    ) -> Result<()> {
+        match token.text(self.text) {
+            b"(" => {
+                if self.rows == Rows::Expected && self.depth == 0 {
+                    self.copy(parameterized, token.start as usize);
+                    self.rows = Rows::First {
+                        shape: parameterized.shape.len(),
+                        literals: parameterized.literals.len(),
+                    };
+                }
+                self.depth += 1;
+            }
+            b")" => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0
+                    && let Rows::First { shape, literals } = self.rows
+                {
+                    self.copy(parameterized, token.end as usize);
+                    self.rows = Rows::None;
+                    // Rows without literals could not be counted by parameters.
+                    if parameterized.literals.len() == literals {
+                        return Ok(());
+                    }
+                    let mut rows = SameRows {
+                        text: self.text,
+                        mode: self.mode,
+                        shape: shape..parameterized.shape.len(),
+                    };
+                    let (end, count) =
+                        self.same_rows(&mut rows, parameterized, token.end as usize)?;
+                    if count > 0 {
+                        let stride = (parameterized.literals.len() - literals) / (count + 1);
+                        parameterized.repeat = Some(Repeat {
+                            skip: token.end as usize..end,
+                            first: literals,
+                            stride,
+                            rows: count + 1,
+                        });
+                        parameterized.shape.push(MORE_ROWS);
+                        self.copied = end;
+                        lexer.skip_to(end);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The end of the last row like the first, and the number of such rows.
+    fn same_rows(
+        &mut self,
+        rows: &mut SameRows<'_>,
+        parameterized: &mut Parameterized,
+        start: usize,
+    ) -> Result<(usize, usize)> {
+        let (mut end, mut count) = (start, 0);
+        loop {
+            let literals = parameterized.literals.len();
+            let Some(row_end) = rows.row(parameterized, end) else {
+                parameterized.literals.truncate(literals);
+                return Ok((end, count));
+            };
+            end = row_end;
+            count += 1;
+            self.look(parameterized, end)?;
+        }
+    }
+}
+
+/// Reads `, (row)` as long as rows have the first one's shape.
+struct SameRows<'t> {
+    text: &'t [u8],
+    mode: SqlMode,
+    /// The first row's part of the shape, parentheses included.
+    shape: Range<usize>,
+}
+
+impl SameRows<'_> {
+    /// Compares one row, token by token, with the first row's shape.
+    fn row(&mut self, parameterized: &mut Parameterized, start: usize) -> Option<usize> {
+        let mut lexer = Lexer::at(self.text, start, self.mode);
+        let comma = lexer.next_token();
+        if comma.kind != TokenKind::Symbol || comma.text(self.text) != b"," {
+            return None;
+        }
+        let mut at = self.shape.start;
+        let mut copied = None;
+        loop {
+            let token = lexer.next_token();
+            if token.kind == TokenKind::End
+                || token.kind == TokenKind::Invalid
+                || token.kind == TokenKind::Param
+            {
+                return None;
+            }
+            // The text between tokens counts, except before the row.
+            let from = copied.unwrap_or(token.start as usize);
+            let between = &self.text[from..token.start as usize];
+            let expected = &parameterized.shape[at..self.shape.end];
+            if !expected.starts_with(between) {
+                return None;
+            }
+            at += between.len();
+            if token.kind.is_literal() {
+                if parameterized.shape.get(at) != Some(&kind_byte(token)) {
+                    return None;
+                }
+                at += 1;
+                parameterized.literals.push(token);
+            } else {
+                let text = token.text(self.text);
+                if !parameterized.shape[at..self.shape.end].starts_with(text) {
+                    return None;
+                }
+                at += text.len();
+            }
+            copied = Some(token.end as usize);
+            if at == self.shape.end {
+                return copied;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes::{Process, Processes};
+    use std::sync::Arc;
+
+    fn process() -> Arc<Process> {
+        Processes::new().add("", 1)
+    }
+    fn bounds(process: &Process) -> Bounds<'_> {
+        Bounds { memory: usize::MAX, process }
+    }
+    fn lift(text: &str) -> Parameterized {
+        let mut l = Parameterized::default();
+        l.read(text.as_bytes(), 0, SqlMode::default(), bounds(&process())).unwrap();
+        l
+    }
+    fn same(a: &str, b: &str) -> bool {
+        lift(a).shape == lift(b).shape
+    }
+
+    #[test]
+    fn values_do_not_count_kinds_do() {
+        assert!(same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=99999"));
+        assert!(!same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id='1'"));
+        assert!(!same("SELECT c FROM t WHERE id=1", "SELECT c FROM t WHERE id=1.0"));
+        assert!(!same("SELECT a FROM t WHERE id=1", "SELECT b FROM t WHERE id=1"));
+        assert!(same("SELECT 'it''s'", r"SELECT 'x\'y'"));
+    }
+
+    #[test]
+    fn bytes_that_stand_for_literals_are_no_literals() {
+        for kind in (INTEGER..=MORE_ROWS).chain([NATIONAL]) {
+            let text = format!("SELECT {}", kind as char);
+            assert!(lift(&text).invalid && lift(&text).literals.is_empty(), "{kind}");
+        }
+        assert!(!lift("SELECT 1 /* \x01 */, '\x01', `\x01`").invalid);
+    }
+
+    #[test]
+    fn rows_are_one() {
+        let one = lift("INSERT INTO t VALUES(0, 1, 'a') ON DUPLICATE KEY UPDATE k=7");
+        let three = lift(
+            "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'), (4, 5, 'c;') ON DUPLICATE KEY UPDATE k=7",
+        );
+        let four = lift(
+            "INSERT INTO t VALUES(0, 1, 'a'),(2, 3, 'b'),(2, 3, 'b'),(2, 3, 'b') ON DUPLICATE KEY \
+                UPDATE k=7",
+        );
+        assert_eq!(three.shape, four.shape);
+        assert_ne!(one.shape, three.shape);
+        assert_eq!(three.literals.len(), 10);
+        let repeat = three.repeat.unwrap();
+        assert_eq!((repeat.first, repeat.stride, repeat.rows), (0, 3, 3));
+        assert!(one.repeat.is_none());
+    }
+
+    #[test]
+    fn rows_without_literals_stay() {
+        let l = lift("INSERT INTO t VALUES (NULL),(NULL)");
+        assert!(l.repeat.is_none());
+        assert_eq!(l.shape, b"INSERT INTO t VALUES (NULL),(NULL)");
+    }
+
+    #[test]
+    fn rows_that_differ_stay() {
+        let mixed = lift("INSERT INTO t VALUES(1,2),(3,NULL),(4,5)");
+        assert!(mixed.repeat.is_none());
+        assert_eq!(mixed.literals.len(), 5);
+        let tail = lift("INSERT INTO t VALUES(1,2),(3,4),(5,NULL)");
+        assert_eq!(tail.repeat.as_ref().unwrap().rows, 2);
+        assert!(String::from_utf8_lossy(&tail.shape).ends_with(",NULL)"));
+        assert_eq!(tail.literals.len(), 5);
+    }
+
+    #[test]
+    fn statements_are_split() {
+        let text = b"SELECT ';' ; SELECT 2;;";
+        let mut l = Parameterized::default();
+        l.read(text, 0, SqlMode::default(), bounds(&process())).unwrap();
+        assert_eq!((l.end, l.next), (11, Some(12)));
+        l.read(text, 12, SqlMode::default(), bounds(&process())).unwrap();
+        assert_eq!(l.next, None);
+        assert_eq!(l.literals.len(), 1);
+    }
+}

@@ -1,0 +1,164 @@
+//! Handler_* of statements: what MySQL 9.7 answers to the same ones on the same rows, but where it
+//! says "ours".
+use super::{World, execute, lines, query};
+use crate::session::Session;
+use redolith_engine::runtime::block_on;
+
+/// `SHOW SESSION STATUS LIKE 'Handler%'` without zeros: "commit=1 read_key=1".
+fn handlers(s: &mut Session, scope: &str) -> String {
+    let shown = lines(s, &format!("SHOW {scope} STATUS LIKE 'Handler%'"));
+    let counted = shown
+        .iter()
+        .filter_map(|l| l.strip_prefix("Handler_")?.split_once('|'))
+        .filter(|(_, n)| *n != "0");
+    counted.map(|(name, n)| format!("{name}={n}")).collect::<Vec<_>>().join(" ")
+}
+fn world() -> (World, Session) {
+    let world = World::new();
+    let mut s = world.session();
+    query(
+        &mut s,
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, u INT NOT NULL, c VARCHAR(20), UNIQUE \
+            KEY u (u), KEY k (k))",
+    );
+    query(&mut s, "CREATE TABLE e (id INT PRIMARY KEY)");
+    let rows: Vec<_> = (1..=60).map(|i| format!("({i}, {}, {i}, 'c{i}')", i / 10 * 10)).collect();
+    query(&mut s, &format!("INSERT INTO t VALUES {}", rows.join(", ")));
+    (world, s)
+}
+
+#[test]
+fn statements_count_what_they_ask_of_the_engine() {
+    let (_world, mut s) = world();
+    for (text, expected) in [
+        ("SELECT COUNT(c) FROM t", "commit=1 read_first=1 read_key=1 read_rnd_next=61"),
+        ("SELECT * FROM e", "commit=1 read_first=1 read_key=1 read_rnd_next=1"),
+        ("SELECT * FROM t LIMIT 2", "commit=1 read_first=1 read_key=1 read_rnd_next=2"),
+        (
+            "SELECT id FROM t ORDER BY id DESC LIMIT 3",
+            "commit=1 read_key=1 read_last=1 read_prev=2",
+        ),
+        // Ours: the table is in the order of its key, reading it so is the same scan (MySQL:
+        // read_next=2).
+        ("SELECT * FROM t ORDER BY id LIMIT 3", "commit=1 read_first=1 read_key=1 read_rnd_next=3"),
+        ("SELECT * FROM t WHERE id = 3", "commit=1 read_key=1"),
+        ("SELECT * FROM t WHERE id = 1000", "commit=1 read_key=1"),
+        ("SELECT * FROM t WHERE id IN (1, 3, 5)", "commit=1 read_key=3"),
+        ("SELECT * FROM t WHERE u = 4", "commit=1 read_key=1"),
+        ("SELECT * FROM t WHERE k = 20", "commit=1 read_key=1 read_next=10"),
+        ("SELECT * FROM t WHERE k = 25", "commit=1 read_key=1"),
+        ("SELECT * FROM t WHERE id BETWEEN 2 AND 4", "commit=1 read_key=1 read_next=3"),
+        ("SELECT * FROM t WHERE id < 3", "commit=1 read_first=1 read_key=1 read_next=2"),
+        ("SELECT * FROM t WHERE id > 58", "commit=1 read_key=1 read_next=2"),
+        (
+            "SELECT * FROM t WHERE id BETWEEN 2 AND 4 ORDER BY id DESC",
+            "commit=1 read_key=1 read_prev=3",
+        ),
+        (
+            "SELECT * FROM t WHERE id > 57 ORDER BY id DESC",
+            "commit=1 read_key=1 read_last=1 read_prev=3",
+        ),
+        ("SELECT * FROM t WHERE id BETWEEN 1 AND 30 LIMIT 2", "commit=1 read_key=1 read_next=1"),
+        (
+            "SELECT * FROM t WHERE c = 'nothing'",
+            "commit=1 read_first=1 read_key=1 read_rnd_next=61",
+        ),
+        ("SELECT c FROM t ORDER BY c LIMIT 3", "commit=1 read_first=1 read_key=1 read_rnd_next=61"),
+        (
+            "SELECT a.id FROM t a JOIN t b ON b.id = a.id + 1 WHERE a.id BETWEEN 1 AND 3",
+            "commit=1 read_key=4 read_next=3",
+        ),
+        ("SELECT 1", ""),
+        ("SELECT name FROM information_schema.innodb_metrics LIMIT 1", ""),
+        ("INSERT INTO t VALUES (100, 1, 100, 'x')", "commit=1 write=1"),
+        ("INSERT INTO t VALUES (101, 1, 101, 'x'), (102, 1, 102, 'x')", "commit=1 write=2"),
+        ("INSERT INTO t VALUES (100, 1, 100, 'x')", "rollback=1 write=1"),
+        ("INSERT IGNORE INTO t VALUES (100, 1, 100, 'x')", "commit=1 write=1"),
+        (
+            "INSERT INTO t VALUES (100, 1, 100, 'x') ON DUPLICATE KEY UPDATE c = 'y'",
+            "commit=1 read_key=1 update=1 write=1",
+        ),
+        ("REPLACE INTO t VALUES (100, 2, 100, 'z')", "commit=1 delete=1 read_key=1 write=2"),
+        ("UPDATE t SET c = 'q' WHERE id = 1", "commit=1 read_key=1 update=1"),
+        // Ours: a row that stays as it is is not given to the engine (MySQL does, unless it has
+        // read the column anyway).
+        ("UPDATE t SET c = 'q' WHERE id = 1", "commit=1 read_key=1"),
+        (
+            "UPDATE t SET c = 'w' WHERE id BETWEEN 1 AND 3",
+            "commit=1 read_key=1 read_next=3 update=3",
+        ),
+        // 63 rows and the end.
+        (
+            "UPDATE t SET c = 'v' ORDER BY c DESC LIMIT 2",
+            "commit=1 read_first=1 read_key=3 read_rnd=2 read_rnd_next=64 update=2",
+        ),
+        (
+            "UPDATE t SET id = id + 1000 WHERE id > 101",
+            "commit=1 read_key=2 read_next=1 read_rnd=1 update=1",
+        ),
+        ("DELETE FROM t WHERE id = 100", "commit=1 delete=1 read_key=1"),
+        ("DELETE FROM t WHERE id BETWEEN 7 AND 8", "commit=1 delete=2 read_key=1 read_next=2"),
+        ("DELETE FROM t WHERE k = 30 LIMIT 1", "commit=1 delete=1 read_key=1"),
+        (
+            "BEGIN; UPDATE t SET c = 'aa' WHERE id = 1; SELECT * FROM t WHERE id = 1; COMMIT",
+            "commit=3 read_key=2 update=1",
+        ),
+        (
+            "BEGIN; UPDATE t SET c = 'ab' WHERE id = 1; ROLLBACK",
+            "commit=1 read_key=1 rollback=1 update=1",
+        ),
+        (
+            "BEGIN; SAVEPOINT a; UPDATE t SET c = 'ac' WHERE id = 1; SAVEPOINT b; DELETE FROM t \
+                WHERE id = 2; ROLLBACK TO b; COMMIT",
+            "commit=3 delete=1 read_key=2 savepoint=1 savepoint_rollback=1 update=1",
+        ),
+        ("BEGIN; SELECT * FROM t WHERE id = 1; COMMIT", "commit=2 read_key=1"),
+        ("BEGIN; SELECT * FROM t WHERE id = 1; ROLLBACK", "commit=1 read_key=1 rollback=1"),
+        ("BEGIN; SELECT 1; COMMIT", ""),
+        (
+            "SET autocommit = 0; SELECT * FROM t WHERE id = 1; COMMIT; SET autocommit = 1",
+            "commit=2 read_key=1",
+        ),
+    ] {
+        query(&mut s, "FLUSH STATUS");
+        query(&mut s, text);
+        assert_eq!(handlers(&mut s, "SESSION"), expected, "{text}");
+    }
+    // One statement of a transaction fails; its COMMIT is one all the same.
+    query(&mut s, "FLUSH STATUS");
+    query(&mut s, "BEGIN; UPDATE t SET c = 'ad' WHERE id = 1; INSERT INTO t VALUES (1, 1, 1, 'x')");
+    query(&mut s, "COMMIT");
+    assert_eq!(handlers(&mut s, "SESSION"), "commit=2 read_key=1 rollback=1 update=1 write=1");
+}
+
+#[test]
+fn sessions_count_for_themselves_and_together() {
+    let (world, mut a) = world();
+    let mut b = world.session();
+    query(&mut a, "FLUSH STATUS");
+    query(&mut a, "SELECT * FROM t WHERE id = 1");
+    query(&mut b, "SELECT * FROM t WHERE k = 20");
+    assert_eq!(handlers(&mut a, "SESSION"), "commit=1 read_key=1");
+    assert_eq!(
+        handlers(&mut b, ""),
+        "commit=1 read_key=1 read_next=10",
+        "SHOW STATUS is the session's"
+    );
+    assert_eq!(handlers(&mut a, "GLOBAL"), "commit=2 read_key=2 read_next=10");
+    // What an ended session has done stays counted; its rollback is, too.
+    query(&mut b, "BEGIN; UPDATE t SET c = 'x' WHERE id = 1");
+    block_on(b.end());
+    drop(b);
+    assert_eq!(handlers(&mut a, "GLOBAL"), "commit=3 read_key=3 read_next=10 rollback=1 update=1");
+    let prepared = block_on(a.prepare(b"SELECT * FROM t WHERE id = 5")).unwrap().id;
+    let before = handlers(&mut a, "SESSION");
+    execute(&mut a, prepared, &[]);
+    assert_eq!(
+        (&*before, &*handlers(&mut a, "SESSION")),
+        ("commit=1 read_key=1", "commit=2 read_key=2")
+    );
+    assert_eq!(
+        lines(&mut a, "SHOW SESSION STATUS LIKE 'Handler_read_key'"),
+        ["Handler_read_key|2"]
+    );
+}

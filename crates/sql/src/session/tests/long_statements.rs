@@ -1,0 +1,518 @@
+//! Statements that take for ever: they give way, and whoever wants them to end reaches them.
+//! SLEEP() and its like: where they stand.
+//!
+//! No time is measured: the runtime counts when the session's thread gives way, and ends the statement
+//! then; a sleep is written down and over at once.
+use super::{World, execute, lines};
+use crate::exec::fixture::Server;
+use crate::processes::{Kill, Process};
+use crate::session::Session;
+use crate::status::Counter;
+use parking_lot::Mutex;
+use redolith_disk::RealDisk;
+use redolith_engine::runtime::{BoxFuture, Runtime, Threads, block_on};
+use redolith_types::Value;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+thread_local! {
+    /// The thread of a session under test; others are the engine's.
+    static IS_SESSION: Cell<bool> = const { Cell::new(false) };
+    static HAS_LEFT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What to do when a statement has given way often enough.
+type Then = Box<dyn Fn() + Send>;
+
+struct Watcher {
+    threads: Arc<Threads>,
+    gave_way: AtomicU64,
+    then: Mutex<Option<(u64, Then)>>,
+    /// How long the session wanted to sleep, in milliseconds.
+    sleeps: Mutex<Vec<u64>>,
+    stretch: AtomicU64,
+}
+
+impl Watcher {
+    fn note(&self) {
+        if !IS_SESSION.get() {
+            return;
+        }
+        let times = self.gave_way.fetch_add(1, Relaxed) + 1;
+        if let Some((after, then)) = &*self.then.lock()
+            && times >= *after
+        {
+            then();
+        }
+    }
+}
+impl Runtime for Watcher {
+    fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
+        self.threads.spawn(name, task);
+    }
+    fn sleep(&self, time: Duration) -> BoxFuture<()> {
+        if !IS_SESSION.get() {
+            return self.threads.sleep(time);
+        }
+        self.sleeps.lock().push(time.as_millis() as u64);
+        // The timers of limits are not what is slept.
+        if time >= Duration::from_secs(1000) {
+            Box::pin(std::future::pending())
+        } else {
+            Box::pin(std::future::ready(()))
+        }
+    }
+    fn yield_now(&self) -> BoxFuture<()> {
+        self.note();
+        HAS_LEFT.set(false);
+        self.stretch.fetch_add(1, Relaxed);
+        self.threads.yield_now()
+    }
+    fn leave_worker(&self) -> bool {
+        if !HAS_LEFT.replace(true) {
+            self.note();
+        }
+        true
+    }
+    fn has_left_worker(&self) -> bool {
+        HAS_LEFT.get()
+    }
+    fn stretch(&self) -> u64 {
+        self.stretch.load(Relaxed)
+    }
+    fn breathe(&self) {
+        self.note();
+    }
+}
+
+struct Watched {
+    world: World,
+    runtime: Arc<Watcher>,
+}
+impl Watched {
+    fn new() -> Watched {
+        let disk = Arc::new(RealDisk::new());
+        let runtime = Arc::new(Watcher {
+            threads: Threads::new(disk.clone()),
+            gave_way: AtomicU64::new(0),
+            then: Mutex::default(),
+            sleeps: Mutex::default(),
+            stretch: AtomicU64::new(1),
+        });
+        let world = World::over(Server::hosted(disk, runtime.clone(), |config| {
+            config.pool_bytes = 32 << 20
+        }));
+        Watched { world, runtime }
+    }
+    /// Runs with the session's thread watched.
+    fn watch<T>(&self, f: impl FnOnce() -> T) -> T {
+        IS_SESSION.set(true);
+        HAS_LEFT.set(false);
+        let done = f();
+        IS_SESSION.set(false);
+        done
+    }
+    /// The last line of what the statement gives when it is killed as it gives way for the third
+    /// time.
+    fn killed(&self, session: &mut Session, text: &str) -> String {
+        let process: Arc<Process> = session.state.process.clone();
+        self.runtime.gave_way.store(0, Relaxed);
+        let victim = process.clone();
+        *self.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+        let lines = self.watch(|| lines(session, text));
+        *self.runtime.then.lock() = None;
+        process.forget_kill_query();
+        lines.last().cloned().unwrap_or_default()
+    }
+    /// How long the statement sleeps, one time after the other.
+    fn sleeps(&self, session: &mut Session, text: &str) -> (Vec<u64>, Vec<String>) {
+        self.runtime.sleeps.lock().clear();
+        let lines = self.watch(|| lines(session, text));
+        (std::mem::take(&mut *self.runtime.sleeps.lock()), lines)
+    }
+}
+
+/// Takes hours.
+const LONG: &str = "BENCHMARK(100000000000, 1+1)";
+
+fn tables(s: &mut Session) {
+    for text in [
+        "CREATE TABLE t (id INT PRIMARY KEY, k INT NOT NULL, v BIGINT, c VARCHAR(100))",
+        "INSERT INTO t VALUES (1,1,0,'a'),(2,2,0,'b'),(3,3,0,'c')",
+        "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, c VARCHAR(100))",
+        "INSERT INTO big (k, c) VALUES \
+            (1,'a'),(2,'b'),(3,'c'),(4,'d'),(5,'e'),(6,'f'),(7,'g'),(8,'h')",
+    ] {
+        assert!(lines(s, text)[0].starts_with("ok"), "{text}");
+    }
+    for _ in 0..8 {
+        lines(s, "INSERT INTO big (k, c) SELECT k + 1, CONCAT(c, 'x') FROM big");
+    }
+}
+
+#[test]
+fn evaluations_leave_their_worker_and_are_killed() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    for text in [
+        format!("DO {LONG}"),
+        format!("DO 1, {LONG}"),
+        format!("SELECT {LONG}"),
+        format!("SELECT 1 + {LONG}, 2"),
+        "SELECT BENCHMARK(1000000000, (SELECT 1))".to_string(),
+        format!("SELECT BENCHMARK(1000000000, {LONG})"),
+        "SELECT BENCHMARK(1000000000, BENCHMARK(3, 1))".to_string(),
+        format!("SELECT 1 FROM t WHERE {LONG}"),
+        format!("SELECT 1 FROM t WHERE id = 1 AND {LONG}"),
+        format!("SELECT id FROM t ORDER BY {LONG}"),
+        format!("SELECT COUNT(*) FROM t GROUP BY {LONG}"),
+        format!("SELECT SUM({LONG}) FROM t"),
+        format!("SELECT k, COUNT(*) c FROM t GROUP BY k HAVING c + {LONG}"),
+        format!("SELECT a.id FROM t a LEFT JOIN t b ON a.id = b.id + {LONG}"),
+        format!("SELECT * FROM (SELECT {LONG}) d"),
+        format!("SELECT (SELECT {LONG})"),
+        format!("SELECT {LONG} INTO @a"),
+        format!("INSERT INTO t VALUES (10, 1, {LONG}, '')"),
+        format!("INSERT INTO t VALUES (10, 1, 1, ''), (11, 1, {LONG}, '')"),
+        format!("INSERT INTO t VALUES (1, 1, 1, '') ON DUPLICATE KEY UPDATE v = {LONG}"),
+        format!("INSERT INTO t SELECT 10, 1, {LONG}, ''"),
+        format!("REPLACE INTO t VALUES (1, 1, {LONG}, '')"),
+        format!("UPDATE t SET v = {LONG}"),
+        format!("UPDATE t SET v = 1 WHERE {LONG}"),
+        format!("UPDATE t SET v = 1 ORDER BY {LONG} LIMIT 1"),
+        format!("DELETE FROM t WHERE {LONG}"),
+        format!("SET @a = {LONG}"),
+        format!("SET max_execution_time = {LONG}"),
+        format!("SHOW TABLES WHERE {LONG}"),
+        format!("KILL {LONG}"),
+        format!("PREPARE p FROM 'SELECT {LONG}'; EXECUTE p"),
+        "PREPARE p FROM 'SELECT BENCHMARK(?, 1)'; SET @n = 100000000000; EXECUTE p USING @n"
+            .to_string(),
+        // Without rounds.
+        "SELECT BENCHMARK(1000000, MD5(REPEAT('a', 1000000)))".to_string(),
+        "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) LIKE '%b%')".to_string(),
+        "SELECT BENCHMARK(1000000, REPEAT('a', 1000000) REGEXP 'b')".to_string(),
+        "SELECT BENCHMARK(1000000, REPLACE(REPEAT('a', 1000000), 'a', 'b'))".to_string(),
+        "SELECT BENCHMARK(1000000, LOCATE('b', REPEAT('a', 1000000)))".to_string(),
+        "SELECT BENCHMARK(1000000, CONVERT(REPEAT('a', 1000000) USING latin1))".to_string(),
+    ] {
+        assert_eq!(watched.killed(s, &text), "error 1317", "{text}");
+    }
+    // Nothing of it is left.
+    assert_eq!(lines(s, "SELECT COUNT(*), SUM(v), SUM(k) FROM t"), ["3|0|6"]);
+    let id = block_on(s.prepare(format!("SELECT {LONG} + ?").as_bytes())).unwrap().id;
+    let victim = s.state.process.clone();
+    *watched.runtime.then.lock() = Some((3, Box::new(move || victim.kill(Kill::Query))));
+    assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(1)])), ["error 1317"]);
+}
+
+#[test]
+fn an_expression_that_a_column_has_by_default_leaves_its_worker() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    lines(s, &format!("CREATE TABLE d (id INT PRIMARY KEY, v BIGINT DEFAULT ({LONG}))"));
+    assert_eq!(watched.killed(s, "INSERT INTO d (id) VALUES (1)"), "error 1317");
+    assert_eq!(watched.killed(s, "INSERT INTO d VALUES (1, DEFAULT)"), "error 1317");
+}
+
+/// What takes long by its rows.
+#[test]
+fn rows_that_nobody_gets_give_way_and_are_killed() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    for text in [
+        "SELECT COUNT(*) FROM big a, big b, big c, big d WHERE a.k + b.k + c.k + d.k = -1",
+        "SELECT COUNT(*) FROM big a, big b, big c, big d",
+        "SELECT 1 FROM (SELECT k FROM big) a, (SELECT k FROM big) b, (SELECT k FROM big) c WHERE \
+            a.k + b.k + c.k = -1",
+        "SELECT a.k FROM big a, big b, big c ORDER BY a.k + b.k + c.k",
+        "SELECT COUNT(*) FROM big a, big b, big c GROUP BY a.k + b.k + c.k",
+        "SELECT DISTINCT a.k + b.k + c.k FROM big a, big b, big c",
+        "SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b, \
+            information_schema.columns c, information_schema.columns d",
+        "UPDATE t SET k = k + 1 WHERE id IN (SELECT a.id FROM big a, big b, big c)",
+        "INSERT INTO big (k) SELECT a.k FROM big a, big b, big c",
+        "SELECT 1 FROM big a, big b, big c WHERE a.c NOT LIKE '%q%' AND b.c NOT REGEXP 'q' AND c.c \
+            = 'q'",
+    ] {
+        assert_eq!(watched.killed(s, text), "error 1317", "{text}");
+    }
+}
+
+#[test]
+fn a_wide_expression_leaves_its_worker() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    // A text of more than a megabyte: one evaluation has many nodes.
+    let list: Vec<String> = (0..200_000).map(|n| format!("k+{n}")).collect();
+    assert_eq!(
+        watched.killed(s, &format!("SELECT COUNT(*) FROM big WHERE -1 IN ({})", list.join(","))),
+        "error 1317"
+    );
+}
+
+#[test]
+fn short_statements_do_not_look() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    watched.runtime.gave_way.store(0, Relaxed);
+    watched.watch(|| {
+        for n in 0..100 {
+            assert_eq!(lines(s, &format!("SELECT c FROM big WHERE id = {}", n % 8 + 1)).len(), 1);
+        }
+    });
+    assert_eq!(watched.runtime.gave_way.load(Relaxed), 0);
+}
+
+#[test]
+fn sleeps_are_where_they_stand_once_for_each_row() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    lines(s, "CREATE TABLE d (id INT PRIMARY KEY, v BIGINT DEFAULT (SLEEP(7)))");
+    let rows = |n: usize, row: &str| vec![row.to_string(); n];
+    for (text, sleeps, answer) in [
+        ("DO SLEEP(1), SLEEP(2) + 1", vec![1000, 2000], rows(1, "ok 0 0")),
+        ("SELECT SLEEP(1)", vec![1000], rows(1, "0")),
+        ("SELECT SLEEP(1), 1 + SLEEP(2)", vec![1000, 2000], rows(1, "0|1")),
+        ("SELECT SLEEP(id) FROM t", vec![1000, 2000, 3000], rows(3, "0")),
+        ("SELECT SLEEP(id), 5 FROM t LIMIT 2", vec![1000, 2000], rows(2, "0|5")),
+        ("SELECT SLEEP(id) FROM t LIMIT 1, 1", vec![2000], rows(1, "0")),
+        (
+            "SELECT COUNT(*) FROM t WHERE SLEEP(id) = 0 AND k < 3",
+            vec![1000, 2000, 3000],
+            rows(1, "2"),
+        ),
+        ("SELECT COUNT(*) FROM t WHERE SLEEP(1)", vec![1000, 1000, 1000], rows(1, "0")),
+        (
+            "SELECT id FROM t ORDER BY SLEEP(id), id",
+            vec![1000, 2000, 3000],
+            vec!["1".into(), "2".into(), "3".into()],
+        ),
+        ("SELECT COUNT(*) FROM t GROUP BY SLEEP(id)", vec![1000, 2000, 3000], rows(1, "3")),
+        ("SELECT SUM(SLEEP(id)) FROM t", vec![1000, 2000, 3000], rows(1, "0")),
+        ("SELECT k FROM t GROUP BY k HAVING SLEEP(k) = 1", vec![1000, 2000, 3000], vec![]),
+        ("SELECT BENCHMARK(3, SLEEP(2))", vec![2000, 2000, 2000], rows(1, "0")),
+        ("SET @a = SLEEP(4)", vec![4000], rows(1, "ok 0 0")),
+        (
+            "INSERT INTO t VALUES (10, 1, SLEEP(1), ''), (11, SLEEP(2), SLEEP(3), '')",
+            vec![1000, 2000, 3000],
+            rows(1, "ok 2 0"),
+        ),
+        (
+            "INSERT INTO t VALUES (10, 1, 1, '') ON DUPLICATE KEY UPDATE v = SLEEP(5) + 1",
+            vec![5000],
+            rows(1, "ok 2 0"),
+        ),
+        ("INSERT INTO d (id) VALUES (1), (2)", vec![7000, 7000], rows(1, "ok 2 0")),
+        (
+            "INSERT INTO d SELECT id + 10, SLEEP(id) FROM t WHERE id < 3",
+            vec![1000, 2000],
+            rows(1, "ok 2 0"),
+        ),
+        ("UPDATE t SET v = SLEEP(id) + 9 WHERE id < 10", vec![1000, 2000, 3000], rows(1, "ok 3 0")),
+        (
+            "UPDATE t SET k = 7 WHERE SLEEP(1) = 0 AND id < 3 ORDER BY id LIMIT 1",
+            vec![1000],
+            rows(1, "ok 1 0"),
+        ),
+        ("DELETE FROM t WHERE id > 5 AND SLEEP(id) = 0", vec![10_000, 11_000], rows(1, "ok 2 0")),
+    ] {
+        assert_eq!(watched.sleeps(s, text), (sleeps, answer), "{text}");
+    }
+    let id = block_on(s.prepare(b"INSERT INTO d VALUES (?, SLEEP(?))")).unwrap().id;
+    watched.runtime.sleeps.lock().clear();
+    assert_eq!(watched.watch(|| execute(s, id, &[Value::Int(50), Value::Double(0.5)])), ["ok 1 0"]);
+    assert_eq!(*watched.runtime.sleeps.lock(), [500]);
+}
+
+/// @v := .. and RAND() are made once for each row, in the order of the rows, wherever they stand.
+#[test]
+fn effects_are_once_for_each_row() {
+    let world = World::new();
+    let s = &mut world.session();
+    tables(s);
+    let mut after = |text: &str| {
+        lines(s, "SET @n = 0");
+        lines(s, text);
+        lines(s, "SELECT @n").remove(0)
+    };
+    for (text, times) in [
+        ("SELECT @n := @n + 1", "1"),
+        ("SELECT @n := @n + 1 FROM t", "3"),
+        ("SELECT @n := @n + 1, id FROM t LIMIT 2", "2"),
+        ("SELECT id FROM t WHERE (@n := @n + 1) > 0", "3"),
+        ("SELECT id FROM t ORDER BY @n := @n + 1", "3"),
+        ("SELECT COUNT(*) FROM t GROUP BY @n := @n + 1", "3"),
+        ("SELECT SUM(@n := @n + 1) FROM t", "3"),
+        ("SELECT k FROM t GROUP BY k HAVING (@n := @n + 1) > 0", "3"),
+        ("INSERT INTO t VALUES (20, 1, @n := @n + 1, ''), (21, 1, @n := @n + 1, '')", "2"),
+        (
+            "INSERT INTO t VALUES (20, 1, 0, ''), (21, 1, 0, '') ON DUPLICATE KEY UPDATE v = (@n \
+                := @n + 1)",
+            "2",
+        ),
+        ("UPDATE t SET v = (@n := @n + 1) WHERE id < 10", "3"),
+        ("UPDATE t SET v = 1 WHERE (@n := @n + 1) > 0 ORDER BY id LIMIT 5", "5"),
+        ("DELETE FROM t WHERE id > 10 AND (@n := @n + 1) > 0", "2"),
+    ] {
+        assert_eq!(after(text), times, "{text}");
+    }
+    lines(s, "SET @n = 0");
+    assert_eq!(lines(s, "UPDATE t SET v = (@n := @n + 1) * 10 ORDER BY id"), ["ok 3 0"]);
+    assert_eq!(lines(s, "SELECT v FROM t ORDER BY id"), ["10", "20", "30"]);
+    assert_eq!(lines(s, "SELECT COUNT(DISTINCT r) FROM (SELECT RAND() r FROM t) d"), ["3"]);
+}
+
+#[test]
+fn a_sleep_that_is_killed_answers_where_it_is_all_there_is() {
+    let watched = Watched::new();
+    let s = &mut watched.world.session();
+    tables(s);
+    for (text, answer) in [
+        ("SELECT SLEEP(5000)", "1"),
+        ("SELECT SLEEP(5000) + 1", "2"),
+        ("SELECT 1 FROM t WHERE SLEEP(5000)", "error 1317"),
+        ("SELECT SLEEP(5000) FROM t", "error 1317"),
+        ("INSERT INTO t VALUES (10, 1, SLEEP(5000), '')", "error 1317"),
+        ("UPDATE t SET v = SLEEP(5000)", "error 1317"),
+    ] {
+        // From another thread, when it sleeps.
+        let (victim, runtime) = (s.state.process.clone(), watched.runtime.clone());
+        runtime.sleeps.lock().clear();
+        let killer = std::thread::spawn(move || {
+            while runtime.sleeps.lock().is_empty() {
+                std::thread::yield_now();
+            }
+            victim.kill(Kill::Query);
+        });
+        assert_eq!(watched.watch(|| lines(s, text)).last().unwrap(), answer, "{text}");
+        killer.join().unwrap();
+        s.state.process.forget_kill_query();
+    }
+    assert_eq!(lines(s, "SELECT COUNT(*), SUM(v) FROM t"), ["3|0"]);
+}
+
+#[test]
+fn a_lock_that_another_session_has_is_waited_for() {
+    let watched = Watched::new();
+    let (s, other) = (&mut watched.world.session(), &mut watched.world.session());
+    assert_eq!(lines(other, "SELECT GET_LOCK('x', 0)"), ["1"]);
+    assert_eq!(lines(s, "SELECT GET_LOCK('x', 0), GET_LOCK('y', 0)"), ["0|1"]);
+    for text in
+        ["SELECT GET_LOCK('x', 100)", "SELECT 1 + GET_LOCK('x', 100)", "DO 1 + GET_LOCK('x', 100)"]
+    {
+        let (victim, runtime) = (s.state.process.clone(), watched.runtime.clone());
+        runtime.sleeps.lock().clear();
+        let killer = std::thread::spawn(move || {
+            while runtime.sleeps.lock().is_empty() {
+                std::thread::yield_now();
+            }
+            victim.kill(Kill::Query);
+        });
+        assert_eq!(watched.watch(|| lines(s, text)).last().unwrap(), "error 1317", "{text}");
+        killer.join().unwrap();
+        s.state.process.forget_kill_query();
+    }
+    assert_eq!(lines(other, "DO RELEASE_LOCK('x')"), ["ok 0 0"]);
+    assert_eq!(lines(s, "SELECT GET_LOCK('x', 1)"), ["1"]);
+}
+
+#[test]
+fn a_select_has_its_time() {
+    let world = World::new();
+    let s = &mut world.session();
+    tables(s);
+    let long = [
+        format!("SELECT {LONG}"),
+        format!("SELECT 1 FROM t WHERE {LONG}"),
+        "SELECT COUNT(*) FROM big a, big b, big c, big d".to_string(),
+        "SELECT 1 FROM t WHERE SLEEP(1000)".to_string(),
+        "SELECT SLEEP(1000) FROM t".to_string(),
+        "SELECT 1 + GET_LOCK('held', 1000)".to_string(),
+    ];
+    let other = &mut world.session();
+    lines(other, "DO GET_LOCK('held', 0)");
+    lines(s, "SET max_execution_time = 20");
+    for text in &long {
+        assert_eq!(lines(s, text).last().unwrap(), "error 3024", "{text}");
+    }
+    let count = |counter| world.db.status.counters.get(counter);
+    assert_eq!(count(Counter::MaxExecutionTimeExceeded), long.len() as u64);
+    assert_eq!(count(Counter::MaxExecutionTimeSet), long.len() as u64);
+    // What sleeps and nothing else answers, as when it is killed.
+    assert_eq!(lines(s, "SELECT SLEEP(1000)"), ["1"]);
+    assert_eq!(lines(s, "SELECT SLEEP(1000) + 0"), ["1"]);
+    // Each statement of a text has its own.
+    assert_eq!(lines(s, "SELECT SLEEP(1000); SELECT 5"), ["1", "5"]);
+    // Statements that change something have no limit, nor have those that are quick enough.
+    assert_eq!(lines(s, "INSERT INTO t SELECT 10, SLEEP(0.1), 0, ''"), ["ok 1 0"]);
+    assert_eq!(lines(s, "DO SLEEP(0.1)"), ["ok 0 0"]);
+    assert_eq!(lines(s, "SELECT id FROM t WHERE id = 1"), ["1"]);
+    lines(s, "SET max_execution_time = DEFAULT");
+    assert_eq!(lines(s, "SELECT 1 + SLEEP(0.1)"), ["1"]);
+    // A wait for a row's lock.
+    lines(other, "BEGIN");
+    lines(other, "SELECT * FROM t WHERE id = 1 FOR UPDATE");
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(20) */ * FROM t WHERE id = 1 FOR UPDATE"),
+        ["error 3024"]
+    );
+    lines(other, "ROLLBACK");
+}
+
+#[test]
+fn a_hint_says_how_long() {
+    let world = World::new();
+    let s = &mut world.session();
+    tables(s);
+    let hinted = format!("SELECT /*+ MAX_EXECUTION_TIME(10) */ {LONG}");
+    assert_eq!(lines(s, &hinted), ["error 3024"]);
+    // Longer than the session's, and none.
+    lines(s, "SET max_execution_time = 20");
+    assert_eq!(lines(s, "SELECT /*+ MAX_EXECUTION_TIME(100000) */ 1 + SLEEP(0.1)"), ["1"]);
+    assert_eq!(lines(s, &format!("SELECT /*+ MAX_EXECUTION_TIME(0) */ {LONG}")), ["error 3024"]);
+    lines(s, "SET max_execution_time = 0");
+    // The same text but for the hint is another plan.
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(1) */ id FROM t WHERE id = 1 + SLEEP(0.2)")
+            .last()
+            .unwrap(),
+        "error 3024"
+    );
+    assert_eq!(
+        lines(s, "SELECT /*+ MAX_EXECUTION_TIME(9999) */ id FROM t WHERE id = 1 + SLEEP(0.2)"),
+        ["1"]
+    );
+    assert_eq!(lines(s, "SELECT id FROM t WHERE id = 1 + SLEEP(0.01)"), ["1"]);
+    // Prepared.
+    let id = block_on(s.prepare(hinted.as_bytes())).unwrap().id;
+    assert_eq!(execute(s, id, &[]), ["error 3024"]);
+    assert_eq!(execute(s, id, &[]), ["error 3024"]);
+    // Elsewhere it is a warning, with each run.
+    for _ in 0..2 {
+        assert_eq!(
+            lines(s, "SELECT * FROM (SELECT /*+ MAX_EXECUTION_TIME(1) */ 1 + SLEEP(0.05)) d"),
+            ["1"]
+        );
+        let warnings = lines(s, "SHOW WARNINGS");
+        assert_eq!(
+            warnings,
+            ["Warning|3125|MAX_EXECUTION_TIME hint is supported by top-level standalone SELECT \
+                    statements only"]
+        );
+    }
+    lines(s, "SELECT /*+ BKA(t) */ 1");
+    assert!(lines(s, "SHOW WARNINGS")[0].starts_with("Warning|1235|"));
+    lines(s, "SELECT /*+ WHATEVER */ 1");
+    assert_eq!(
+        lines(s, "SHOW WARNINGS"),
+        ["Warning|1064|Optimizer hint syntax error near 'WHATEVER */ 1' at line 1"]
+    );
+}

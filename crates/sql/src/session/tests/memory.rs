@@ -1,0 +1,387 @@
+//! MEM-1, MEM-2: whatever a statement makes grow is refused past its bound, and given back.
+use super::{World, execute, lines};
+use crate::session::Session;
+use redolith_engine::runtime::block_on;
+use redolith_types::Value;
+
+/// Two megabytes in rows of half a kilobyte, and a copy's definition.
+const SETUP: &[&str] = &[
+    "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(600) NOT NULL)",
+    "CREATE TABLE copy (id INT PRIMARY KEY, c VARCHAR(600) NOT NULL)",
+    "CREATE TABLE gone (id INT PRIMARY KEY, c VARCHAR(600) NOT NULL)",
+    "INSERT INTO big (c) VALUES (REPEAT('a', 500)), (REPEAT('b', 500)), (REPEAT('c', 500)), \
+        (REPEAT('d', 500))",
+];
+/// Those that need more than a mebibyte, each for another reason, and less than 64.
+const GROWING: &[&str] = &[
+    "SELECT c FROM big ORDER BY c",
+    "SELECT id FROM big ORDER BY CONCAT(c, id) DESC",
+    "SELECT DISTINCT CONCAT(id, c) FROM big",
+    "SELECT id, MAX(c) FROM big GROUP BY id",
+    "SELECT CONCAT(id, c), COUNT(*) FROM big GROUP BY CONCAT(id, c)",
+    "SELECT COUNT(DISTINCT CONCAT(id, c)) FROM big",
+    "SELECT LENGTH(GROUP_CONCAT(c)) FROM big",
+    "SELECT LENGTH(GROUP_CONCAT(c ORDER BY id DESC)) FROM big",
+    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 4000) AS d",
+    // Each of the two has room, and together they have none.
+    "SELECT COUNT(*) FROM (SELECT c FROM big LIMIT 1200) AS d, (SELECT c FROM big LIMIT 1200) AS e \
+        WHERE d.c = 'x'",
+    "SELECT 'x' IN (SELECT c FROM big)",
+    "INSERT INTO copy SELECT * FROM big",
+    "UPDATE big SET id = id + 100000 ORDER BY c DESC, id DESC",
+    "UPDATE big SET id = id - 100000 ORDER BY c, id",
+    "DELETE FROM gone ORDER BY c, id",
+    "SELECT LENGTH(CONCAT(REPEAT('a', 400000), REPEAT('b', 400000), REPEAT('c', 400000)))",
+    "SELECT REPEAT('a', 400000) = 'x' OR CONCAT(REPEAT('b', 600000), REPEAT('a', 600000)) = 'y'",
+    // The row, and the same as it is sent.
+    "SELECT REPEAT('a', 400000), REPEAT('b', 400000)",
+    "DO CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))",
+    "SET @x = CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))",
+    "SET @x = REPEAT('a', 400000), @y = REPEAT('a', 400000), @z = REPEAT('a', 400000)",
+    "SELECT REPEAT('a', 600000), REPEAT('a', 600000) INTO @x, @y",
+    "SELECT COUNT(*) FROM information_schema.COLUMNS",
+    "SHOW FULL COLUMNS FROM told",
+    "SHOW FULL COLUMNS FROM told WHERE Field = 'c7'",
+    "SHOW CREATE TABLE told",
+    // Made for as long as a row is looked at.
+    "SHOW TABLES WHERE LENGTH(CONCAT(REPEAT('a', 600000), REPEAT('a', 600000))) = 7",
+    "EXECUTE three USING @kept, @kept, @kept",
+];
+/// Those that need less: long values one after the other.
+const STEADY: &[&str] = &[
+    "SELECT COUNT(*) FROM big WHERE CONCAT(REPEAT('a', 70000), c) = 'x' AND id % 100 = 0",
+    "SELECT COUNT(*) FROM (SELECT 1 FROM big WHERE LENGTH(REPEAT(c, 200)) < 70000) AS d",
+    "SELECT MAX(LENGTH(REPEAT(c, 200))) FROM big",
+    "SELECT LENGTH(REPEAT(c, 200)) AS n FROM big GROUP BY n",
+    "SELECT REPEAT(c, 200) FROM big",
+    "SELECT BENCHMARK(100, REPEAT('a', 100000))",
+    "DO REPEAT('a', 400000), REPEAT('a', 400000), REPEAT('a', 400000), REPEAT('a', 400000)",
+    "UPDATE big SET c = LEFT(REPEAT(c, 200), 500)",
+    "INSERT INTO big (id, c) SELECT id, 'x' FROM big WHERE id % 9 = 0 ON DUPLICATE KEY UPDATE c = \
+        LEFT(REPEAT(big.c, 200), 500)",
+    "SELECT COUNT(*) FROM big a JOIN big b ON b.id = LENGTH(REPEAT(a.c, 200)) WHERE a.id < 100",
+    "SELECT c FROM big ORDER BY c LIMIT 10",
+    "SELECT DISTINCT c FROM big",
+    "SHOW COLUMNS FROM wide0 WHERE LENGTH(REPEAT('a', 100000)) = 7",
+];
+
+fn world() -> (World, Session) {
+    let world = World::new();
+    let mut s = world.session();
+    let columns = (0..1000).map(|n| format!("c{n} TINYINT")).collect::<Vec<_>>().join(", ");
+    let wide = (0..4).map(|n| format!("CREATE TABLE wide{n} ({columns})"));
+    let double = (0..10).map(|_| "INSERT INTO big (c) SELECT c FROM big".to_string());
+    let gone = "INSERT INTO gone SELECT * FROM big".to_string();
+    for text in SETUP.iter().map(|t| t.to_string()).chain(wide).chain(double).chain([gone]) {
+        assert!(lines(&mut s, &text)[0].starts_with("ok"), "{text}");
+    }
+    for text in [
+        "PREPARE three FROM 'SELECT LENGTH(?) + LENGTH(?) + LENGTH(?)'",
+        "SET group_concat_max_len = 10000000",
+    ] {
+        assert_eq!(lines(&mut s, text), ["ok 0 0"]);
+    }
+    (world, s)
+}
+/// A table that it takes a mebibyte to tell of.
+fn told(s: &mut Session) {
+    let columns = (0..1000)
+        .map(|n| format!("c{n} TINYINT COMMENT '{}'", "x".repeat(1000)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    assert_eq!(lines(s, &format!("CREATE TABLE told ({columns})")), ["ok 0 0"]);
+}
+pub(super) fn failed(answer: &[String]) -> bool {
+    answer.iter().any(|line| line.starts_with("error"))
+}
+
+#[test]
+fn every_consumer_is_bounded_and_gives_back() {
+    let (world, mut s) = world();
+    told(&mut s);
+    assert_eq!(lines(&mut s, "SET @kept = REPEAT('a', 400000)"), ["ok 0 0"]);
+    let (start, kept) = (world.db.memory.used(), s.state.memory.kept.used());
+    for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
+        lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
+        for text in GROWING.iter().chain(STEADY) {
+            let refusals = world.db.memory.refusals();
+            let answer = lines(&mut s, text);
+            if fits || STEADY.contains(text) {
+                assert!(!failed(&answer), "{bound}: {text}: {:?}", answer.last());
+            } else {
+                assert_eq!(answer.last().map(|l| &**l), Some("error 3170"), "{text}");
+                assert_eq!(world.db.memory.refusals(), refusals + 1);
+                let told = lines(&mut s, "SHOW WARNINGS");
+                assert!(
+                    told.iter()
+                        .any(|w| w.contains("of 1048576 bytes for 'redolith_statement_memory'")),
+                    "{told:?}"
+                );
+            }
+            for name in ["x", "y", "z"] {
+                lines(&mut s, &format!("SET @{name} = NULL"));
+            }
+            let small = s.state.memory.kept.used() - kept;
+            assert!(small < 1000, "{text}: {small}");
+            assert_eq!(
+                (s.state.memory.statement.used(), world.db.memory.used()),
+                (0, start),
+                "MEM-2: {text}"
+            );
+        }
+    }
+    assert!(world.db.memory.peak() > 1 << 20);
+    // What a session keeps has the same bound, whatever statement adds to it.
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    assert_eq!(
+        lines(&mut s, "SET @a = REPEAT('a', 400000); SET @b = REPEAT('b', 400000)"),
+        ["ok 0 0", "error 3170"]
+    );
+    assert_eq!(lines(&mut s, "SELECT @b := REPEAT('b', 400000)"), ["error 3170"]);
+    assert_eq!(lines(&mut s, "SELECT LENGTH(@a), @b"), ["400000|NULL"]);
+    assert_eq!(
+        lines(&mut s, "SET @a = NULL; SELECT LENGTH(REPEAT('b', 400000)) INTO @b"),
+        ["ok 0 0", "ok 1 0"]
+    );
+    block_on(s.reset());
+    // The text and the plan of what was prepared are in the cache.
+    assert!(world.db.memory.used() < 10_000);
+}
+
+/// What the server tells of itself is charged as it is made: where it is refused, most of the bound
+/// was held.
+#[test]
+fn rows_that_the_server_makes_are_charged_one_by_one() {
+    let (world, mut s) = world();
+    told(&mut s);
+    let start = world.db.memory.used();
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    for text in [
+        "SELECT COUNT(*) FROM information_schema.COLUMNS",
+        "SELECT COUNT(*) FROM information_schema.COLUMNS AS a, information_schema.COLUMNS AS b",
+        "SHOW FULL COLUMNS FROM told",
+        "SHOW CREATE TABLE told",
+    ] {
+        world.db.memory.reset_counts();
+        assert_eq!(lines(&mut s, text), ["error 3170"], "{text}");
+        assert!(world.db.memory.peak() > start + (512 << 10), "{text}: {}", world.db.memory.peak());
+        assert_eq!((s.state.memory.statement.used(), world.db.memory.used()), (0, start), "{text}");
+    }
+    // Prepared, beside what its parameters hold.
+    let id = block_on(s.prepare(b"SHOW COLUMNS FROM wide0 WHERE Field = ?")).unwrap().id;
+    assert_eq!(execute(&mut s, id, &[Value::text("c7")]).len(), 1);
+    assert_eq!(s.state.memory.statement.used(), 0);
+}
+
+/// Parameters that are brought to the connection's character set, and copies of variables, are in
+/// the account while the statement runs, and not when it has failed.
+#[test]
+fn copies_of_parameters_are_in_the_account() {
+    let (world, mut s) = world();
+    lines(
+        &mut s,
+        "SET @latin = CONVERT(REPEAT('é', 300000) USING latin1), @text = CONCAT('SELECT 1', \
+            REPEAT(' ', 1200000))",
+    );
+    lines(&mut s, "PREPARE two FROM 'SELECT LENGTH(?) + LENGTH(?)'");
+    let two = block_on(s.prepare(b"SELECT LENGTH(?) + LENGTH(?)")).unwrap().id;
+    lines(&mut s, "SET character_set_client = latin1");
+    let start = world.db.memory.used();
+    let latin = |len: usize| Value::owned(vec![0xe9; len]);
+    for (bound, fits) in [(1 << 20, false), (64 << 20, true)] {
+        lines(&mut s, &format!("SET redolith_statement_memory = {bound}"));
+        let (one, other) = (latin(300_000), latin(300_000));
+        let all = [
+            execute(&mut s, two, &[latin(900_000), Value::Null]),
+            execute(&mut s, two, &[one.borrow(), other.borrow()]),
+            lines(&mut s, "EXECUTE two USING @latin, @latin"),
+            lines(&mut s, "PREPARE p FROM @text"),
+        ];
+        let expected =
+            if fits { ["NULL", "1200000", "1200000", "ok 0 0"] } else { ["error 3170"; 4] };
+        assert_eq!(all.concat(), expected);
+        assert_eq!(s.state.memory.statement.used(), 0);
+        // Those that need no other bytes, or few, have room under either.
+        assert_eq!(
+            execute(&mut s, two, &[Value::owned(vec![b'a'; 900_000]), latin(1000)]),
+            ["902000"]
+        );
+        assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+        assert_eq!(lines(&mut s, "DEALLOCATE PREPARE p")[0].starts_with("ok"), fits);
+        assert_eq!(world.db.memory.used(), start);
+    }
+    // What has failed has left nothing that the next statement would take for its own.
+    lines(&mut s, "SET redolith_statement_memory = 1048576");
+    lines(&mut s, "SET @bytes = x'e9'");
+    assert_eq!(lines(&mut s, "EXECUTE two USING @bytes, @text"), ["error 3170"]);
+    assert_eq!((s.state.memory.statement.used(), s.binary_params.len()), (0, 0));
+    // Rows of a text, whose strings become values a few at a time.
+    let rows = |n: usize| {
+        (0..n)
+            .map(|n| format!("({}, '\\\"{}')", 100_000 + n, "x".repeat(550)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(3000))), ["error 3170"]);
+    assert_eq!(lines(&mut s, &format!("INSERT INTO copy VALUES {}", rows(1000))), ["ok 1000 0"]);
+    assert_eq!(s.state.memory.statement.used(), 0);
+}
+
+#[test]
+fn sessions_together_are_bounded() {
+    let (world, mut a) = world();
+    let mut b = world.session();
+    let start = world.db.memory.used();
+    assert_eq!(lines(&mut a, "SET @a = REPEAT('a', 7500000)"), ["ok 0 0"]);
+    world.db.memory.set_limit(world.db.memory.used() + (1 << 20));
+    let sort = "SELECT c FROM big WHERE id <= 2000 ORDER BY c";
+    assert_eq!(lines(&mut b, sort), ["error 3170"]);
+    // Who looks for the reason is told it even where nothing is left.
+    let limit = world.db.memory.limit();
+    world.db.memory.set_limit(0);
+    for text in ["SHOW GLOBAL STATUS", "SHOW STATUS", "SHOW VARIABLES", "SHOW GLOBAL VARIABLES"] {
+        assert!(lines(&mut b, text).len() > 30, "{text}");
+    }
+    world.db.memory.set_limit(limit);
+    assert_eq!(lines(&mut b, sort), ["error 3170"]);
+    assert!(lines(&mut b, "SHOW WARNINGS")[0].contains("'redolith_server_memory'"));
+    block_on(a.end());
+    drop(a);
+    assert!(!failed(&lines(&mut b, sort)));
+    assert_eq!(world.db.memory.used(), start);
+}
+
+/// Too many locks end the transaction, as in MySQL, and are gone with it.
+#[test]
+fn locks_are_bounded_and_given_back() {
+    let (world, mut s) = world();
+    let mut other = world.session();
+    let start = world.db.memory.used();
+    world.db.memory.set_limit(start + (256 << 10));
+    for statements in
+        ["SELECT COUNT(*) FROM big FOR UPDATE", "DELETE FROM big", "UPDATE big SET c = 'x'"]
+    {
+        assert_eq!(
+            lines(&mut s, &format!("BEGIN; INSERT INTO copy VALUES (1, 'x'); {statements}"))
+                .last()
+                .unwrap(),
+            "error 1206"
+        );
+        assert!(!s.status().has(crate::sink::StatusFlags::IN_TRANSACTION));
+        assert_eq!(
+            (world.server.engine.locks.locked_keys(), s.trx.locks().locks_held()),
+            (0, 0),
+            "{statements}"
+        );
+        assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM copy FOR UPDATE"), ["0"]);
+        assert_eq!(lines(&mut s, "SELECT COUNT(*), SUM(LENGTH(c)) FROM big"), ["4096|2048000"]);
+        assert_eq!(world.db.memory.used(), start);
+    }
+    // Many statements, each with few.
+    lines(&mut s, "BEGIN");
+    let refused = (0..41).find_map(|n| {
+        let answer = lines(
+            &mut s,
+            &format!(
+                "SELECT COUNT(*) FROM big WHERE id BETWEEN {} AND {} FOR UPDATE",
+                n * 100 + 1,
+                n * 100 + 100
+            ),
+        );
+        failed(&answer).then_some((n, answer))
+    });
+    let (after, answer) = refused.expect("4,096 locks");
+    assert!(after > 10 && answer == ["error 1206"], "{after} {answer:?}");
+    assert_eq!(lines(&mut other, "SELECT COUNT(*) FROM big FOR UPDATE NOWAIT").len(), 1);
+    // Ranges where no rows are, each of its own. No row is met on the way: they are counted before
+    // the next statement.
+    let list = (0..2000).map(|n| (1_000_000 + 2 * n).to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        lines(&mut s, &format!("BEGIN; SELECT COUNT(*) FROM big WHERE id IN ({list}) FOR UPDATE")),
+        ["ok 0 0", "0"]
+    );
+    assert_eq!((s.trx.locks().locks_held(), s.trx.locks().ranges_held()), (0, 2000));
+    assert_eq!(lines(&mut s, "SELECT 1"), ["error 1206"]);
+    assert_eq!(s.trx.locks().ranges_held(), 0);
+    // Those of a transaction that ends well are given back too.
+    lines(&mut s, "BEGIN; SELECT COUNT(*) FROM big WHERE id <= 1500 FOR UPDATE; SELECT 1");
+    assert!(world.db.memory.used() >= 1500 * 100);
+    lines(&mut s, "COMMIT");
+    assert_eq!(world.db.memory.used(), start);
+}
+
+#[test]
+fn savepoints_and_user_locks_are_in_the_account() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    world.db.memory.set_limit(start + (128 << 10));
+    lines(&mut s, "BEGIN");
+    let texts = (0..2000).map(|n| format!("SAVEPOINT s{n}")).collect::<Vec<_>>().join("; ");
+    let answer = lines(&mut s, &texts);
+    assert!(
+        answer.len() > 100 && answer.len() < 500 && answer.last().unwrap() == "error 3170",
+        "{}",
+        answer.len()
+    );
+    assert_eq!(lines(&mut s, "ROLLBACK TO s50; SAVEPOINT t; COMMIT").len(), 3);
+    assert_eq!(world.db.memory.used(), start);
+    assert_eq!(
+        lines(&mut s, "SELECT COUNT(*) FROM big WHERE GET_LOCK(CONCAT('l', id), 0)"),
+        ["error 3170"]
+    );
+    assert!(world.db.memory.used() > start);
+    block_on(s.end());
+    assert_eq!(world.db.memory.used(), start);
+}
+
+#[test]
+fn kept_warnings_are_short() {
+    let (_world, mut s) = world();
+    lines(&mut s, "SELECT COUNT(*) FROM big WHERE CAST(CONCAT('x', REPEAT(c, 200)) AS SIGNED) = 1");
+    let kept: Vec<usize> = s.state.warnings.list().iter().map(|w| w.message.len()).collect();
+    assert!(kept.len() > 1000 && kept.iter().all(|len| *len < 512), "{:?}", kept.iter().max());
+}
+
+/// They stay until the next statement, and so they are counted until then. Without memory for them
+/// their number is known.
+#[test]
+fn kept_warnings_are_in_the_account() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    let warns = "SELECT COUNT(*) FROM big WHERE CAST(CONCAT('x', c, c) AS SIGNED) = 1";
+    lines(&mut s, warns);
+    let kept = s.state.warnings.bytes();
+    assert!(kept > 100_000 && world.db.memory.used() >= start + kept, "{kept}");
+    assert_eq!(lines(&mut s, "SHOW WARNINGS").len(), 1024);
+    assert_eq!(lines(&mut s, "SELECT 1"), ["1"]);
+    assert_eq!(world.db.memory.used(), start);
+    world.db.memory.set_limit(start + (64 << 10));
+    assert_eq!(lines(&mut s, warns), ["0"]);
+    assert_eq!(world.db.memory.used(), start);
+    assert_eq!(lines(&mut s, "SHOW COUNT(*) WARNINGS"), ["4096"]);
+}
+
+#[test]
+fn prepared_statements_are_in_the_account() {
+    let (world, mut s) = world();
+    let start = world.db.memory.used();
+    // Too large for the plan cache: each is held by its handle alone.
+    let text = |n: usize| format!("SELECT ? + {n} IN ({})", vec!["1"; 20_000].join(", "));
+    let one = block_on(s.prepare(text(0).as_bytes())).unwrap().id;
+    let each = world.db.memory.used() - start;
+    assert!(each > text(0).len() + 20_000 * 32, "{each}");
+    // The tree is charged while it is made, by the length of its text.
+    world.db.memory.set_limit(start + 2 * each + each / 2 + 64 * text(0).len());
+    let more: Vec<_> =
+        (1..5).map(|n| block_on(s.prepare(text(n).as_bytes())).map(|p| p.id)).collect();
+    assert_eq!(
+        more.iter().map(|p| p.as_ref().map_or_else(|e| e.code, |_| 0)).collect::<Vec<_>>(),
+        [0, 0, 3170, 3170]
+    );
+    assert_eq!(execute(&mut s, one, &[Value::Int(1)]), ["1"]);
+    s.close_statement(one);
+    let again = block_on(s.prepare(text(3).as_bytes())).unwrap().id;
+    assert_eq!(execute(&mut s, again, &[Value::Int(-2)]), ["1"]);
+    block_on(s.end());
+    assert_eq!(world.db.memory.used(), start);
+}

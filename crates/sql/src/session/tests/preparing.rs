@@ -1,0 +1,183 @@
+//! Statements that are prepared: by the protocol's commands and by PREPARE.
+use super::{TABLE, World, execute, lines, query};
+use crate::sink::StatusFlags;
+use redolith_engine::runtime::block_on;
+use redolith_types::Value;
+
+#[test]
+fn prepared_statements() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    let insert = block_on(a.prepare(b"INSERT INTO t (id, k, c) VALUES (?, ?, ?)")).unwrap();
+    assert_eq!((insert.id, insert.params.len(), insert.columns.len()), (1, 3, 0));
+    let select = block_on(a.prepare(b"SELECT c, k FROM t WHERE id = ?")).unwrap();
+    assert_eq!(select.columns.iter().map(|c| &*c.name).collect::<Vec<_>>(), ["c", "k"]);
+    for i in 1..=3 {
+        assert_eq!(
+            execute(&mut a, insert.id, &[Value::Int(i), Value::Int(i * 10), Value::text("x")]),
+            [format!("ok 1 {i}")]
+        );
+    }
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["x|20"]);
+    assert_eq!(
+        execute(&mut a, insert.id, &[Value::Int(2), Value::Int(0), Value::Null]),
+        ["error 1062"]
+    );
+    // The other session's handle shares the plan.
+    let before = world.db.plans.len();
+    let other = block_on(b.prepare(b"SELECT c, k FROM t WHERE id = ?")).unwrap();
+    assert_eq!(world.db.plans.len(), before);
+    assert_eq!(execute(&mut b, other.id, &[Value::Int(3)]), ["x|30"]);
+    // DDL makes plans stale; they are made again.
+    assert_eq!(lines(&mut b, "CREATE INDEX ck ON t (c, k)"), ["ok 0 0"]);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["x|20"]);
+    query(&mut b, "DROP TABLE t");
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["error 1146"]);
+    query(&mut b, TABLE);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), [] as [&str; 0]);
+    a.close_statement(select.id);
+    assert_eq!(execute(&mut a, select.id, &[Value::Int(2)]), ["error 1243"]);
+    assert_eq!(block_on(a.prepare(b"SELECT 1; SELECT 2")).unwrap_err().code, 1064);
+}
+
+#[test]
+fn every_way_of_preparing_counts() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    let count =
+        |world: &World| world.db.prepared_statements.load(std::sync::atomic::Ordering::Relaxed);
+    query(&mut a, TABLE);
+    query(&mut a, "SET GLOBAL max_prepared_stmt_count = 3");
+    let first = block_on(a.prepare(b"SELECT 1")).unwrap();
+    assert_eq!(
+        lines(&mut a, "PREPARE s1 FROM 'SELECT 1'; PREPARE s2 FROM 'SELECT 2'"),
+        ["ok 0 0", "ok 0 0"]
+    );
+    assert_eq!(lines(&mut b, "PREPARE s1 FROM 'SELECT 1'"), ["error 1461"]);
+    assert_eq!(block_on(b.prepare(b"SELECT 1")).unwrap_err().code, 1461);
+    assert_eq!(
+        lines(&mut a, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'"),
+        ["Prepared_stmt_count|3"]
+    );
+    assert_eq!(
+        block_on(b.describe(b"SELECT * FROM t")).unwrap().len(),
+        3,
+        "COM_FIELD_LIST keeps no statement"
+    );
+    // Another statement of the name takes its place; one that is not understood takes none.
+    assert_eq!(
+        lines(&mut a, "PREPARE s1 FROM 'SELECT 3'; EXECUTE s1; PREPARE s1 FROM 'SELEKT'"),
+        ["ok 0 0", "3", "error 1064"]
+    );
+    assert_eq!(count(&world), 2);
+    a.close_statement(first.id);
+    a.close_statement(first.id);
+    query(&mut a, "DEALLOCATE PREPARE s2");
+    assert_eq!(count(&world), 0);
+    // A session gives its places back when it is reset, when it ends, and when it goes without an
+    // end.
+    for _ in 0..3 {
+        block_on(b.prepare(b"SELECT 1")).unwrap();
+    }
+    block_on(b.reset());
+    assert_eq!(
+        (count(&world), lines(&mut b, "PREPARE s1 FROM 'SELECT 1'; EXECUTE s1").len()),
+        (0, 2)
+    );
+    block_on(b.end());
+    assert_eq!(count(&world), 0);
+    block_on(a.prepare(b"SELECT 1")).unwrap();
+    drop(a);
+    assert_eq!(count(&world), 0);
+}
+
+#[test]
+fn set_transaction_outlives_a_stale_plan() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    query(&mut a, "INSERT INTO t (k) VALUES (1)");
+    let update = block_on(a.prepare(b"UPDATE t SET k = k + 1")).unwrap().id;
+    assert_eq!(execute(&mut a, update, &[]), ["ok 1 0"]);
+    assert_eq!(lines(&mut b, "ALTER TABLE t ADD INDEX ck (c, k)"), ["ok 0 0"]);
+    query(&mut a, "SET TRANSACTION READ ONLY");
+    assert_eq!(execute(&mut a, update, &[]), ["error 1792"]);
+    assert_eq!(lines(&mut a, "SELECT k FROM t"), ["2"]);
+    // It was for one transaction.
+    assert_eq!(execute(&mut a, update, &[]), ["ok 1 0"]);
+}
+
+#[test]
+fn begin_and_commit_can_be_prepared() {
+    let world = World::new();
+    let (mut a, mut b) = (world.session(), world.session());
+    query(&mut a, TABLE);
+    let begin = block_on(a.prepare(b"BEGIN")).unwrap().id;
+    let commit = block_on(a.prepare(b"COMMIT")).unwrap().id;
+    execute(&mut a, begin, &[]);
+    assert!(a.status().has(StatusFlags::IN_TRANSACTION));
+    query(&mut a, "INSERT INTO t (k) VALUES (1)");
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["0"]);
+    execute(&mut a, commit, &[]);
+    assert!(!a.status().has(StatusFlags::IN_TRANSACTION));
+    assert_eq!(lines(&mut b, "SELECT COUNT(*) FROM t"), ["1"]);
+}
+
+/// BIND-3: where nothing tells what a parameter is, its value does, each time.
+#[test]
+fn parameters_are_of_their_values_types() {
+    let world = World::new();
+    let mut s = world.session();
+    query(&mut s, TABLE);
+    query(
+        &mut s,
+        "CREATE TABLE d (id INT PRIMARY KEY, d DECIMAL(10, 2)); INSERT INTO d VALUES (1, 10.00)",
+    );
+    let number =
+        |text: &str| Value::Decimal(redolith_types::Decimal::parse(text.as_bytes()).unwrap());
+    let any = block_on(s.prepare(b"SELECT ? + 1, COALESCE(?, 0), ROUND(?, 1)")).unwrap().id;
+    let mut with = |a: &Value<'_>| execute(&mut s, any, &[a.clone(), a.clone(), a.clone()]);
+    assert_eq!(with(&Value::Int(1)), ["2|1|1"]);
+    assert_eq!(with(&number("1.25")), ["2.25|1.25|1.3"]);
+    assert_eq!(with(&Value::Double(1.5)), ["2.5|1.5|1.5"]);
+    assert_eq!(with(&Value::Null), ["NULL|0|NULL"]);
+    assert_eq!(with(&Value::Int(3)), ["4|3|3"]);
+    let text = block_on(s.prepare(b"SELECT IFNULL(?, 0)")).unwrap().id;
+    assert_eq!(execute(&mut s, text, &[Value::text("abc")]), ["abc"]);
+    let change = block_on(s.prepare(b"UPDATE d SET d = COALESCE(?, 0) WHERE id = ?")).unwrap().id;
+    assert_eq!(execute(&mut s, change, &[number("1.5"), Value::Int(1)]), ["ok 1 0"]);
+    let sum = block_on(s.prepare(b"SELECT SUM(d * ?) FROM d")).unwrap().id;
+    assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.68750"]);
+    // What is compared with one that its value tells of is told by its own.
+    query(&mut s, "CREATE TABLE b (v VARCHAR(5) COLLATE utf8mb4_bin); INSERT INTO b VALUES ('3')");
+    let both = [Value::text("ß"), Value::text("x")];
+    for condition in [
+        "COALESCE(?, 1) NOT BETWEEN v AND ?",
+        "COALESCE(?, 1) > ?",
+        "COALESCE(?, 1) NOT IN (v, ?)",
+        "v < COALESCE(?, 1) AND ? < 'y'",
+    ] {
+        let statement =
+            block_on(s.prepare(format!("SELECT {condition} FROM b").as_bytes())).unwrap().id;
+        let text = condition.replacen('?', "'ß'", 1).replacen('?', "'x'", 1);
+        assert_eq!(
+            execute(&mut s, statement, &both),
+            lines(&mut s, &format!("SELECT {text} FROM b")),
+            "{condition}"
+        );
+    }
+    // What a column tells needs no other plan.
+    let known = block_on(s.prepare(b"UPDATE t SET k = ? WHERE id = ?")).unwrap();
+    assert!(
+        block_on(s.find_prepared(b"UPDATE t SET k = ? WHERE id = ?")).unwrap().1.untyped.is_empty()
+    );
+    assert_eq!(execute(&mut s, known.id, &[Value::text("5"), Value::Int(1)]), ["ok 0 0"]);
+    // A definition that changes meanwhile is seen.
+    query(
+        &mut s,
+        "DROP TABLE d; CREATE TABLE d (id INT PRIMARY KEY, d DECIMAL(10, 3)); INSERT INTO d VALUES \
+            (1, 1.5)",
+    );
+    assert_eq!(execute(&mut s, sum, &[number("1.125")]), ["1.687500"]);
+}
