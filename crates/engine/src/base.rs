@@ -1,6 +1,7 @@
 //! The names every module shares: identities, positions, failures.
 use crate::lock::LockWait;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Bytes of a page, in memory and on disk.
 pub const PAGE_SIZE: usize = 16384;
@@ -170,9 +171,25 @@ pub fn poison(why: &str) -> ! {
         "fatal: {why}; the process ends now so that nothing that is not durable is acknowledged; \
          restart to recover"
     );
+    let ends = cfg!(panic = "abort") || ABORT_WHEN_POISONED.load(Relaxed);
     // The panic's message is for programs that receive no events.
-    if cfg!(panic = "abort") && tracing::dispatcher::has_been_set() {
+    if ends && tracing::dispatcher::has_been_set() {
         std::process::abort()
     }
+    let _end = ends.then_some(AbortOnUnwind);
     panic!("poisoned: {why}")
+}
+static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);
+/// From here on [`poison`] ends the process in programs that unwind, too. Without it only a thread
+/// would end, and others would wait for ever for what it was to make durable. (The simulation wants
+/// the panic.)
+pub fn abort_when_poisoned() {
+    ABORT_WHEN_POISONED.store(true, Relaxed);
+}
+/// Ends the process when a panic, whose message has been printed then, drops it.
+struct AbortOnUnwind;
+impl Drop for AbortOnUnwind {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
 }

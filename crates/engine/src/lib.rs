@@ -1,8 +1,9 @@
 //! Redolith's storage engine. Folders are the way of a write: `trx` ► `row` ► `btree` ► `mtr` ►
 //! `log` ► disk; behind it `buf` ► `flush` ► `checkpoint`.
 //!
-//! A program that embeds it: `examples/library.rs`, from `Engine::open` to a durable commit. In
-//! short: [`Engine::open`] a directory (one engine at a time has it: [`Error::InUse`]),
+//! A program embeds it through the crate `redolith`: typed tables, blocking and async calls. What
+//! that crate calls, and whoever needs SQL's columns and indexes: [`Engine::open`] a directory (one
+//! engine at a time has it: [`Error::InUse`]),
 //! [`Engine::create_table`](engine::Engine::create_table) or
 //! [`Engine::table`](engine::Engine::table), [`Engine::begin`] a [`Trx`]; then [`Trx::insert`], a
 //! [`Cursor`](row::cursor::Cursor) to get or scan, [`Trx::update`] and [`Trx::delete`] on the row

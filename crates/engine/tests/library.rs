@@ -1,8 +1,7 @@
-//! The engine as a program would embed it: the example runs, and what can go wrong is told clearly.
+//! The engine in a program: what can go wrong with its directory and its disk is told clearly. (The
+//! crate `redolith` is what programs embed; its tests are about transactions.)
 #![allow(clippy::disallowed_methods)] // the tests damage files behind the engine's back
 mod common;
-#[path = "../examples/library.rs"]
-mod example;
 #[path = "common/filling.rs"]
 mod filling;
 
@@ -31,14 +30,6 @@ fn open(dir: &Path) -> Result<Arc<Engine>> {
 }
 fn error(opened: Result<Arc<Engine>>) -> Error {
     opened.map(|_| ()).expect_err("must not open")
-}
-
-#[test]
-fn the_example_runs() {
-    let dir = Dir::new("example");
-    assert_eq!(example::run(&dir.0).unwrap(), [1, 2, 3]);
-    // It makes its schema: a second run in the same directory is told so.
-    assert!(matches!(example::run(&dir.0), Err(Error::DatabaseExists(name)) if name == "bank"));
 }
 
 /// Not a test: the other process of the next one.
