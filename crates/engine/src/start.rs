@@ -397,7 +397,7 @@ async fn recover(
         spaces.replace(id)?;
         spaces.open(id, "undo")?;
     }
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
     let end = scanner.position();
     scanner.rewind();
@@ -442,7 +442,7 @@ async fn without_log(
     let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
     report.passed_over = std::mem::take(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(
         &**disk,
         &config.dir.join(DOUBLEWRITE_FILE),
