@@ -9,7 +9,7 @@
 #   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation, 200 power cuts
 #   make differ       random statements beside MariaDB, an hour; DIFFER_SECONDS=600 SEED=7 for others
 #   make fuzz         every fuzz target for a minute; ARGS='--seconds 3600 --only sql_text' for others
-#   make bench        side by side with MariaDB and the floor, about an hour; make bench-quick: a few minutes
+#   make bench        side by side with MariaDB and the baseline, about an hour; make bench-quick: a few minutes
 #   make bench-counting  what counters cost: a minute
 #   make bench-instructions  instructions for a transaction, under callgrind: five minutes; ARGS='--old BINARY' compares
 #   make bench-engines  the library beside RocksDB, fjall, LMDB, redb, SQLite: about 15 minutes; ARGS=--quick: two; ARGS=--help tells more.

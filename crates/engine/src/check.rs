@@ -5,9 +5,10 @@
 //! here.
 use crate::btree::{Seek, Tree};
 use crate::buf::Latch;
+use crate::bytes::{u16_at, u32_at};
 use crate::dict::table::Table;
 use crate::engine::Engine;
-use crate::page::{index, kind, u16_at, u32_at};
+use crate::page::{index, kind};
 use crate::row::value;
 use crate::space::bitmap;
 use crate::trx::Turn;

@@ -283,7 +283,7 @@ impl Engine {
             .retry_in_time(|| {
                 let mut m = Mtr::begin_reserved(&self.store)?;
                 let p = m.x(dict::COUNTERS)?;
-                let now = crate::page::u64_at(m.page(p), dict::HIGH_WATER);
+                let now = crate::bytes::u64_at(m.page(p), dict::HIGH_WATER);
                 m.patch(p).write_u64(dict::HIGH_WATER, now.max(mark.0));
                 Ok(m.commit())
             })
@@ -297,7 +297,7 @@ impl Engine {
         self.retry_in_time(|| {
             let mut m = Mtr::begin_reserved(&self.store)?;
             let p = m.x(dict::COUNTERS)?;
-            let first = crate::page::u64_at(m.page(p), dict::NEXT_ID);
+            let first = crate::bytes::u64_at(m.page(p), dict::NEXT_ID);
             m.patch(p).write_u64(dict::NEXT_ID, first + n);
             m.commit();
             Ok(first)

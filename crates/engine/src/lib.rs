@@ -21,6 +21,7 @@
 mod base;
 pub mod btree;
 pub mod buf;
+mod bytes;
 pub mod canary;
 pub mod check;
 pub mod checkpoint;

@@ -9,7 +9,7 @@ use crate::flush::{Copies, Doublewrite, DoublewriteMode, FlushSettings, Flusher}
 use crate::lock::{KillFlag, LockTable};
 use crate::log::{FrameScanner, Log, LogConfig};
 use crate::mtr::{Mtr, Store};
-use crate::page::{self, Patch, index, kind};
+use crate::page::{Patch, index, kind};
 use crate::purge::{self, History};
 use crate::recovery::{Judged, Report, apply, judge, judge_pages, undo_scan};
 use crate::row::cursor::{Cursor, Read};
@@ -397,7 +397,7 @@ async fn recover(
         spaces.replace(id)?;
         spaces.open(id, "undo")?;
     }
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(&**disk, &dblwr_path, mode, DOUBLEWRITE_SEGMENTS)?;
     let end = scanner.position();
     scanner.rewind();
@@ -442,7 +442,7 @@ async fn without_log(
     let mut judged = judge_pages(pool, spaces, &copies, config.forced)?;
     report.passed_over = std::mem::take(&mut judged.passed_over);
     report.passed_over.push("the redo log".into());
-    report.mended = copies.repair(&**spaces)?;
+    report.repaired = copies.repair(&**spaces)?;
     let dblwr = Doublewrite::open(
         &**disk,
         &config.dir.join(DOUBLEWRITE_FILE),
@@ -552,7 +552,7 @@ async fn first_ids(store: &Store) -> Result<(TrxId, TrxId)> {
         let tried = (|| {
             let mut m = Mtr::begin_reserved(store)?;
             let p = m.x(dict::COUNTERS)?;
-            let next = page::u64_at(m.page(p), dict::HIGH_WATER);
+            let next = crate::bytes::u64_at(m.page(p), dict::HIGH_WATER);
             let mark = next + 2 * sys::ID_BLOCK;
             m.patch(p).write_u64(dict::HIGH_WATER, mark);
             Ok((TrxId(next), TrxId(mark), m.commit()))

@@ -11,7 +11,7 @@ Starts servers in a scratch directory, takes every point with each of them in tu
 counters.csv. Ctrl-C ends it and keeps what was measured.
 
   --quick                 within three minutes: fewer, shorter points, small tables
-  --peer=NAME             beside ours, as often as wanted: mariadb, mysql, null (the floor)
+  --peer=NAME             beside ours, as often as wanted: mariadb, mysql, null (the baseline)
   --threads=N,N,...       connections (redo: 1,8,32,128,512,1024; writers: 150,300,450,600; quick: fewer)
   --schemes=NAME,...      redo: auto,leader,session,dedicated; writers: on,off,auto
   --script=NAME           redo, as often as wanted: oltp_write_only (the study's), oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,

@@ -2,8 +2,9 @@
 use crate::backend::{Backend, Client, Limits, Prepared, Session};
 use crate::protocol::capabilities::Capabilities;
 use crate::start::Parts;
+use redolith_sql::database::Database;
 use redolith_sql::memory::ServerMemory;
-use redolith_sql::session::{self, Database};
+use redolith_sql::session;
 use redolith_sql::settings::Var;
 use redolith_sql::{ColumnMeta, ResultSink, SqlError};
 use redolith_types::{Collation, Value};

@@ -2,6 +2,7 @@
 //! [`sink::ResultSink`]; [`session`] is the way in.
 #![forbid(unsafe_code)]
 pub mod bind;
+pub mod database;
 pub mod error;
 pub mod exec;
 pub mod information_schema;
@@ -11,6 +12,7 @@ pub mod plan;
 pub mod plan_cache;
 pub mod processes;
 pub mod session;
+pub mod session_state;
 pub mod settings;
 pub mod sink;
 pub mod sql_mode;

@@ -16,7 +16,6 @@ pub mod sql_type;
 pub mod store;
 pub mod temporal;
 pub mod value;
-pub mod wire;
 
 pub use charset::Charset;
 pub use collation::Collation;

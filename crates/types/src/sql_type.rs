@@ -1,5 +1,5 @@
 //! Column types: their limits, their text in SHOW CREATE TABLE, and how a stored value is
-//! presented. `wire` has the protocol's view of them.
+//! presented.
 use std::borrow::Cow;
 use std::fmt::Write as _;
 

@@ -223,7 +223,7 @@ impl Tree {
         let g = m.store().pool.fix(self.page_id(no), Latch::X)?;
         let same = index::is_index(&g)
             && index::index_id(&g) == self.index
-            && crate::page::u64_at(&g[..], 16) == lsn;
+            && crate::bytes::u64_at(&g[..], 16) == lsn;
         Ok(same.then(|| m.hold(g)))
     }
 }

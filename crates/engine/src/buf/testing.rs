@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 use super::{BufConfig, BufferPool, PageIo};
 use crate::page::header;
-use crate::runtime::{BoxFuture, Runtime};
+use crate::runtime::{BoxFuture, Runtime, block_on};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 use parking_lot::Mutex;
 use redolith_disk::{Disk, File, Io, Op, OpenHow};
@@ -14,26 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll};
+use std::thread;
 use std::time::{Duration, Instant};
-
-struct Unpark(Thread);
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-pub fn block_on<F: Future>(f: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let (mut f, mut cx) = (std::pin::pin!(f), Context::from_waker(&waker));
-    loop {
-        match f.as_mut().poll(&mut cx) {
-            Poll::Ready(out) => return out,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
 
 /// Runs each task on a thread of its own.
 pub struct Threads;

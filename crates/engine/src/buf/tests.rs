@@ -1,7 +1,8 @@
 //! The pool through its public surface.
-use super::testing::{MemDisk, block_on, pid, pool};
+use super::testing::{MemDisk, pid, pool};
 use super::*;
 use crate::page::header;
+use crate::runtime::block_on;
 use crate::{Error, Lsn, PageId, WouldBlock};
 
 fn fix(pool: &Arc<BufferPool>, id: PageId, latch: Latch) -> PageGuard {

@@ -23,6 +23,7 @@
 //! tagged ones when they are written the next time. A table's id is 1024 at least, so none of its
 //! old records begins with a zero; an old schema's record is one byte long.
 use super::record::{SchemaRecord, TableRecord, TreeRecord};
+use crate::bytes::{u16_at, u32_at};
 use redolith_types::{
     Collation, Column, DefaultValue, IndexColumn, IndexDef, IntSize, LobSize, Sign, SqlType,
     TableDef,
@@ -222,8 +223,8 @@ fn fields<'a>(
     while !bytes.is_empty() {
         let (head, rest) =
             bytes.split_at_checked(6).ok_or_else(|| format!("a field of its {what} is cut off"))?;
-        let tag = u16::from_le_bytes([head[0], head[1]]);
-        let len = u32::from_le_bytes([head[2], head[3], head[4], head[5]]) as usize;
+        let tag = u16_at(head, 0);
+        let len = u32_at(head, 2) as usize;
         let (field, rest) = rest
             .split_at_checked(len)
             .ok_or_else(|| format!("field {tag} of its {what} is cut off"))?;

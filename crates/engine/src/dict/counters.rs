@@ -12,11 +12,12 @@
 use super::table::{Index, Table};
 use crate::btree::{Path, Seek, Tree};
 use crate::buf::{Latch, PageGuard};
+use crate::bytes::u64_at;
 use crate::canary::{Canary, planted};
 use crate::engine::Engine;
 use crate::mtr::{At, Mtr, Store};
+use crate::page::Patch;
 use crate::page::index::{self, Rec};
-use crate::page::{Patch, u64_at};
 use crate::{Lsn, PageId, Result, Try};
 use redolith_types::Value;
 use redolith_types::convert::to_integer;

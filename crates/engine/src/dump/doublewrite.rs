@@ -25,7 +25,7 @@ pub fn dump(file: &dyn File, request: &Request, out: &mut dyn Write) -> io::Resu
         writeln!(
             out,
             "  batch at {n}: number {}, {} pages",
-            crate::page::u64_at(&bytes, 16),
+            crate::bytes::u64_at(&bytes, 16),
             entries.len()
         )?;
         for ((id, sum), page) in entries.iter().zip(bytes[HEADER..].chunks_exact(PAGE_SIZE)) {

@@ -20,6 +20,7 @@
 //! DBLWR-3: a page torn by a crash has a copy in a segment whose header and whose copy are whole:
 //! its file was not synced since.
 use super::group::{Submission, submit};
+use crate::bytes::u32_at;
 use crate::page::header;
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, Result, SpaceId};
@@ -101,7 +102,7 @@ impl Copies {
 }
 /// The pages a segment header names, with their checksums; None if it is torn, or never was one.
 pub(crate) fn read_header(head: &[u8]) -> Option<Vec<(PageId, u32)>> {
-    let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+    let u32_at = |at: usize| u32_at(head, at);
     let count = u32_at(4) as usize;
     if u32_at(0) != crc32c::crc32c(&head[4..HEADER])
         || head[8..16] != MAGIC.to_le_bytes()

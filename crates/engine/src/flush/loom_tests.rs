@@ -2,12 +2,13 @@
 //! The reservations of the log, the frames, the dirty index, the cleaner and the checkpoint are the
 //! engine's own; what is in the log, and the disk, are not there.
 use super::*;
-use crate::buf::testing::{MemDisk, Threads, block_on, pid};
+use crate::buf::testing::{MemDisk, Threads, pid};
 use crate::buf::{BufConfig, BufferPool, Latch};
 use crate::checkpoint::{CheckpointSource, Checkpointer};
 use crate::log::Reservations;
 use crate::page::header;
 use crate::runtime::BoxFuture;
+use crate::runtime::block_on;
 use crate::sync::loom_model::explore;
 use crate::{PAGE_SIZE, PageId};
 use loom::thread;

@@ -36,7 +36,9 @@ mod write_policy;
 pub use append::credit::Credit;
 pub use append::credit_wait::SpaceWait;
 pub use append::frame::{FRAME_HEADER, FRAME_PAYLOAD_MAX};
-pub use commit::leader::{CommitTicket, DurableWait};
+pub use commit::leader::DurableWait;
+#[cfg(test)]
+use commit::leader::OwnedWait;
 pub use recovery::checkpoint_file::CHECKPOINT_PAYLOAD_MAX;
 pub(crate) use recovery::inspect;
 pub use recovery::log_reader::{Frame, FrameScanner};
@@ -338,8 +340,9 @@ impl Log {
         DurableWait::new(self, lsn, false)
     }
     /// `wait_durable` that borrows nothing.
-    pub fn ticket(self: &Arc<Self>, lsn: Lsn) -> CommitTicket {
-        CommitTicket::new(self.clone(), lsn)
+    #[cfg(test)]
+    fn owned_wait(self: &Arc<Self>, lsn: Lsn) -> OwnedWait {
+        OwnedWait::new(self.clone(), lsn)
     }
     /// Makes everything below `lsn` durable on behalf of the engine, not of a commit: the same
     /// wait, not counted as a session's.

@@ -15,7 +15,7 @@
 //! have that LSN when a frame's turn comes is not the page that was changed: an older copy of its
 //! file, or a write that never came to the disk. (SQL Server logs the same link, for the same
 //! reason.) A frame whose first change of a page is INIT needs no link.
-use crate::page::{u16_at, u32_at};
+use crate::bytes::{u16_at, u32_at};
 use crate::{Lsn, PAGE_SIZE, PageId, SpaceId};
 
 const PAGE_2: u8 = 1;

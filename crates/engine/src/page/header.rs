@@ -3,6 +3,7 @@
 //! PAGE-1: a page is stamped (checksum) only on the copy that goes to disk, and verified right
 //! after it is read; in memory the field is stale.
 //! PAGE-2: a page of zeros is not a page: it was allocated and never written.
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::{Lsn, PAGE_SIZE, PageId, PageNo, SpaceId};
 use std::fmt;
 
@@ -17,9 +18,6 @@ pub const LSN: usize = 16;
 pub const BODY: usize = 24;
 const _: () = assert!(LSN + 8 == BODY && PAGE_SIZE.is_multiple_of(redolith_disk::ALIGN));
 
-fn u32_at(page: &Page, at: usize) -> u32 {
-    u32::from_le_bytes(page[at..at + 4].try_into().expect("4 bytes"))
-}
 pub fn page_no(page: &Page) -> PageNo {
     u32_at(page, PAGE_NO)
 }
@@ -31,14 +29,14 @@ pub fn set_id(page: &mut Page, id: PageId) {
     page[SPACE..SPACE + 4].copy_from_slice(&id.space.0.to_le_bytes());
 }
 pub fn page_type(page: &Page) -> u16 {
-    u16::from_le_bytes([page[TYPE], page[TYPE + 1]])
+    u16_at(page, TYPE)
 }
 pub fn set_page_type(page: &mut Page, ty: u16) {
     page[TYPE..TYPE + 2].copy_from_slice(&ty.to_le_bytes());
 }
 /// End of the last frame that changed the page.
 pub fn lsn(page: &Page) -> Lsn {
-    Lsn(u64::from_le_bytes(page[LSN..LSN + 8].try_into().expect("8 bytes")))
+    Lsn(u64_at(page, LSN))
 }
 pub fn set_lsn(page: &mut Page, lsn: Lsn) {
     page[LSN..LSN + 8].copy_from_slice(&lsn.0.to_le_bytes());

@@ -27,7 +27,8 @@
 //!   its high key.
 //! - INDEX-2: sum of the groups' counts = records + 1; no slot is empty.
 //! - INDEX-3: live record bytes + garbage = heap top - HEAP.
-use super::{BODY, Patch, kind, u16_at, u32_at, u64_at};
+use super::{BODY, Patch, kind};
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::{PAGE_SIZE, PageNo};
 use smallvec::SmallVec;
 

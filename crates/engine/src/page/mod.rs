@@ -29,19 +29,3 @@ pub mod kind {
     pub const OVERFLOW: u16 = 5;
     pub const SYSTEM: u16 = 6;
 }
-
-pub(crate) fn u16_at(p: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([p[at], p[at + 1]])
-}
-pub(crate) fn u32_at(p: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(p[at..at + 4].try_into().expect("four bytes"))
-}
-pub(crate) fn u64_at(p: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(p[at..at + 8].try_into().expect("eight bytes"))
-}
-/// A 48-bit little-endian number (transaction ids).
-pub(crate) fn u48_at(p: &[u8], at: usize) -> u64 {
-    let mut b = [0; 8];
-    b[..6].copy_from_slice(&p[at..at + 6]);
-    u64::from_le_bytes(b)
-}

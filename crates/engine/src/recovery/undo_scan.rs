@@ -3,8 +3,9 @@
 //! UNDOSCAN-1: a page that is in use is made of whole entries of known kinds up to its end mark,
 //! and each log has a known state. Anything else is not passed over: a log that were taken for a
 //! committed one would keep what must be rolled back.
+use crate::bytes::u16_at;
 use crate::dict::DICT_TABLE;
-use crate::page::{header::Page, kind, u16_at};
+use crate::page::{header::Page, kind};
 use crate::undo::record::{Entry, RollPtr};
 use crate::undo::{self, UndoLog, UndoPages, record};
 use crate::{Error, PageId, PageNo, Result, SpaceId, TrxId};

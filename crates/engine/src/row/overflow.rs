@@ -11,10 +11,11 @@
 //! A chain is written once and never changed. OVERFLOW undo records free it if its transaction is
 //! rolled back; purge frees it when the last version that names it has gone. It is freed from
 //! behind its first page, which goes last: so freeing can be begun again.
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::dict::table::Table;
 use crate::engine::Engine;
 use crate::mtr::Mtr;
-use crate::page::{Patch, index, kind, u16_at, u32_at, u64_at};
+use crate::page::{Patch, index, kind};
 use crate::runtime::let_others_run;
 use crate::trx::Trx;
 use crate::undo::record;

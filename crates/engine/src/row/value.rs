@@ -1,7 +1,7 @@
 //! The value of a clustered record: `trx id u48, roll ptr u48, payload`: who made this version, and
 //! the undo record that leads to the one before.
 use crate::TrxId;
-use crate::page::u48_at;
+use crate::bytes::u48_at;
 use crate::undo::record::{RollPtr, trx_bytes};
 
 pub const HEAD: usize = 12;

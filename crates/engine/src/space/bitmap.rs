@@ -10,7 +10,7 @@
 //! Page 0 is the space's header. An allocation near a hint stays in the hint's extent, else takes
 //! an empty extent, else any free page: so each index grows by extents of its own and freed pages
 //! are used again.
-use crate::page::u64_at;
+use crate::bytes::u64_at;
 use crate::page::{Patch, index::Page};
 use crate::{PAGE_SIZE, PageNo};
 

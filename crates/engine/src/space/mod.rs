@@ -18,10 +18,11 @@ pub mod bitmap;
 pub mod register;
 
 use crate::buf::{Latch, PageIo};
+use crate::bytes::u64_at;
 use crate::checkpoint::CheckpointSource;
 use crate::log::Log;
 use crate::mtr::{At, Mtr};
-use crate::page::{Patch, header, kind, u64_at};
+use crate::page::{Patch, header, kind};
 use crate::sync::event::Event;
 use crate::{Error, Lsn, PAGE_SIZE, PageId, PageNo, Result, SpaceId, Try, WouldBlock, poison};
 use parking_lot::{Mutex, RwLock};

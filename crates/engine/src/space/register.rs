@@ -33,6 +33,7 @@
 //! - REGISTER-4: no file takes another file's place while stamps are given, nor before the
 //!   checkpoint has passed the last stamp of the file that goes: a stamp is a change of the header
 //!   page, which redo would otherwise look for in the new file.
+use crate::bytes::{u32_at, u64_at};
 use crate::{Error, Lsn, Result, SpaceId};
 use redolith_disk::{AlignedBuf, Disk, OpenHow};
 use std::collections::BTreeMap;
@@ -60,13 +61,6 @@ pub struct Register {
 pub enum NoRegister {
     Missing,
     Damaged,
-}
-
-fn u64_at(b: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"))
-}
-fn u32_at(b: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(b[at..at + 4].try_into().expect("4 bytes"))
 }
 
 impl Register {

@@ -20,7 +20,7 @@
 //! | 0 | | the same |
 //! | 1 | count u8, each: at u16, length u16, bytes | same length, these bytes differ |
 //! | 2 | prefix u16, suffix u16, length u16, bytes | bytes between a common prefix and suffix |
-use crate::page::{u16_at, u32_at, u48_at, u64_at};
+use crate::bytes::{u16_at, u32_at, u48_at, u64_at};
 use crate::{PAGE_SIZE, PageNo, TrxId};
 
 pub const LOG: u8 = 1;

@@ -7,7 +7,7 @@ use super::subquery::Found;
 use super::update::{find_rows, limit};
 use crate::error::Result;
 use crate::plan::DeletePlan;
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use redolith_types::Value;
 
 pub async fn run(

@@ -3,10 +3,10 @@
 use super::eval::CompiledRegexp;
 use super::pace::Pace;
 use super::user_locks::UserLocks;
+use crate::database::Database;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, VariableScope};
-use crate::session::Database;
-use crate::session::state::{Level, SessionState};
+use crate::session_state::{Level, SessionState};
 use crate::sql_mode::SqlMode;
 use redolith_disk::Disk;
 use redolith_engine::runtime::Runtime;

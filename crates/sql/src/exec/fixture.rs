@@ -14,7 +14,7 @@ use crate::parse::Bounds;
 use crate::parse::charsets::TextCharsets;
 use crate::plan::{Plan, Statement};
 use crate::processes::Processes;
-use crate::session::state::{Done, SessionState, Warnings};
+use crate::session_state::{Done, SessionState, Warnings};
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sql_mode::SqlMode;
 use crate::status::Status;

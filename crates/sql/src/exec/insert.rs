@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError};
 use crate::plan::{
     Assignment, DefaultFill, Expr, Fill, InsertPlan, InsertRows, InsertValue, OnDuplicate,
 };
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use crate::sql_mode::SqlMode;
 use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;

@@ -51,7 +51,7 @@ pub use user_locks::UserLocks;
 
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Plan, Statement};
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use crate::sink::ResultSink;
 use eval::{Eval, Scope};
 use redolith_engine::Trx;

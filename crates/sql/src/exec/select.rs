@@ -12,7 +12,7 @@ use super::subquery::{Found, SubqueryResult};
 use super::{Env, ExecContext, sortkey, waits};
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, Limit, SelectPlan};
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::runtime::give_way;
 use redolith_types::Value;

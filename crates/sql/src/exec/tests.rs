@@ -3,7 +3,7 @@ use super::fixture::{Server, Session};
 use super::{ExecContext, Flush, NoVariables, Scratch, StatementSettings, commit};
 use crate::error::{Result, SqlError};
 use crate::plan::Plan;
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use crate::sink::{ColumnMeta, OkInfo, ResultSink};
 use crate::sql_mode::SqlMode;
 use redolith_engine::runtime::block_on;

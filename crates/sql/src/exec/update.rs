@@ -9,7 +9,7 @@ use super::subquery::Found;
 use super::{ExecContext, column_conversion, select, sortkey};
 use crate::error::{Result, SqlError};
 use crate::plan::{Assignment, DmlSort, Limit, TableAccess, UpdatePlan};
-use crate::session::state::{Done, Outcome};
+use crate::session_state::{Done, Outcome};
 use crate::table_info::TableInfo;
 use redolith_engine::Error as EngineError;
 use redolith_engine::dict::table::Table;

@@ -12,11 +12,11 @@ mod definition;
 mod server;
 mod tables;
 
+use crate::database::Database;
 use crate::error::Result;
 use crate::exec::server_rows::{Gathered, Row};
 use crate::exec::show;
 use crate::memory::Account;
-use crate::session::Database;
 use crate::table_info::TableInfo;
 use redolith_engine::dict::table::Table;
 use redolith_types::Value;

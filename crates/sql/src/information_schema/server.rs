@@ -1,7 +1,7 @@
 //! What the server knows: character sets, engines, connections, counters.
 use super::{int, text};
+use crate::database::Database;
 use crate::exec::show;
-use crate::session::Database;
 use crate::status::Shown;
 use redolith_types::{DateTime, Value};
 

@@ -9,18 +9,16 @@
 //! **SES-2** A plan is run under its tables' metadata locks and only if it is current then;
 //! otherwise it is made again, before anything was sent.
 //! **SES-3** EXECUTE of a prepared statement looks nothing up by text: the handle holds its plan.
-mod database;
 mod plans;
 mod prepared;
 mod run;
-pub mod state;
 mod statement_counter;
 #[cfg(test)]
 mod tests;
 mod transaction;
 mod variables;
 
-pub use database::Database;
+use crate::database::Database;
 pub use prepared::Prepared;
 
 use crate::error::SqlError;
@@ -30,12 +28,12 @@ use crate::memory::SessionMemory;
 use crate::parse::parameterize::Parameterized;
 use crate::plan_cache::PlanContext;
 use crate::processes::Process;
+use crate::session_state::{SessionState, Warnings};
 use crate::settings::{SessionVars, Var};
 use crate::sink::{ResultSink, StatusFlags};
 use prepared::Statements;
 use redolith_engine::Trx;
 use redolith_types::{Collation, Value};
-use state::{SessionState, Warnings};
 use std::collections::HashMap;
 use std::sync::Arc;
 use transaction::Transaction;

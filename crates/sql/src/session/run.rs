@@ -1,6 +1,5 @@
 //! Runs statements: locks, transaction, the executor, the answer.
 use super::Session;
-use super::state::{Done, Level, Outcome};
 use super::variables::flush_of;
 use crate::error::SqlError;
 use crate::exec::admin::{self, AdminContext};
@@ -10,6 +9,7 @@ use crate::information_schema::is_schema;
 use crate::parse::parameterize::Parameterized;
 use crate::plan::{ExprKind, Plan, ShowKind, Statement};
 use crate::processes::Kill;
+use crate::session_state::{Done, Level, Outcome};
 use crate::settings::Var;
 use crate::sink::{OkInfo, ResultSink, StatusFlags};
 use crate::status::{Counter, Handlers};

@@ -2,13 +2,14 @@
 //!
 //! **TXN-1** `active` says that the transaction goes on after the statement: BEGIN, or autocommit
 //! off and a table was used. Otherwise each statement is a transaction of its own.
+use super::Session;
 use super::variables::{engine_isolation, flush_of};
-use super::{Session, state::Done};
 use crate::error::{Result, SqlError};
 use crate::exec;
 use crate::exec::set::NextTransaction;
 use crate::plan::TransactionStmt;
 use crate::processes::Kill;
+use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockWait;
 use redolith_engine::{Isolation, Savepoint};
 use std::collections::{BTreeMap, HashMap};

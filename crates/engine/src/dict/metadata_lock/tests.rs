@@ -1,19 +1,20 @@
 use super::MetadataLockMode::{Exclusive, NoWrite, Read, Write};
 use super::*;
-use crate::lock::tests::{Random, StillHost, block_on, poll_once, still_host};
+use crate::lock::tests::{Random, StillRuntime, poll_once, still_runtime};
+use crate::runtime::block_on;
 use std::pin::Pin;
 use std::sync::atomic::AtomicI64;
 
 type Answer = Pin<Box<dyn Future<Output = (MetadataLockSet, Result<()>)> + Send>>;
 
 struct Bench {
-    clock: Arc<StillHost>,
+    clock: Arc<StillRuntime>,
     runtime: Arc<dyn Runtime>,
     kill: Arc<KillFlag>,
 }
 impl Bench {
     fn new() -> Bench {
-        let (clock, runtime) = still_host();
+        let (clock, runtime) = still_runtime();
         Bench { clock, runtime, kill: KillFlag::new() }
     }
     fn lock(
@@ -224,7 +225,7 @@ fn ddl_on_several_tables_does_not_hold_and_wait_for_ever() {
 /// Threads: no reader beside an exclusive holder, no lost wake-up (nothing times out here).
 #[test]
 fn locks_exclude_under_threads() {
-    let (_, runtime) = still_host();
+    let (_, runtime) = still_runtime();
     let locks: Vec<Arc<MetadataLock>> = (0..3).map(|_| MetadataLock::new()).collect();
     // Per lock: users, or -1 for the exclusive one.
     let users: Vec<AtomicI64> = (0..3).map(|_| AtomicI64::new(0)).collect();

@@ -6,13 +6,13 @@ mod rules;
 mod stress;
 
 use super::*;
-use crate::runtime::{BoxFuture, Runtime};
+use crate::runtime::{BoxFuture, Runtime, block_on};
 use crate::sync::lock::Mutex;
 use crate::sync::lock::atomic::{AtomicBool, Ordering};
 use crate::{Error, Result, Try, WouldBlock};
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// Xorshift64*; a seed is a run.
@@ -35,11 +35,11 @@ impl Random {
 
 /// A runtime whose sleeps end when `expire` is called.
 #[derive(Default)]
-pub(crate) struct StillHost {
+pub(crate) struct StillRuntime {
     expired: AtomicBool,
     sleepers: Mutex<Vec<Waker>>,
 }
-impl StillHost {
+impl StillRuntime {
     pub(crate) fn expire(&self) {
         self.expired.store(true, Ordering::SeqCst);
         for waker in self.sleepers.lock().drain(..) {
@@ -50,8 +50,8 @@ impl StillHost {
         self.expired.store(false, Ordering::SeqCst);
     }
 }
-pub(crate) struct HostOf(pub(crate) Arc<StillHost>);
-impl Runtime for HostOf {
+pub(crate) struct RuntimeOf(pub(crate) Arc<StillRuntime>);
+impl Runtime for RuntimeOf {
     fn spawn(&self, _: &'static str, _: BoxFuture<()>) {
         unreachable!("locks spawn nothing")
     }
@@ -70,27 +70,11 @@ impl Runtime for HostOf {
         Box::pin(async {})
     }
 }
-pub(crate) fn still_host() -> (Arc<StillHost>, Arc<dyn Runtime>) {
-    let clock = Arc::new(StillHost::default());
-    (clock.clone(), Arc::new(HostOf(clock)))
+pub(crate) fn still_runtime() -> (Arc<StillRuntime>, Arc<dyn Runtime>) {
+    let clock = Arc::new(StillRuntime::default());
+    (clock.clone(), Arc::new(RuntimeOf(clock)))
 }
 
-struct Unpark(std::thread::Thread);
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return value;
-        }
-        std::thread::park();
-    }
-}
 pub(crate) fn poll_once<T>(
     future: &mut std::pin::Pin<Box<dyn Future<Output = T> + Send>>,
 ) -> Option<T> {
@@ -103,7 +87,7 @@ pub(crate) fn poll_once<T>(
 /// A lock table, and waits that are polled by hand.
 struct Bench {
     locks: Arc<LockTable>,
-    clock: Arc<StillHost>,
+    clock: Arc<StillRuntime>,
     runtime: Arc<dyn Runtime>,
 }
 /// A wait that has been polled once (so it counts in the graph).
@@ -124,7 +108,7 @@ impl Waiting {
 }
 impl Bench {
     fn new() -> Bench {
-        let (clock, runtime) = still_host();
+        let (clock, runtime) = still_runtime();
         Bench { locks: LockTable::new(|| Duration::ZERO), clock, runtime }
     }
     fn trx(&self) -> Arc<TrxLocks> {

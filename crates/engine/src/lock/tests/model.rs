@@ -92,7 +92,7 @@ fn rows(runtime: Arc<dyn Runtime>) {
 
 #[test]
 fn rows_and_deadlocks() {
-    check(|| rows(still_host().1));
+    check(|| rows(still_runtime().1));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn rows_and_timeouts() {
 #[test]
 fn implicit_locks() {
     check(|| {
-        let (_, runtime) = still_host();
+        let (_, runtime) = still_runtime();
         let (locks, sys) = (LockTable::new(|| Duration::ZERO), TrxSys::new(TrxId(1), TrxId(1000)));
         let record = Arc::new(Mutex::new(TrxId::NONE));
         let threads = (0..3).map(|_| {
@@ -143,7 +143,7 @@ fn implicit_locks() {
 #[test]
 fn kill() {
     check(|| {
-        let (_, runtime) = still_host();
+        let (_, runtime) = still_runtime();
         let locks = LockTable::new(|| Duration::ZERO);
         let (holder, waiter) = (locks.new_trx(KillFlag::new()), locks.new_trx(KillFlag::new()));
         locks.lock_row(&holder, row(1), X).unwrap();
@@ -173,7 +173,7 @@ fn kill() {
 #[test]
 fn ranges() {
     check(|| {
-        let (_, runtime) = still_host();
+        let (_, runtime) = still_runtime();
         let (locks, ranges) = (LockTable::new(|| Duration::ZERO), RangeLocks::new(1));
         let leaf: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
         let threads = (0..3).map(|_| {
@@ -307,7 +307,7 @@ fn metadata(runtime: Arc<dyn Runtime>) {
 
 #[test]
 fn metadata_locks() {
-    check(|| metadata(still_host().1));
+    check(|| metadata(still_runtime().1));
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Cell {
 fn locks_exclude_and_deadlocks_end() {
     const KEYS: usize = 6;
     const THREADS: u64 = 8;
-    let (_, runtime) = still_host();
+    let (_, runtime) = still_runtime();
     let locks = LockTable::new(|| Duration::ZERO);
     let cells: Vec<Cell> = (0..KEYS).map(|_| Cell(AtomicI64::new(0))).collect();
     let (victims, done) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -115,7 +115,7 @@ fn lock_and_wait(
 /// appears in its range.
 #[test]
 fn ranges_keep_inserts_out_under_threads() {
-    let (_, runtime) = still_host();
+    let (_, runtime) = still_runtime();
     let locks = LockTable::new(|| Duration::ZERO);
     let ranges = RangeLocks::new(9);
     // The "leaf": keys inserted, with their owners; its mutex stands for the leaf's latch.
@@ -185,7 +185,7 @@ fn others(leaf: &[(u64, u64)], owner: u64, low: u64, high: u64) -> Vec<u64> {
 /// nobody waits for ever.
 #[test]
 fn implicit_locks_race_with_commit() {
-    let (_, runtime) = still_host();
+    let (_, runtime) = still_runtime();
     let locks = LockTable::new(|| Duration::ZERO);
     // Record: who wrote it last, under the "latch".
     let record: Mutex<Option<(Arc<TrxLocks>, crate::TrxId)>> = Mutex::new(None);

@@ -23,6 +23,7 @@
 //!
 //! The payload goes into the checksum first, because it is known before the LSN is: only 16 bytes
 //! are hashed after the reservation.
+use crate::bytes::{u32_at, u64_at};
 
 /// Bytes before the payload.
 pub const FRAME_HEADER: usize = 20;
@@ -95,12 +96,12 @@ pub(in crate::log) struct Header {
 impl Header {
     /// `b` has [`FRAME_HEADER_2`] bytes at least; `durable` is known if it has [`FRAME_HEADER`].
     pub fn read(b: &[u8]) -> Header {
-        let word = u32::from_le_bytes([b[4], b[5], b[6], b[7]]);
-        let lsn = u64::from_le_bytes(b[8..16].try_into().expect("8 bytes"));
+        let word = u32_at(b, 4);
+        let lsn = u64_at(b, 8);
         let kind = (word >> 24) as u8;
         let old = (1..=KINDS_2).contains(&kind);
         let durable = match b.get(FRAME_HEADER_2..FRAME_HEADER) {
-            Some(behind) if !old => match u32::from_le_bytes(behind.try_into().expect("4 bytes")) {
+            Some(behind) if !old => match u32_at(behind, 0) {
                 u32::MAX => 0,
                 n => lsn.saturating_sub(u64::from(n)),
             },

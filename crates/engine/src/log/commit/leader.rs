@@ -280,24 +280,28 @@ impl Drop for DurableWait<'_> {
     }
 }
 
-/// A commit that is under way: resolves when it is durable. See [`Log::ticket`].
-pub struct CommitTicket {
+/// [`DurableWait`] that keeps the log itself, for tests that hold several.
+#[cfg(test)]
+pub(in crate::log) struct OwnedWait {
     log: Arc<Log>,
     waiter: Waiter,
 }
-impl CommitTicket {
-    pub(in crate::log) fn new(log: Arc<Log>, lsn: Lsn) -> CommitTicket {
-        CommitTicket { log, waiter: Waiter::new(Goal { lsn: lsn.0, durable: true }) }
+#[cfg(test)]
+impl OwnedWait {
+    pub(in crate::log) fn new(log: Arc<Log>, lsn: Lsn) -> OwnedWait {
+        OwnedWait { log, waiter: Waiter::new(Goal { lsn: lsn.0, durable: true }) }
     }
 }
-impl Future for CommitTicket {
+#[cfg(test)]
+impl Future for OwnedWait {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         this.waiter.poll(&*this.log, cx)
     }
 }
-impl Drop for CommitTicket {
+#[cfg(test)]
+impl Drop for OwnedWait {
     fn drop(&mut self) {
         self.waiter.leave(&*self.log);
     }

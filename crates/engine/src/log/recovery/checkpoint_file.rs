@@ -42,6 +42,7 @@
 //! is lost all the same is found by what the log says ([`crate::log::recovery::tail`]), never by
 //! the state itself.
 use crate::base::{Error, PAGE_SIZE, Result, poison};
+use crate::bytes::{u16_at, u32_at, u64_at};
 use redolith_disk::{AlignedBuf, Create, Disk, File, OpenHow};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,12 +96,6 @@ pub(in crate::log) struct State {
     pub begins: u64,
 }
 
-fn u32_at(b: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(b[at..at + 4].try_into().expect("4 bytes"))
-}
-fn u64_at(b: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"))
-}
 fn crc(b: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &[0; 4]), &b[16..])
 }
@@ -180,10 +175,7 @@ impl State {
     fn take_fields(&mut self, mut rest: &[u8]) -> Result<bool> {
         while !rest.is_empty() {
             let Some((head, more)) = rest.split_at_checked(4) else { return Ok(false) };
-            let (tag, len) = (
-                u16::from_le_bytes([head[0], head[1]]),
-                u16::from_le_bytes([head[2], head[3]]) as usize,
-            );
+            let (tag, len) = (u16_at(head, 0), u16_at(head, 2) as usize);
             let Some((bytes, more)) = more.split_at_checked(len) else { return Ok(false) };
             rest = more;
             match (tag, len) {

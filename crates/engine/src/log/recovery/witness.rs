@@ -19,6 +19,7 @@
 //! says nothing if it is torn, lost or of another log; if it speaks, the log was durable up to
 //! there (TAIL-1). It says nothing of later epochs: what was durable of a frame that a crash tore
 //! is not of the log any more.
+use crate::bytes::u64_at;
 use crate::log::Log;
 use crate::log::write::segments::submitted;
 use redolith_disk::{AlignedBuf, File, Op};
@@ -43,7 +44,7 @@ fn block(log_id: u64, epoch: u64, durable: u64) -> AlignedBuf {
 }
 /// Log id, epoch and durable LSN of a whole block.
 pub(in crate::log) fn fields(b: &[u8]) -> Option<(u64, u64, u64)> {
-    let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u64_at(b, at);
     let whole = &b[..8] == MAGIC && b[8..12] == crc32c::crc32c(&b[12..40]).to_le_bytes();
     whole.then(|| (word(16), word(32), word(24)))
 }

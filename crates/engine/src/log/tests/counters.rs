@@ -2,7 +2,7 @@
 //! will. What it can is tested in the SQL layer.
 use crate::base::WouldBlock;
 use crate::log::commit::leader::CommitQueue;
-use crate::log::tests::fixture::{MemDisk, TestHost};
+use crate::log::tests::fixture::{MemDisk, TestRuntime};
 use crate::log::tests::{append, append_with, config, counter, created};
 use crate::log::*;
 use std::future::Future;
@@ -47,7 +47,7 @@ fn a_wait_is_counted_as_one_of_two_kinds() {
     assert_eq!(before.moved(&log), [("log_on_flush_waits", 1)]);
     runtime.block_on(log.wait_durable(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 1), ("log_on_flush_waits", 1)]);
-    runtime.block_on(log.ticket(end));
+    runtime.block_on(log.owned_wait(end));
     assert_eq!(before.moved(&log), [("log_on_flush_no_waits", 2), ("log_on_flush_waits", 1)]);
     // The engine's own flushes are none of a session's.
     let (_, end) = append(&log, &[1; 100]);
@@ -175,7 +175,7 @@ fn fill(log: &Log, limit: u64) {
 
 #[test]
 fn waits_for_the_buffer_are_counted() {
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
     let log = Log::create(Arc::new(MemDisk::default()), runtime.clone(), config).unwrap();
     runtime.run();

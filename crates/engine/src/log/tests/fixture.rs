@@ -232,7 +232,7 @@ impl Disk for MemDisk {
 
 /// Runs background tasks when somebody calls `run`; time passes when somebody calls `tick`.
 #[derive(Default)]
-pub(in crate::log) struct TestHost {
+pub(in crate::log) struct TestRuntime {
     tasks: Mutex<Vec<BoxFuture<()>>>,
     ticks: Arc<AtomicU64>,
 }
@@ -245,7 +245,7 @@ impl Wake for Flag {
         }
     }
 }
-impl TestHost {
+impl TestRuntime {
     pub fn tick(&self) {
         self.ticks.fetch_add(1, SeqCst);
         self.run();
@@ -281,7 +281,7 @@ impl TestHost {
         panic!("the future hangs");
     }
 }
-impl Runtime for TestHost {
+impl Runtime for TestRuntime {
     fn spawn(&self, _: &'static str, task: BoxFuture<()>) {
         self.tasks.lock().push(task);
     }

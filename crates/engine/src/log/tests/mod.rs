@@ -6,7 +6,7 @@ mod resize;
 
 use super::*;
 use crate::base::WouldBlock;
-use fixture::{MemDisk, TestHost};
+use fixture::{MemDisk, TestRuntime};
 use std::future::Future;
 use std::path::Path;
 use std::pin::pin;
@@ -22,8 +22,8 @@ pub(in crate::log) fn config() -> LogConfig {
         buffer_bytes: 1 << 16,
     }
 }
-pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestHost>) {
-    let runtime = Arc::new(TestHost::default());
+pub(in crate::log) fn created(disk: &MemDisk) -> (Arc<Log>, Arc<TestRuntime>) {
+    let runtime = Arc::new(TestRuntime::default());
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
     runtime.run();
     (log, runtime)
@@ -37,9 +37,9 @@ fn scanned(disk: &MemDisk) -> (Frames, FrameScanner) {
     }
     (frames, scanner)
 }
-pub(in crate::log) fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestHost>) {
+pub(in crate::log) fn recovered(disk: &MemDisk) -> (Frames, Arc<Log>, Arc<TestRuntime>) {
     let (frames, scanner) = scanned(disk);
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let log = scanner.finish(runtime.clone()).unwrap();
     runtime.run();
     (frames, log, runtime)
@@ -142,7 +142,7 @@ fn schemes_change_while_sessions_commit() {
         }
         let (s, e) = append(&log, &payload(n));
         want.push((s.0, e.0, payload(n)));
-        let ticket = log.ticket(e);
+        let ticket = log.owned_wait(e);
         if n % 5 == 0 {
             // Its session is gone.
             drop(ticket);
@@ -373,7 +373,7 @@ fn a_failed_flush_is_the_end() {
 #[test]
 fn a_full_buffer_stalls_and_waiting_writes_it_out() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig { segment_bytes: 1 << 20, capacity_bytes: 1 << 23, ..config() };
     let log = Log::create(Arc::new(disk), runtime.clone(), config).unwrap();
     runtime.run();
@@ -454,7 +454,7 @@ fn a_refund_wakes_who_waits() {
 #[test]
 fn a_full_disk_stalls_and_is_told() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config()).unwrap();
     disk.set_full(true);
     runtime.run();
@@ -504,7 +504,7 @@ fn a_dropped_wait_leaves_the_others_led() {
     assert!(log.waits.try_lead());
     log.waits.hand_over();
     let (_, c) = append(&log, b"c");
-    runtime.block_on(log.ticket(c));
+    runtime.block_on(log.owned_wait(c));
     assert_eq!(log.durable(), c);
 }
 
@@ -580,7 +580,7 @@ fn segments_with_a_damaged_header_are_read_and_missing_ones_are_named() {
     let (frames, scanner) = scanned(&image);
     assert_eq!(frames.len(), 1);
     scanner.judge_end(None).unwrap();
-    scanner.finish(Arc::new(TestHost::default())).unwrap();
+    scanner.finish(Arc::new(TestRuntime::default())).unwrap();
     assert_eq!(image.content(path)[..4096], whole[..4096], "its header is whole again");
     let later = Path::new("/data/redo/log_1");
     assert!(image.exists(later), "segments are made ahead");
@@ -718,7 +718,7 @@ fn a_segment_from_before_the_start_is_found_at_once() {
     let stopped = disk.crashed(|| false);
     let (taken, scanner) = scanned(&stopped);
     assert_eq!(taken.len(), frames.len());
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let log = scanner.finish(runtime.clone()).unwrap();
     let place = append(&log, &[9; 300]);
     runtime.block_on(log.wait_durable(place.1));
@@ -803,7 +803,7 @@ fn a_frame_whose_rest_was_in_a_lost_write_ends_the_log() {
     // One that comes to its end leaves a log that the next one reads, and nothing of what was said
     // of the torn frame.
     let image = interrupted(true);
-    drop(scanned(&image).1.finish(Arc::new(TestHost::default())).unwrap());
+    drop(scanned(&image).1.finish(Arc::new(TestRuntime::default())).unwrap());
     assert_eq!(judged(&image.crashed(|| false)).unwrap(), n);
 }
 
@@ -842,7 +842,7 @@ fn a_control_file_older_than_the_log_is_refused() {
     let old = disk.content(&control);
     let image = disk.crashed(|| false);
     let (_, scanner) = scanned(&image);
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let log = scanner.finish(runtime.clone()).unwrap();
     let (_, e) = append(&log, b"in the next epoch");
     runtime.block_on(log.wait_durable(e));
@@ -876,7 +876,7 @@ fn a_scanner_reads_again() {
 #[test]
 fn threads_commit_and_a_crash_keeps_what_was_acknowledged() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig { segment_bytes: 1 << 18, capacity_bytes: 1 << 24, ..config() };
     let log = Log::create(Arc::new(disk.clone()), runtime.clone(), config.clone()).unwrap();
     runtime.run();

@@ -1,5 +1,5 @@
 //! Several durable writes in flight (`write/overlapped_writes.rs`), which end in any order.
-use crate::log::tests::fixture::{MemDisk, TestHost};
+use crate::log::tests::fixture::{MemDisk, TestRuntime};
 use crate::log::tests::{append, counter, created, payload, recovered};
 use crate::log::write::overlapped_writes::PAD_MIN;
 use crate::log::*;
@@ -11,22 +11,22 @@ fn segment(n: u64) -> PathBuf {
     Path::new("/data/redo").join(format!("log_{n}"))
 }
 /// Appends, and polls the wait for it, in company so that leaders submit.
-fn commit(log: &Arc<Log>, runtime: &TestHost, bytes: &[u8]) -> (Lsn, CommitTicket) {
+fn commit(log: &Arc<Log>, runtime: &TestRuntime, bytes: &[u8]) -> (Lsn, OwnedWait) {
     let (_, end) = append(log, bytes);
-    let mut ticket = log.ticket(end);
+    let mut ticket = log.owned_wait(end);
     log.waits.flushed_for(1000);
     assert!(!settled(&mut ticket) || log.durable() >= end);
     runtime.run();
     (end, ticket)
 }
 /// Polled more often than a leader goes back in the run queue.
-fn settled(ticket: &mut CommitTicket) -> bool {
+fn settled(ticket: &mut OwnedWait) -> bool {
     (0..20).any(|_| poll(ticket))
 }
-fn poll(ticket: &mut CommitTicket) -> bool {
+fn poll(ticket: &mut OwnedWait) -> bool {
     std::pin::Pin::new(ticket).poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
 }
-fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestHost>) {
+fn deep(depth: usize) -> (MemDisk, Arc<Log>, Arc<TestRuntime>) {
     let disk = MemDisk::default();
     let (log, runtime) = created(&disk);
     log.set_policy(|policy| policy.mode = Some(WriterMode::Leader));
@@ -188,7 +188,7 @@ fn who_commits_alone_pads_nothing() {
     log.set_policy(|policy| policy.depth = Some(4));
     for n in 0..50 {
         let (_, end) = append(&log, &payload(n)[..50.min(payload(n).len())]);
-        runtime.block_on(log.ticket(end));
+        runtime.block_on(log.owned_wait(end));
     }
     assert!(log.tail().0 < 4096 + 50 * (50 + FRAME_HEADER as u64) + 1, "{}", log.tail());
     assert_eq!(counter(&log, "log_flushes"), 50);

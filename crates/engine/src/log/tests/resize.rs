@@ -1,6 +1,6 @@
 //! Capacity and buffer that change while the log runs, and writers that are slowed as it fills.
 use crate::base::WouldBlock;
-use crate::log::tests::fixture::{MemDisk, TestHost};
+use crate::log::tests::fixture::{MemDisk, TestRuntime};
 use crate::log::tests::{append, append_with, config, counter, created, payload};
 use crate::log::*;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Context;
 
 /// Credit, waiting for room if need be.
-fn credit_for<'l>(log: &'l Log, runtime: &TestHost, bytes: usize) -> Credit<'l> {
+fn credit_for<'l>(log: &'l Log, runtime: &TestRuntime, bytes: usize) -> Credit<'l> {
     loop {
         match log.credit(bytes) {
             Ok(c) => return c,
@@ -23,7 +23,7 @@ fn credit_for<'l>(log: &'l Log, runtime: &TestHost, bytes: usize) -> Credit<'l> 
 #[test]
 fn the_buffer_changes_its_size_under_load() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig {
         segment_bytes: 1 << 20,
         capacity_bytes: 1 << 26,
@@ -77,7 +77,7 @@ fn the_buffer_changes_its_size_under_load() {
 #[test]
 fn a_buffer_of_another_size_holds_as_much_as_it_says() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig {
         segment_bytes: 1 << 20,
         capacity_bytes: 1 << 26,
@@ -125,7 +125,7 @@ fn files(disk: &MemDisk) -> usize {
 #[test]
 fn the_capacity_changes_and_files_come_and_go() {
     let disk = MemDisk::default();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let config = LogConfig {
         segment_bytes: 1 << 16,
         capacity_bytes: 1 << 22,
@@ -136,7 +136,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     runtime.run();
     // Frames until there is no room without a checkpoint; each with its number.
     let mut n = 0;
-    let mut fill = |log: &Log, runtime: &TestHost, most: u64| {
+    let mut fill = |log: &Log, runtime: &TestRuntime, most: u64| {
         let end = log.tail().0 + most;
         while log.tail().0 < end {
             let bytes = payload(n);
@@ -211,7 +211,7 @@ fn the_capacity_changes_and_files_come_and_go() {
     drop(log);
     let small = LogConfig { capacity_bytes: 1 << 20, ..config };
     let (_, scanner) = Log::recover(Arc::new(disk.clone()), small).unwrap();
-    let runtime = Arc::new(TestHost::default());
+    let runtime = Arc::new(TestRuntime::default());
     let log = scanner.finish(runtime.clone()).unwrap();
     runtime.run();
     assert!(log.capacity_bytes() == 1 << 20 && log.capacity_now() > tail.0 - checkpoint.0);

@@ -19,6 +19,7 @@
 //! and done by `adopt` when the start has been judged.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
+use crate::bytes::u64_at;
 use parking_lot::Mutex;
 use redolith_disk::{AlignedBuf, Create, Disk, File, Io, Op, OpenHow};
 use std::collections::{BTreeMap, VecDeque};
@@ -62,7 +63,7 @@ struct Leftovers {
 
 /// Log id, and bytes of stream in a segment, that a whole header names.
 pub(in crate::log) fn header_fields(b: &[u8]) -> Option<(u64, u64)> {
-    let word = |at: usize| u64::from_le_bytes(b[at..at + 8].try_into().expect("8 bytes"));
+    let word = |at: usize| u64_at(b, at);
     let crc = crc32c::crc32c_append(crc32c::crc32c(&b[..12]), &b[16..32]);
     (&b[..8] == MAGIC && b[12..16] == crc.to_le_bytes() && word(24) > 0)
         .then(|| (word(16), word(24)))
@@ -202,7 +203,7 @@ impl Segments {
         }
         for s in open.iter_mut().filter(|s| s.damaged) {
             self.make_whole(s).map_err(|e| {
-                Error::io(format_args!("mending {}", self.path(s.number).display()), &e)
+                Error::io(format_args!("repairing {}", self.path(s.number).display()), &e)
             })?;
         }
         Ok(())

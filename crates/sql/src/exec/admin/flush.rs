@@ -2,7 +2,7 @@
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{FlushWhat, TableLock};
-use crate::session::state::Done;
+use crate::session_state::Done;
 use crate::settings::Var;
 
 pub(super) async fn run(cx: &mut AdminContext<'_>, what: &FlushWhat) -> Result<Done> {

@@ -3,7 +3,7 @@ use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::Expr;
 use crate::processes::Kill;
-use crate::session::state::Done;
+use crate::session_state::Done;
 use redolith_types::Value;
 use redolith_types::convert::to_u64;
 

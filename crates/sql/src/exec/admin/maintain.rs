@@ -4,7 +4,7 @@ use super::super::long_rows::fetch;
 use super::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{AdminStmt, TableName};
-use crate::session::state::Level;
+use crate::session_state::Level;
 use crate::sink::{ColumnMeta, ResultSink};
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_engine::dict::table::Table;

@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{AdminStmt, Expr, ExprKind, Plan, Statement};
 use crate::processes::Processes;
-use crate::session::state::{Done, Outcome, SessionState};
+use crate::session_state::{Done, Outcome, SessionState};
 use crate::settings::{SessionVars, Settings, Var};
 use crate::sink::ResultSink;
 use crate::status::Status;

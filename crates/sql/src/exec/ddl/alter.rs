@@ -6,7 +6,7 @@
 use super::{DdlContext, table};
 use crate::error::{Result, SqlError};
 use crate::plan::{AlterAction, TableName};
-use crate::session::state::Done;
+use crate::session_state::Done;
 use hashbrown::HashSet;
 use redolith_engine::dict::alter::Alteration;
 use redolith_engine::dict::table::Table;

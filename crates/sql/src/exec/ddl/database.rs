@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP DATABASE.
 use super::{DdlContext, done, refuse_system};
 use crate::error::{Result, SqlError};
-use crate::session::state::Done;
+use crate::session_state::Done;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;
 

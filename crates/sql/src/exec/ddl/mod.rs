@@ -14,7 +14,7 @@ mod tests;
 use super::locks::{SessionLocks, Wait};
 use crate::error::{Result, SqlError};
 use crate::plan::DdlStmt;
-use crate::session::state::{Done, Level, SessionState};
+use crate::session_state::{Done, Level, SessionState};
 use redolith_engine::Engine;
 use redolith_engine::dict::metadata_lock::MetadataLockMode;
 use redolith_types::Collation;

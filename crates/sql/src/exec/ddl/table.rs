@@ -2,7 +2,7 @@
 use super::{DdlContext, done};
 use crate::error::{Result, SqlError};
 use crate::plan::{CreateTable, TableName};
-use crate::session::state::{Done, Level};
+use crate::session_state::{Done, Level};
 use redolith_engine::dict::table::Table;
 use redolith_types::TableDef;
 use std::collections::HashMap;

@@ -35,7 +35,7 @@ use super::pace::LONG;
 use super::subquery::SubqueryResult;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, ExprKind, Kind, UnaryOp};
-use crate::session::state::UserVariable;
+use crate::session_state::UserVariable;
 use redolith_types::convert::{has_date, to_bool, to_datetime, to_number, to_time};
 use redolith_types::{DateTime, RowLayout, SqlType, TableDef, Value};
 use std::borrow::Cow;

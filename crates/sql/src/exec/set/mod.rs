@@ -12,7 +12,7 @@ pub use variables::{SystemVariables, session_variables, statement_settings, vari
 use super::admin::AdminContext;
 use crate::error::{Result, SqlError};
 use crate::plan::{Expr, Isolation, SetItem, SetTarget, SetValue};
-use crate::session::state::UserVariable;
+use crate::session_state::UserVariable;
 use crate::settings::{Kind, SessionVars, Setting, Settings, Var};
 use crate::status::MonitorAction;
 use redolith_types::convert::{to_f64, to_u64};

@@ -2,7 +2,7 @@
 use crate::error::{Result, SqlError};
 use crate::exec::env::{StatementSettings, Variables};
 use crate::plan::{ExprType, VariableScope};
-use crate::session::state::{Level, SessionState};
+use crate::session_state::{Level, SessionState};
 use crate::settings::{Kind, SessionVars, Settings, Var};
 use redolith_disk::Disk;
 use redolith_types::temporal::parse_zone;

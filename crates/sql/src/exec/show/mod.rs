@@ -22,7 +22,7 @@ use super::set::{SystemVariables, session_variables};
 use crate::error::{Result, SqlError};
 use crate::information_schema::{SCHEMA, is_schema};
 use crate::plan::{ShowFilter, ShowKind, ShowStmt, VariableScope};
-use crate::session::state::Outcome;
+use crate::session_state::Outcome;
 use crate::sink::{ColumnMeta, ResultSink};
 use crate::status::Status;
 use redolith_engine::Engine;

@@ -1,7 +1,7 @@
 //! What SHOW tells of the server and the session: warnings, processes, character sets, engines.
 use super::{Made, int, text};
 use crate::processes::Processes;
-use crate::session::state::{Level, Warnings};
+use crate::session_state::{Level, Warnings};
 use redolith_types::{Charset, Collation, Value};
 
 pub(super) fn warnings(

@@ -2,7 +2,7 @@ use super::create;
 use crate::exec::fixture::{Server, Session};
 use crate::memory::Account;
 use crate::plan::{DdlStmt, Statement};
-use crate::session::state::Level;
+use crate::session_state::Level;
 use redolith_types::{DefaultValue, TableDef, Value};
 
 fn definition(s: &Session<'_>, text: &str) -> TableDef {
