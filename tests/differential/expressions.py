@@ -46,7 +46,7 @@ PRODUCTIONS = {
         (1, '(~{int})'),
         (2, 'ABS({num})'),
         (1, 'CEILING({num})'),
-        (1, 'BASELINE({num})'),
+        (1, 'FLOOR({num})'),
         (2, 'ROUND({num}, {digits})'),
         (1, 'ROUND({num})'),
         (1, 'TRUNCATE({num}, {digits})'),

@@ -201,7 +201,7 @@ def _(sql, theirs, ours):
 
 @rule('round-of-times', 'ROUND and TRUNCATE of times are numbers, as in MySQL; MariaDB gives times')
 def _(sql, theirs, ours):
-    return re.search('ROUND|TRUNCATE|BASELINE|CEILING', sql) is not None and (
+    return re.search('ROUND|TRUNCATE|FLOOR|CEILING', sql) is not None and (
         theirs.types != ours.types or re.search(r'\b(d6|dt|ts3?|t3)\b|TIME|DATE', sql) is not None
     )
 

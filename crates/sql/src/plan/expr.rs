@@ -175,7 +175,7 @@ pub enum UnaryOp {
     Minus,
     BitNot,
 }
-/// The result's type (the node's `ty`) says in which arithmetic: BIGINT [UNSIGNED], DECIMAL,
+/// The result's type (the node's `ty`) says in which arithmetic: `BIGINT [UNSIGNED]`, DECIMAL,
 /// DOUBLE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArithOp {

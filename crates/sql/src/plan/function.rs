@@ -78,7 +78,7 @@ functions! {
     // numbers
     Abs "ABS" 1..=1 Number, Pure;
     Ceiling "CEILING" 1..=1 Integral, Pure;
-    Floor "BASELINE" 1..=1 Integral, Pure;
+    Floor "FLOOR" 1..=1 Integral, Pure;
     Round "ROUND" 1..=2 Number, Pure;
     Truncate "TRUNCATE" 2..=2 Number, Pure;
     Sign "SIGN" 1..=1 Int(2), Pure;
