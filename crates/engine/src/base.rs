@@ -176,7 +176,8 @@ pub fn poison(why: &str) -> ! {
     if ends && tracing::dispatcher::has_been_set() {
         std::process::abort()
     }
-    let _end = ends.then_some(AbortOnUnwind);
+    // Not `then_some`, which would make one, and drop it, either way.
+    let _end = ends.then(|| AbortOnUnwind);
     panic!("poisoned: {why}")
 }
 static ABORT_WHEN_POISONED: AtomicBool = AtomicBool::new(false);
