@@ -10,12 +10,13 @@ some commits ago. Then, for each case, one of them is copied, one file of the co
 flipped, a sector or page zeroed, pages swapped, cut, removed, replaced by its older self), and the
 server is started. Every row of every table is read through each index.
 
-  DAMAGE-1 a query answers with the rows that were acknowledged, or with an error that names the
-  table or the file DAMAGE-2 or the start is refused with a message that names the file, and the
-  directory is left as it was
+  DAMAGE-1  a query answers with the rows that were acknowledged, or with an error that names the
+            table or the file
+  DAMAGE-2  or the start is refused with a message that names the file, and the directory is left as
+            it was
   DAMAGE-3  a damaged table keeps no other table from being read
-  DAMAGE-4 a refused directory can be read with innodb_force_recovery, and is left as it was by that
-  too
+  DAMAGE-4  a refused directory can be read with innodb_force_recovery, and is left as it was by
+            that too
   DAMAGE-5  `redolith dump` prints every file of the damaged kind, and ends well
 """
 

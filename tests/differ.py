@@ -3,8 +3,10 @@
 
   tests/differ.py                          a short run with a fixed seed, as `make test` does
   tests/differ.py --seconds 3600 --seed 7  a long one
-  tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs statements on them)
-  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways of its own
+  tests/differ.py --seed 7 --round 12      one round again (a round makes tables, and runs
+                                           statements on them)
+  tests/differ.py --wild                   with combinations in which MariaDB is known to have ways
+                                           of its own
   tests/differ.py --only tlp,norec,keys    against Redolith alone: no MariaDB is started
 
 What a round asks:
@@ -36,7 +38,10 @@ from differential.tree import shrink  # noqa: E402
 from rig import servers  # noqa: E402
 from rig.client import Connection, MySQLError  # noqa: E402
 
-STRICT = 'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+STRICT = (
+    'ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,'
+    'NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+)
 # Without ONLY_FULL_GROUP_BY which row of a group is shown would be anybody's choice.
 MODES = [STRICT, STRICT] + [
     'ONLY_FULL_GROUP_BY' + more

@@ -2,17 +2,17 @@
 """What those who are not logged in, and those who do not keep to the protocol, can do to a server:
 nothing.
 
-tests/doors.py                  everything, on a server of its own, through loopback only
-tests/doors.py attack           some of it
-tests/doors.py attack --silent 5000 --slow 1000 --junk 1000 --reopen 500 --logins 600
+  tests/doors.py                  everything, on a server of its own, through loopback only
+  tests/doors.py attack           some of it
+  tests/doors.py attack --silent 5000 --slow 1000 --junk 1000 --reopen 500 --logins 600
 
-DOOR-1   logins succeed while thousands of sockets are silent, send a byte a second or send junk;
-         their 50th and 99th percentile with and without the attack are printed
-DOOR-2   meanwhile the server holds no more clients than it has login seats, and little memory
-DOOR-3   where no more files can be opened, clients that have not logged in are closed, and the
-         server neither spins nor refuses for ever
-DOOR-4   a packet that lies is answered with an error or the end of its connection, before login
-         and after; nobody else notices
+  DOOR-1   logins succeed while thousands of sockets are silent, send a byte a second or send junk;
+           their 50th and 99th percentile with and without the attack are printed
+  DOOR-2   meanwhile the server holds no more clients than it has login seats, and little memory
+  DOOR-3   where no more files can be opened, clients that have not logged in are closed, and the
+           server neither spins nor refuses for ever
+  DOOR-4   a packet that lies is answered with an error or the end of its connection, before login
+           and after; nobody else notices
 """
 
 import argparse

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """What a server does when the disk fails it: full, damaged, torn, read-only.
 
-tests/faults.py             everything; the full disk needs root, for a small file system of its own
-tests/faults.py full torn   some of it
+  tests/faults.py             everything; the full disk needs root, for a small file system of its
+                              own
+  tests/faults.py full torn   some of it
 
-FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file), and nothing else; reading goes on
-FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a kill -9 and a restart
-FULL-3     when there is room again, inserts work, without a restart
-CORRUPT-1 a damaged page is an error that names table, file and page; other tables are served, and
-the server lives
-TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
-START-1    a directory that cannot be used is an error that says which and why
+  FULL-1     on a full disk statements fail with 1114 (table is full) or 1026 (error writing file),
+             and nothing else; reading goes on
+  FULL-2     no acknowledged row is lost, no failed one is there: before and after room returns, a
+             kill -9 and a restart
+  FULL-3     when there is room again, inserts work, without a restart
+  CORRUPT-1  a damaged page is an error that names table, file and page; other tables are served,
+             and the server lives
+  TORN-1     pages torn at a kill -9 are mended from their doublewrite copies
+  START-1    a directory that cannot be used is an error that says which and why
 """
 
 import argparse

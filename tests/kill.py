@@ -10,10 +10,11 @@ at a random moment (one round in four once more while it recovers); it is starte
 all rounds so far:
 
   KILL-1  every transaction whose COMMIT was answered is there, whole;
-  KILL-2 one whose answer never came is there whole or not at all, and what was found once stays so;
+  KILL-2  one whose answer never came is there whole or not at all, and what was found once stays
+          so;
   KILL-3  nothing is there that was rolled back or never sent;
-  KILL-4 CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were
-  made with.
+  KILL-4  CHECK TABLE finds nothing, in any table; sysbench's tables hold as many rows as they were
+          made with.
 
 An oracle transaction inserts one to three rows under its token into `token`, and counts itself in
 `worker`. The oracle writes `sent` into its record before COMMIT, and `acked` after the answer: the

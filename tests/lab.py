@@ -2,8 +2,9 @@
 """`redolith lab` end to end, as small as it gets: every row is in the reports, a run that is
 stopped keeps what it has, and nothing outlives it.
 
-tests/lab.py                         study 1, also with another script and paces, and study 2 beside MariaDB
-tests/lab.py --keep DIR              leaves the reports there, to look at
+  tests/lab.py                         study 1, also with another script and paces, and study 2
+                                       beside MariaDB
+  tests/lab.py --keep DIR              leaves the reports there, to look at
 """
 
 import argparse

@@ -3,7 +3,8 @@
 max_execution_time end them, SIGTERM ends the server.
 
   tests/long.py                          every kind
-  tests/long.py --measure [--time 5]     the 99th percentile of point selects alone, and beside four statements of each kind
+  tests/long.py --measure [--time 5]     the 99th percentile of point selects alone, and beside four
+                                         statements of each kind
 
 The server has as many worker threads as the machine has CPUs, but two at most. Nothing is held
 against a clock: what is not served hangs, and the client's time-out of a minute ends the test.

@@ -83,7 +83,8 @@ async fn run_inside<B: Backend>(
         Arc::new(EngineHost(host.clone())),
     );
     let (engine, report) = tokio::select! {
-        opened = opening => opened.map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
+        opened = opening => opened
+            .map_err(|e| format!("cannot open the data directory {}: {e}", datadir.display()))?,
         _ = signals.stop() => return Err("stopped by a signal while starting".into()),
     };
     place_log_threads(&settings, &host);

@@ -1,7 +1,8 @@
 //! The redo log: one endless stream of frames, made durable in groups.
 //!
-//!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments ─► durable ─► waits wake
-//!                                                                                     checkpoint ─► segments are reused, credit is free again
+//!     credit ─► append: reserve, copy, enter, publish ─► buffer ─► LogWriter ─► segments
+//!     segments ─► durable ─► waits wake
+//!     checkpoint ─► segments are reused, credit is free again
 //!
 //! `README.md` in this folder follows a commit through it in ten steps. The folders: `append` (a
 //! frame's room, place and bytes), `commit` (waiting for an LSN, and who leads), `write` (write,

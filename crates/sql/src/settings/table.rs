@@ -2,7 +2,8 @@
 use super::variable::{Access::*, Kind, Kind::*, Scope::*, Variable};
 
 macro_rules! variables {
-    ($($var:ident $name:literal $kind:expr, $scope:ident $access:ident $default:expr $(, only $only:literal)? $(, inert $inert:literal)?;)*) => {
+    ($($var:ident $name:literal $kind:expr, $scope:ident $access:ident $default:expr
+        $(, only $only:literal)? $(, inert $inert:literal)?;)*) => {
         /// A variable, by its place in the table.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u16)]
@@ -50,7 +51,8 @@ const fn is(text: &'static str) -> Option<&'static str> {
 
 const ISOLATION: Kind =
     Enum(&["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]);
-const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
+const SQL_MODE: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,\
+    NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION";
 
 variables! {
     AutoIncrementIncrement "auto_increment_increment" int(1, 65535), Both Dynamic is("1"),
@@ -85,7 +87,8 @@ variables! {
         Both Dynamic is("NO_CHAIN"), only "write COMMIT AND CHAIN or COMMIT RELEASE";
     ConnectTimeout "connect_timeout" int(2, YEAR_S), Global Dynamic is("10");
     Datadir "datadir" TEXT, Global AtStart is("./redolith-data");
-    DefaultAuthenticationPlugin "default_authentication_plugin" Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]),
+    DefaultAuthenticationPlugin "default_authentication_plugin"
+        Enum(&["mysql_native_password", "caching_sha2_password", "sha256_password"]),
         Global AtStart is("mysql_native_password"), only "the other methods are not built yet";
     DefaultCollationForUtf8mb4 "default_collation_for_utf8mb4" Collation,
         Both Dynamic is("utf8mb4_general_ci"), only "the 0900 collations are not built yet";
@@ -125,9 +128,11 @@ variables! {
         only "numbers are given out without a lock";
     InnodbBufferPoolSize "innodb_buffer_pool_size" steps(5 << 20, 1 << 46, 16384),
         Global AtStart is("134217728");
-    InnodbChangeBuffering "innodb_change_buffering" Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),
+    InnodbChangeBuffering "innodb_change_buffering"
+        Enum(&["none", "inserts", "deletes", "changes", "purges", "all"]),
         Global Dynamic is("none"), only "there is no change buffer";
-    InnodbChecksumAlgorithm "innodb_checksum_algorithm" Enum(&["crc32", "strict_crc32", "innodb", "none"]),
+    InnodbChecksumAlgorithm "innodb_checksum_algorithm"
+        Enum(&["crc32", "strict_crc32", "innodb", "none"]),
         Global Dynamic is("crc32"), only "pages bear CRC-32C";
     InnodbDeadlockDetect "innodb_deadlock_detect" Bool, Global Dynamic ON;
     InnodbDefaultRowFormat "innodb_default_row_format" Enum(&["redundant", "compact", "dynamic"]),
@@ -140,7 +145,8 @@ variables! {
     InnodbFlushLogAtTimeout "innodb_flush_log_at_timeout" int(1, 2700), Global Dynamic is("1");
     InnodbFlushLogAtTrxCommit "innodb_flush_log_at_trx_commit" exact(0, 2),
         Followed Dynamic is("1");
-    InnodbFlushMethod "innodb_flush_method" Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]),
+    InnodbFlushMethod "innodb_flush_method"
+        Enum(&["fsync", "O_DSYNC", "littlesync", "nosync", "O_DIRECT", "O_DIRECT_NO_FSYNC"]),
         Global AtStart is("O_DIRECT"), only "files are written past the page cache";
     InnodbFlushNeighbors "innodb_flush_neighbors" int(0, 2), Global Dynamic is("0"),
         only "pages are written for their own age";
