@@ -7,7 +7,7 @@
 //! clients to go where there is room. With few sessions it is the other way round: there a client
 //! and the thread that answers it are best beside each other, and nobody waits for long; and with
 //! all CPUs busy there is nothing to win. So what decides is whether worker threads wait for a CPU
-//! while CPUs are idle (docs/performance.md).
+//! while CPUs are idle (docs/decisions/011-worker-threads-bound-to-cpus.md).
 //!
 //! WORKER-1: bound or free is a matter of speed only. Threads are bound where each has a CPU of its
 //! own: not with a quota of fewer CPUs, nor where log threads have been given CPUs
