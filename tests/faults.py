@@ -483,7 +483,7 @@ def pages_mended(server, since):
     """As told in its output after so many bytes."""
     with open(server.out, 'rb') as f:
         f.seek(since)
-        return f.read().count(b'mended from its doublewrite copy')
+        return f.read().count(b'repaired from its doublewrite copy')
 
 
 def torn(dir, a, report):

@@ -139,7 +139,8 @@ impl Disk for RealDisk {
                 Err(Errno::INVAL) => {
                     if !self.shared.said_buffered.swap(true, Ordering::Relaxed) {
                         eprintln!(
-                            "redolith: {}: direct I/O refused, using the page cache",
+                            "redolith: {}: the file system refuses direct I/O: files go \
+                             through the page cache",
                             path.display()
                         );
                     }

@@ -112,9 +112,9 @@ pub enum Error {
     Damaged(String),
     #[error("{0}")]
     Incompatible(String),
-    #[error("a transaction that may not write tried to")]
+    #[error("a read-only transaction tried to write")]
     ReadOnly,
-    #[error("the engine only reads, with innodb_force_recovery above 0")]
+    #[error("the engine is read-only while innodb_force_recovery is above 0")]
     ForcedRecovery,
     #[error("savepoint '{0}' does not exist")]
     NoSuchSavepoint(String),
@@ -167,8 +167,8 @@ pub type Try<T> = std::result::Result<T, Stall>;
 #[cold]
 pub fn poison(why: &str) -> ! {
     eprintln!(
-        "redolith: fatal: {why}; the process ends now so that nothing that is not durable is \
-            acknowledged; restart to recover"
+        "redolith: fatal: {why}; the process ends now, so that no commit is acknowledged that is \
+         not durable. Start the server again to recover"
     );
     if cfg!(panic = "abort") { std::process::abort() } else { panic!("poisoned: {why}") }
 }

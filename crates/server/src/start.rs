@@ -131,8 +131,8 @@ async fn run_inside<B: Backend>(
     uuid_told.iter().for_each(|told| eprintln!("  {told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
         eprintln!(
-            "  innodb_force_recovery is on: the server only reads, and leaves the data directory \
-                as it is"
+            "  innodb_force_recovery is on: the server is read-only, and leaves the data \
+             directory as it is"
         );
     }
     if let Some(address) = metrics_at {
@@ -148,7 +148,10 @@ async fn run_inside<B: Backend>(
         // next start.
         let left = server.processes.len();
         engine.store.log.flush_to(engine.store.log.tail()).await;
-        return Err(format!("{left} connections have not ended in time; the next start recovers"));
+        return Err(format!(
+            "{left} connections have not ended in time: the shutdown was not clean, and the next \
+             start recovers"
+        ));
     }
     drop(server);
     engine
@@ -493,7 +496,8 @@ fn raise_file_limit(wanted: u64) {
     limit.current = Some(if wanted == 0 { most } else { wanted.min(most) });
     if setrlimit(Resource::Nofile, limit).is_err() || wanted > most {
         eprintln!(
-            "redolith: no more than {most} files may be open; --open-files-limit asks for {wanted}"
+            "redolith: the system lets the server open {most} files, and --open-files-limit asks \
+             for {wanted}: raise the hard limit (ulimit -Hn, LimitNOFILE)"
         );
     }
 }

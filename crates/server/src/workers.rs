@@ -239,7 +239,11 @@ impl State {
         if let (true, Some(thread)) = (self.bound, &self.threads[n])
             && let Err(e) = bind_thread(thread, &[self.cpus[n]])
         {
-            eprintln!("redolith: worker threads are not bound to CPUs: CPU {}: {e}", self.cpus[n]);
+            eprintln!(
+                "redolith: worker threads cannot be bound to CPUs, and run on all of them: \
+                 CPU {}: {e}",
+                self.cpus[n]
+            );
             self.refused = true;
             self.free();
         }
@@ -248,7 +252,7 @@ impl State {
         if self.bound {
             self.changed(false);
             if let Some(e) = self.threads.iter().flatten().find_map(|t| bind_thread(t, &[]).err()) {
-                eprintln!("redolith: worker threads stay bound to CPUs: {e}");
+                eprintln!("redolith: worker threads could not be freed from their CPUs: {e}");
             }
         }
     }

@@ -96,7 +96,7 @@ impl Queue {
             Ok(ring) => Queue::Ring(ring),
             Err(e) => {
                 assert!(kind == QueueKind::Auto, "io_uring refused: {e}");
-                eprintln!("redolith: io_uring refused ({e}), using threads for page I/O");
+                eprintln!("redolith: the kernel refuses io_uring ({e}): threads do the page I/O");
                 Queue::Pool(Pool::start())
             }
         }

@@ -32,7 +32,7 @@ impl fmt::Display for Mended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "page {} of {} was torn ({}); mended from its doublewrite copy of LSN {}",
+            "page {} of {} was torn ({}); repaired from its doublewrite copy of LSN {}",
             self.page, self.file, self.why, self.lsn
         )
     }
@@ -115,7 +115,7 @@ impl Copies {
             };
             self.get(id, &mut buf)?;
             file.write_at(&buf, at)
-                .map_err(|e| Error::io(format_args!("mending page {id} of {name}"), &e))?;
+                .map_err(|e| Error::io(format_args!("repairing page {id} of {name}"), &e))?;
             mended.push(Mended { page: id, file: name, table, lsn, why });
         }
         for (file, name) in files {

@@ -378,7 +378,7 @@ fn pages_torn_at_every_sector_are_mended() {
                 (1, pid(16, no), "t16"),
                 "cut {cut}"
             );
-            assert!(mended[0].to_string().contains("mended from its doublewrite copy"));
+            assert!(mended[0].to_string().contains("repaired from its doublewrite copy"));
             assert!(rig.disk.space(16).synced_bytes() == new, "cut {cut}");
         }
     }

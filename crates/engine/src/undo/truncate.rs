@@ -172,7 +172,10 @@ impl Engine {
                         Duration::ZERO
                     }
                     Err(e) => {
-                        eprintln!("redolith: an undo space could not be made shorter: {e}");
+                        eprintln!(
+                            "redolith: an undo file could not be truncated, the server tries \
+                             again later: {e}"
+                        );
                         self.disk.now() + PAUSE
                     }
                 };

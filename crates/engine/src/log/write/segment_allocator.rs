@@ -47,9 +47,8 @@ async fn keep_segments(log: Weak<Log>, kick: Arc<Kick>, _over: Over) {
             let text = e.to_string();
             if log.space.failed(e) {
                 eprintln!(
-                    "redolith: a segment of the redo log could not be made: {text}; commits go on \
-                        until the segments that are there are full, and then wait until the disk \
-                        has space"
+                    "redolith: a segment of the redo log could not be made: {text}. Commits go on \
+                     until the existing segments are full, and then wait. Free disk space"
                 );
             }
         } else {

@@ -202,7 +202,7 @@ impl Segments {
         }
         for s in open.iter_mut().filter(|s| s.damaged) {
             self.make_whole(s).map_err(|e| {
-                Error::io(format_args!("mending {}", self.path(s.number).display()), &e)
+                Error::io(format_args!("repairing {}", self.path(s.number).display()), &e)
             })?;
         }
         Ok(())
