@@ -1126,7 +1126,8 @@ def _(sql):
 
 
 DATED = re.compile(
-    r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b"
+    r"DATE|TIMESTAMP|CONVERT_TZ|FROM_|INTERVAL|LAST_DAY|ADDTIME|SUBTIME|"
+    r"(?<![.\w'])(?:[ab]\.)?(?:d|dt|d6|ts|ts3)\b"
 )
 COMPARISON = re.compile(r' (?:<=>|<=|>=|<>|=|<|>|NOT BETWEEN|BETWEEN|AND|NOT IN|IN) |, ')
 

@@ -228,7 +228,10 @@ impl Disk for Hanging {
             path.extension().is_some_and(|e| e == "rdl") && !path.ends_with("doublewrite.rdl");
         Ok(if is_data { Arc::new(HangingFile { file, state: self.state.clone() }) } else { file })
     }
-    redolith_disk::forward_disk!(disk: exists list create_dir_all remove rename sync_dir lock_dir now wall_us random);
+    redolith_disk::forward_disk! {
+        disk: exists list
+        create_dir_all remove rename sync_dir lock_dir now wall_us random
+    }
 }
 
 #[test]

@@ -97,13 +97,13 @@ impl LogConfig {
         let wrong = |what: &str| Err(Error::Unsupported(format!("redo log settings: {what}")));
         match self {
             c if !c.segment_bytes.is_multiple_of(BLOCK) || c.segment_bytes < 16384 => {
-                wrong("a segment is a multiple of 4096 bytes, at least 16384")
+                wrong("the segment size has to be a multiple of 4096 bytes, and at least 16384")
             }
             c if c.capacity_bytes < if new { 4 * c.segment_bytes } else { 65536 } => {
-                wrong("the capacity of a new log is at least four segments")
+                wrong("the capacity of a new log has to be at least four segments")
             }
             c if !c.buffer_bytes.is_multiple_of(BLOCK as usize) || c.buffer_bytes < 65536 => {
-                wrong("the buffer is a multiple of 4096 bytes, at least 65536")
+                wrong("the buffer size has to be a multiple of 4096 bytes, and at least 65536")
             }
             _ => Ok(()),
         }
@@ -184,7 +184,10 @@ impl Log {
             disk.sync_dir(parent).map_err(fail)?;
         }
         if Log::exists(&*disk, &config) {
-            return Err(Error::Unsupported(format!("{} holds a redo log already", dir.display())));
+            return Err(Error::Unsupported(format!(
+                "the directory {} has a redo log already",
+                dir.display()
+            )));
         }
         for name in disk.list(&dir).map_err(fail)? {
             if name.starts_with("log_") || name.starts_with("control") {

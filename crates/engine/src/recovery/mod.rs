@@ -82,8 +82,8 @@ impl std::fmt::Display for Report {
         for r in &self.set_aside {
             write!(
                 f,
-                "\n  no table has the file that is now {r}: look whether it is missed before you \
-                    remove it"
+                "\n  no table has the file that is now {r}: check that no table misses the file \
+                 before you remove it"
             )?;
         }
         Ok(())

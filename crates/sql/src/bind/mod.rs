@@ -305,7 +305,8 @@ impl<'a> Binder<'a> {
         SqlError::syntax(&self.parsed.charsets.shown(&self.parsed.text[start..]), line)
     }
     fn is_hex(&self, expr: &ast::Expr) -> bool {
-        matches!(expr.kind, ast::ExprKind::Literal(n) if matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits))
+        let ast::ExprKind::Literal(n) = expr.kind else { return false };
+        matches!(self.parsed.literal_kind(n), TokenKind::Hex | TokenKind::Bits)
     }
 
     /// Whether an expression's bytes are a number where one is wanted: a hexadecimal literal, and

@@ -332,7 +332,10 @@ impl Drop for Waits {
 // A wait costs no allocation: nodes that nobody else holds any more are kept by the thread whose
 // future ended.
 #[cfg(not(loom))]
-thread_local!(static SPARE: std::cell::RefCell<Vec<Arc<Node>>> = const { std::cell::RefCell::new(Vec::new()) });
+thread_local! {
+    static SPARE: std::cell::RefCell<Vec<Arc<Node>>> =
+        const { std::cell::RefCell::new(Vec::new()) };
+}
 
 #[cfg(not(loom))]
 fn new_node(goal: Goal, waker: &Waker) -> Arc<Node> {
