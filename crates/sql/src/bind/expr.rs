@@ -552,6 +552,11 @@ fn negate(operand: Expr) -> Expr {
             let (int, scale) = operand.ty.digits();
             ExprType::decimal(int + u32::from(scale), scale)
         }
+        // BIGINT holds half of the negated BIGINT UNSIGNED numbers. As in MySQL the negation of a
+        // constant is a DECIMAL, and that of a column fails where BIGINT does not hold the number.
+        _ if operand.ty.unsigned && operand.as_literal().is_none() && operand.is_constant() => {
+            ExprType::decimal(20, 0)
+        }
         _ => ExprType::bigint(operand.ty.length + 1),
     };
     let ty = ty.nullable(operand.ty.nullable);
