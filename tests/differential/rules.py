@@ -491,6 +491,49 @@ def all_like(theirs, ours, like):
 
 
 @rule(
+    'zero-year-chosen',
+    'the year 0 that CASE, IF or COALESCE chose is the text 0000, as in MySQL; MariaDB says 0',
+)
+def _(sql, theirs, ours):
+    differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
+    return (
+        re.search(r'CASE|IF|COALESCE', sql) is not None
+        and bool(differ)
+        and all(a and b and a == b.replace(b'0000', b'0') for a, b in differ)
+    )
+
+
+@rule(
+    'texts-of-bits-in-groups',
+    'a text that has a BIT in it keeps the bytes of the BIT behind GROUP BY and DISTINCT; MariaDB'
+    ' loses them',
+)
+def _(sql, theirs, ours):
+    differ = [(a, b) for a, b in paired(theirs, ours) or () if a != b]
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and 'CONCAT' in sql
+        and bool(differ)
+        and all(a is not None and b and a == b.translate(None, bytes(range(32))) for a, b in differ)
+    )
+
+
+@rule(
+    'rounded-doubles-in-groups',
+    'a double that ROUND or TRUNCATE made is itself behind DISTINCT and GROUP BY; MariaDB keeps it'
+    ' in a column of too few digits, and cuts it',
+)
+def _(sql, theirs, ours):
+    return (
+        re.search('GROUP BY|DISTINCT', sql) is not None
+        and re.search('ROUND|TRUNCATE', sql) is not None
+        and 'double' in ours.types
+        and theirs.rows is not None
+        and any(v and re.fullmatch(rb'-?(10+|9+)', v) for row in theirs.rows for v in row)
+    )
+
+
+@rule(
     'groups-of-minus-zero',
     'MariaDB tells -0.0 and 0.0 apart in GROUP BY and DISTINCT; MySQL, and Redolith, do not',
 )

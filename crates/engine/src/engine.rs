@@ -230,7 +230,8 @@ impl Engine {
             }
         }
     }
-    /// Waits for what a call would block on; a row lock is waited for by its transaction (`Trx::unblocked`).
+    /// Waits for what a call would block on; a row lock is waited for by its transaction
+    /// (`Trx::unblocked`).
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Page(id) => {

@@ -157,8 +157,8 @@ async fn run_inside<B: Backend>(
     uuid_told.iter().for_each(|told| tracing::warn!("{told}"));
     if settings.bits(Var::InnodbForceRecovery) > 0 {
         say!(
-            "innodb_force_recovery is on: the server is read-only, and leaves the data directory as \
-             it is"
+            "innodb_force_recovery is on: the server is read-only, and leaves the data directory \
+             as it is"
         );
     }
     if let Some(address) = metrics_at {

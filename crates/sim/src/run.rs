@@ -41,8 +41,9 @@ macro_rules! seen {
     };
 }
 seen! {
-    power_cuts cuts_in_recovery frames_recovered rolled_back repaired splits merges segments_recycled
-    purged transactions statements files_removed conflicts failed_full failed_io rolled_back_later
+    power_cuts cuts_in_recovery frames_recovered rolled_back repaired splits merges
+    segments_recycled purged transactions statements files_removed conflicts failed_full failed_io
+    rolled_back_later
     died kills failed_starts full_disks
     undo_files_cut purge_stops throttled overlapped
     several_instances no_doublewrite four_levels second_bitmaps long_log_writes

@@ -19,8 +19,8 @@
 //! again.
 //!
 //! Lock order: `staging` (leader) or `syncing`, then `writing` (then `waits.kept`) or
-//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of `waits`; all
-//! are leaves for the rest of the engine.
+//! `segments.open`; `control` before nothing; the policy's `choice` before the notification of
+//! `waits`; all are leaves for the rest of the engine.
 
 mod append;
 mod commit;
@@ -122,7 +122,7 @@ pub struct Log {
     room: LogRoom,
     waits: Waits,
     policy_in_use: PolicyInUse,
-    /// Seconds between two flushes of what nobody waits for.
+    /// Seconds between two flushes of redo that no commit waits for.
     flush_seconds: AtomicU64,
     writing: Mutex<Writing>,
     /// Every write goes through it: appenders go on filling the block that a write ends in. Locked
@@ -384,7 +384,7 @@ impl Log {
     pub fn checkpoint_lsn(&self) -> Lsn {
         Lsn(self.checkpoint.load(Acquire))
     }
-    /// `innodb_flush_log_at_timeout`: seconds until what nobody waits for is durable.
+    /// `innodb_flush_log_at_timeout`: seconds until redo that no commit waits for is durable.
     pub fn set_flush_seconds(&self, seconds: u64) {
         self.flush_seconds.store(seconds, Relaxed);
     }

@@ -301,7 +301,8 @@ impl Trx {
         }
         Ok(())
     }
-    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait timeout.
+    /// Waits for what a call would block on. Locks wait at most the transaction's lock wait
+    /// timeout.
     pub(crate) async fn unblocked(&self, blocked: WouldBlock) -> Result<()> {
         match blocked {
             WouldBlock::Lock(wait) => wait.wait(&self.engine.runtime, self.lock_wait_timeout).await,

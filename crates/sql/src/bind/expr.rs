@@ -160,8 +160,8 @@ impl Binder<'_> {
         if self.is_hex_number(expr) { as_number(bound) } else { bound }
     }
 
-    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned: whether it
-    /// is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
+    /// A literal, or the parameter it is parameterized to (BIND-1). A wide integer is pinned:
+    /// whether it is BIGINT, BIGINT UNSIGNED or DECIMAL, its value says.
     fn literal(&mut self, number: u32) -> Result<Expr> {
         if is_wide_integer(self.parsed.literals[number as usize]) {
             return self.pinned(|b| b.parameterized(number));

@@ -1,8 +1,8 @@
 //! Syntax tree to plan: names are looked up, types derived, ways to the rows chosen.
 //!
-//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan depends on
-//! their value; then they are *pinned*: kept as literals, and reported so that the plan cache
-//! compares them.
+//! **BIND-1** In a text statement literals become parameters ("parameterized") unless the plan
+//! depends on their value; then they are *pinned*: kept as literals, and reported so that the plan
+//! cache compares them.
 //! **BIND-2** Binding reads the catalog and changes nothing; a table that is dropped meanwhile
 //! shows when the plan is run (PLAN-2).
 //! **BIND-3** What a `?` is in the place of a value nothing is known about (`? + 1`,

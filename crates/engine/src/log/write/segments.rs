@@ -47,7 +47,8 @@ pub(in crate::log) struct Segments {
     dir: PathBuf,
     log_id: u64,
     pub bytes: u64,
-    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery) changes it.
+    /// Consecutive numbers, oldest first, at least one. Only the segment allocator (or recovery)
+    /// changes it.
     open: Mutex<VecDeque<Segment>>,
     leftovers: Mutex<Leftovers>,
 }
