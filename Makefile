@@ -6,7 +6,7 @@
 #                     kills
 #   make check        before each commit: rustfmt, clippy, unit tests of the libraries; under a
 #                     minute when warm
-#   make lint         rustfmt, clippy with warnings as errors, licences
+#   make lint         rustfmt, clippy and rustdoc with warnings as errors, licences
 #   make sim          crash simulation alone; SEEDS=100000 for a long one
 #   make soak         what make test has no time for, half an hour: 20,000 seeds, every operation,
 #                     200 power cuts
@@ -81,6 +81,7 @@ lint: deny
 	for m in $(OTHERS); do \
 	  cargo clippy --manifest-path $$m/Cargo.toml --all-targets --locked -- -D warnings; \
 	done
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 fmt:
 	for m in . $(OTHERS); do cargo fmt --manifest-path $$m/Cargo.toml --all; done
 deny:

@@ -534,7 +534,6 @@ fn full_parts_of_a_file_are_not_held() {
 /// The first page that is used in a later part of a file need not be near the part's map. A map of
 /// zeros is one that a crash kept from being written only where the whole part is empty; taken for
 /// one where undo is, a rollback would miss what that undo has.
-#[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
 #[test]
 fn a_map_of_zeros_before_undo_is_damage() {
     for which in [0, 1] {
@@ -558,6 +557,7 @@ fn growing(dir: &Dir, which: usize) -> Arc<Engine> {
     drop(e);
     open_alone()
 }
+#[allow(clippy::disallowed_methods)] // damages a file behind the engine's back
 fn zeroed_map_of_undo(which: usize) {
     use redolith_engine::mtr::Mtr;
     use redolith_engine::page::Patch;
