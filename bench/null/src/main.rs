@@ -1,4 +1,4 @@
-//! The floor under the benchmark's figures: a server that speaks as much of MySQL's protocol as
+//! The baseline of the benchmark: a server that speaks as much of MySQL's protocol as
 //! sysbench's oltp scripts need, makes every commit durable together with all that wait, and stores
 //! nothing. A real server on the same machine can at best come near.
 //!

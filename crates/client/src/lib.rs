@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// A server that does not answer for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The most packets that a server sends in a login.
+const LOGIN_PACKETS: usize = 10;
 /// Larger packets than any answer here has.
 const MAX_PACKET: usize = 1 << 20;
 
@@ -60,7 +62,7 @@ impl Client {
             return Err(server_error(&greeting));
         }
         client.write(&login(user))?;
-        loop {
+        for _ in 0..LOGIN_PACKETS {
             let answer = client.read()?;
             match answer.first() {
                 Some(0) => return Ok(client),
@@ -70,6 +72,7 @@ impl Client {
                 _ => return Err(wrong("the server's answer to the login is not understood")),
             }
         }
+        Err(wrong("the server asks for one login method after the other"))
     }
 
     /// The rows of a query, of which each value is a text or NULL.

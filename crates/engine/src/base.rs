@@ -162,9 +162,9 @@ impl From<Error> for WouldBlock {
 }
 pub type Try<T> = std::result::Result<T, WouldBlock>;
 
-/// A broken promise of the disk or a broken invariant: says why and ends the process, so that
-/// nothing false is acknowledged. The one place where the engine gives up (architecture: "what is
-/// never done", 2).
+/// The disk has broken a promise, or the engine has met a broken invariant: this function logs the
+/// reason and ends the process, so that nothing false is acknowledged. The engine gives up nowhere
+/// else (docs/invariants.md, I-2).
 #[cold]
 pub fn poison(why: &str) -> ! {
     tracing::error!(

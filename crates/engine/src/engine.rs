@@ -26,12 +26,12 @@ use std::time::Duration;
 
 /// How long a change of indexes waits for rollbacks in the background.
 const ROLLBACKS_WAIT: Duration = Duration::from_secs(10);
-/// How long a definition's change waits for room in the log, where it can still be given up.
+/// How long a DDL statement waits for room in the log, where it can still be given up.
 const ROOM_WAIT: Duration = Duration::from_secs(50);
 /// How often purge, which waits for it, looks whether it is waited for.
 const ROOM_LOOK: Duration = Duration::from_millis(200);
 /// When it is said why those wait that cannot give up: rollbacks, purge, what follows a
-/// definition's change.
+/// DDL statement.
 const ROOM_TOLD: Duration = Duration::from_secs(10);
 
 /// How an engine is set up.

@@ -277,7 +277,7 @@ fn several_tasks_purge_what_several_threads_change() {
             scope.spawn(move || block_on(change_rows(&e, &t, n, ROWS, ROUNDS)));
         }
         for _ in 0..40 {
-            // A definition's change, or a check, comes in between.
+            // A DDL statement, or a check, comes in between.
             e.history.stop();
             block_on(e.runtime.sleep(Duration::from_millis(3)));
             e.history.resume();

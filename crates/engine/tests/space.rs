@@ -394,7 +394,7 @@ fn a_full_log_fails_definitions_in_time_and_what_cannot_fail_waits_and_says_why(
         let mut trx = rollback.join().unwrap();
         purged(&e).await;
 
-        // Room in the reserve only: what a definition's change has begun is cleared away.
+        // Room in the reserve only: what a DDL statement has begun is cleared away.
         let held = hold_room(log, false, 0);
         let failed = e.create_table(another.clone(), 1).await.map(|_| ());
         assert!(matches!(failed, Err(Error::LogFull)), "{failed:?}");

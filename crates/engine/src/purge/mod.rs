@@ -25,10 +25,10 @@
 //!   was marked as ended only the long columns are left (PURGE-4). Only what is damaged for good is
 //!   passed over.
 //! - PURGE-6: purge begins a change only when sessions could: the log's reserve is for rollbacks.
-//!   It does not wait for that while a definition's change waits for purge
+//!   It does not wait for that while a DDL statement waits for purge
 //!   ([`Engine::hold_purge`]).
 //! - PURGE-7: purge is some tasks among others. Within a log, too, they let others run, and go away
-//!   if a definition's change or the end wants it to; of a long log it is kept which parts are
+//!   if a DDL statement or the shutdown wants it to; of a long log it is kept which parts are
 //!   done.
 //! - PURGE-8: in which order logs are purged, and by how many tasks, is a matter of speed only.
 //!   Whether something goes is decided under its leaf's latch from what is there then and from the

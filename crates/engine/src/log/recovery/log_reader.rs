@@ -5,7 +5,7 @@
 //! the first one that does not ends the log.
 //! SCAN-2: an epoch begins with an epoch frame, which verifies with the seed of the epoch it
 //! begins; that is higher than the one before and not higher than the highest in the control file.
-//! SCAN-3 (architecture, "what is never done", 5): before the first append, `finish` makes a higher
+//! SCAN-3 (docs/invariants.md, I-5): before the first append, `finish` makes a higher
 //! epoch durable in the control file, then overwrites the end of the log with that epoch's frame,
 //! the rest of its block being zeros. Frames of the epochs before that lie beyond never verify
 //! again (FRAME-1). If it is interrupted at any point the next recovery ends at the same place, or

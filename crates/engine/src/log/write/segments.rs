@@ -16,7 +16,7 @@
 //! FILES-2: a segment is reused, by giving it the next free number, only when all of it is below
 //! the checkpoint.
 //! FILES-3: opening a log changes nothing: what is to be cleared away or made whole is remembered,
-//! and done by `adopt` when the start has been judged.
+//! and done by `begin_use` when the start has been judged.
 //! The number is in the name alone: old frames in a reused segment bear old LSNs (FRAME-1).
 use crate::base::{Error, Result, poison};
 use crate::bytes::u64_at;
