@@ -180,8 +180,8 @@ impl Socket {
         done
     }
 
-    /// Tells the client that no more comes, and reads away what it still sends, so that the last
-    /// answer is not lost in a reset.
+    /// Shuts the sending side down and reads away what the client still sends, up to `at_most`
+    /// bytes, so that a reset does not destroy the last answer.
     pub async fn linger(&mut self, at_most: usize) {
         if self.flush(1).await.is_err() {
             return;
@@ -200,14 +200,14 @@ impl Socket {
 
 #[cfg(test)]
 impl Socket {
-    /// As if the kernel had not taken this end of the last answer.
+    /// Simulates that the kernel has not taken `rest` of the last answer.
     pub fn leave(&self, rest: Vec<u8>) {
         self.post.leave(rest);
     }
 }
 
-/// The duty of whoever put the first answer into a batch; done also when its task ends early
-/// (OUT-3).
+/// Held by the task that put the first answer into a batch. Dropping it sends the batch, even if
+/// the task ends early (OUT-3).
 struct Turn(SharedBatch);
 impl Drop for Turn {
     fn drop(&mut self) {
