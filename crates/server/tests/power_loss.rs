@@ -5,7 +5,7 @@
 //! - POWER-1: a start on an image is not refused, and every page of it can be read.
 //! - POWER-2: every transaction whose COMMIT was answered is there, whole.
 //! - POWER-3: a transaction whose COMMIT was sent and not answered is there whole or not at all. A
-//! transaction whose COMMIT was not sent is not there.
+//!   transaction whose COMMIT was not sent is not there.
 //! - POWER-4: the indexes agree with the rows, and CHECK TABLE finds nothing.
 //!
 //! `POWER_LOSS_IMAGES=n` and `POWER_LOSS_TRANSACTIONS=n` (of each client) make longer runs,
