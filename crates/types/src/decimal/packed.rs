@@ -1,7 +1,7 @@
-//! MySQL's packed decimal, in rows, keys and the binary log: `precision - scale` digits before and
-//! `scale` digits after the point, nine digits in 4 bytes big-endian, the odd digits (first before,
-//! last after the point) in `ODD_BYTES`. The first bit is inverted; a negative number has all its
-//! bits inverted. So numbers of one type compare as their bytes do.
+//! MySQL's packed decimal, used in rows, keys and the binary log. It has `precision - scale` digits
+//! before and `scale` digits after the point. Nine digits take 4 bytes, big-endian; the odd digits
+//! (the first before, the last after the point) take `ODD_BYTES`. The first bit is inverted, and a
+//! negative number has all its bits inverted. So numbers of one type compare as their bytes do.
 use super::{Decimal, POW10, Wide};
 
 /// Bytes that 0..=9 odd digits take.
