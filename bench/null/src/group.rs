@@ -53,7 +53,7 @@ impl Group {
                 self.gather().await;
                 self.flush();
             } else {
-                self.hand_over(); // the last leader's flush covered this commit after the first check
+                self.hand_over(); // the last leader's flush covered this commit meanwhile
             }
         }
     }

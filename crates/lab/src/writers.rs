@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub fn specs(o: &Options) -> Vec<Spec> {
     let ours = Spec { name: "redolith", kind: Kind::Redolith, cores: Vec::new() };
-    // The floor has no tables, and mysqlslap reads what it has written.
+    // The baseline has no tables, and mysqlslap reads the rows that it has written.
     std::iter::once(ours).chain(peers(o).filter(|p| p.kind != Kind::Null)).collect()
 }
 
