@@ -103,7 +103,7 @@ pub fn to_integer(value: &Value<'_>) -> Converted<i128> {
     }
 }
 
-/// Clamped into 64 bits with sign.
+/// Converts to an integer, clamped into 64 bits with sign.
 pub fn to_i64(value: &Value<'_>) -> Converted<i64> {
     if let Value::Int(v) = value {
         return clean(*v);

@@ -16,8 +16,7 @@ pub const KIND: Kind = Kind {
     open,
 };
 
-/// Older libraries lack this one function; the wrapper refers to it for an option that is not set
-/// here.
+/// Older libraries lack this function. The wrapper refers to it for an option that is not set here.
 #[cfg(feature = "rocksdb-system")]
 #[unsafe(no_mangle)]
 extern "C" fn rocksdb_write_buffer_manager_destroy(_: *mut std::ffi::c_void) {
