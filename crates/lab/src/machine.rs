@@ -87,7 +87,7 @@ pub fn cpu_time(pid: u32) -> Duration {
 }
 
 fn cpu_of(stat: &str, ticks_per_s: u64) -> Option<Duration> {
-    // The second field, the program's name in parentheses, may hold anything.
+    // The second field is the program's name in parentheses, and may contain any character.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
     Some(Duration::from_secs_f64(ticks as f64 / ticks_per_s as f64))

@@ -195,7 +195,7 @@ pub struct SlapLoad<'a> {
     pub program: &'a str,
     pub connections: u32,
     pub writes: u32,
-    /// It is ended after so long.
+    /// The load is ended after this time.
     pub limit: Duration,
 }
 

@@ -68,7 +68,7 @@ pub struct Windows {
     /// The number of windows of each row.
     pub rounds: u32,
     pub window_s: u32,
-    /// Between two windows.
+    /// The pause between two windows.
     pub gap_s: u32,
 }
 /// The shortest window, unless the whole time is shorter.

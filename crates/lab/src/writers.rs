@@ -1,4 +1,4 @@
-//! Study 2: `innodb_log_writer_threads` ON, OFF, and ours on `auto`, timed with mysqlslap.
+//! Study 2: `innodb_log_writer_threads` ON and OFF, and Redolith on `auto`, timed with mysqlslap.
 use crate::options::{Options, Peer};
 use crate::redo::{Facts, SCHEME, WRITER_THREADS, peers, set};
 use crate::results::{Load, Results, Section};
@@ -52,7 +52,7 @@ fn rows(
     rows
 }
 
-/// A first guess, on two cores: statements per second.
+/// The first guess of a server's statements per second, on two cores.
 fn guess_per_s(kind: Kind) -> f64 {
     if kind == Kind::Redolith { 10_000.0 } else { 2500.0 }
 }

@@ -55,7 +55,7 @@ pub struct Channel {
     pub kept_bytes: usize,
 }
 
-/// Why the conversation is over.
+/// The reason for the end of the conversation.
 #[derive(Debug)]
 pub enum Over {
     /// COM_QUIT.

@@ -1,4 +1,4 @@
-//! Long work beside the workers.
+//! Lets a session do long work beside the worker threads.
 //!
 //! Evaluation of expressions is synchronous, and one call may take arbitrarily long. A session
 //! whose statement has worked for a millisecond without a pause leaves its worker: another thread
@@ -118,9 +118,9 @@ impl Beside {
         }));
     }
 
-    /// Leaves the worker. Returns false if the session must stay: too many sessions have left, or
-    /// no thread took the worker over. Returns true without an effect outside a task of a
-    /// multi-threaded runtime, because no worker is occupied there.
+    /// Leaves the worker. Called within [`run`]. Returns false if the session must stay: too many
+    /// sessions have left, or no thread took the worker over. Returns true without an effect
+    /// outside a task of a multi-threaded runtime, because no worker is occupied there.
     pub fn leave(self: &Arc<Self>) -> bool {
         if LEFT.get() {
             return true;

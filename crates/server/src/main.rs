@@ -1,4 +1,4 @@
-//! `redolith`: the command line.
+//! The `redolith` program: dispatches to its commands.
 #![forbid(unsafe_code)]
 use redolith_disk::{Disk, RealDisk};
 use redolith_server::dump;

@@ -43,7 +43,7 @@ impl Drop for Socket {
     }
 }
 
-/// Why a connection ends.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// The client has closed it, or the network failed.

@@ -231,7 +231,7 @@ pub(crate) fn one_life(world: &World, rng: &mut Rng, life: Life) {
         match main.await {
             Ok(()) => {}
             Err(e) if plan.explains(&e) => its.store(true, SeqCst),
-            // An error caused by the power cut does not come here: the executor ends the run first.
+            // If a power cut caused the error, the executor turns this panic into `End::PowerOff`.
             Err(e) => panic!("the engine failed: {e} (fault plan: {plan:?})"),
         }
     }));

@@ -1,4 +1,4 @@
-//! RocksDB: writers form write groups; one of them writes and syncs the log for all.
+//! RocksDB: writers form write groups. One writer of a group writes and syncs the log for all.
 use super::{CACHE_BYTES, Engine, Kind, ROCKSDB, Result, Shape};
 use crate::load::{Load, Tally};
 use rocksdb::{

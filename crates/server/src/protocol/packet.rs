@@ -1,4 +1,4 @@
-//! Splits what a client sends into packets, in place.
+//! Splits the bytes that a client sends into packets, in place.
 //!
 //! ```text
 //! offset  bytes  of a packet
@@ -10,7 +10,8 @@
 //!
 //! PKT-1: a body is handed out as a range of the buffer; only the bodies of a chain are moved,
 //! together, over the headers between them.
-//! PKT-2: the buffer grows with what has arrived, never by what a header announces.
+//! PKT-2: the buffer grows with the bytes that have arrived, never by the length that a header
+//! announces.
 //! PKT-3: a body above the limit is refused when the header that passes the limit is seen.
 use std::ops::Range;
 

@@ -36,7 +36,7 @@ const SPARE_BYTES: usize = 4 << 10;
 /// While answers are sent singly, one send in so many is batched, to see whether others join it.
 const TRY_EVERY: u32 = 32;
 
-/// Where a connection's queued answer is.
+/// The state of a connection's queued answer.
 #[derive(Debug)]
 pub struct Post {
     state: AtomicU8,
@@ -108,7 +108,7 @@ pub fn send_held_back() {
     });
 }
 
-/// What became of an answer.
+/// The result of [`post`].
 pub enum Posted {
     /// The answer will leave soon. `spare` is another buffer for the caller.
     Queued { spare: Vec<u8>, batch: SharedBatch, first: bool },

@@ -1,4 +1,4 @@
-//! Many sends in one system call.
+//! An io_uring that does many sends in one system call.
 //!
 //! SENDRING-1: when `send` returns, the kernel has finished with every entry of the batch, and uses
 //! no memory that an entry points to.

@@ -69,7 +69,7 @@ impl Decimal {
         Some(Decimal::build(quotient, scale, self.negative != other.negative))
     }
 
-    /// Integer part of the quotient (DIV); None: division by zero.
+    /// The integer part of the quotient (DIV). `None` for a division by zero.
     pub fn div_int(&self, other: &Decimal) -> Option<Result<Decimal, DecimalOverflow>> {
         if other.is_zero() {
             return None;
@@ -79,7 +79,7 @@ impl Decimal {
         Some(Decimal::build(quotient, 0, self.negative != other.negative))
     }
 
-    /// Remainder with the sign of the dividend (%, MOD); None: division by zero.
+    /// The remainder with the sign of the dividend (%, MOD). `None` for a division by zero.
     pub fn rem(&self, other: &Decimal) -> Option<Decimal> {
         if other.is_zero() {
             return None;

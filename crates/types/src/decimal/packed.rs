@@ -45,8 +45,8 @@ impl Decimal {
         out[0] ^= 0x80;
     }
 
-    /// Reads the packed form at the start of `bytes`. Digit groups that no writer makes (10^9 and
-    /// above) are read as they are.
+    /// Reads the packed form at the start of `bytes`. Invalid digit groups (10^9 and above), which
+    /// `pack` never writes, are read as they are.
     pub fn unpack(precision: u8, scale: u8, bytes: &[u8]) -> Decimal {
         let negative = bytes[0] & 0x80 == 0;
         let flip = if negative { 0xff } else { 0 };

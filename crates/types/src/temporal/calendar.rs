@@ -96,9 +96,9 @@ impl Date {
         Some((self.to_days()? - first + 1) as u16)
     }
 
-    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7: bit 0 week starts on Monday,
-    /// bit 1 weeks are 1..=53 (week 0 belongs to the year before), bit 2 the first week is the one
-    /// with (set: >= 4 days, where bit 0 too; MySQL's table of modes) its first start day.
+    /// (year, week) as WEEK/YEARWEEK compute them with `mode` 0..=7. Bit 0: the week starts on
+    /// Monday. Bit 1: weeks are 1..=53 (week 0 belongs to the year before). Bit 2, with bit 0,
+    /// chooses the first week: see MySQL's table of modes.
     pub fn week(self, mode: u8) -> Option<(u16, u8)> {
         let monday_first = mode & 1 != 0;
         let full_range = mode & 2 != 0;

@@ -1,7 +1,8 @@
-//! MySQL's relaxed literals. Text: any punctuation between the parts ('2024/1/2',
-//! '2024-01-02T03:04:05.6+02:00'), two-digit years (70..99 are 19xx), or digits alone (YYYYMMDD,
-//! YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times). Numbers: the same as
-//! digits alone, right-aligned. Digits of a fraction after the sixth round.
+//! Parses MySQL's relaxed literals. Text has any punctuation between the parts ('2024/1/2',
+//! '2024-01-02T03:04:05.6+02:00') and may have two-digit years (70..99 are 19xx), or it has digits
+//! alone (YYYYMMDD, YYMMDD, YYYYMMDDhhmmss, YYMMDDhhmmss; [D ]hh:mm:ss, hhmmss, ss for times).
+//! Numbers are read as digits alone, right-aligned. Digits of a fraction after the sixth are
+//! rounded.
 use super::{Date, DateTime, MAX_TIME_US, Time, US_PER_DAY, US_PER_SEC, days_in_month};
 
 /// A parsed literal. `truncated`: text after the literal was left out (a warning, or an error in
