@@ -33,7 +33,7 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// BESIDE-3
+/// The greatest number of sessions beside the workers (BESIDE-3).
 const MOST_BESIDE: usize = 4096;
 /// How many threads the runtime may have beside its workers: one for each session beside the
 /// workers, and one for each worker that is left.

@@ -227,7 +227,7 @@ impl State {
             Affinity::Auto => self.waiting >= BIND && self.idle >= IDLE_BIND,
         }
     }
-    /// WORKER-1
+    /// Whether the threads can be bound (WORKER-1).
     fn can(&self) -> bool {
         self.threads.len() > 1 && self.cpus.len() == self.threads.len() && !self.refused
     }
